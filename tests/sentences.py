@@ -59,7 +59,7 @@ SPOKEN = (
 #: Worded for whoever maintains the data, on the command line and in files; or SQL.
 UNHEARD = frozenset(
     {
-        "platform/controlplane/domain/catalog/reading.py",
+        "platform/controlplane/domain/catalog/parsing.py",
         "apps/quotas/services/cycles.py",
         "platform/controlplane/domain/simulation/run_profiles.py",
         "platform/controlplane/domain/simulation/reports.py",

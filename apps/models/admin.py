@@ -1,4 +1,4 @@
-"""Datasets, models and their artifacts, to look at; an import that failed can be tried again."""
+"""Admin pages of datasets, models, artifacts and storage; failed imports can be retried."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ArtifactAdmin(ScopedReadOnlyAdmin[Artifact]):
 
 
 class DescribedAdmin(AuditedAdmin[Dataset | ModelLine]):
-    """Only the description can be changed: names are in use."""
+    """Only the description can be changed, because names are referenced."""
 
     team_path = "team"
     addable = False
@@ -148,7 +148,7 @@ class EvaluationAdmin(ScopedReadOnlyAdmin[Evaluation]):
 
 @admin.register(StorageQuota)
 class StorageQuotaAdmin(AuditedAdmin[StorageQuota]):
-    """A team's limit; without a row it has none."""
+    """A team without a row has no limit."""
 
     team_path = "team"
     list_display = ("team", "limit_in_words")
@@ -165,7 +165,7 @@ class StorageQuotaAdmin(AuditedAdmin[StorageQuota]):
 
 @admin.register(RetentionRule)
 class RetentionRuleAdmin(AuditedAdmin[RetentionRule]):
-    """What is kept; the row without a team is for all that have none of their own."""
+    """The row without a team applies to teams without rules of their own."""
 
     team_path = "team"
     list_display = (
@@ -184,7 +184,7 @@ class RetentionRuleAdmin(AuditedAdmin[RetentionRule]):
 
 @admin.register(CatalogModel)
 class CatalogModelAdmin(ScopedReadOnlyAdmin[CatalogModel]):
-    """What the data says; it is changed there and loaded by ``catalog_load``."""
+    """Read-only: the data files are the source, loaded by ``catalog_load``."""
 
     list_display = ("key", "title", "family", "modality", "parameters", "withdrawn_at")
     list_filter = ("modality", "family", ("withdrawn_at", admin.EmptyFieldListFilter))

@@ -1,4 +1,4 @@
-"""Import models into the artifact store: from folders in one go, from hubs in turns."""
+"""Controllers of imports: folders are copied in one run, hub imports in time slices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from apps.models.models import ModelVersion
-from apps.models.selectors import hubs
+from apps.models.selectors.hub_imports import imports_due
 from apps.models.services import hub_imports, versions
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.models import ModelRefused, ModelState
+from controlplane.domain.registry.versions import ModelRefused, ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.state_transitions import LeaseLost
@@ -20,39 +20,39 @@ from controlplane.ports.artifacts import ArtifactError
 log = logging.getLogger(__name__)
 
 LEASE = "registry.import"
-HUB_LEASE = "registry.hubs"
-#: Renewed while a copy makes progress, so that a killed worker holds nobody up for long.
+HUB_IMPORTS_LEASE = "registry.hubs"
+#: Renewed during a copy, so that the lease of a killed worker expires soon.
 LEASE_TTL = timedelta(minutes=2)
 RENEW_EVERY = timedelta(seconds=20)
 
 
-def models_import(*, at: datetime) -> int:
-    """Import what waits, one after the other; say how many versions became ready."""
+def folder_imports_reconcile(*, at: datetime) -> int:
+    """Import pending folders one after the other; return the number of versions that became ready."""
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        waiting = ModelVersion.objects.filter(
+        pending = ModelVersion.objects.filter(
             state=ModelState.IMPORTING, hub_import=None
         ).select_related("line__team")
         heartbeat = _heartbeat(lease)
         try:
-            return sum(_import(version, at, heartbeat) for version in waiting.order_by("id"))
+            return sum(_import(version, at, heartbeat) for version in pending.order_by("id"))
         except LeaseLost:
             log.info("another worker imports now")
             return 0
 
 
-def hub_imports_turn(*, at: datetime) -> int:
-    """Give the import that waited longest a turn; say how many versions became ready."""
-    with leader_lease(HUB_LEASE, ttl=LEASE_TTL) as lease:
+def hub_imports_reconcile(*, at: datetime) -> int:
+    """Fetch for the least recently served hub import; return the number of versions that became ready."""
+    with leader_lease(HUB_IMPORTS_LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        hub_imports.parts_tidy(at=at)
-        row = hubs.imports_due(at=at).first()
+        hub_imports.partial_downloads_cleanup(at=at)
+        row = imports_due(at=at).first()
         if row is None:
             return 0
         try:
-            return int(hub_imports.hub_import_turn(row, at=at, progressed=_heartbeat(lease)))
+            return int(hub_imports.hub_import_fetch(row, at=at, on_progress=_heartbeat(lease)))
         except LeaseLost:
             log.info("another worker fetches now")
         except IllegalTransition:
@@ -61,7 +61,7 @@ def hub_imports_turn(*, at: datetime) -> int:
 
 
 def _heartbeat(lease: LeaderLease) -> Callable[[], None]:
-    """Renews the lease now and then; raises ``LeaseLost`` if it is somebody else's."""
+    """Return a function that renews the lease at intervals and raises ``LeaseLost`` if another worker has it."""
     renewed = time.monotonic()
 
     def beat() -> None:
@@ -77,8 +77,8 @@ def _heartbeat(lease: LeaderLease) -> Callable[[], None]:
 
 def _import(version: ModelVersion, at: datetime, heartbeat: Callable[[], None]) -> bool:
     try:
-        files = versions.folder_store(
-            version.source_path, team=version.line.team, progressed=heartbeat
+        files = versions.model_folder_store(
+            version.source_path, team=version.line.team, on_progress=heartbeat
         )
         versions.model_version_imported(version=version, files=files, at=at)
     except (ModelRefused, StorageQuotaExceeded, ArtifactError, OSError) as error:

@@ -257,7 +257,7 @@ def _render(replica: Replica) -> Launch:
             chip=registry.chips()[claim.chip],
             placements=quotas_selectors.placements_of(claim),
             inputs=(registry_selectors.input_tree("model", artifact),),
-            model=registry_selectors.model_facts(revision.model_version),
+            model=registry_selectors.engine_model_facts(revision.model_version),
             token=selectors.engine_credential(replica),
             labels={
                 "team": revision.deployment.team.slug,

@@ -1,1 +1,1 @@
-"""Pipelines: several jobs and a deployment as one piece of work."""
+"""Pipelines: several jobs and a deployment submitted together."""

@@ -1,4 +1,4 @@
-"""Pipelines and their steps, to look at; pipelines can be cancelled and taken up again."""
+"""Admin pages of pipelines and their steps; pipelines can be cancelled and retried."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class PipelineAdmin(ScopedReadOnlyAdmin[Pipeline]):
         self,
         request: HttpRequest,
         pipelines: QuerySet[Pipeline],
-        act: Callable[..., object],
+        action: Callable[..., object],
         done: str,
     ) -> None:
         for pipeline in pipelines:
             try:
                 if isinstance(request.user, User):
-                    act(pipeline=pipeline, actor=request.user, at=timezone.now())
+                    action(pipeline=pipeline, actor=request.user, at=timezone.now())
             except IllegalTransition as refusal:
                 messages.error(request, f"{pipeline}: {refusal}")
             else:

@@ -1,25 +1,25 @@
-"""News that pipelines react to. What does no step of theirs is ignored."""
+"""Outbox handlers of pipelines. Messages about jobs and deployments of no pipeline are ignored."""
 
 from __future__ import annotations
 
 from celery import shared_task
 from django.utils import timezone
 
+from apps.workflows import reconcilers
 from apps.workflows.models import Pipeline
-from apps.workflows.reconcilers import pipelines
 from controlplane.domain.pipelines import PipelineState
 
 
 @shared_task
 def on_pipeline_changed(*, pipeline_uid: str) -> None:
-    pipelines.pipelines_reconcile(at=timezone.now(), uid=pipeline_uid)
+    reconcilers.pipelines_reconcile(at=timezone.now(), uid=pipeline_uid)
 
 
 @shared_task
 def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: str) -> None:
     del event_uid, state, reason, at
     rows = Pipeline.objects.filter(state=PipelineState.RUNNING, steps__job__uid=job_uid)
-    _turn(rows.values_list("uid", flat=True).first())
+    _reconcile(rows.values_list("uid", flat=True).first())
 
 
 @shared_task
@@ -31,9 +31,9 @@ def on_deployment_ready(
         state=PipelineState.RUNNING, steps__deployment__uid=deployment_uid
     )
     for uid in rows.distinct().values_list("uid", flat=True):
-        _turn(uid)
+        _reconcile(uid)
 
 
-def _turn(uid: str | None) -> None:
+def _reconcile(uid: str | None) -> None:
     if uid is not None:
-        pipelines.pipelines_reconcile(at=timezone.now(), uid=uid)
+        reconcilers.pipelines_reconcile(at=timezone.now(), uid=uid)

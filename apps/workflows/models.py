@@ -14,19 +14,19 @@ from controlplane.persistence.models import Entity, Leased, Transition
 
 
 class Pipeline(Entity, Leased):
-    """Several steps as one piece of work; see ``controlplane.domain.pipelines`` for its states."""
+    """Several steps submitted together; see ``controlplane.domain.pipelines`` for its states."""
 
     STATES = [(state.value, state.value) for state in PipelineState]
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="pipelines")
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="pipelines")
-    #: Who set it going last: what its steps do is done in their name, as far as they may do it.
+    #: The user who started or resumed it last; its steps run with their permissions.
     runs_as = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=120)
     state = models.CharField(max_length=20, choices=STATES, default=PipelineState.RUNNING)
-    #: Why it is in that state, in words.
+    #: Why it is in that state.
     state_reason = models.TextField(blank=True)
-    #: What the first step works on.
+    #: Input of the first step.
     model_version = models.ForeignKey(
         ModelVersion, on_delete=models.PROTECT, related_name="pipelines"
     )
@@ -35,7 +35,7 @@ class Pipeline(Entity, Leased):
     cancel_requested_by = models.ForeignKey(
         User, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    #: Since when it does not run; None while it does.
+    #: When it stopped running; None while it runs.
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -61,64 +61,64 @@ class PipelineTransition(Transition):
 
 
 class Step(Entity):
-    """One step of a pipeline: what is asked for, and what came of it."""
+    """One step of a pipeline: its request and its results."""
 
     KINDS = [(kind.value, kind.value) for kind in StepKind]
     STATES = [(state.value, state.value) for state in StepState]
 
     pipeline = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="steps")
-    #: Place in the pipeline, from 1.
+    #: Position in the pipeline, from 1.
     number = models.PositiveIntegerField()
     kind = models.CharField(max_length=20, choices=KINDS)
     state = models.CharField(max_length=20, choices=STATES, default=StepState.WAITING)
-    #: What goes on, or why it ended, in words.
+    #: Current status, or why it ended.
     state_reason = models.TextField(blank=True)
 
-    #: Empty where serving chooses the best for what is there by then.
+    #: Empty: serving chooses an engine when the step begins.
     engine = models.CharField(max_length=40, blank=True)
-    #: The engine's fields as they were given; the job or revision keeps them with every default.
+    #: The engine's fields as submitted; the job or revision stores them with all defaults.
     spec = models.JSONField(default=dict, blank=True)
     #: Acceptable chips, the preferred first.
     chips = models.JSONField()
-    #: Of the job, or of one replica.
+    #: Cards of the job, or of one replica.
     cards = models.PositiveIntegerField(default=1)
     #: None for a deployment.
     dataset_version = models.ForeignKey(
         DatasetVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    #: The model that what it makes becomes a version of; empty where it makes none.
+    #: Model name of the version that it creates; empty if it creates none.
     output_name = models.SlugField(max_length=80, blank=True)
-    #: The deployment that it makes, or gives a new revision if the team has it already.
+    #: The deployment that it creates, or revises if the team already has it.
     deployment_name = models.SlugField(max_length=80, blank=True)
     replicas = models.PositiveIntegerField(default=1)
-    #: ``Gate.as_json()``; None where it has no gate.
+    #: ``Gate.as_json()``; None without a gate.
     gate = models.JSONField(null=True, blank=True)
 
-    #: What it works on, once it has begun.
+    #: Its input, once it has begun.
     model_version = models.ForeignKey(
         ModelVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    #: Written with the move that begins it, so that there is one.
+    #: Set in the transaction that begins the step, so there is at most one.
     job = models.OneToOneField(
         Job, on_delete=models.PROTECT, null=True, blank=True, related_name="pipeline_step"
     )
     deployment = models.ForeignKey(
         Deployment, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    #: The revision of the deployment that it made.
+    #: The revision that it created.
     revision = models.ForeignKey(
         Revision, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     made = models.ForeignKey(
         ModelVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    #: What it measured, by name.
+    #: Metrics by name.
     figures = models.JSONField(default=dict, blank=True)
-    #: None until its gate has been looked at.
+    #: None until its gate has been evaluated.
     gate_passed = models.BooleanField(null=True, blank=True)
-    #: The figure and the threshold in words.
+    #: Message with the metric and the threshold.
     gate_verdict = models.TextField(blank=True)
-    #: Who waved it through a gate that it misses, and why.
+    #: The user who overrode its missed gate, and the reason.
     waved_by = models.CharField(max_length=150, blank=True)
     waved_reason = models.TextField(blank=True)
     began_at = models.DateTimeField(null=True, blank=True)

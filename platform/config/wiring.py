@@ -10,7 +10,7 @@ from celery import Task
 from apps.fleet import handlers as fleet
 from apps.jobs import handlers as jobs
 from apps.jobs.services.storage import JobStorage
-from apps.models.selectors.sources import connect
+from apps.models.selectors.storage_sources import register_storage_source
 from apps.monitoring import handlers as monitoring
 from apps.quotas import handlers as quotas
 from apps.serving import handlers as serving
@@ -59,6 +59,6 @@ def send(topic: str, payload: dict[str, Any]) -> None:
 
 
 def connect_sources() -> None:
-    connect(JobStorage())
-    connect(ServingStorage())
-    connect(WorkflowStorage())
+    register_storage_source(JobStorage())
+    register_storage_source(ServingStorage())
+    register_storage_source(WorkflowStorage())

@@ -17,8 +17,8 @@ import pytest
 
 from controlplane.adapters.engines.llm_compressor import LlmCompressorEngine
 from controlplane.adapters.engines.llm_compressor.engine import QUANTIZABLE
-from controlplane.domain.models import Acceptance, read_config
-from controlplane.domain.quantization import SCHEMES, verdict
+from controlplane.domain.quantization import SCHEMES, compare_metrics
+from controlplane.domain.registry.versions import Acceptance, parse_model_config
 from controlplane.ports.engines import RenderRequest, Task
 from controlplane.ports.launches import Placement
 from controlplane.ports.registry import chips
@@ -108,15 +108,17 @@ def test_every_scheme_shrinks_a_trained_model_which_answers_as_before_and_serves
         assert run.finish() == ExitCode.FINISHED, run.text()
         made = Quantized.of(run)
 
-        config = read_config(json.loads((made.folder / "config.json").read_text(encoding="utf-8")))
+        config = parse_model_config(
+            json.loads((made.folder / "config.json").read_text(encoding="utf-8"))
+        )
         assert (config.scheme, config.format) == (scheme.short, "compressed-tensors")
         assert made.metrics["exact_match_before"] == 1.0
-        judged = verdict(
+        verdict = compare_metrics(
             made.metrics,
-            wanted=QUICK["metrics"],
+            metric_names=QUICK["metrics"],
             tolerance={"perplexity_increase": 0.05, "accuracy_drop": 0.0},
         )
-        assert judged.acceptance is Acceptance.ACCEPTED, judged.reason
+        assert verdict.acceptance is Acceptance.ACCEPTED, verdict.reason
         assert [answer["after"] for answer in made.answers] == [
             answer["reference"] for answer in made.answers
         ]

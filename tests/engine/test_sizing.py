@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.architectures import read
+from controlplane.domain.architectures import parse_architecture
 from tests.benchmarks.sizing.running import REAL, TINY, Run, ask, compare, measure, measure_real
 
 #: ``model_type`` → what a small build of it needs beside the usual fields.
@@ -123,8 +123,8 @@ def test_parameters_are_counted_as_the_modelling_code_makes_them(engine_python: 
     }
     answers = dict(zip(asked, ask(engine_python, list(asked.values())), strict=True))
     wrong = {
-        family: (read(answer["config"]).parameters, answer["parameters"])
+        family: (parse_architecture(answer["config"]).parameters, answer["parameters"])
         for family, answer in answers.items()
-        if read(answer["config"]).parameters != answer["parameters"]
+        if parse_architecture(answer["config"]).parameters != answer["parameters"]
     }
     assert wrong == {}

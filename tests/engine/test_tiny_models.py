@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.domain.models import NATIVE_MODEL_TYPES
+from controlplane.domain.registry.versions import NATIVE_MODEL_TYPES
 from ninefold_runtime.samples import tiny_models
 from tests.engine.conftest import LIMIT_SECONDS, build_tiny_model, runtime_environment
 

@@ -114,7 +114,7 @@ def succeeded(job: Job, *, cluster: Cluster) -> ModelVersion | None:
     attempt = running(job, cluster=cluster, steps=40)
     at = timezone.now()
     jobs.attempt_transition(attempt, AttemptEvent.FINISH, at=at, reason="registering what it made")
-    origin = outputs.Origin(
+    origin = outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
     made = None

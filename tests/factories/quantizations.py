@@ -11,7 +11,7 @@ from apps.jobs.models import Attempt
 from apps.models.models import ModelVersion
 from apps.models.selectors import artifact_store
 from apps.models.services import outputs
-from controlplane.domain.quantization import verdict
+from controlplane.domain.quantization import compare_metrics
 from tests.factories.registry import File, model_files, stored
 
 
@@ -80,7 +80,7 @@ def quantized_version(
     }
     tolerance = {"perplexity_increase": 0.05, "accuracy_drop": 0.01}
     return outputs.model_version_register(
-        origin=outputs.Origin(
+        origin=outputs.OutputOrigin(
             team=team,
             actor=actor,
             job_uid=attempt.job.uid if attempt else "",
@@ -91,5 +91,7 @@ def quantized_version(
         base=base,
         dataset_version=attempt.job.dataset_version if attempt else None,
         metrics=metrics,
-        verdict=verdict(metrics, wanted=["perplexity", "exact_match"], tolerance=tolerance),
+        verdict=compare_metrics(
+            metrics, metric_names=["perplexity", "exact_match"], tolerance=tolerance
+        ),
     )

@@ -63,7 +63,7 @@ def model_version(
 ) -> ModelVersion:
     """One that is ready; as if a job had made it."""
     number = ModelVersion.objects.count() + 1
-    origin = outputs.Origin(
+    origin = outputs.OutputOrigin(
         team=team,
         actor=actor,
         job_uid=job.uid if job else "",
@@ -85,7 +85,7 @@ def evaluation(
     number = Evaluation.objects.count() + 1
     team = dataset.dataset.team
     return outputs.evaluation_register(
-        origin=outputs.Origin(
+        origin=outputs.OutputOrigin(
             team=team, actor=actor, job_uid="", attempt_uid=f"attempt-of-evaluation-{number}"
         ),
         model_version=model,

@@ -11,8 +11,8 @@ from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from apps.workflows import services as workflows
 from apps.workflows.models import Pipeline
-from apps.workflows.services.lives import step_move
-from controlplane.domain.pipelines import Gate, PipelineEvent, StepEvent, StepKind, judge
+from apps.workflows.services.pipelines import step_move
+from controlplane.domain.pipelines import Gate, PipelineEvent, StepEvent, StepKind, evaluate_gate
 
 
 def pipeline(
@@ -31,7 +31,7 @@ def pipeline(
     ``state`` is ``running``, ``failed``, ``held`` or ``cancelled``.
     """
     kinds = [StepKind.FINETUNE, StepKind.EVALUATE, StepKind.DEPLOY]
-    gate = Gate(figure="exact_match", threshold=0.8)
+    gate = Gate(metric="exact_match", threshold=0.8)
     asked = [
         workflows.StepRequest(
             kind=kind,
@@ -68,7 +68,7 @@ def pipeline(
         return made
     step_move(tune, StepEvent.SUCCEED, at=at, reason="made addresses", ended_at=at)
     step_move(measure, StepEvent.BEGIN, model_version=model, **begin)
-    verdict = judge(gate, figures={"exact_match": 0.61})
+    verdict = evaluate_gate(gate, metrics={"exact_match": 0.61})
     step_move(
         measure,
         StepEvent.MISS,

@@ -21,7 +21,7 @@ from tests.functional.sample_rows import fill
 
 
 def _published_catalog() -> None:
-    catalog_load(catalog=catalog.published(), at=timezone.now())
+    catalog_load(catalog=catalog.published_catalog(), at=timezone.now())
 
 
 #: What makes the rows, by the name of the fixture.

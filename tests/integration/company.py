@@ -31,17 +31,17 @@ from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.models.services.artifacts import File, artifact_create
 from apps.models.services.datasets import dataset_upload
-from apps.models.services.versions import line_with_next_number
+from apps.models.services.versions import model_line_next_number
 from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Entitlement, Queue
-from apps.serving import reconcilers
-from apps.workflows.reconcilers import pipelines
+from apps.serving import reconcilers as serving_controllers
+from apps.workflows import reconcilers as workflow_controllers
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.models import ModelState
+from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.ports.clusters import Phase
 from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
@@ -165,11 +165,11 @@ class Company:
         attempts.attempts_reconcile(at=self.at)
 
     def turn_deployments(self) -> None:
-        reconcilers.deployments_reconcile(at=self.at)
-        reconcilers.replicas_reconcile(at=self.at)
+        serving_controllers.deployments_reconcile(at=self.at)
+        serving_controllers.replicas_reconcile(at=self.at)
 
     def turn_pipelines(self) -> None:
-        pipelines.pipelines_reconcile(at=self.at)
+        workflow_controllers.pipelines_reconcile(at=self.at)
 
     def submit(self, name: str = "tune the parser", **changes: Any) -> Job:
         request = jobs.JobRequest(
@@ -304,7 +304,7 @@ def rows(count: int) -> io.BytesIO:
 @transaction.atomic
 def ready_model(*, team: Team | None, name: str) -> ModelVersion:
     files = [stored(path, content) for path, content in model_contents().items()]
-    line, number = line_with_next_number(team=team, name=name)
+    line, number = model_line_next_number(team=team, name=name)
     return ModelVersion.objects.create(
         line=line,
         number=number,

@@ -41,9 +41,9 @@ from controlplane.domain.jobs.lifecycle import (
     JobState,
 )
 from controlplane.domain.jobs.retries import shows_out_of_memory
-from controlplane.domain.models import Acceptance
-from controlplane.domain.quantization import Verdict, verdict
+from controlplane.domain.quantization import QuantizationVerdict, compare_metrics
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
+from controlplane.domain.registry.versions import Acceptance
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.persistence.leases import lease_rows, release_row, release_rows
@@ -371,7 +371,7 @@ def attempt_outputs_register(attempt: Attempt) -> str:
     files = [
         (file["path"], f"sha256:{file['sha256']}", int(file["size"])) for file in manifest["files"]
     ]
-    origin = registry.Origin(
+    origin = registry.OutputOrigin(
         team=job.team,
         actor=job.created_by,
         job_uid=job.uid,
@@ -403,13 +403,13 @@ def attempt_outputs_register(attempt: Attempt) -> str:
     return f"made {len(artifact.files)} files" if artifact.files else "finished"
 
 
-def _verdict(job: Job, metrics: Mapping[str, Any]) -> Verdict | None:
+def _verdict(job: Job, metrics: Mapping[str, Any]) -> QuantizationVerdict | None:
     """Acceptance of a quantized model by the job's own tolerance; None for other kinds of jobs."""
     if job.kind != JobKind.QUANTIZE:
         return None
     # An engine may support only some of the fields.
     requested, tolerance = job.spec.get("metrics", METRICS), job.spec.get("tolerance")
-    return verdict(metrics, wanted=requested, tolerance=tolerance or {})
+    return compare_metrics(metrics, metric_names=requested, tolerance=tolerance or {})
 
 
 def _version_message(version: ModelVersion) -> str:

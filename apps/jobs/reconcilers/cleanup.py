@@ -10,7 +10,7 @@ from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt
 from apps.jobs.services.secret_variables import RETRY_RETENTION, secret_variables_delete
 from apps.jobs.services.storage import checkpoints_mark_removed
-from apps.models.selectors.storage import checkpoints_kept
+from apps.models.selectors.storage import checkpoint_retention
 from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptState
 from controlplane.ports.clusters import Cluster as ClusterAdapter
 from controlplane.ports.clusters import ClusterError
@@ -46,7 +46,7 @@ def _clean_up_cluster(cluster: Cluster, adapter: ClusterAdapter, at: datetime) -
         state__in=ATTEMPT.final,
     )
     observed = adapter.observe(names)
-    by_team, others = checkpoints_kept(default=RETRY_RETENTION)
+    by_team, others = checkpoint_retention(default=RETRY_RETENTION)
     touched = 0
     for attempt in ended.select_related("job"):
         launch = observed.get(attempt.launch_name)

@@ -69,7 +69,9 @@ def render(attempt: Attempt, *, claim: Claim) -> Launch:
                 "uid": attempt.uid,
                 **quotas.launch_labels(claim),
             },
-            model=registry_selectors.model_facts(job.model_version) if job.model_version else None,
+            model=registry_selectors.engine_model_facts(job.model_version)
+            if job.model_version
+            else None,
         )
     )
     # The attempt's own token last: no variable of the job replaces it.

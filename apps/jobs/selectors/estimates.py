@@ -16,7 +16,7 @@ from apps.models.selectors.sizing import architecture_of
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from controlplane.domain import sizing
-from controlplane.domain.architectures import Architecture, ConfigRefused, usual
+from controlplane.domain.architectures import Architecture, ConfigRefused, generic_decoder
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind
@@ -96,7 +96,7 @@ def _architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]
         return architecture_of(version), ()
     except ConfigRefused as refusal:
         reasons = tuple(finding.message for finding in refusal.findings)
-        return usual(version.parameters), reasons
+        return generic_decoder(version.parameters), reasons
 
 
 def _training(plan: FinetunePlan) -> training_performance.TrainingRun:
@@ -110,7 +110,7 @@ def _training(plan: FinetunePlan) -> training_performance.TrainingRun:
     )
 
 
-def _sizing_training(plan: FinetunePlan, chip: Chip) -> sizing.Training:
+def _sizing_training(plan: FinetunePlan, chip: Chip) -> sizing.TrainingWorkload:
     spec = plan.spec
     accelerated = chip.kind is not ChipKind.CPU
     half = spec["precision"] in ("bfloat16", "float16") or (
@@ -119,11 +119,11 @@ def _sizing_training(plan: FinetunePlan, chip: Chip) -> sizing.Training:
     traits = ports.engine(plan.engine).profile().memory
     recompute = spec.get("recompute", "auto")
     large = accelerated and plan.version.parameters > _RECOMPUTED_ABOVE
-    return sizing.Training(
+    return sizing.TrainingWorkload(
         batch=spec["batch_size"],
         length=_length(plan),
         accumulation=spec["gradient_accumulation"],
-        mixed=traits.half if half else sizing.Mixed.FLOAT32,
+        mixed=traits.half if half else sizing.MixedPrecision.FLOAT32,
         adapter=_adapter(spec, half=half),
         recompute=large if recompute == "auto" else recompute == "on",
         drops_gradients=traits.drops_gradients,
@@ -141,12 +141,12 @@ def _adapter(spec: Mapping[str, Any], *, half: bool) -> sizing.Adapter | None:
         base = ("nf4-double" if double else "nf4") if settings["bits"] == 4 else "int8"
     else:
         base = "bfloat16" if half else "float32"
-    return sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.scheme_called(base))
+    return sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
 
 
 def _parallel(plan: FinetunePlan) -> ParallelPlan:
-    values = plan.spec.get("parallel")
-    return read_plan(values, cards=plan.cards) if values else SINGLE_CARD
+    architecture = plan.spec.get("parallel")
+    return read_plan(architecture, cards=plan.cards) if architecture else SINGLE_CARD
 
 
 def _length(plan: FinetunePlan) -> int:

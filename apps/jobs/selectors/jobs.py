@@ -67,9 +67,9 @@ def pending_claim(job: Job) -> Claim | None:
     return claim if claim is not None and claim.state == ClaimState.PENDING else None
 
 
-def job_outputs(job: Job) -> registry.Outputs:
+def job_outputs(job: Job) -> registry.JobOutputs:
     attempts = list(job.attempts.values_list("uid", flat=True))
-    return registry.outputs_of(job_uid=job.uid, attempt_uids=attempts)
+    return registry.outputs_of_job(job_uid=job.uid, attempt_uids=attempts)
 
 
 OWNER_KIND = "attempt"

@@ -117,7 +117,7 @@ def _preview_job(job: Job, chip: Chip) -> _LaunchPreview:
     engine, task = registry.engine(job.engine), Task(job.kind)
     if reason := engine.runs_on(task, chip):
         return _LaunchPreview(chip=chip, findings=(FieldFinding(field="chips", message=reason),))
-    facts = models.model_facts(job.model_version) if job.model_version else None
+    facts = models.engine_model_facts(job.model_version) if job.model_version else None
     if findings := engine.check(task, job.spec, chip=chip, model=facts):
         return _LaunchPreview(chip=chip, findings=findings)
     role = GangShape.from_json(job.shape).roles[0]
@@ -149,7 +149,7 @@ def _preview(
         chip=chip,
         placements=placements,
         inputs=inputs,
-        model=models.model_facts(version) if version else None,
+        model=models.engine_model_facts(version) if version else None,
     )
     try:
         launch = engine.render(request)

@@ -36,7 +36,7 @@ from apps.jobs.services.secret_variables import (
     secret_variables_missing,
     secret_variables_store,
 )
-from apps.models.services.storage_charges import storage_check_open
+from apps.models.services.storage import storage_check_not_full
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
@@ -115,7 +115,7 @@ def _shape(request: JobRequest, resolved: ResolvedRequest) -> GangShape:
 def _check_storage(team: Team) -> list[FieldFinding]:
     """Refuse a team whose storage quota is exhausted: the size of the outputs is not known yet."""
     try:
-        storage_check_open(team=team)
+        storage_check_not_full(team=team)
     except StorageQuotaExceeded as full:
         return [FieldFinding(field="team", message=str(full))]
     return []

@@ -30,9 +30,9 @@ from controlplane.domain.datasets.schemas import Schema
 from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.jobs.retries import check_policy
-from controlplane.domain.models import ModelState
 from controlplane.domain.quantization import is_calibrated
 from controlplane.domain.quotas.claims import MOST_CARDS
+from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.specs import training
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, ModelFacts, Task
@@ -146,7 +146,7 @@ def job_resolve(request: JobRequest) -> ResolvedRequest:
 
 def _facts(request: JobRequest) -> ModelFacts | None:
     version = request.model_version
-    return registry_selectors.model_facts(version) if version else None
+    return registry_selectors.engine_model_facts(version) if version else None
 
 
 def engine_check(request: JobRequest) -> list[FieldFinding]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from apps.quotas import selectors as quotas
 from controlplane.domain import sizing
-from controlplane.domain.architectures import Architecture, ConfigRefused, read
+from controlplane.domain.architectures import Architecture, ConfigRefused, parse_architecture
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, check_limits
@@ -198,7 +198,7 @@ def replicas_of(chips: Sequence[Chip], cards: int) -> tuple[int, int]:
 
 def _architecture(model: ModelFacts) -> Architecture | None:
     try:
-        return read(model.config, parameters=model.parameters or None)
+        return parse_architecture(model.config, parameters=model.parameters or None)
     except ConfigRefused:
         return None
 
@@ -307,7 +307,7 @@ def _training_memory(
     return sizing.training_memory(architecture, _training(plan, request))
 
 
-def _training(plan: ParallelPlan, request: ParallelPlanRequest) -> sizing.Training:
+def _training(plan: ParallelPlan, request: ParallelPlanRequest) -> sizing.TrainingWorkload:
     spec = request.spec
     length = min(
         spec["max_length"] or _DEFAULT_LENGTH, request.model.context_length or _DEFAULT_LENGTH
@@ -315,15 +315,17 @@ def _training(plan: ParallelPlan, request: ParallelPlanRequest) -> sizing.Traini
     adapter = None
     if spec["method"] != "full":
         base = "bfloat16" if spec["method"] == "lora" else "nf4-double"
-        adapter = sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.scheme_called(base))
+        adapter = sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
     recompute = spec["recompute"] == "on" or (
         spec["recompute"] == "auto" and request.model.parameters > _RECOMPUTE_FROM
     )
-    return sizing.Training(
+    return sizing.TrainingWorkload(
         batch=spec["batch_size"],
         length=length,
         accumulation=spec["gradient_accumulation"],
-        mixed=sizing.Mixed.FLOAT32 if spec["precision"] == "float32" else sizing.Mixed.AUTOCAST,
+        mixed=sizing.MixedPrecision.FLOAT32
+        if spec["precision"] == "float32"
+        else sizing.MixedPrecision.AUTOCAST,
         adapter=adapter,
         recompute=recompute,
         reference=spec["objective"] == "dpo" and adapter is None,

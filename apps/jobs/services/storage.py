@@ -16,7 +16,7 @@ from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt, Job, UploadedFile
 from apps.models.models import StorageMeasure
 from apps.models.selectors import artifact_store
-from apps.models.selectors.sources import Hold
+from apps.models.selectors.storage_sources import Hold
 from controlplane.domain.jobs.lifecycle import (
     ENDED_ATTEMPT_STATES,
     ENDED_JOB_STATES,
@@ -48,7 +48,7 @@ _ITEM_COLUMNS = (
 
 
 class JobStorage:
-    """Implements ``apps.models.selectors.sources.StorageSource``."""
+    """Implements ``apps.models.selectors.storage_sources.StorageSource``."""
 
     name = "jobs"
 
@@ -94,7 +94,7 @@ class JobStorage:
     def items_of(self, uid: str) -> Iterable[RetentionItem]:
         return _items(Attempt.objects.filter(uid=uid))
 
-    def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
+    def usage(self) -> Iterable[tuple[int, StorageKind, int]]:
         # Uploads of succeeded attempts are charged as the outputs that they became.
         uploads = UploadedFile.objects.exclude(attempt__state=AttemptState.SUCCEEDED).order_by()
         totals = uploads.values(team=F("attempt__job__team")).annotate(total=Sum("size"))
@@ -118,7 +118,7 @@ class JobStorage:
         logs = Attempt.objects.exclude(log_digest="").exclude(uid__in=known).select_related("job")
         _store_measures(dict(_log_sizes(logs)), kind=StorageKind.LOGS, at=at)
 
-    def makers(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
+    def attempt_labels(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
         rows = Attempt.objects.filter(uid__in=uids).select_related("job")
         return {attempt.uid: (str(attempt), attempt.job.uid) for attempt in rows}
 

@@ -39,8 +39,8 @@ from controlplane.domain.common.spec_fields import at_path, put_at
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.models import ModelState
 from controlplane.domain.quotas.claims import GangShape
+from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.specs.evaluation import default_evaluation_split, recommended_metrics
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
@@ -154,7 +154,7 @@ class JobForm(QueuedForm):
         uid = self.chosen("model_version")
         if uid not in self._facts_known:
             version = models.model_versions_usable(user).filter(uid=uid).first() if uid else None
-            self._facts_known[uid] = models.model_facts(version) if version else None
+            self._facts_known[uid] = models.engine_model_facts(version) if version else None
         return self._facts_known[uid]
 
     def spec(self) -> dict[str, Any]:
@@ -382,7 +382,11 @@ class EvaluateForm(ModelJobForm):
         datasets: QuerySet[DatasetVersion],
     ) -> dict[str, Any]:
         """Select the training dataset of the model, a split it was not trained on, and suitable metrics."""
-        learned = models.learned_from(model) if model and "dataset_version" not in initial else None
+        learned = (
+            models.training_dataset_version(model)
+            if model and "dataset_version" not in initial
+            else None
+        )
         if learned is not None:
             dataset = datasets.filter(pk=learned.pk).first() or dataset
         start = super()._initial_values(model, dataset, initial, datasets=datasets)

@@ -172,9 +172,9 @@ def _outputs(request: AuthenticatedRequest, found: Job, attempts: list[Attempt])
     if found.state != JobState.SUCCEEDED:
         return {}
     uids = [attempt.uid for attempt in attempts]
-    outputs = registry.outputs_of(job_uid=found.uid, attempt_uids=uids)
+    outputs = registry.outputs_of_job(job_uid=found.uid, attempt_uids=uids)
     measured = outputs.model_version or (found.model_version if outputs.evaluation else None)
-    evaluations = registry.evaluations_of(measured, user=request.user) if measured else []
+    evaluations = registry.evaluations_with_base(measured, user=request.user) if measured else []
     if outputs.evaluation is not None:
         evaluations = [one for one in evaluations if one.evaluation == outputs.evaluation]
     return {
@@ -247,7 +247,7 @@ def job_file(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponse
         raise Http404(path)
     try:
         content, _size = registry.artifact_file(artifact, path)
-    except (registry.NoSuchFile, BlobMissing) as missing:
+    except (registry.ArtifactFileMissing, BlobMissing) as missing:
         raise Http404(path) from missing
     return FileResponse(content, as_attachment=True, filename=PurePosixPath(path).name)
 

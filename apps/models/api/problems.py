@@ -1,17 +1,17 @@
-"""How refusals of datasets and models look to a client."""
+"""Problem details of dataset, model, hub, sizing and storage errors."""
 
 from __future__ import annotations
 
-from apps.models.selectors import NoSuchFile
+from apps.models.selectors import ArtifactFileMissing
 from apps.models.selectors.sizing import SizingRefused
-from apps.models.services.acceptances import AcceptanceRefused
 from apps.models.services.artifacts import RegistrationRefused
 from apps.models.services.datasets import DuplicateUpload
 from apps.models.services.storage import DeletionRefused
+from apps.models.services.versions import GateOverrideRefused
 from controlplane.domain.datasets import DatasetRefused
-from controlplane.domain.hubs import HubRefused
-from controlplane.domain.models import ModelRefused
 from controlplane.domain.outbound.egress import EgressRefused
+from controlplane.domain.registry.hubs import HubRefused
+from controlplane.domain.registry.versions import ModelRefused
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.web.problems import Problem, translates
@@ -77,8 +77,8 @@ def _registration(error: RegistrationRefused) -> Problem:
     return Problem(status=422, code="registration-refused", detail=str(error))
 
 
-@translates(AcceptanceRefused)
-def _acceptance(error: AcceptanceRefused) -> Problem:
+@translates(GateOverrideRefused)
+def _acceptance(error: GateOverrideRefused) -> Problem:
     return Problem(status=409, code="acceptance-refused", detail=str(error))
 
 
@@ -98,6 +98,6 @@ def _deletion(error: DeletionRefused) -> Problem:
     )
 
 
-@translates(NoSuchFile)
-def _no_such_file(error: NoSuchFile) -> Problem:
+@translates(ArtifactFileMissing)
+def _no_such_file(error: ArtifactFileMissing) -> Problem:
     return Problem(status=404, code="not-found", detail=str(error))

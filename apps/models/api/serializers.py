@@ -17,10 +17,10 @@ from apps.models.models import (
     ModelLine,
     ModelVersion,
 )
-from apps.models.selectors.hubs import hub_import_of
-from controlplane.domain.datasets import ColumnMapping, Format, Role, Schema, Split
-from controlplane.domain.datasets.warnings import WarningKind
-from controlplane.domain.models import ModelState
+from apps.models.selectors.hub_imports import hub_import_of
+from controlplane.domain.datasets import ColumnMapping, FileFormat, MessageRole, Schema, Split
+from controlplane.domain.datasets.profiles import WarningKind
+from controlplane.domain.registry.versions import ModelState
 from controlplane.ports import registry
 from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
 
@@ -60,7 +60,7 @@ class RowWarningSerializer(serializers.Serializer[Any]):
 
 
 class StatisticsSerializer(serializers.Serializer[Any]):
-    format = serializers.ChoiceField(choices=[(each.value, each.value) for each in Format])
+    format = serializers.ChoiceField(choices=[(each.value, each.value) for each in FileFormat])
     schema = serializers.ChoiceField(choices=[(each.value, each.value) for each in Schema])
     rows_by_split = serializers.DictField(child=serializers.IntegerField())
     duplicates = serializers.IntegerField(help_text="Rows equal to an earlier one; they are kept.")
@@ -81,7 +81,7 @@ class StatisticsSerializer(serializers.Serializer[Any]):
 
 
 class MessageSerializer(serializers.Serializer[Any]):
-    role = serializers.ChoiceField(choices=[(role.value, role.value) for role in Role])
+    role = serializers.ChoiceField(choices=[(role.value, role.value) for role in MessageRole])
     content = serializers.CharField()
 
 

@@ -1,4 +1,4 @@
-"""Sizing by REST: what a model takes in memory on a chip, and what would fit."""
+"""REST API of memory estimates."""
 
 from __future__ import annotations
 
@@ -93,38 +93,42 @@ class SizingSerializer(serializers.Serializer[Any]):
     active_parameters = serializers.IntegerField(source="subject.architecture.active_parameters")
     attention = serializers.CharField(source="subject.architecture.attention")
     chip = serializers.CharField(source="chip.name")
-    spec = serializers.DictField(source="question", help_text="With every default written out.")
-    task = serializers.ChoiceField(choices=[(task, task) for task in TASKS], source="answer.task")
-    parts = MemoryPartSerializer(many=True, source="answer.parts", help_text="Of the fullest card.")
-    not_at_once = serializers.IntegerField(
-        source="answer.not_at_once", help_text="Bytes of the parts that are never held together."
+    spec = serializers.DictField(source="request", help_text="With every default written out.")
+    task = serializers.ChoiceField(choices=[(task, task) for task in TASKS], source="estimate.task")
+    parts = MemoryPartSerializer(
+        many=True, source="estimate.parts", help_text="Of the fullest card."
     )
-    total = serializers.IntegerField(source="answer.total", help_text="Bytes of the fullest card.")
+    not_at_once = serializers.IntegerField(
+        source="estimate.not_at_once", help_text="Bytes of the parts that are never held together."
+    )
+    total = serializers.IntegerField(
+        source="estimate.total", help_text="Bytes of the fullest card."
+    )
     limit = serializers.IntegerField(
-        source="answer.limit",
+        source="estimate.limit",
         allow_null=True,
         help_text="Bytes of a card that may be used; null where the chip has no memory of its own.",
     )
-    fits = serializers.BooleanField(source="answer.fits")
+    fits = serializers.BooleanField(source="estimate.fits")
     legal = serializers.BooleanField(
-        source="answer.legal", help_text="What is asked can run at all, whatever memory it takes."
+        source="estimate.legal", help_text="What is asked can run at all, whatever memory it takes."
     )
     plan = serializers.SerializerMethodField()
     proposed = serializers.BooleanField(
-        source="answer.proposed", help_text="The plan was not asked for."
+        source="estimate.proposed", help_text="The plan was not asked for."
     )
-    replicas = serializers.IntegerField(source="answer.replicas")
-    cache_bytes_per_token = serializers.FloatField(source="answer.bytes_per_token")
-    largest_context = serializers.IntegerField(source="answer.largest_context", allow_null=True)
+    replicas = serializers.IntegerField(source="estimate.replicas")
+    cache_bytes_per_token = serializers.FloatField(source="estimate.bytes_per_token")
+    largest_context = serializers.IntegerField(source="estimate.largest_context", allow_null=True)
     largest_concurrency = serializers.IntegerField(
-        source="answer.largest_concurrency", allow_null=True
+        source="estimate.largest_concurrency", allow_null=True
     )
-    largest_batch = serializers.IntegerField(source="answer.largest_batch", allow_null=True)
-    findings = SizingFindingSerializer(many=True, source="answer.findings")
+    largest_batch = serializers.IntegerField(source="estimate.largest_batch", allow_null=True)
+    findings = SizingFindingSerializer(many=True, source="estimate.findings")
 
     @extend_schema_field(_PLAN)
-    def get_plan(self, sized: sizing.Sized) -> dict[str, Any]:
-        plan = sized.answer.plan
+    def get_plan(self, sized: sizing.SizingResult) -> dict[str, Any]:
+        plan = sized.estimate.plan
         return {**asdict(plan), "cards": plan.cards}
 
 
@@ -147,16 +151,16 @@ class SizingView(APIView):
         body = SizingRequestSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         given = body.validated_data
-        sized = sizing.size(
-            _subject(given), given["spec"], chip=given["chip"], engine=given["engine"]
+        sized = sizing.estimate_memory(
+            _sizing_subject(given), given["spec"], chip=given["chip"], engine=given["engine"]
         )
         return Response(SizingSerializer(sized).data)
 
 
-def _subject(given: dict[str, Any]) -> sizing.Subject:
-    """:raises SizingRefused: if nobody knows how the model is built."""
+def _sizing_subject(given: dict[str, Any]) -> sizing.SizingSubject:
+    """:raises SizingRefused: if the model's architecture is unknown."""
     if "model_version" in given:
-        return sizing.subject_of_version(given["model_version"])
+        return sizing.sizing_subject_of_version(given["model_version"])
     if "catalog" in given:
-        return sizing.subject_of_entry(given["catalog"])
-    return sizing.subject_of_config(given["config"])
+        return sizing.sizing_subject_of_entry(given["catalog"])
+    return sizing.sizing_subject_of_config(given["config"])

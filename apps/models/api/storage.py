@@ -1,15 +1,16 @@
-"""Storage by REST: who uses what, quotas and rules, and what can be deleted or had back."""
+"""REST API of storage: usage, quotas, retention rules and plans, artifacts and runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
-from rest_framework import mixins, status
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,15 +20,181 @@ from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.accounts.models import Team
-from apps.models.api import storage_serializers as serializers
 from apps.models.models import Artifact, StorageRun
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
+from apps.models.selectors.storage import artifact_title
 from apps.models.services import storage as services
-from apps.models.services.storage_retention import retention_plan, retention_preview
+from apps.models.services.storage_cleanup import retention_plan, retention_preview
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.storage.retention import RetentionPlan, RetentionRules
-from controlplane.web.rest import Query, ResourceViewSet
+from controlplane.domain.storage.usage import StorageKind, StorageLevel
+from controlplane.web.rest import (
+    Filters,
+    Query,
+    Reference,
+    ResourceViewSet,
+    StrictSerializer,
+    VisibleField,
+)
+
+MAX_QUOTA_BYTES = 2**62
+
+
+class TeamStorageSerializer(serializers.Serializer[Any]):
+    team = Reference()
+    used = serializers.IntegerField(source="use.used", help_text="Bytes.")
+    limit = serializers.IntegerField(
+        source="use.limit", allow_null=True, help_text="Bytes; null: no limit."
+    )
+    level = serializers.ChoiceField(
+        source="use.level", choices=[(level.value, level.value) for level in StorageLevel]
+    )
+    deleted = serializers.IntegerField(
+        help_text="Bytes of what is deleted and can still be had back; they are part of `used`."
+    )
+    by_kind = serializers.SerializerMethodField(help_text="Bytes of each kind.")
+
+    def get_by_kind(self, row: Any) -> dict[StorageKind, int]:
+        return dict(row.use.by_kind)
+
+
+class StoreFiguresSerializer(serializers.Serializer[Any]):
+    logical = serializers.IntegerField(help_text="Bytes charged to teams.")
+    physical = serializers.IntegerField(
+        allow_null=True, help_text="Bytes on disk: equal content lies there once."
+    )
+    shared = serializers.IntegerField(allow_null=True)
+    set_aside = serializers.IntegerField(
+        allow_null=True, help_text="Bytes that nothing names any more, to be discarded."
+    )
+    blobs = serializers.IntegerField(allow_null=True)
+    counted_at = serializers.DateTimeField(allow_null=True)
+
+
+class StorageSerializer(serializers.Serializer[Any]):
+    teams = TeamStorageSerializer(many=True)
+    store = StoreFiguresSerializer(
+        allow_null=True, help_text="For administrators of the company; null for others."
+    )
+
+
+class QuotaSerializer(StrictSerializer[Any]):
+    limit = serializers.IntegerField(
+        min_value=0, max_value=MAX_QUOTA_BYTES, allow_null=True, help_text="Bytes; null: no limit."
+    )
+
+
+class RulesSerializer(StrictSerializer[Any]):
+    """Null switches a rule off."""
+
+    enabled = serializers.BooleanField()
+    keep_versions = serializers.IntegerField(
+        min_value=1, max_value=100_000, allow_null=True, help_text="Newest versions of each model."
+    )
+    checkpoint_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
+    failed_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
+    log_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
+
+    def to_rules(self) -> RetentionRules:
+        return RetentionRules(**self.validated_data)
+
+
+class TeamRulesSerializer(serializers.Serializer[Any]):
+    team = Reference(allow_null=True, help_text="Null: every team without rules of its own.")
+    rules = RulesSerializer()
+
+
+class RemovalSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField(source="item.kind")
+    uid = serializers.CharField(
+        source="item.uid", help_text="Of the model version, or of the attempt."
+    )
+    name = serializers.CharField(source="item.name")
+    team = serializers.CharField(source="item.team", help_text="A team's uid.")
+    size = serializers.IntegerField(source="item.size", help_text="Bytes.")
+    rule = serializers.CharField()
+    reason = serializers.CharField()
+
+
+class SparedSerializer(serializers.Serializer[Any]):
+    """What a rule would take, had nothing held it."""
+
+    kind = serializers.CharField()
+    uid = serializers.CharField()
+    name = serializers.CharField()
+    held = serializers.CharField(help_text="By what; empty where another version needs it.")
+    pinned = serializers.BooleanField()
+
+
+class PlanSerializer(serializers.Serializer[Any]):
+    size = serializers.IntegerField(help_text="Bytes that would stop being charged.")
+    removals = RemovalSerializer(many=True)
+    spared = SparedSerializer(many=True)
+
+
+class PlanQuery(Query):
+    team = serializers.CharField(
+        required=False, help_text="A team's uid: with its rules as if they were switched on."
+    )
+
+
+class RunSerializer(serializers.ModelSerializer[StorageRun]):
+    details = serializers.ListField(child=serializers.DictField())
+
+    class Meta:
+        model = StorageRun
+        fields = (
+            "uid",
+            "kind",
+            "dry_run",
+            "started_at",
+            "ended_at",
+            "examined",
+            "set_aside",
+            "removed",
+            "removed_bytes",
+            "details",
+            "error",
+        )
+
+
+class RunFilters(Filters):
+    lookups = {"kind": "kind"}
+
+    kind = serializers.ChoiceField(choices=StorageRun.KINDS, required=False)
+
+
+class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
+    name = serializers.SerializerMethodField()
+    team = Reference(allow_null=True, help_text="Null: it belongs to every team.")
+
+    class Meta:
+        model = Artifact
+        fields = (
+            "uid",
+            "name",
+            "kind",
+            "team",
+            "size",
+            "created_at",
+            "pinned_at",
+            "deleted_at",
+            "deleted_by",
+            "deletion_reason",
+            "removed_at",
+        )
+
+    def get_name(self, artifact: Artifact) -> str:
+        return artifact_title(artifact)
+
+
+class StoredArtifactFilters(Filters):
+    lookups = {"team": "team", "kind": "kind"}
+
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)
+
 
 _TEAM = OpenApiParameter("team", OpenApiTypes.STR, OpenApiParameter.PATH, description="Its uid.")
 
@@ -35,17 +202,15 @@ _TEAM = OpenApiParameter("team", OpenApiTypes.STR, OpenApiParameter.PATH, descri
 class StorageView(APIView):
     token_scope = Scope.ADMIN
 
-    @extend_schema(
-        summary="Who uses how much", tags=["storage"], responses=serializers.StorageSerializer
-    )
+    @extend_schema(summary="Who uses how much", tags=["storage"], responses=StorageSerializer)
     def get(self, request: Request) -> Response:
         Query.read(request)
         company = accounts.is_company_administrator(request.user)
         answer = {
             "teams": selectors.storage_by_team(request.user),
-            "store": selectors.store_figures() if company else None,
+            "store": selectors.store_statistics() if company else None,
         }
-        return Response(serializers.StorageSerializer(answer).data)
+        return Response(StorageSerializer(answer).data)
 
 
 class QuotaView(APIView):
@@ -56,18 +221,18 @@ class QuotaView(APIView):
         description="For administrators of the company. What is there already stays.",
         tags=["storage"],
         parameters=[_TEAM],
-        request=serializers.QuotaSerializer,
-        responses=serializers.TeamStorageSerializer,
+        request=QuotaSerializer,
+        responses=TeamStorageSerializer,
     )
     def put(self, request: Request, team: str) -> Response:
         Query.read(request)
         row = get_object_or_404(accounts.teams_of(request.user), uid=team)
         accounts.require(request.user, Permission.MANAGE_TEAM, team=None)
-        body = serializers.QuotaSerializer(data=request.data)
+        body = QuotaSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        services.quota_set(team=row, actor=acting_user(request), **body.validated_data)
+        services.storage_quota_set(team=row, actor=acting_user(request), **body.validated_data)
         shown = next(one for one in selectors.storage_by_team(request.user) if one.team == row)
-        return Response(serializers.TeamStorageSerializer(shown).data)
+        return Response(TeamStorageSerializer(shown).data)
 
 
 class RulesListView(APIView):
@@ -77,18 +242,18 @@ class RulesListView(APIView):
         summary="Rules of retention",
         description="The first is for every team without rules of its own.",
         tags=["storage"],
-        responses=serializers.TeamRulesSerializer(many=True),
+        responses=TeamRulesSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         Query.read(request)
-        own, default = selectors.rules_by_team()
+        own, default = selectors.retention_rules_by_team()
         rows: list[dict[str, Team | RetentionRules | None]] = [{"team": None, "rules": default}]
         rows += [
             {"team": team, "rules": own[team.uid]}
             for team in accounts.teams_of(request.user)
             if team.uid in own
         ]
-        return Response(serializers.TeamRulesSerializer(rows, many=True).data)
+        return Response(TeamRulesSerializer(rows, many=True).data)
 
 
 class RulesView(APIView):
@@ -108,16 +273,16 @@ class RulesView(APIView):
         summary="Set the rules of a team",
         tags=["storage"],
         parameters=[_TEAM],
-        request=serializers.RulesSerializer,
-        responses=serializers.TeamRulesSerializer,
+        request=RulesSerializer,
+        responses=TeamRulesSerializer,
     )
     def put(self, request: Request, team: str) -> Response:
         row = self._team(request, team)
-        body = serializers.RulesSerializer(data=request.data)
+        body = RulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        services.rules_set(team=row, rules=body.to_rules(), actor=acting_user(request))
+        services.retention_rules_set(team=row, rules=body.to_rules(), actor=acting_user(request))
         answer = {"team": row, "rules": body.to_rules()}
-        return Response(serializers.TeamRulesSerializer(answer).data)
+        return Response(TeamRulesSerializer(answer).data)
 
     @extend_schema(
         summary="Give a team the rules that all others have",
@@ -128,7 +293,7 @@ class RulesView(APIView):
     )
     def delete(self, request: Request, team: str) -> Response:
         row = self._team(request, team)
-        services.rules_set(team=row, rules=None, actor=acting_user(request))
+        services.retention_rules_set(team=row, rules=None, actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -138,22 +303,22 @@ class PlanView(APIView):
     @extend_schema(
         summary="What the next round of retention removes",
         tags=["storage"],
-        parameters=[serializers.PlanQuery],
-        responses=serializers.PlanSerializer,
+        parameters=[PlanQuery],
+        responses=PlanSerializer,
     )
     def get(self, request: Request) -> Response:
-        uid = serializers.PlanQuery.read(request).get("team")
+        uid = PlanQuery.read(request).get("team")
         found = self._preview(request, uid) if uid else retention_plan(at=timezone.now())
         seen = frozenset(accounts.teams_of(request.user).values_list("uid", flat=True))
         shown = RetentionPlan(
             removals=tuple(one for one in found.removals if one.item.team in seen),
             spared=tuple(item for item in found.spared if item.team in seen),
         )
-        return Response(serializers.PlanSerializer(shown).data)
+        return Response(PlanSerializer(shown).data)
 
     def _preview(self, request: Request, uid: str) -> RetentionPlan:
         team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
-        own, default = selectors.rules_by_team()
+        own, default = selectors.retention_rules_by_team()
         now = own.get(uid, default)
         rules = RetentionRules(
             enabled=True,
@@ -170,7 +335,7 @@ class PlanView(APIView):
         summary="Past rounds of retention and garbage collection",
         description="For administrators of the company; empty for others.",
         tags=["storage"],
-        parameters=[serializers.RunFilters],
+        parameters=[RunFilters],
     ),
     retrieve=extend_schema(summary="A round", tags=["storage"]),
 )
@@ -178,16 +343,16 @@ class StorageRunViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[StorageRun]
 ):
     token_scope = Scope.ADMIN
-    serializer_class = serializers.RunSerializer
-    queries = {"list": serializers.RunFilters}
+    serializer_class = RunSerializer
+    queries = {"list": RunFilters}
 
     def get_queryset(self) -> QuerySet[StorageRun]:
-        return selectors.runs_visible(self.request.user)
+        return selectors.storage_runs_visible(self.request.user)
 
 
 @extend_schema_view(
     list=extend_schema(
-        summary="What is stored", tags=["storage"], parameters=[serializers.StoredArtifactFilters]
+        summary="What is stored", tags=["storage"], parameters=[StoredArtifactFilters]
     ),
     retrieve=extend_schema(summary="Something that is stored", tags=["storage"]),
 )
@@ -197,8 +362,8 @@ class StoredArtifactViewSet(
     """Artifacts as things that take space."""
 
     token_scope = Scope.MODELS
-    serializer_class = serializers.StoredArtifactSerializer
-    queries = {"list": serializers.StoredArtifactFilters}
+    serializer_class = StoredArtifactSerializer
+    queries = {"list": StoredArtifactFilters}
 
     def get_queryset(self) -> QuerySet[Artifact]:
         return (
@@ -207,29 +372,29 @@ class StoredArtifactViewSet(
             .defer("files", "datasetversion__statistics", "datasetversion__preview")
         )
 
-    def _act(self, act: Callable[[Artifact], None]) -> Response:
+    def _apply(self, action: Callable[[Artifact], None]) -> Response:
         artifact = self.get_object()
-        owner = selectors.owner_of(artifact)
+        owner = selectors.artifact_owner(artifact)
         accounts.require(self.request.user, Permission.CONTRIBUTE, team=owner)
-        act(artifact)
+        action(artifact)
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
         summary="Delete it",
         description="Refused while something depends on it. It can be had back for 7 days.",
         tags=["storage"],
-        responses=serializers.StoredArtifactSerializer,
+        responses=StoredArtifactSerializer,
     )
     def destroy(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
-        return self._act(lambda row: services.artifact_delete(artifact=row, actor=actor, at=at))
+        return self._apply(lambda row: services.artifact_delete(artifact=row, actor=actor, at=at))
 
     @extend_schema(summary="Have a deleted one back", tags=["storage"], request=None)
     @idempotent
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
-        return self._act(lambda row: services.artifact_restore(artifact=row, actor=actor, at=at))
+        return self._apply(lambda row: services.artifact_restore(artifact=row, actor=actor, at=at))
 
     @extend_schema(
         summary="Remove the bytes of a deleted one for good", tags=["storage"], request=None
@@ -238,18 +403,20 @@ class StoredArtifactViewSet(
     @action(detail=True, methods=["post"])
     def remove(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
-        return self._act(lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at))
+        return self._apply(
+            lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at)
+        )
 
     @extend_schema(summary="Keep it from every rule", tags=["storage"], request=None)
     @idempotent
     @action(detail=True, methods=["post"])
     def pin(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
-        return self._act(lambda row: services.artifact_pin(artifact=row, actor=actor, at=at))
+        return self._apply(lambda row: services.artifact_pin(artifact=row, actor=actor, at=at))
 
     @extend_schema(summary="Let rules have it again", tags=["storage"], request=None)
     @idempotent
     @action(detail=True, methods=["post"])
     def unpin(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
-        return self._act(lambda row: services.artifact_unpin(artifact=row, actor=actor))
+        return self._apply(lambda row: services.artifact_unpin(artifact=row, actor=actor))

@@ -1,3 +1,5 @@
+"""REST API of datasets, models, evaluations and artifacts, and gate overrides of quantized versions."""
+
 from __future__ import annotations
 
 from dataclasses import asdict
@@ -12,6 +14,7 @@ from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import CharField
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
@@ -19,7 +22,7 @@ from apps.accounts.api.idempotency import idempotent, takes_key
 from apps.accounts.models import Team
 from apps.models import selectors
 from apps.models.api import serializers
-from apps.models.api.acceptances import AcceptanceActions
+from apps.models.api.serializers import ModelVersionDetailSerializer
 from apps.models.models import (
     Artifact,
     Dataset,
@@ -31,7 +34,53 @@ from apps.models.models import (
 from apps.models.services import datasets, hub_imports, versions
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.downloads import file_download
-from controlplane.web.rest import AnyAccept, BoundedMultiPartParser, ResourceViewSet
+from controlplane.web.rest import (
+    AnyAccept,
+    BoundedMultiPartParser,
+    ResourceViewSet,
+    StrictSerializer,
+)
+
+
+class DecisionSerializer(StrictSerializer[Any]):
+    reason = CharField(
+        max_length=1000, help_text="Why; it is kept with the version and in the audit."
+    )
+
+
+class GateOverrideActions(ResourceViewSet[ModelVersion]):
+    """The two decisions that a person can take about a quantized version."""
+
+    @extend_schema(
+        summary="Accept a quantized version although it lost more than its tolerance",
+        tags=["models"],
+        request=DecisionSerializer,
+        responses=ModelVersionDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def accept(self, request: Request, uid: str) -> Response:
+        return self._override_gate(request, versions.model_version_accept)
+
+    @extend_schema(
+        summary="Reject a quantized version",
+        description="No new revision serves it from then on; what serves goes on.",
+        tags=["models"],
+        request=DecisionSerializer,
+        responses=ModelVersionDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def reject(self, request: Request, uid: str) -> Response:
+        return self._override_gate(request, versions.model_version_reject)
+
+    def _override_gate(self, request: Request, decide: versions.GateOverride) -> Response:
+        version = self.get_object()
+        accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
+        given = self.checked(DecisionSerializer)
+        decide(version=version, actor=acting_user(request), **given)
+        return Response(self.get_serializer(self.get_object()).data)
+
 
 DOWNLOAD = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 REPORT = "report.json"
@@ -94,7 +143,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
                 "rows": inspection.rows,
                 "splits_given": inspection.splits_given,
                 "content_hash": inspection.digest,
-                "statistics": datasets.statistics_json(inspection),
+                "statistics": datasets.dataset_statistics_json(inspection),
                 "preview": [asdict(row) for row in inspection.preview],
             }
         )
@@ -168,7 +217,7 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         responses=serializers.ModelVersionDetailSerializer,
     ),
 )
-class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, AcceptanceActions):
+class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GateOverrideActions):
     token_scope = Scope.MODELS
     queries = {"list": serializers.ModelVersionFilters}
 
@@ -192,7 +241,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Acce
     )
     @action(detail=True, pagination_class=None)
     def lineage(self, request: Request, uid: str) -> Response:
-        chain = selectors.lineage_of(self.get_object(), user=request.user)
+        chain = selectors.model_version_ancestors(self.get_object(), user=request.user)
         return Response(self.get_serializer(chain, many=True).data)
 
     @extend_schema(
@@ -225,12 +274,14 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Acce
         team, name = given.pop("team"), given.pop("name")
         accounts.require(request.user, Permission.CONTRIBUTE, team=team)
         # The hub is asked before the transaction that keeps a key begins.
-        return self._fetch(request, team, name, hub_imports.hub_look_up(**given))
+        return self._fetch(request, team, name, hub_imports.hub_lookup(**given))
 
     @idempotent
-    def _fetch(self, request: Request, team: Team, name: str, found: hub_imports.Found) -> Response:
+    def _fetch(
+        self, request: Request, team: Team, name: str, lookup: hub_imports.HubLookup
+    ) -> Response:
         version = hub_imports.hub_import_request(
-            actor=acting_user(request), team=team, name=name, found=found
+            actor=acting_user(request), team=team, name=name, lookup=lookup
         )
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
 
@@ -258,7 +309,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Acce
     )
     @action(detail=False, pagination_class=None)
     def folders(self, request: Request) -> Response:
-        return Response(selectors.registrable_folders())
+        return Response(selectors.importable_folders())
 
     @extend_schema(
         summary="Try a failed import again",

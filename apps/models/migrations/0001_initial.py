@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.models
+import controlplane.domain.registry.versions
 import controlplane.persistence.models
 
 
@@ -224,7 +224,7 @@ class Migration(migrations.Migration):
                             ("ready", "ready"),
                             ("failed", "failed"),
                         ],
-                        default=controlplane.domain.models.ModelState["IMPORTING"],
+                        default=controlplane.domain.registry.versions.ModelState["IMPORTING"],
                         max_length=20,
                     ),
                 ),

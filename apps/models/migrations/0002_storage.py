@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import controlplane.domain.models
+import controlplane.domain.registry.versions
 import controlplane.persistence.models
 
 
@@ -163,7 +163,7 @@ class Migration(migrations.Migration):
                     ("deleted", "deleted"),
                     ("removed", "removed"),
                 ],
-                default=controlplane.domain.models.ModelState["IMPORTING"],
+                default=controlplane.domain.registry.versions.ModelState["IMPORTING"],
                 max_length=20,
             ),
         ),

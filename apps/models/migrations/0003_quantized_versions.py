@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-import controlplane.domain.models
+import controlplane.domain.registry.versions
 
 
 class Migration(migrations.Migration):
@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                     ("overridden", "overridden"),
                 ],
                 db_default="accepted",
-                default=controlplane.domain.models.Acceptance["ACCEPTED"],
+                default=controlplane.domain.registry.versions.Acceptance["ACCEPTED"],
                 max_length=20,
             ),
         ),

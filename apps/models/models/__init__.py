@@ -1,9 +1,8 @@
-"""The tables of the registry."""
+"""Models of the registry app."""
 
 from __future__ import annotations
 
 from apps.models.models.catalog import CatalogCell, CatalogModel
-from apps.models.models.hubs import HubImport
 from apps.models.models.storage import (
     RetentionRule,
     StorageMeasure,
@@ -16,6 +15,7 @@ from apps.models.models.versions import (
     Dataset,
     DatasetVersion,
     Evaluation,
+    HubImport,
     ModelLine,
     ModelVersion,
     ModelVersionTransition,

@@ -1,4 +1,4 @@
-"""What is publicly known of models: facts, and where each of them runs."""
+"""Catalog models and their compatibility cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controlplane.domain.catalog import CatalogTask, Caveat, Support
 
 
 class CatalogModel(models.Model):
-    """One published model. What is null or empty is not known; ``confidence`` says how sure the rest is."""
+    """One published model. Null and empty mean unknown; ``confidence`` rates the known facts."""
 
     #: The stable name, as in the data, for example ``qwen2-7b-instruct``.
     key = models.CharField(max_length=80, unique=True)
@@ -19,7 +19,7 @@ class CatalogModel(models.Model):
     modality = models.CharField(max_length=20)
     tasks = ArrayField(models.CharField(max_length=40), default=list)
     parameters = models.BigIntegerField(null=True, blank=True)
-    #: Of a mixture of experts: parameters that one token passes through.
+    #: Parameters active per token of a mixture of experts.
     active_parameters = models.BigIntegerField(null=True, blank=True)
     architecture = models.CharField(max_length=120)
     layers = models.PositiveIntegerField(null=True, blank=True)
@@ -28,7 +28,7 @@ class CatalogModel(models.Model):
     kv_heads = models.PositiveIntegerField(null=True, blank=True)
     head_dim = models.PositiveIntegerField(null=True, blank=True)
     intermediate = models.PositiveIntegerField(null=True, blank=True)
-    #: ``mha``, ``gqa``, ``mqa``, ``mla``, or a hybrid in words.
+    #: ``mha``, ``gqa``, ``mqa``, ``mla``, or a description of a hybrid.
     attention = models.CharField(max_length=60, blank=True)
     #: ``{"kv_lora_rank", "qk_rope_head_dim"}``.
     mla = models.JSONField(null=True, blank=True)
@@ -36,12 +36,12 @@ class CatalogModel(models.Model):
     moe = models.JSONField(null=True, blank=True)
     #: Parts of a pipeline: encoders, denoiser blocks.
     components = models.JSONField(default=dict, blank=True)
-    #: Positions of the published configuration.
+    #: Maximum positions of the published configuration.
     context_length = models.PositiveIntegerField(null=True, blank=True)
-    #: Positions with RoPE scaling.
+    #: Maximum positions with RoPE scaling.
     context_extended = models.PositiveIntegerField(null=True, blank=True)
     dtype = models.CharField(max_length=60)
-    #: Bytes a token takes in a 16-bit KV cache.
+    #: Bytes per token of a 16-bit KV cache.
     kv_bytes_per_token = models.PositiveIntegerField(null=True, blank=True)
     licence = models.CharField(max_length=60, blank=True)
     hf_repo = models.CharField(max_length=120, blank=True, db_index=True)
@@ -55,7 +55,7 @@ class CatalogModel(models.Model):
     notes = models.TextField(blank=True)
     #: SHA-256 of the entry as it was loaded.
     digest = models.CharField(max_length=64)
-    #: The data no longer has it; the row stays for the versions that refer to it.
+    #: Set when the data files no longer contain it; the row stays for versions that refer to it.
     withdrawn_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -66,7 +66,7 @@ class CatalogModel(models.Model):
 
 
 class CatalogCell(models.Model):
-    """What the evidence says of one task by one engine on one vendor's chips."""
+    """Support of one task by one engine on one vendor's chips, according to the evidence."""
 
     TASKS = [(task.value, task.value) for task in CatalogTask]
     STATUSES = [(status.value, status.value) for status in Support]
@@ -77,13 +77,13 @@ class CatalogCell(models.Model):
     vendor = models.CharField(max_length=40)
     engine = models.CharField(max_length=40)
     status = models.CharField(max_length=20, choices=STATUSES)
-    #: Versions of the engine that the evidence speaks of, as a PEP 440 specifier; empty where it does not say.
+    #: Engine versions that the evidence covers, as a PEP 440 specifier; empty if it does not say.
     versions = models.CharField(max_length=60, blank=True)
-    #: Methods of training, or schemes of quantizing.
+    #: Training methods or quantization schemes.
     methods = ArrayField(models.CharField(max_length=40), default=list, blank=True)
     #: Keys of the sources.
     evidence = ArrayField(models.CharField(max_length=40), default=list, blank=True)
-    #: What limits the claim; empty where nothing does.
+    #: What limits the claim; empty if nothing does.
     caveat = models.CharField(max_length=40, choices=CAVEATS, blank=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What storage the artifacts take, what teams may take, and what rounds of clearing did."""
+"""Storage quotas, retention rules, measured sizes, and runs of retention and garbage collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controlplane.persistence.models import Entity
 
 
 class StorageQuota(models.Model):
-    """How many bytes a team may store. A team without a row has no limit."""
+    """Maximum bytes that a team may store. A team without a row has no limit."""
 
     team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="storage_quota")
     limit = models.BigIntegerField(help_text="Bytes.")
@@ -28,9 +28,9 @@ class StorageQuota(models.Model):
 
 
 class RetentionRule(models.Model):
-    """What a team wants kept; the row without a team is for all that have none of their own.
+    """Retention rules of a team; the row without a team applies to teams without rules of their own.
 
-    See ``controlplane.domain.storage.retention.RetentionRules`` for what the figures mean.
+    The fields are those of ``controlplane.domain.storage.retention.RetentionRules``.
     """
 
     team = models.OneToOneField(
@@ -54,13 +54,13 @@ class RetentionRule(models.Model):
 
 
 class StorageMeasure(models.Model):
-    """Bytes that only their place can tell: a working folder on a cluster, a log in the store."""
+    """Measured bytes outside artifacts: a working folder on a cluster, a log in the store."""
 
     KINDS = [(kind.value, kind.value) for kind in StorageKind]
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=20, choices=KINDS)
-    #: Of the attempt that it belongs to.
+    #: Uid of the attempt that it belongs to.
     owner_uid = models.CharField(max_length=32)
     size = models.BigIntegerField()
     measured_at = models.DateTimeField()
@@ -74,7 +74,7 @@ class StorageMeasure(models.Model):
 
 
 class StorageRun(Entity):
-    """One round of retention or of garbage collection, and what it did."""
+    """One run of retention or of garbage collection, with its results."""
 
     class Kind(StrEnum):
         RETENTION = "retention"
@@ -86,16 +86,16 @@ class StorageRun(Entity):
     dry_run = models.BooleanField(default=False)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
-    #: Things looked at.
+    #: Items examined.
     examined = models.PositiveIntegerField(default=0)
     #: Garbage: blobs set aside, to be discarded by a later run.
     set_aside = models.PositiveIntegerField(default=0)
-    #: Things that are gone, and their bytes.
+    #: Items removed, and their bytes.
     removed = models.PositiveIntegerField(default=0)
     removed_bytes = models.BigIntegerField(default=0)
     #: Retention: ``[{"kind", "name", "size", "reason"}]``, the largest first, cut where it is long.
     details = models.JSONField(default=list, blank=True)
-    #: Garbage: the last digest looked at; empty when the round is complete.
+    #: Garbage: the last digest examined; empty when the run is complete.
     cursor = models.CharField(max_length=80, blank=True)
     error = models.TextField(blank=True)
 
@@ -108,12 +108,12 @@ class StorageRun(Entity):
 
 
 class StoreSize(models.Model):
-    """What the artifact store held when it was last counted. One row."""
+    """Size of the artifact store when it was last counted. One row."""
 
     counted_at = models.DateTimeField()
     blobs = models.BigIntegerField()
     size = models.BigIntegerField()
-    #: Of these, set aside and to be discarded.
+    #: Of these, bytes set aside for removal.
     set_aside = models.BigIntegerField()
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Artifacts, datasets, model versions, and what they were made from."""
+"""Artifacts, datasets, model versions with their lineage, evaluations and hub imports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import models
 
 from apps.accounts.models import Team, User
 from apps.models.models.catalog import CatalogModel
-from controlplane.domain.models import Acceptance, ModelState
+from controlplane.domain.registry.versions import Acceptance, ModelState
 from controlplane.persistence.models import Entity, Transition
 
 
@@ -31,17 +31,17 @@ class Artifact(Entity):
     files = models.JSONField()
     #: Bytes of all files.
     size = models.BigIntegerField()
-    #: What made it, for example ``attempt`` and its uid; once only for each maker.
+    #: Creator, for example ``attempt:UID``; unique, so a creator has at most one artifact.
     made_by = models.CharField(max_length=60, null=True, blank=True, unique=True)
-    #: No rule removes its bytes.
+    #: Pinned artifacts are not removed by retention rules.
     pinned_at = models.DateTimeField(null=True, blank=True)
-    #: Asked to be deleted: its bytes go a while later unless somebody has it back.
+    #: Its bytes are removed after the restore window unless it is restored.
     deleted_at = models.DateTimeField(null=True, blank=True)
-    #: Who asked, or the rule that removed it.
+    #: Username, or the rule that removed it.
     deleted_by = models.CharField(max_length=150, blank=True, default="", db_default="")
-    #: Why, in words.
+    #: Reason as a message.
     deletion_reason = models.TextField(blank=True, default="", db_default="")
-    #: The bytes are no longer its own; the list of files stays.
+    #: Set when its bytes were released; the list of files stays.
     removed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -58,7 +58,7 @@ class Artifact(Entity):
 
     @property
     def usable(self) -> bool:
-        """Its bytes are here and nobody has asked to delete it."""
+        """Whether its bytes are stored and it is not deleted."""
         return self.deleted_at is None and self.removed_at is None
 
     @property
@@ -86,7 +86,7 @@ class Dataset(Entity):
 
 
 class DatasetVersion(Entity):
-    """Rows in canonical form, split for training, validation and testing."""
+    """Rows in canonical form, split into training, validation and test."""
 
     dataset = models.ForeignKey(Dataset, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
@@ -115,7 +115,7 @@ class DatasetVersion(Entity):
 
 
 class ModelLine(Entity):
-    """A named series of model versions. No team means that everybody may use it."""
+    """A named series of model versions, shared with every team if it has no team."""
 
     team = models.ForeignKey(
         Team, on_delete=models.PROTECT, null=True, blank=True, related_name="model_lines"
@@ -136,7 +136,7 @@ class ModelLine(Entity):
 
 
 class ModelVersion(Entity):
-    """Weights, configuration and tokenizer, with what they were made from."""
+    """Weights, configuration and tokenizer, with their lineage."""
 
     STATES = [(state.value, state.value) for state in ModelState]
     ACCEPTANCES = [(acceptance.value, acceptance.value) for acceptance in Acceptance]
@@ -146,25 +146,25 @@ class ModelVersion(Entity):
     state = models.CharField(max_length=20, choices=STATES, default=ModelState.IMPORTING)
     #: None until the files are in the artifact store.
     artifact = models.OneToOneField(Artifact, on_delete=models.PROTECT, null=True, blank=True)
-    #: The folder that it is imported from; empty when a job made it.
+    #: Folder that it is imported from; empty if a job created it.
     source_path = models.TextField(blank=True)
     #: ``architectures[0]`` of config.json.
     architecture = models.CharField(max_length=120, blank=True)
     context_length = models.PositiveIntegerField(default=0)
     parameters = models.BigIntegerField(default=0)
-    #: What its weights are quantized to, for example ``w8a8``; empty for plain ones.
+    #: Quantization scheme, for example ``w8a8``; empty if not quantized.
     scheme = models.CharField(max_length=40, blank=True, default="", db_default="")
-    #: How quantized weights are written, for example ``compressed-tensors``; empty for plain ones.
+    #: Format of quantized weights, for example ``compressed-tensors``; empty if not quantized.
     format = models.CharField(max_length=40, blank=True, default="", db_default="")
-    #: Whether what it was made for was reached; only an accepted version is deployed.
+    #: Deployment gate; only an accepted version can be deployed.
     acceptance = models.CharField(
         max_length=20, choices=ACCEPTANCES, default=Acceptance.ACCEPTED, db_default="accepted"
     )
-    #: Of the acceptance, in words: which figure against which tolerance, or who decided and why.
+    #: Message: which metric exceeds which tolerance, or who overrode the gate and why.
     acceptance_reason = models.TextField(blank=True, default="", db_default="")
-    #: ``config.json`` as it was read; null for versions from before it was kept.
+    #: ``config.json`` as read; null for versions registered before it was stored.
     config = models.JSONField(null=True, blank=True)
-    #: What the catalog says of these weights, where it is known which entry they are of.
+    #: Catalog entry of the model, if it is known.
     catalog_model = models.ForeignKey(
         CatalogModel, on_delete=models.PROTECT, null=True, blank=True, related_name="versions"
     )
@@ -174,11 +174,11 @@ class ModelVersion(Entity):
     dataset_version = models.ForeignKey(
         DatasetVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="models"
     )
-    #: The job that made it, by uid (jobs know models, not the other way round).
+    #: Uid of the job that created it (jobs import models, not the reverse).
     job_uid = models.CharField(max_length=32, blank=True, db_index=True)
     #: Its attempt; registering is keyed by it, so that it happens once.
     attempt_uid = models.CharField(max_length=32, null=True, blank=True, unique=True)
-    #: Last figures of the run that made it.
+    #: Last metrics of the job that created it.
     metrics = models.JSONField(default=dict, blank=True)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
 
@@ -200,7 +200,7 @@ class ModelVersionTransition(Transition):
 
 
 class Evaluation(Entity):
-    """The measured quality of a model version on a dataset version."""
+    """Metrics of a model version on a dataset version."""
 
     model_version = models.ForeignKey(
         ModelVersion, on_delete=models.PROTECT, related_name="evaluations"
@@ -222,5 +222,49 @@ class Evaluation(Entity):
 
 
 def files_json(files: list[tuple[str, str, int]]) -> list[dict[str, Any]]:
-    """``(path, digest, size)`` triples as ``Artifact.files`` keeps them."""
+    """``(path, digest, size)`` triples in the format of ``Artifact.files``."""
     return [{"path": path, "digest": digest, "size": size} for path, digest, size in sorted(files)]
+
+
+class HubImport(Entity):
+    """Origin and progress of a version that is imported from a hub.
+
+    The row outlives the import: it records which commit of which repository the version is.
+    """
+
+    version = models.OneToOneField(
+        ModelVersion, on_delete=models.CASCADE, related_name="hub_import"
+    )
+    #: Name of the hub adapter.
+    hub = models.CharField(max_length=40)
+    #: URL of the hub or its mirror.
+    address = models.CharField(max_length=300)
+    repository = models.CharField(max_length=200)
+    #: Requested revision, and the commit that it resolved to.
+    revision = models.CharField(max_length=200)
+    commit = models.CharField(max_length=200)
+    #: ``[{"path", "size", "sha256", "git_sha1"}]`` from the hub's listing.
+    files = models.JSONField()
+    #: Bytes of all of them.
+    size = models.BigIntegerField()
+    #: ``[[path, digest, size]]`` of those that are in the artifact store.
+    stored = models.JSONField(default=list)
+    #: Bytes received: stored files, and the partial download.
+    received = models.BigIntegerField(default=0)
+    #: Of these, bytes that were already in the artifact store.
+    spared = models.BigIntegerField(default=0)
+    #: Bytes per second of the last download.
+    speed = models.FloatField(null=True, blank=True)
+    #: Consecutive failed attempts, with increasing delays.
+    failures = models.PositiveIntegerField(default=0)
+    retry_at = models.DateTimeField(null=True, blank=True)
+    #: Last error while it is retried.
+    trouble = models.TextField(blank=True)
+    #: Last time that the controller fetched for it; the least recent comes first.
+    served_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.repository} at {self.revision} from {self.hub}"

@@ -1,13 +1,19 @@
-"""The catalog, as it was last loaded. It is small and changes by a load only, so every process keeps it.
+"""The model catalog as last loaded, its compatibility matrix, and what installed engines render of it.
 
-Each question first asks the database which catalog there is — one query for a digest of all entries — and
-reads the rows only where that is another than the one it has.
+The catalog is small and changes only by a load, so each process caches it. Each query first reads one digest of
+all entries from the database and reloads the rows only if the digest has changed.
+
+The compatibility matrix of an entry lists tasks by vendor and engine, with the evidence of each claim. Vendors
+come from the installed chip plug-ins, engines from the evidence and from the installed plug-ins that run on the
+vendor's chips. Each claim states two separate things: what a source says of this model, and whether this
+installation renders it. That a source lists a model as supported by an engine does not mean that Ninefold can
+start it: ``is_rendered`` asks the engine plug-in's own ``check`` with the facts that the catalog has of the model.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib import resources
@@ -18,41 +24,53 @@ from django.db.models import CharField, F, Value
 from django.db.models.functions import MD5, Cast, Coalesce, Concat
 
 from apps.models.models import CatalogCell, CatalogModel, ModelVersion
-from apps.models.selectors.renderable import installed_engines, renders
 from controlplane.domain.architectures import (
     ConfigRefused,
     Contradiction,
     contradictions,
-    read,
+    parse_architecture,
 )
-from controlplane.domain.catalog import CatalogTask, Caveat, Cell, Entry, Modality, Source, Support
-from controlplane.domain.catalog.entries import architecture_facts, in_order
+from controlplane.domain.catalog import (
+    CatalogEntry,
+    CatalogSource,
+    CatalogTask,
+    Caveat,
+    CompatibilityCell,
+    Modality,
+    Support,
+    strongest_support,
+)
+from controlplane.domain.catalog.entries import architecture_facts, sort_cells
 from controlplane.domain.catalog.facets import (
-    Choice,
+    CatalogSearchResult,
     Facet,
-    Indexed,
-    Narrowed,
+    FacetSelection,
+    IndexedEntry,
     fitting,
-    index,
-    narrow,
+    index_entries,
+    search_with_counts,
 )
-from controlplane.domain.catalog.reading import Catalog, read_catalog
+from controlplane.domain.catalog.parsing import Catalog, read_catalog
+from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.ports import registry
+from controlplane.ports.chips import ChipPlugin
+from controlplane.ports.engines import Engine, EngineProfile, ModelFacts, Task
 
-#: Fields of an entry that its row has under the same name.
-COLUMNS = tuple(field.name for field in fields(Entry) if field.name != "cells")
+#: Fields of an entry that are columns of its row with the same name.
+COLUMNS = tuple(field.name for field in fields(CatalogEntry) if field.name != "cells")
 _LISTS = frozenset({"tasks", "evidence", "prequantized"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
-    """Every entry that is not withdrawn, by key, and a name for exactly this content."""
+class CatalogSnapshot:
+    """Every entry that is not withdrawn, by key, and the digest of this content."""
 
     revision: str
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, CatalogEntry]
 
 
-def shelf() -> Shelf:
-    """The catalog of now; one query, two more after a load."""
+def catalog_snapshot() -> CatalogSnapshot:
+    """The current catalog; one query, two more after a load."""
     found = CatalogModel.objects.aggregate(
         revision=MD5(
             StringAgg(
@@ -63,29 +81,31 @@ def shelf() -> Shelf:
             )
         )
     )
-    return shelf_at(found["revision"])
+    return catalog_snapshot_at(found["revision"])
 
 
 @lru_cache(maxsize=2)
-def shelf_at(revision: str) -> Shelf:
-    """The catalog of that revision, which must be the newest one or one that was asked for lately."""
+def catalog_snapshot_at(revision: str) -> CatalogSnapshot:
+    """The catalog of that revision, which must be the current one or a recently cached one."""
     rows = CatalogModel.objects.filter(withdrawn_at=None).prefetch_related("cells")
-    return Shelf(revision=revision, entries={row.key: entry_of(row) for row in rows})
+    return CatalogSnapshot(
+        revision=revision, entries={row.key: entry_from_row(row) for row in rows}
+    )
 
 
-def entry_of(row: CatalogModel) -> Entry:
-    """The entry that a row keeps, cells included."""
+def entry_from_row(row: CatalogModel) -> CatalogEntry:
+    """The catalog entry stored in a row, including its cells."""
     facts: dict[str, Any] = {
         name: tuple(value) if name in _LISTS else value
         for name in COLUMNS
         for value in (getattr(row, name),)
     }
     facts["modality"] = Modality(row.modality)
-    return Entry(**facts, cells=in_order(_cell_of(cell) for cell in row.cells.all()))
+    return CatalogEntry(**facts, cells=sort_cells(_cell_from_row(cell) for cell in row.cells.all()))
 
 
-def _cell_of(cell: CatalogCell) -> Cell:
-    return Cell(
+def _cell_from_row(cell: CatalogCell) -> CompatibilityCell:
+    return CompatibilityCell(
         task=CatalogTask(cell.task),
         vendor=cell.vendor,
         engine=cell.engine,
@@ -99,78 +119,80 @@ def _cell_of(cell: CatalogCell) -> Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogIndex:
-    """The catalog of one revision, ready to be searched."""
+    """The catalog of one revision, indexed for search."""
 
     revision: str
-    #: That the installation has plug-ins for.
+    #: Engines with an installed plug-in.
     engines: frozenset[str]
     #: By title.
-    rows: tuple[Indexed, ...]
-    #: Every value that each facet has.
+    rows: tuple[IndexedEntry, ...]
+    #: All values of each facet.
     values: Mapping[Facet, frozenset[str]]
 
-    def search(self, *, choice: Choice, text: str = "") -> Narrowed:
-        """Entries that fit, with the counts of further choices."""
-        return narrow(self.rows, choice=choice, text=text)
+    def search(self, *, choice: FacetSelection, text: str = "") -> CatalogSearchResult:
+        """Matching entries, with the count of each further facet value."""
+        return search_with_counts(self.rows, choice=choice, text=text)
 
-    def fitting(self, *, choice: Choice, text: str = "") -> tuple[Entry, ...]:
-        """Entries that fit, alone."""
+    def fitting(self, *, choice: FacetSelection, text: str = "") -> tuple[CatalogEntry, ...]:
+        """Matching entries only."""
         return fitting(self.rows, choice=choice, text=text)
 
 
 def catalog_index() -> CatalogIndex:
-    """The catalog of now; one query, two more after a load."""
-    return index_at(shelf().revision, installed_engines())
+    """The index of the current catalog; one query, two more after a load."""
+    return catalog_index_at(catalog_snapshot().revision, installed_engines())
 
 
 @lru_cache(maxsize=4)
-def index_at(revision: str, engines: frozenset[str]) -> CatalogIndex:
-    """The same of a revision that was asked for lately, for so many engines."""
-    entries = sorted(shelf_at(revision).entries.values(), key=lambda entry: entry.title.lower())
-    rows = index(entries, renders=_renders)
+def catalog_index_at(revision: str, engines: frozenset[str]) -> CatalogIndex:
+    """The index of a recently cached revision, for the given installed engines."""
+    entries = sorted(
+        catalog_snapshot_at(revision).entries.values(), key=lambda entry: entry.title.lower()
+    )
+    rows = index_entries(entries, renders=_is_rendered)
     values = {facet: frozenset().union(*(row.values[facet] for row in rows)) for facet in Facet}
     return CatalogIndex(revision=revision, engines=engines, rows=rows, values=values)
 
 
-def _renders(entry: Entry, cell: Cell) -> bool:
-    return renders(entry, task=cell.task, vendor=cell.vendor, engine=cell.engine)
+def _is_rendered(entry: CatalogEntry, cell: CompatibilityCell) -> bool:
+    return is_rendered(entry, task=cell.task, vendor=cell.vendor, engine=cell.engine)
 
 
-def catalog_entry(key: str) -> tuple[Entry, bool] | None:
-    """The entry of that key and whether it is withdrawn; None if there never was one."""
-    if (entry := shelf().entries.get(key)) is not None:
+def catalog_entry(key: str) -> tuple[CatalogEntry, bool] | None:
+    """The entry with that key and whether it is withdrawn; None if there never was one."""
+    if (entry := catalog_snapshot().entries.get(key)) is not None:
         return entry, False
     row = CatalogModel.objects.filter(key=key).prefetch_related("cells").first()
-    return None if row is None else (entry_of(row), row.withdrawn_at is not None)
+    return None if row is None else (entry_from_row(row), row.withdrawn_at is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
-    """How a version's ``config.json`` compares with the catalog."""
+class CatalogDifferences:
+    """Differences between a version's ``config.json`` and its catalog entry."""
 
     contradictions: tuple[Contradiction, ...] = ()
-    #: Why it could not be compared, one sentence each.
+    #: Why it could not be compared, one message each.
     problems: tuple[str, ...] = ()
 
 
-def differences_of(version: ModelVersion, *, entry: Entry) -> Differences:
-    """Every field in which the version's own configuration and the entry say different things."""
+def catalog_differences(version: ModelVersion, *, entry: CatalogEntry) -> CatalogDifferences:
+    """Every field in which the version's own configuration and the entry differ."""
     if version.config is None:
-        return Differences()
-    # What quantized weights hold is packed, so that counting it says nothing.
+        return CatalogDifferences()
+    # Quantized weights are packed, so their element count is not the number of parameters.
     counted = None if version.scheme else version.parameters or None
     try:
-        built = read(version.config, parameters=counted)
+        built = parse_architecture(version.config, parameters=counted)
     except ConfigRefused as refusal:
-        return Differences(problems=tuple(finding.message for finding in refusal.findings))
-    return Differences(contradictions=contradictions(built, architecture_facts(entry)))
+        return CatalogDifferences(problems=tuple(finding.message for finding in refusal.findings))
+    return CatalogDifferences(contradictions=contradictions(built, architecture_facts(entry)))
 
 
 @lru_cache(maxsize=1)
-def published() -> Catalog:
+def published_catalog() -> Catalog:
     """The catalog that this release ships, read from its data files.
 
-    :raises CatalogRefused: if they break their own rules.
+    :raises CatalogRefused: if they are invalid.
     """
     folder = resources.files("controlplane") / "catalog"
     files = {
@@ -182,22 +204,280 @@ def published() -> Catalog:
 
 
 @lru_cache(maxsize=64)
-def models_taken(*, task: CatalogTask, vendor: str) -> Mapping[str, int]:
-    """Engine → of how many models a source says that it does the task on the vendor's chips."""
+def supported_model_counts(*, task: CatalogTask, vendor: str) -> Mapping[str, int]:
+    """Engine → number of models for which a source claims the task on the vendor's chips."""
     claims = (
         cell
-        for entry in published().entries.values()
+        for entry in published_catalog().entries.values()
         for cell in entry.claims(task, vendor=vendor)
         if cell.status in (Support.SUPPORTED, Support.EXPERIMENTAL)
     )
     return Counter(cell.engine for cell in claims)
 
 
-def sources() -> Mapping[str, Source]:
-    """What the keys of evidence stand for."""
-    return published().sources
+def catalog_sources() -> Mapping[str, CatalogSource]:
+    """The sources, by the keys that evidence lists refer to."""
+    return published_catalog().sources
 
 
 def engine_titles() -> Mapping[str, str]:
-    """What people call the engines that the evidence names."""
-    return published().engines
+    """Display names of the engines that the evidence names."""
+    return published_catalog().engines
+
+
+TASKS: Mapping[CatalogTask, Task] = {
+    CatalogTask.TRAIN: Task.FINETUNE,
+    CatalogTask.SERVE: Task.SERVE,
+    CatalogTask.QUANTIZE: Task.QUANTIZE,
+}
+#: Modalities that engines render: text generation.
+_RENDERED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
+#: The field whose every choice is tried before a task counts as not rendered.
+_ALTERNATIVE_FIELDS: Mapping[Task, str] = {Task.FINETUNE: "method", Task.QUANTIZE: "scheme"}
+#: Values for required fields without a default that do not depend on the model.
+_REQUIRED_VALUES: Mapping[Task, Mapping[str, Any]] = {Task.FINETUNE: {"max_steps": 100}}
+#: Present in every ``config.json`` of a language model but not in the catalog; some engines require it.
+_NOT_IN_CATALOG: Mapping[str, Any] = {
+    "vocab_size": 32_000,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10_000.0,
+}
+
+
+def installed_engines() -> frozenset[str]:
+    """Names of the engine plug-ins of this installation."""
+    return frozenset(registry.engine_names())
+
+
+def is_rendered(entry: CatalogEntry, *, task: CatalogTask, vendor: str, engine: str) -> bool:
+    """Whether an installed engine renders the task for the model on some chip of the vendor."""
+    return not rendering_refusal(entry, task=task, vendor=vendor, engine=engine)
+
+
+def rendering_refusal(entry: CatalogEntry, *, task: CatalogTask, vendor: str, engine: str) -> str:
+    """Why the engine does not render the task, by its check on the first chip that it runs on; or empty."""
+    if engine not in installed_engines():
+        return "no plug-in for it is installed"
+    if (plugin := registry.chip_plugins().get(vendor)) is None:
+        return "no plug-in for these chips is installed"
+    plug_in, asked = registry.engine(engine), TASKS[task]
+    if asked not in plug_in.tasks:
+        return f"its plug-in does not {asked}"
+    if entry.modality not in _RENDERED_MODALITIES:
+        return "only models that write text are rendered"
+    chips = plugin.chips()
+    running = [chip for chip in chips if not plug_in.runs_on(asked, chip)]
+    if not running:
+        return plug_in.runs_on(asked, chips[0]) if chips else "no chip of this vendor is known"
+    refused = [_refusal_on_chip(chip, entry, task=asked, engine=plug_in) for chip in running]
+    return "" if "" in refused else refused[0]
+
+
+def _refusal_on_chip(chip: Chip, entry: CatalogEntry, *, task: Task, engine: Engine) -> str:
+    """The first finding for the default spec; empty if any minimal spec has no findings."""
+    model = catalog_model_facts(entry)
+    found = [
+        engine.check(task, spec, chip=chip, model=model) for spec in _minimal_specs(engine, task)
+    ]
+    return "" if () in found else found[0][0].message
+
+
+def _minimal_specs(engine: Engine, task: Task) -> Iterator[dict[str, Any]]:
+    """The minimal spec with defaults first, then one for each alternative method or scheme."""
+    values = dict(_REQUIRED_VALUES.get(task, {}))
+    yield values
+    for field in engine.fields(task):
+        if field.name == _ALTERNATIVE_FIELDS.get(task):
+            yield from ({**values, field.name: choice} for choice in field.choices)
+
+
+def catalog_model_facts(entry: CatalogEntry) -> ModelFacts:
+    """The facts that an engine is given for a model that only the catalog describes."""
+    config = {
+        "num_hidden_layers": entry.layers,
+        "hidden_size": entry.hidden,
+        "intermediate_size": entry.intermediate,
+        "num_attention_heads": entry.heads,
+        "num_key_value_heads": entry.kv_heads,
+        "head_dim": entry.head_dim,
+        "max_position_embeddings": entry.context_length,
+    }
+    known = {name: value for name, value in config.items() if value is not None}
+    return ModelFacts(
+        name=entry.title,
+        architecture=entry.architecture,
+        context_length=entry.context_length or 0,
+        parameters=entry.parameters or 0,
+        config={**_NOT_IN_CATALOG, **known, "architectures": [entry.architecture]},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipVendor:
+    """A chip vendor, named by its plug-in or only by the evidence."""
+
+    name: str
+    title: str
+    #: None without a plug-in.
+    kind: ChipKind | None
+    #: Task → installed engines that do it on some of its chips, regardless of the model.
+    engines: Mapping[CatalogTask, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupportClaim:
+    """One engine in one cell of the matrix."""
+
+    engine: str
+    title: str
+    status: Support
+    #: Engine versions that the evidence covers, as a PEP 440 specifier.
+    versions: str
+    methods: tuple[str, ...]
+    evidence: tuple[str, ...]
+    caveat: Caveat | None
+    #: Whether this installation has a plug-in for the engine.
+    installed: bool
+    #: Engine versions that the plug-in renders for; empty without a plug-in, or if the engine is built in.
+    renders: str
+    #: Why that plug-in does not render the task for this model on any of the vendor's chips; empty if it does.
+    refusal: str
+
+    @property
+    def renderable(self) -> bool:
+        """Whether this installation can start the task with this engine."""
+        return not self.refusal
+
+    @property
+    def is_attested(self) -> bool:
+        """Whether a source or a caveat refers to this model."""
+        return bool(self.evidence or self.caveat)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRow:
+    vendor: ChipVendor
+    cells: Mapping[CatalogTask, tuple[SupportClaim, ...]]
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether any source refers to this model on the vendor's chips."""
+        return any(claim.is_attested for claims in self.cells.values() for claim in claims)
+
+    def status(self, task: CatalogTask) -> Support:
+        """The strongest claim among engines that this installation renders."""
+        return strongest_support(claim.status for claim in self.cells[task] if claim.renderable)
+
+
+def vendors() -> Mapping[str, ChipVendor]:
+    """Every vendor with a plug-in, by name."""
+    return _vendors(tuple(registry.chip_plugins()), installed_engines())
+
+
+@lru_cache(maxsize=4)
+def _vendors(names: tuple[str, ...], engines: frozenset[str]) -> Mapping[str, ChipVendor]:
+    return {name: _vendor(registry.chip_plugins()[name], engines=engines) for name in names}
+
+
+def _vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> ChipVendor:
+    profile, chips = plugin.profile(), plugin.chips()
+    return ChipVendor(
+        name=profile.vendor,
+        title=profile.title,
+        kind=chips[0].kind if chips else None,
+        engines={
+            shown: frozenset(name for name in engines if _runs(name, task, chips))
+            for shown, task in TASKS.items()
+        },
+    )
+
+
+def _runs(engine: str, task: Task, chips: Iterable[Chip]) -> bool:
+    found = registry.engine(engine)
+    return task in found.tasks and any(not found.runs_on(task, chip) for chip in chips)
+
+
+def vendor_by_name(name: str) -> ChipVendor:
+    """The plug-in's vendor, or one that only the evidence names."""
+    return vendors().get(name) or ChipVendor(name=name, title=name, kind=None, engines={})
+
+
+def _profile(engine: str) -> EngineProfile | None:
+    return registry.engine(engine).profile() if engine in installed_engines() else None
+
+
+def engine_title(name: str) -> str:
+    """Display name from its plug-in, else from the catalog."""
+    profile = _profile(name)
+    return profile.title if profile else engine_titles().get(name, name)
+
+
+def compatibility_matrix(entry: CatalogEntry) -> tuple[MatrixRow, ...]:
+    """One row for each vendor: vendors named by the entry first, then GPUs before NPUs."""
+    names = [*vendors(), *(cell.vendor for cell in entry.cells if cell.vendor not in vendors())]
+    rows = [_row(entry, vendor_by_name(name)) for name in dict.fromkeys(names)]
+    named = {cell.vendor for cell in entry.cells}
+    return tuple(
+        sorted(rows, key=lambda row: (row.vendor.name not in named, *vendor_sort_key(row.vendor)))
+    )
+
+
+def vendor_sort_key(vendor: ChipVendor) -> tuple[int, str]:
+    """GPUs, NPUs, CPUs, then unknown kinds; within each by title."""
+    kinds = (ChipKind.GPU, ChipKind.NPU, ChipKind.CPU)
+    place = kinds.index(vendor.kind) if vendor.kind in kinds else len(kinds)
+    return place, vendor.title.lower()
+
+
+def _row(entry: CatalogEntry, vendor: ChipVendor) -> MatrixRow:
+    cells = {
+        task: tuple(
+            sorted(
+                (
+                    *(
+                        _claim(entry, cell, vendor)
+                        for cell in entry.claims(task, vendor=vendor.name)
+                    ),
+                    *_unattested(entry, task, vendor),
+                ),
+                key=lambda claim: (claim.status.rank, not claim.installed, claim.title.lower()),
+            )
+        )
+        for task in CatalogTask
+    }
+    return MatrixRow(vendor=vendor, cells=cells)
+
+
+def _claim(entry: CatalogEntry, cell: CompatibilityCell, vendor: ChipVendor) -> SupportClaim:
+    profile = _profile(cell.engine)
+    return SupportClaim(
+        engine=cell.engine,
+        title=engine_title(cell.engine),
+        status=cell.status,
+        versions=cell.versions,
+        methods=cell.methods,
+        evidence=cell.evidence,
+        caveat=cell.caveat,
+        installed=profile is not None,
+        renders=profile.versions if profile else "",
+        refusal=rendering_refusal(entry, task=cell.task, vendor=vendor.name, engine=cell.engine),
+    )
+
+
+def _unattested(entry: CatalogEntry, task: CatalogTask, vendor: ChipVendor) -> list[SupportClaim]:
+    """Claims of installed engines for the task on the vendor's chips that no source names for this model."""
+    attested = {cell.engine for cell in entry.claims(task, vendor=vendor.name)}
+    cells = (
+        CompatibilityCell(task=task, vendor=vendor.name, engine=name, status=Support.UNKNOWN)
+        for name in sorted(vendor.engines.get(task, frozenset()) - attested)
+    )
+    return [_claim(entry, cell, vendor) for cell in cells]
+
+
+def is_rendered_anywhere(entry: CatalogEntry, task: CatalogTask) -> bool:
+    """Whether any engine of this installation renders the task for the model on any chip."""
+    return any(
+        not rendering_refusal(entry, task=task, vendor=vendor.name, engine=engine)
+        for vendor in vendors().values()
+        for engine in vendor.engines.get(task, frozenset())
+    )

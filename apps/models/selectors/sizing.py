@@ -1,4 +1,4 @@
-"""What a model of the registry or of the catalog takes in memory."""
+"""Memory estimates for models of the registry and of the catalog."""
 
 from __future__ import annotations
 
@@ -11,30 +11,35 @@ from typing import Any
 from apps.accounts import selectors as accounts
 from apps.models.models import ModelVersion
 from apps.models.selectors import artifact_store, model_versions_visible
-from apps.models.selectors.catalog import shelf
-from controlplane.domain.architectures import Architecture, ConfigRefused, from_facts, read
+from apps.models.selectors.catalog import catalog_snapshot
+from controlplane.domain.architectures import (
+    Architecture,
+    ConfigRefused,
+    architecture_from_catalog,
+    parse_architecture,
+)
 from controlplane.domain.catalog.entries import architecture_facts
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import FieldFinding, check_fields, with_defaults
 from controlplane.domain.sizing import (
-    USUAL,
-    Answer,
+    DEFAULT_ENGINE_MEMORY,
     EngineMemory,
+    SizingEstimate,
     UnknownScheme,
-    answer,
+    estimate,
     serving_memory,
-    serving_wanted,
+    serving_workload,
 )
 from controlplane.domain.specs.sizing import SIZING, STORED
 from controlplane.ports import registry as ports
 from controlplane.ports.artifacts import ArtifactError
 
-#: A configuration that is larger is none.
-_LARGEST_CONFIG = 1 << 20
+#: Bytes. Larger files are not read.
+_MAX_CONFIG_SIZE = 1 << 20
 
 
 class SizingRefused(Exception):
-    """Nothing can be said; ``findings`` names each field that is wrong."""
+    """The request cannot be estimated; ``findings`` names each invalid field."""
 
     def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
@@ -42,107 +47,109 @@ class SizingRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A model whose memory is asked for."""
+class SizingSubject:
+    """A model whose memory is estimated."""
 
     name: str
     architecture: Architecture
-    #: Of its stored weights; empty for plain ones.
+    #: Quantization scheme of its stored weights; empty if they are not quantized.
     scheme: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sized:
-    """The answer, with what it was asked about."""
+class SizingResult:
+    """The estimate with the model, chip and request that it is for."""
 
-    subject: Subject
+    subject: SizingSubject
     chip: Chip
-    #: With every default written out.
-    question: Mapping[str, Any]
-    answer: Answer
+    #: With all defaults filled in.
+    request: Mapping[str, Any]
+    estimate: SizingEstimate
 
 
 def architecture_of(version: ModelVersion) -> Architecture:
-    """As its own ``config.json`` says, with the parameters that its weights have.
+    """The architecture from its own ``config.json``, with the parameter count of its weights.
 
-    :raises ConfigRefused: if that is not known, or does not say enough.
+    :raises ConfigRefused: if there is none, or it is incomplete.
     """
     config = version.config
     if config is None and version.artifact is not None:
         digest = version.artifact.tree.get("config.json")
         config = _config(digest) if digest else None
-    # Packed weights are fewer numbers than there are parameters.
+    # Quantized weights are packed, so their element count is not the number of parameters.
     counted = None if version.scheme else version.parameters or None
-    return read(config, parameters=counted)
+    return parse_architecture(config, parameters=counted)
 
 
 @lru_cache(maxsize=256)
 def _config(digest: str) -> Any:
-    """What lies under a digest never changes, so it is read once."""
+    """Cached by digest: the content of a digest never changes."""
     try:
         with artifact_store().open(digest) as file:
-            return json.loads(file.read(_LARGEST_CONFIG))
+            return json.loads(file.read(_MAX_CONFIG_SIZE))
     except (ArtifactError, ValueError, RecursionError):
         return None
 
 
-def subject_of_version(version: ModelVersion) -> Subject:
-    """:raises SizingRefused: if its configuration does not say enough."""
+def sizing_subject_of_version(version: ModelVersion) -> SizingSubject:
+    """:raises SizingRefused: if its configuration is incomplete."""
     try:
         built = architecture_of(version)
     except ConfigRefused as refusal:
         raise SizingRefused(refusal.findings) from refusal
-    return Subject(name=str(version), architecture=built, scheme=version.scheme)
+    return SizingSubject(name=str(version), architecture=built, scheme=version.scheme)
 
 
-def subject_of_entry(key: str) -> Subject:
-    """:raises SizingRefused: if the catalog has no such model, or does not know how it is built."""
-    entry = shelf().entries.get(key)
+def sizing_subject_of_entry(key: str) -> SizingSubject:
+    """:raises SizingRefused: if the catalog has no such model, or its architecture is unknown."""
+    entry = catalog_snapshot().entries.get(key)
     if entry is None:
         message = f"the catalog has no model called {key!r:.80}"
         raise SizingRefused((FieldFinding(field="catalog", message=message),))
     facts = architecture_facts(entry)
     try:
-        built = from_facts(facts)
+        built = architecture_from_catalog(facts)
     except ConfigRefused as refusal:
         raise SizingRefused(refusal.findings) from refusal
     stored = str(facts["dtype"] or "")
     scheme = "fp8-block" if stored.startswith("fp8") else "mxfp4" if "mxfp4" in stored else ""
-    return Subject(name=entry.title, architecture=built, scheme=scheme)
+    return SizingSubject(name=entry.title, architecture=built, scheme=scheme)
 
 
-def subject_of_config(config: Any) -> Subject:
+def sizing_subject_of_config(config: Any) -> SizingSubject:
     """:raises SizingRefused: if the configuration is not one that can be sized."""
     try:
-        built = read(config)
+        built = parse_architecture(config)
     except ConfigRefused as refusal:
         raise SizingRefused(refusal.findings) from refusal
-    return Subject(name=built.name, architecture=built)
+    return SizingSubject(name=built.name, architecture=built)
 
 
-def subject_called(name: str, *, user: accounts.RequestUser) -> Subject:
-    """``catalog:KEY`` or ``version:UID``.
+def sizing_subject(name: str, *, user: accounts.RequestUser) -> SizingSubject:
+    """The subject with the name ``catalog:KEY`` or ``version:UID``.
 
-    :raises SizingRefused: if there is none of that name for them, or it cannot be sized.
+    :raises SizingRefused: if the user can see no such model, or it cannot be sized.
     """
     kind, _separator, key = name.partition(":")
     if kind == "catalog":
-        return subject_of_entry(key)
+        return sizing_subject_of_entry(key)
     version = model_versions_visible(user).filter(uid=key).first()
     if kind != "version" or version is None:
         message = (
             f"model must be catalog:KEY or version:UID of something that is there, got {name!r:.80}"
         )
         raise SizingRefused((FieldFinding(field="model", message=message),))
-    return subject_of_version(version)
+    return sizing_subject_of_version(version)
 
 
-def size(subject: Subject, given: Mapping[str, Any], *, chip: str, engine: str = "") -> Sized:
-    """What the model takes on that chip.
+def estimate_memory(
+    subject: SizingSubject, given: Mapping[str, Any], *, chip: str, engine: str = ""
+) -> SizingResult:
+    """The memory that the model requires on that chip.
 
-    :raises SizingRefused: if a field is wrong, or the chip or the engine is not known.
+    :raises SizingRefused: if a field is invalid, or the chip or the engine is unknown.
     """
-    question = _question(given)
+    request = _validated_request(given)
     memory = _engine_memory(engine)
     found = ports.chip_called(chip)
     if found is None:
@@ -155,25 +162,25 @@ def size(subject: Subject, given: Mapping[str, Any], *, chip: str, engine: str =
             )
         )
     try:
-        said = answer(
-            subject.architecture, question, chip=found, scheme=subject.scheme, memory=memory
+        estimated = estimate(
+            subject.architecture, request, chip=found, scheme=subject.scheme, memory=memory
         )
     except UnknownScheme as refusal:
         raise SizingRefused(refusal.findings) from refusal
-    return Sized(subject=subject, chip=found, question=question, answer=said)
+    return SizingResult(subject=subject, chip=found, request=request, estimate=estimated)
 
 
-def _question(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With every default written out."""
+def _validated_request(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request with all defaults filled in."""
     if findings := check_fields(SIZING, given):
         raise SizingRefused(findings)
     return with_defaults(SIZING, given)
 
 
 def _engine_memory(engine: str) -> EngineMemory:
-    """A usual one where none is named."""
+    """The engine's memory traits, or defaults if no engine is named."""
     if not engine:
-        return USUAL
+        return DEFAULT_ENGINE_MEMORY
     known = ports.engine_names()
     if engine not in known:
         message = f"engine {engine!r:.80} is not known; known are {', '.join(known)}"
@@ -182,51 +189,51 @@ def _engine_memory(engine: str) -> EngineMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """Memory of serving on one card by context, for one number of requests at once."""
+class MemoryCurve:
+    """Memory of serving on one card by context length, for one concurrency."""
 
     concurrency: int
     #: Tokens, ascending.
     contexts: tuple[int, ...]
-    #: Bytes of the whole model and its cache, whatever the card.
+    #: Bytes of the model and its cache, regardless of the card.
     totals: tuple[int, ...]
 
 
-#: Requests at once that the chart of a model draws.
-DRAWN = (1, 4, 16, 64)
-_SHORTEST_DRAWN = 1024
-_LONGEST_DRAWN = 131_072
+#: Concurrency of each curve in the chart.
+CHART_CONCURRENCY = (1, 4, 16, 64)
+_MIN_CHART_CONTEXT = 1024
+_MAX_CHART_CONTEXT = 131_072
 
 
-def curves_of(
-    subject: Subject, *, scheme: str = STORED, engine: str = "", kv_precision: str = "auto"
-) -> tuple[Curve, ...]:
-    """Memory by context and batch, without a card's limit: the same on one card as on many together.
+def memory_curves(
+    subject: SizingSubject, *, scheme: str = STORED, engine: str = "", kv_precision: str = "auto"
+) -> tuple[MemoryCurve, ...]:
+    """Memory by context length and concurrency without a card limit, so it is the same for one card as for many.
 
-    :raises SizingRefused: if a field is wrong or the engine is not known.
+    :raises SizingRefused: if a field is invalid or the engine is unknown.
     """
     given = {"scheme": scheme, "kv_precision": kv_precision}
-    question = _question(given)
+    request = _validated_request(given)
     memory = _engine_memory(engine)
     architecture = subject.architecture
-    longest = min(architecture.context or _LONGEST_DRAWN, _LONGEST_DRAWN)
-    contexts = tuple(_doublings(min(_SHORTEST_DRAWN, longest), longest))
+    longest = min(architecture.context or _MAX_CHART_CONTEXT, _MAX_CHART_CONTEXT)
+    contexts = tuple(_doublings(min(_MIN_CHART_CONTEXT, longest), longest))
     try:
-        wanted = serving_wanted(architecture, question, scheme=subject.scheme, memory=memory)
+        workload = serving_workload(architecture, request, scheme=subject.scheme, memory=memory)
     except UnknownScheme as refusal:
         raise SizingRefused(refusal.findings) from refusal
     return tuple(
-        Curve(
-            concurrency=many,
+        MemoryCurve(
+            concurrency=concurrency,
             contexts=contexts,
             totals=tuple(
                 serving_memory(
-                    architecture, replace(wanted, context=context, concurrency=many)
+                    architecture, replace(workload, context=context, concurrency=concurrency)
                 ).total
                 for context in contexts
             ),
         )
-        for many in DRAWN
+        for concurrency in CHART_CONCURRENCY
     )
 
 

@@ -1,9 +1,9 @@
-"""Questions about storage: who uses how much, of what, and what stands in the way of deleting it."""
+"""Storage: usage by team, quotas, stored items, deletion blockers and retention rules."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -22,13 +22,13 @@ from apps.models.models import (
     StoreSize,
 )
 from apps.models.selectors import artifacts_visible
-from apps.models.selectors.sources import sources
-from controlplane.domain.storage.retention import RetentionRules
+from apps.models.selectors.storage_sources import storage_sources
+from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind, RetentionRules
 from controlplane.domain.storage.usage import StorageKind, StorageUse
 
-#: How long what a person deleted can be had back.
-UNDO_WITHIN = timedelta(days=7)
-BIGGEST = 50
+#: How long an artifact that a user deleted can be restored.
+RESTORE_WINDOW = timedelta(days=7)
+LARGEST_SHOWN = 50
 
 KIND_OF: Mapping[str, StorageKind] = {
     Artifact.Kind.DATASET: StorageKind.DATASETS,
@@ -40,13 +40,14 @@ KIND_OF: Mapping[str, StorageKind] = {
 
 
 def storage_use(team: Team) -> StorageUse:
-    """Of one team, now."""
+    """Current usage of one team."""
     return storage_uses([team.pk])[team.pk]
 
 
 def storage_uses(team_keys: Iterable[int]) -> dict[int, StorageUse]:
-    """Of each of those teams, by primary key: everything charged to it, deleted things that can be
-    had back included."""
+    """Usage of each team by primary key: everything charged to it, including deleted artifacts that can still be
+    restored.
+    """
     keys = list(team_keys)
     sums: dict[int, dict[StorageKind, int]] = {key: dict.fromkeys(StorageKind, 0) for key in keys}
     for team, kind, size in _charges(keys):
@@ -62,21 +63,21 @@ def _charges(keys: list[int]) -> Iterator[tuple[int, StorageKind, int]]:
     measures = StorageMeasure.objects.filter(team__in=keys).order_by()
     for team, kind, size in measures.values_list("team_id", "kind").annotate(total=Sum("size")):
         yield team, StorageKind(kind), size
-    wanted = frozenset(keys)
-    for source in sources():
-        yield from (charge for charge in source.uses() if charge[0] in wanted)
+    requested_teams = frozenset(keys)
+    for source in storage_sources():
+        yield from (charge for charge in source.usage() if charge[0] in requested_teams)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamStorage:
     team: Team
     use: StorageUse
-    #: Bytes of what is deleted and not gone yet.
+    #: Bytes of deleted artifacts that can still be restored.
     deleted: int
 
 
 def storage_by_team(user: accounts.RequestUser) -> list[TeamStorage]:
-    """Of each team that they may see, the fullest first."""
+    """Usage of each team that the user may see, largest first."""
     teams = list(accounts.teams_of(user))
     uses = storage_uses([team.pk for team in teams])
     deleted = dict(
@@ -92,8 +93,8 @@ def storage_by_team(user: accounts.RequestUser) -> list[TeamStorage]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFigures:
-    """The whole store: what is charged to everybody, and what lies on disk for it."""
+class StoreStatistics:
+    """The whole store: bytes charged to teams, and bytes on disk."""
 
     logical: int
     physical: int | None
@@ -103,14 +104,14 @@ class StoreFigures:
 
     @property
     def shared(self) -> int | None:
-        """Bytes that are charged more than once, because equal content lies on disk once."""
+        """Bytes that are charged more than once, because equal content is stored once."""
         return None if self.physical is None else max(0, self.logical - self.physical)
 
 
-def store_figures() -> StoreFigures:
+def store_statistics() -> StoreStatistics:
     logical = Artifact.objects.filter(removed_at=None).aggregate(total=Sum("size"))["total"] or 0
     size = StoreSize.objects.first()
-    return StoreFigures(
+    return StoreStatistics(
         logical=logical,
         physical=size.size - size.set_aside if size else None,
         blobs=size.blobs if size else None,
@@ -120,7 +121,7 @@ def store_figures() -> StoreFigures:
 
 
 def artifacts_with_bytes(user: accounts.RequestUser) -> QuerySet[Artifact]:
-    """The largest first, with what they are the bytes of."""
+    """Artifacts whose bytes are stored, largest first, with the version or evaluation that owns them."""
     return (
         artifacts_visible(user)
         .filter(removed_at=None, deleted_at=None)
@@ -137,7 +138,7 @@ def artifacts_with_bytes(user: accounts.RequestUser) -> QuerySet[Artifact]:
 
 
 def artifacts_deleted(user: accounts.RequestUser) -> QuerySet[Artifact]:
-    """What can still be had back, what goes first at the top."""
+    """Deleted artifacts that can still be restored, the next to expire first."""
     return (
         artifacts_visible(user)
         .filter(removed_at=None, deleted_at__isnull=False)
@@ -147,8 +148,8 @@ def artifacts_deleted(user: accounts.RequestUser) -> QuerySet[Artifact]:
     )
 
 
-def title_of(artifact: Artifact) -> str:
-    """What people call it: the version that it is, or else its kind."""
+def artifact_title(artifact: Artifact) -> str:
+    """Name of the version or evaluation that owns it, or else its kind."""
     for name in ("modelversion", "datasetversion"):
         version = getattr(artifact, name, None)
         if version is not None:
@@ -157,26 +158,26 @@ def title_of(artifact: Artifact) -> str:
     return f"report of {evaluation}" if evaluation is not None else str(artifact)
 
 
-def owner_of(artifact: Artifact) -> Team | None:
-    """Who decides about it; None where every team may rely on it, whichever is charged for it."""
+def artifact_owner(artifact: Artifact) -> Team | None:
+    """The team that may delete it; None if it is shared with every team, whichever team is charged."""
     version = ModelVersion.objects.filter(artifact=artifact).select_related("line__team").first()
     return artifact.team if version is None else version.line.team
 
 
 def holds(*, at: datetime) -> dict[int, list[str]]:
-    """Why artifacts must stay whatever a rule says, by their primary key."""
+    """Reasons why retention rules must keep artifacts, by primary key."""
     found: dict[int, list[str]] = defaultdict(list)
-    for source in sources():
+    for source in storage_sources():
         for key, hold in source.holds(at=at).items():
             found[key].append(hold.reason)
     return found
 
 
-def obstacles(artifact: Artifact, *, at: datetime, by_rule: bool = False) -> list[str]:
-    """What keeps a person, or a rule, from deleting it, in words; empty if nothing does."""
+def deletion_blockers(artifact: Artifact, *, at: datetime, by_rule: bool = False) -> list[str]:
+    """Reasons why a user, or a rule, cannot delete it; empty if nothing prevents it."""
     found = [
         hold.reason
-        for source in sources()
+        for source in storage_sources()
         for hold in source.holds(at=at, of=[artifact.pk]).values()
         if hold.firm or by_rule
     ]
@@ -191,11 +192,11 @@ def obstacles(artifact: Artifact, *, at: datetime, by_rule: bool = False) -> lis
     return found
 
 
-#: At the top of a version's files: its weights are a difference from those of its base.
+#: A version with this file is a LoRA adapter and needs its base's weights.
 ADAPTER_FILE = "adapter_config.json"
 
 
-def needs_of(version: ModelVersion) -> frozenset[str]:
+def required_versions(version: ModelVersion) -> frozenset[str]:
     """Uids of the versions without whose bytes it cannot be loaded."""
     artifact, base = version.artifact, version.base
     if artifact is None or base is None:
@@ -203,19 +204,19 @@ def needs_of(version: ModelVersion) -> frozenset[str]:
     return frozenset({base.uid}) if ADAPTER_FILE in artifact.tree else frozenset()
 
 
-def rules_by_team() -> tuple[dict[str, RetentionRules], RetentionRules]:
-    """The rules of the teams that have their own, by uid, and those of all others."""
+def retention_rules_by_team() -> tuple[dict[str, RetentionRules], RetentionRules]:
+    """Retention rules of the teams that have their own, by uid, and the default rules of all others."""
     own: dict[str, RetentionRules] = {}
     default = RetentionRules()
     for row in RetentionRule.objects.select_related("team"):
         if row.team is None:
-            default = rules_of(row)
+            default = retention_rules_from_row(row)
         else:
-            own[row.team.uid] = rules_of(row)
+            own[row.team.uid] = retention_rules_from_row(row)
     return own, default
 
 
-def rules_of(row: RetentionRule) -> RetentionRules:
+def retention_rules_from_row(row: RetentionRule) -> RetentionRules:
     return RetentionRules(
         enabled=row.enabled,
         keep_versions=row.keep_versions,
@@ -225,10 +226,10 @@ def rules_of(row: RetentionRule) -> RetentionRules:
     )
 
 
-def checkpoints_kept(*, default: timedelta) -> tuple[dict[int, timedelta], timedelta]:
-    """How long working folders of ended attempts are kept, by the team's primary key, and by all others.
+def checkpoint_retention(*, default: timedelta) -> tuple[dict[int, timedelta], timedelta]:
+    """How long working folders of ended attempts are kept: by the team's primary key, and for all others.
 
-    ``default`` is for teams to which no rule applies.
+    ``default`` applies to teams without a rule.
     """
     own: dict[int, timedelta] = {}
     others = default
@@ -242,27 +243,155 @@ def checkpoints_kept(*, default: timedelta) -> tuple[dict[int, timedelta], timed
     return own, others
 
 
-def runs_visible(user: accounts.RequestUser) -> QuerySet[StorageRun]:
-    """Past rounds, for those who look after the whole company."""
+def storage_runs_visible(user: accounts.RequestUser) -> QuerySet[StorageRun]:
+    """Retention and garbage-collection runs; only company administrators see them."""
     if accounts.is_company_administrator(user):
         return StorageRun.objects.all()
     return StorageRun.objects.none()
 
 
 def digests_referenced() -> Iterator[str]:
-    """Every blob that a row of any app names, repetitions included."""
+    """Every blob that a row of any app references, including repetitions."""
     rows = Artifact.objects.filter(removed_at=None).order_by("pk")
     for files in rows.values_list("files", flat=True).iterator(chunk_size=200):
         yield from (file["digest"] for file in files)
-    arriving = HubImport.objects.filter(version__artifact=None).order_by("pk")
-    for stored in arriving.values_list("stored", flat=True).iterator(chunk_size=200):
+    imports = HubImport.objects.filter(version__artifact=None).order_by("pk")
+    for stored in imports.values_list("stored", flat=True).iterator(chunk_size=200):
         yield from (digest for _, digest, _ in stored)
-    for source in sources():
+    for source in storage_sources():
         yield from source.digests()
 
 
-def expired(*, at: datetime) -> QuerySet[Artifact]:
-    """Deleted things that can no longer be had back."""
-    return Artifact.objects.filter(removed_at=None, deleted_at__lte=at - UNDO_WITHIN).order_by(
+def artifacts_expired(*, at: datetime) -> QuerySet[Artifact]:
+    """Deleted artifacts that can no longer be restored."""
+    return Artifact.objects.filter(removed_at=None, deleted_at__lte=at - RESTORE_WINDOW).order_by(
         F("deleted_at")
+    )
+
+
+_KINDS = {
+    RetentionItemKind.CHECKPOINTS: StorageKind.CHECKPOINTS,
+    RetentionItemKind.UPLOADS: StorageKind.JOB_FILES,
+    RetentionItemKind.LOG: StorageKind.LOGS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredItem:
+    """An artifact or an item of an attempt, with its size, for lists."""
+
+    kind: StorageKind
+    name: str
+    #: None if it is shared with every team.
+    team: str | None
+    size: int
+    at: datetime | None
+    #: Uid of the artifact or of the attempt.
+    uid: str
+    #: The item of an attempt; None for an artifact.
+    item: RetentionItem | None = None
+    pinned: bool = False
+    #: URL name and uid of the page that shows it; empty if there is none.
+    page: str = ""
+    page_uid: str = ""
+    #: For a deleted artifact: when it expires, and who deleted it.
+    undo_until: datetime | None = None
+    deleted_by: str = ""
+
+
+def largest_stored_items(
+    user: accounts.RequestUser, *, count: int = LARGEST_SHOWN
+) -> list[StoredItem]:
+    """The largest items of the user's teams, largest first."""
+    artifacts = _items_from_artifacts(list(artifacts_with_bytes(user)[:count]))
+    teams = list(accounts.teams_of(user))
+    names = {team.uid: team.name for team in teams}
+    left = [
+        _item_from_attempt(item, team=names[item.team])
+        for source in storage_sources()
+        for item in source.items_largest(teams=[team.pk for team in teams], count=count)
+        if item.size
+    ]
+    return sorted([*artifacts, *left], key=lambda item: -item.size)[:count]
+
+
+def deleted_items(user: accounts.RequestUser) -> list[StoredItem]:
+    """Deleted artifacts that can still be restored, the next to expire first."""
+    return _items_from_artifacts(list(artifacts_deleted(user)))
+
+
+def attempt_item(
+    kind: RetentionItemKind, uid: str, *, user: accounts.RequestUser
+) -> RetentionItem | None:
+    """An item of an attempt of one of the user's teams; None if there is none."""
+    teams = frozenset(accounts.teams_of(user).values_list("uid", flat=True))
+    found = (
+        item
+        for source in storage_sources()
+        for item in source.items_of(uid)
+        if item.kind is kind and item.team in teams
+    )
+    return next(found, None)
+
+
+def _items_from_artifacts(artifacts: Sequence[Artifact]) -> list[StoredItem]:
+    uids = [_attempt_uid(artifact) for artifact in artifacts]
+    attempt_labels = {
+        uid: label
+        for source in storage_sources()
+        for uid, label in source.attempt_labels(uids).items()
+    }
+    return [_item_from_artifact(artifact, attempt_labels) for artifact in artifacts]
+
+
+def _attempt_uid(artifact: Artifact) -> str:
+    """Uid of the attempt that created it; empty if none did."""
+    creator, _, uid = (artifact.made_by or "").partition(":")
+    return uid if creator == "attempt" else ""
+
+
+def _item_from_artifact(
+    artifact: Artifact, attempt_labels: Mapping[str, tuple[str, str]]
+) -> StoredItem:
+    name, page, page_uid = artifact_title(artifact), *_page_of(artifact)
+    if not page and (label := attempt_labels.get(_attempt_uid(artifact))) is not None:
+        name, page, page_uid = label[0], "job", label[1]
+    deleted = artifact.deleted_at
+    return StoredItem(
+        kind=KIND_OF[artifact.kind],
+        name=name,
+        team=artifact.team.name if artifact.team else None,
+        size=artifact.size,
+        at=artifact.created_at,
+        uid=artifact.uid,
+        pinned=artifact.pinned_at is not None,
+        page=page,
+        page_uid=page_uid,
+        undo_until=deleted + RESTORE_WINDOW if deleted else None,
+        deleted_by=artifact.deleted_by,
+    )
+
+
+def _page_of(artifact: Artifact) -> tuple[str, str]:
+    for relation, page in (
+        ("modelversion", "model-version"),
+        ("datasetversion", "dataset-version"),
+    ):
+        version = getattr(artifact, relation, None)
+        if version is not None:
+            return page, version.uid
+    return "", ""
+
+
+def _item_from_attempt(item: RetentionItem, *, team: str) -> StoredItem:
+    return StoredItem(
+        kind=_KINDS[item.kind],
+        name=item.name,
+        team=team,
+        size=item.size,
+        at=item.at,
+        uid=item.uid,
+        item=item,
+        page="job",
+        page_uid=item.series,
     )

@@ -1,1 +1,1 @@
-"""Changes to artifacts, datasets and models."""
+"""Services for artifacts, datasets, models, the catalog and storage."""

@@ -1,4 +1,4 @@
-"""Artifacts: immutable trees in the artifact store, as rows."""
+"""Artifacts: rows for immutable file trees in the artifact store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, files_json
-from apps.models.services.storage_charges import storage_charge, storage_check_room
+from apps.models.services.storage import storage_charge, storage_check_fits
 
 File = tuple[str, str, int]
 """Path, digest, size in bytes."""
@@ -21,18 +21,18 @@ _CHUNK = 1 << 20
 
 
 class RegistrationRefused(Exception):
-    """What was made or sent cannot be registered; the message says why."""
+    """The output or upload cannot be registered; the message says why."""
 
 
 @transaction.atomic
 def artifact_create(
     *, team: Team | None, kind: Artifact.Kind, files: Sequence[File], made_by: str | None = None
 ) -> Artifact:
-    """A new row for blobs that are in the store. ``made_by`` is unique: one artifact for each maker.
+    """Create a row for blobs that are in the store. ``made_by`` is unique: one artifact per creator.
 
-    What a job made is kept even if it does not fit: its work is not lost for want of room.
+    Outputs of jobs are stored even if they exceed the quota, so that finished work is not lost.
 
-    :raises StorageQuotaExceeded: if a person adds more than the team may store.
+    :raises StorageQuotaExceeded: if an upload or import exceeds the team's quota.
     """
     size = sum(size for _, _, size in files)
     if made_by is None:
@@ -47,14 +47,14 @@ def artifact_create(
 
 
 def code_upload(*, actor: User, team: Team, stream: BinaryIO, filename: str) -> Artifact:
-    """The archive of a script job, kept as it came.
+    """Store the archive of a script job unchanged.
 
-    :raises RegistrationRefused: if it is no archive that the runtime unpacks.
-    :raises StorageQuotaExceeded: if it is more than the team may still store.
+    :raises RegistrationRefused: if the runtime cannot unpack the archive.
+    :raises StorageQuotaExceeded: if it exceeds the team's quota.
     """
     name = code_archive_name(filename)
-    storage_check_room(team=team, size=_size_of(stream))
-    blob = selectors.artifact_store().put(chunks(stream))
+    storage_check_fits(team=team, size=_size_of(stream))
+    blob = selectors.artifact_store().put(read_chunks(stream))
     with transaction.atomic():
         artifact = artifact_create(
             team=team, kind=Artifact.Kind.CODE, files=[(name, blob.digest, blob.size)]
@@ -64,7 +64,7 @@ def code_upload(*, actor: User, team: Team, stream: BinaryIO, filename: str) -> 
 
 
 def _size_of(stream: BinaryIO) -> int:
-    """Bytes from here to its end."""
+    """Bytes from the current position to the end."""
     here = stream.tell()
     end = stream.seek(0, io.SEEK_END)
     stream.seek(here)
@@ -72,9 +72,9 @@ def _size_of(stream: BinaryIO) -> int:
 
 
 def code_archive_name(filename: str) -> str:
-    """The name under which the runtime finds an archive.
+    """The name under which the runtime expects an archive.
 
-    :raises RegistrationRefused: if the runtime would not unpack it.
+    :raises RegistrationRefused: if the runtime cannot unpack it.
     """
     lowered = filename.lower()
     for ending, name in (
@@ -90,7 +90,7 @@ def code_archive_name(filename: str) -> str:
     )
 
 
-def chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The stream in pieces of a mebibyte."""
+def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    """The stream in chunks of one MiB."""
     while chunk := stream.read(_CHUNK):
         yield chunk

@@ -1,4 +1,4 @@
-"""The catalog's rows, brought to what the data files say; which entry a version is of."""
+"""Loading of the catalog's data files into rows, and linking of versions to entries."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from django.db import transaction
 
 from apps.models.models import CatalogCell, CatalogModel, ModelVersion
 from apps.models.selectors import catalog as selectors
-from controlplane.domain.architectures import ConfigRefused, read
-from controlplane.domain.catalog import Cell, Entry
-from controlplane.domain.catalog.matching import match
-from controlplane.domain.catalog.reading import Catalog
-from controlplane.domain.models import ModelConfig
+from controlplane.domain.architectures import ConfigRefused, parse_architecture
+from controlplane.domain.catalog import CatalogEntry, CompatibilityCell
+from controlplane.domain.catalog.entries import match_entry
+from controlplane.domain.catalog.parsing import Catalog
+from controlplane.domain.registry.versions import ModelConfig
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One field or cell of an entry that is no longer what it was."""
+class CatalogChange:
+    """One changed field or cell of an entry."""
 
     #: A field, or ``task/vendor/engine`` of a cell.
     what: str
@@ -32,27 +32,27 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogDiff:
-    """What a load changed, by the key of the entry."""
+    """Changes of a load, by entry key."""
 
     added: tuple[str, ...] = ()
-    changed: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
-    #: No longer in the data, so marked; their rows stay.
+    changed: Mapping[str, tuple[CatalogChange, ...]] = field(default_factory=dict)
+    #: Marked because the data files no longer contain them; their rows stay.
     withdrawn: tuple[str, ...] = ()
-    #: In the data again.
+    #: Contained in the data files again.
     returned: tuple[str, ...] = ()
     unchanged: int = 0
-    #: Versions that an entry was found for.
+    #: Versions linked to an entry.
     linked: int = 0
 
     def lines(self) -> list[str]:
-        """For people: one line for each difference, and a last one that counts."""
-        told = [f"+ {key}" for key in self.added]
+        """One line per change and a summary line, as printed by ``catalog_load``."""
+        lines = [f"+ {key}" for key in self.added]
         for key, changes in self.changed.items():
-            told += [f"~ {key}: {one.what}: {one.before!r} → {one.after!r}" for one in changes]
-        told += [f"- {key}: withdrawn" for key in self.withdrawn]
-        told += [f"+ {key}: there again" for key in self.returned]
+            lines += [f"~ {key}: {one.what}: {one.before!r} → {one.after!r}" for one in changes]
+        lines += [f"- {key}: withdrawn" for key in self.withdrawn]
+        lines += [f"+ {key}: there again" for key in self.returned]
         return [
-            *told,
+            *lines,
             f"{len(self.added)} added, {len(self.changed)} changed, {len(self.withdrawn)} withdrawn, "
             f"{len(self.returned)} returned, {self.unchanged} unchanged; "
             f"{self.linked} versions linked",
@@ -65,9 +65,9 @@ _COLUMNS = tuple(name for name in selectors.COLUMNS if name != "key")
 
 @transaction.atomic
 def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
-    """Bring the rows to what the catalog says; a second time nothing changes.
+    """Update the rows to the catalog; idempotent.
 
-    What the catalog no longer has is marked as withdrawn, never deleted: versions refer to it.
+    Entries that the catalog no longer has are marked as withdrawn, never deleted, because versions refer to them.
     """
     lock_in_transaction(AdvisoryLock.LOAD_CATALOG)
     rows = {row.key: row for row in CatalogModel.objects.prefetch_related("cells")}
@@ -79,7 +79,7 @@ def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
     ]
     returned = [rows[key] for key in catalog.entries if key in rows and rows[key].withdrawn_at]
     gone = [row for key, row in rows.items() if key not in catalog.entries and not row.withdrawn_at]
-    changed = {row.key: _changes(selectors.entry_of(row), entry) for row, entry in outdated}
+    changed = {row.key: _changes(selectors.entry_from_row(row), entry) for row, entry in outdated}
     created = CatalogModel.objects.bulk_create(
         CatalogModel(key=entry.key, digest=entry.digest, **_values(entry)) for entry in added
     )
@@ -101,15 +101,15 @@ def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
     )
 
 
-def _values(entry: Entry) -> dict[str, Any]:
-    return {name: _plain(getattr(entry, name)) for name in _COLUMNS}
+def _values(entry: CatalogEntry) -> dict[str, Any]:
+    return {name: _column_value(getattr(entry, name)) for name in _COLUMNS}
 
 
-def _plain(value: Any) -> Any:
+def _column_value(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _cells_replace(rows: Sequence[tuple[CatalogModel, Entry]]) -> None:
+def _cells_replace(rows: Sequence[tuple[CatalogModel, CatalogEntry]]) -> None:
     CatalogCell.objects.filter(model__in=[row for row, _ in rows]).delete()
     CatalogCell.objects.bulk_create(
         CatalogCell(
@@ -128,26 +128,31 @@ def _cells_replace(rows: Sequence[tuple[CatalogModel, Entry]]) -> None:
     )
 
 
-def _changes(before: Entry, after: Entry) -> tuple[Change, ...]:
+def _changes(before: CatalogEntry, after: CatalogEntry) -> tuple[CatalogChange, ...]:
     fields = [
-        Change(what=name, before=old, after=new)
+        CatalogChange(what=name, before=old, after=new)
         for name in _COLUMNS
-        if (old := _plain(getattr(before, name))) != (new := _plain(getattr(after, name)))
+        if (old := _column_value(getattr(before, name)))
+        != (new := _column_value(getattr(after, name)))
     ]
     old_cells, new_cells = _cells_by_name(before), _cells_by_name(after)
     cells = [
-        Change(what=name, before=_told(old_cells.get(name)), after=_told(new_cells.get(name)))
+        CatalogChange(
+            what=name,
+            before=_format_cell(old_cells.get(name)),
+            after=_format_cell(new_cells.get(name)),
+        )
         for name in sorted(old_cells | new_cells)
         if old_cells.get(name) != new_cells.get(name)
     ]
     return (*fields, *cells)
 
 
-def _cells_by_name(entry: Entry) -> dict[str, Cell]:
+def _cells_by_name(entry: CatalogEntry) -> dict[str, CompatibilityCell]:
     return {f"{cell.task}/{cell.vendor}/{cell.engine}": cell for cell in entry.cells}
 
 
-def _told(cell: Cell | None) -> str:
+def _format_cell(cell: CompatibilityCell | None) -> str:
     if cell is None:
         return "nothing"
     more = (cell.versions, ", ".join(cell.methods), ", ".join(cell.evidence), cell.caveat or "")
@@ -155,7 +160,7 @@ def _told(cell: Cell | None) -> str:
 
 
 def _versions_link(catalog: Catalog) -> int:
-    """Find the entry of versions that have none yet; how many were found."""
+    """Link versions without an entry; return the number of versions linked."""
     open_versions = ModelVersion.objects.filter(catalog_model=None, base=None).exclude(config=None)
     found = 0
     for version in open_versions.select_related("line"):
@@ -175,8 +180,8 @@ def _versions_link(catalog: Catalog) -> int:
 def version_facts(
     *, config: ModelConfig, parameters: int, names: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Columns of a version that follow from its ``config.json`` and its weights."""
-    raw = _storable(config.raw)
+    """Columns of a version derived from its ``config.json`` and its weights."""
+    raw = _to_postgres_json(config.raw)
     return {
         "architecture": config.architecture,
         "context_length": config.context_length,
@@ -188,12 +193,12 @@ def version_facts(
     }
 
 
-def _storable(config: Any) -> Any:
-    """As PostgreSQL keeps it, which knows neither NUL nor numbers that are none."""
+def _to_postgres_json(config: Any) -> Any:
+    """The value without NUL characters, lone surrogates and non-finite numbers, which PostgreSQL rejects."""
     if isinstance(config, Mapping):
-        return {_storable(key): _storable(value) for key, value in config.items()}
+        return {_to_postgres_json(key): _to_postgres_json(value) for key, value in config.items()}
     if isinstance(config, list):
-        return [_storable(value) for value in config]
+        return [_to_postgres_json(value) for value in config]
     if isinstance(config, str):
         return config.replace("\0", "").encode("utf-8", "replace").decode()
     return None if isinstance(config, float) and not math.isfinite(config) else config
@@ -204,20 +209,20 @@ def catalog_model_of(
     config: Mapping[str, Any],
     parameters: int,
     names: Sequence[str] = (),
-    entries: Mapping[str, Entry] | None = None,
+    entries: Mapping[str, CatalogEntry] | None = None,
 ) -> CatalogModel | None:
-    """The row of the entry that a model is of; None where none is known for sure.
+    """The row of the matching entry; None if none matches unambiguously.
 
-    ``names`` are repositories or folders that it came from, the best first; what ``config.json`` calls itself
-    is asked last. ``parameters`` are those of its weights, 0 where they were not counted.
+    ``names`` are repositories or folders that the model came from, the most reliable first; the name in
+    ``config.json`` is tried last. ``parameters`` are those of its weights, 0 if they were not counted.
     """
-    known = selectors.shelf().entries if entries is None else entries
+    known = selectors.catalog_snapshot().entries if entries is None else entries
     own = config.get("_name_or_path")
     try:
-        built = read(config, parameters=parameters or None)
+        built = parse_architecture(config, parameters=parameters or None)
     except ConfigRefused:
         built = None
-    entry = match(
+    entry = match_entry(
         known.values(), names=[*names, own] if isinstance(own, str) else names, built=built
     )
     return None if entry is None else CatalogModel.objects.filter(key=entry.key).first()

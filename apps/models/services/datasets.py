@@ -1,4 +1,4 @@
-"""Datasets: from an uploaded file to a version, or to a list of what is wrong with it."""
+"""Datasets: inspection and upload of files as dataset versions."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, Dataset, DatasetVersion
 from apps.models.services.artifacts import File, artifact_create
-from apps.models.services.storage import artifact_revive
-from apps.models.services.storage_charges import storage_check_room
-from controlplane.domain.datasets.inspections import Inspection, inspect
-from controlplane.domain.datasets.refusals import Limits
+from apps.models.services.storage import artifact_revive, storage_check_fits
+from controlplane.domain.datasets.inspection import Inspection, inspect
 from controlplane.domain.datasets.schemas import ColumnMapping
+from controlplane.domain.datasets.validation import FileLimits
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
-#: What the column holds; a file's name may be longer.
-_LONGEST_SOURCE_NAME = 200
+#: Length of the column; file names can be longer.
+_MAX_SOURCE_NAME_LENGTH = 200
 
 
 class DuplicateUpload(Exception):
-    """The same rows are there already."""
+    """A version with the same rows already exists."""
 
     def __init__(self, existing: DatasetVersion) -> None:
         super().__init__(f"these rows are already there as {existing}; nothing was added")
@@ -37,11 +36,11 @@ class DuplicateUpload(Exception):
 def dataset_inspect(
     *, stream: BinaryIO, filename: str, columns: ColumnMapping | None = None
 ) -> Inspection:
-    """What is in the file, without keeping anything.
+    """Inspect the file without storing anything.
 
     :raises DatasetRefused: naming each row that is wrong.
     """
-    limits = Limits(size=settings.NINEFOLD_UPLOAD_LIMIT)
+    limits = FileLimits(size=settings.NINEFOLD_UPLOAD_LIMIT)
     return inspect(stream, filename=filename, limits=limits, columns=columns)
 
 
@@ -55,13 +54,13 @@ def dataset_upload(
     columns: ColumnMapping | None = None,
     description: str = "",
 ) -> DatasetVersion:
-    """A new version of the named dataset, which is created if absent; or the one with the same rows,
-    if its own had been deleted.
+    """Create a version of the named dataset, which is created if absent; a deleted version with the same rows is
+    restored instead.
 
-    :raises DatasetRefused: if anything in the file is wrong; nothing is kept then.
+    :raises DatasetRefused: if anything in the file is wrong; nothing is stored then.
     :raises DuplicateUpload: if the dataset has a version with the same rows.
-    :raises StorageQuotaExceeded: if it is more than the team may still store.
-    :raises StorageFull: if the artifact store has no room.
+    :raises StorageQuotaExceeded: if it exceeds the team's quota.
+    :raises StorageFull: if the artifact store has no space.
     """
     inspection = dataset_inspect(stream=stream, filename=filename, columns=columns)
     known = (
@@ -73,7 +72,7 @@ def dataset_upload(
     )
     if known is not None and known.artifact.usable:
         raise DuplicateUpload(known)
-    storage_check_room(team=team, size=sum(file.size for file in inspection.files.values()))
+    storage_check_fits(team=team, size=sum(file.size for file in inspection.files.values()))
     stream.seek(0)
     files = _store_splits(inspection, stream)
     return _dataset_version_create(
@@ -88,7 +87,7 @@ def dataset_upload(
 
 
 def _store_splits(inspection: Inspection, stream: BinaryIO) -> list[File]:
-    """Write the canonical file of each split; one pass over the upload for each."""
+    """Write the canonical file of each split; one pass over the upload per split."""
     store = selectors.artifact_store()
     files: list[File] = []
     for split in inspection.files:
@@ -114,7 +113,7 @@ def _dataset_version_create(
         team=team, name=name, defaults={"created_by": actor, "description": description}
     )
     lock_in_transaction(AdvisoryLock.NUMBER_VERSION, dataset.pk)
-    # Two people may upload the same file at once: the second finds the first's version here.
+    # If two users upload the same file concurrently, the second finds the first's version here.
     known = (
         dataset.versions.filter(content_hash=inspection.digest).select_related("artifact").first()
     )
@@ -126,10 +125,10 @@ def _dataset_version_create(
         number=last + 1,
         artifact=artifact_create(team=team, kind=Artifact.Kind.DATASET, files=files),
         content_hash=inspection.digest,
-        # The end, because it has the suffix.
-        source_name=Path(filename).name[-_LONGEST_SOURCE_NAME:],
+        # The end of the name, because it has the suffix.
+        source_name=Path(filename).name[-_MAX_SOURCE_NAME_LENGTH:],
         row_count=inspection.rows,
-        statistics=statistics_json(inspection),
+        statistics=dataset_statistics_json(inspection),
         preview=[asdict(row) for row in inspection.preview],
         created_by=actor,
     )
@@ -145,9 +144,9 @@ def _dataset_version_create(
 
 
 def _dataset_version_revive(known: DatasetVersion, *, actor: User) -> DatasetVersion:
-    """The same rows again, after they had been deleted: the version is as good as before.
+    """Restore a deleted version because the same rows were uploaded again.
 
-    :raises DuplicateUpload: if it was never gone.
+    :raises DuplicateUpload: if it was not deleted.
     """
     if known.artifact.usable:
         raise DuplicateUpload(known)
@@ -162,19 +161,19 @@ def _dataset_version_revive(known: DatasetVersion, *, actor: User) -> DatasetVer
     return known
 
 
-def statistics_json(inspection: Inspection) -> dict[str, Any]:
-    """The figures that pages and REST show."""
-    figures = inspection.statistics
+def dataset_statistics_json(inspection: Inspection) -> dict[str, Any]:
+    """Statistics in the format of ``DatasetVersion.statistics``."""
+    statistics = inspection.statistics
     return {
         "format": inspection.format,
         "schema": inspection.schema,
-        "rows_by_split": dict(figures.rows),
+        "rows_by_split": dict(statistics.rows),
         "duplicates": inspection.duplicates,
         "ignored_columns": list(inspection.ignored_columns),
-        "roles": dict(figures.roles),
-        "prompt_characters": asdict(figures.prompt),
-        "answer_characters": asdict(figures.answer),
-        "histogram": list(figures.histogram),
+        "roles": dict(statistics.roles),
+        "prompt_characters": asdict(statistics.prompt),
+        "answer_characters": asdict(statistics.answer),
+        "histogram": list(statistics.histogram),
         "warnings": [asdict(warning) for warning in inspection.warnings],
-        "characters": figures.characters,
+        "characters": statistics.characters,
     }

@@ -1,18 +1,20 @@
-"""Importing models from hubs: look up, ask for, and fetch in turns that may end at any moment.
+"""Imports from model hubs: lookup, request, and download in resumable time slices.
 
-A turn fetches pieces of the file that is on its way and appends them to a part on disk; a whole file is compared
-with the hub's digest and goes to the artifact store. Whoever takes the next turn goes on at the part's end, so
-a killed worker or a broken line costs one piece. Bytes that are in the store already are not fetched at all.
+Each slice downloads ranges of the current file and appends them to a partial file on disk; a complete file is
+compared with the hub's digest and moved to the artifact store. The next slice resumes at the end of the partial
+file, so a killed worker or a broken connection costs one range. Files that are already in the store are not
+downloaded.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from urllib.parse import urljoin
 
 from django.db import transaction
 
@@ -20,80 +22,89 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors as registry
 from apps.models.models import HubImport, ModelVersion, ModelVersionTransition
-from apps.models.selectors import hubs as selectors
-from apps.models.services.artifacts import chunks
-from apps.models.services.hub_pieces import PieceSource
-from apps.models.services.storage_charges import storage_check_room
+from apps.models.selectors import hub_imports as selectors
+from apps.models.services.artifacts import read_chunks
+from apps.models.services.storage import storage_check_fits
 from apps.models.services.versions import (
-    line_with_next_number,
+    model_line_next_number,
     model_version_failed,
     model_version_imported,
-    watched,
+    with_progress,
 )
-from controlplane.domain.hubs import Check, HubFile, HubRefused, Listing, check_repository, wanted
-from controlplane.domain.models import MODEL, ModelEvent, ModelRefused, ModelState
-from controlplane.domain.outbound.egress import EgressRefused
+from controlplane.domain.common.resources import MIB
+from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
+from controlplane.domain.registry.hubs import (
+    DigestVerifier,
+    HubFile,
+    HubRefused,
+    RepositoryListing,
+    check_repository,
+    importable_files,
+    next_range_size,
+)
+from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefused, ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.hubs import HubUnreachable
+from controlplane.ports.outbound import Answer, Outbound, OutboundFailed
 from controlplane.web.outbound import outbound
 
-#: How long one turn fetches, so that other imports get theirs.
-TURN = timedelta(seconds=15)
-#: Pauses between tries that bring nothing; after the last the import has failed.
-PAUSES = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 60, 300, 900, 3600))
+#: Duration of one time slice, so that imports alternate.
+FETCH_SLICE = timedelta(seconds=15)
+#: Delays between failed attempts; after the last one the import fails.
+RETRY_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 60, 300, 900, 3600))
 
-#: How long what has arrived of a failed import waits for another try.
-KEEP_PARTS = timedelta(days=7)
+#: How long partial downloads of a failed import are kept for a retry.
+PARTIAL_DOWNLOAD_RETENTION = timedelta(days=7)
 
 
-class ImportEnded(Exception):
-    """Somebody ended the import while bytes were on their way."""
+class ImportCancelled(Exception):
+    """The import was cancelled during the download."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A repository, and what its import would take."""
+class HubLookup:
+    """A repository and the files that its import would download."""
 
     hub: str
     address: str
     repository: str
     revision: str
-    listing: Listing
-    #: Bytes of it that are in the artifact store already.
-    here: int
+    listing: RepositoryListing
+    #: Bytes that are already in the artifact store.
+    stored_bytes: int
 
 
-def hub_look_up(*, hub: str, repository: str, revision: str) -> Found:
-    """What would be fetched, asked of the hub now.
+def hub_lookup(*, hub: str, repository: str, revision: str) -> HubLookup:
+    """Query the hub for the files that an import would download.
 
-    :raises HubRefused: if there is nothing that can be imported.
+    :raises HubRefused: if the repository cannot be imported.
     :raises HubUnreachable: if the hub does not answer.
     :raises EgressRefused: if the policy forbids its address.
     """
     check_repository(repository, revision=revision)
-    place = selectors.hub_place(hub)
-    listing = wanted(
-        place.hub.listing(
+    endpoint = selectors.hub_endpoint(hub)
+    listing = importable_files(
+        endpoint.hub.listing(
             outbound(),
-            address=place.address,
+            address=endpoint.address,
             repository=repository,
             revision=revision,
-            token=place.token,
+            token=endpoint.token,
         )
     )
-    return Found(
+    return HubLookup(
         hub=hub,
-        address=place.address,
+        address=endpoint.address,
         repository=repository,
         revision=revision,
         listing=listing,
-        here=sum(file.size for file in listing.files if _is_here(file)),
+        stored_bytes=sum(file.size for file in listing.files if _is_stored(file)),
     )
 
 
-def _is_here(file: HubFile) -> bool:
+def _is_stored(file: HubFile) -> bool:
     if not file.sha256:
         return False
     try:
@@ -103,24 +114,24 @@ def _is_here(file: HubFile) -> bool:
 
 
 @transaction.atomic
-def hub_import_request(*, actor: User, team: Team, name: str, found: Found) -> ModelVersion:
-    """A version that the next turns fetch.
+def hub_import_request(*, actor: User, team: Team, name: str, lookup: HubLookup) -> ModelVersion:
+    """Create a version that the controller downloads.
 
-    :raises StorageQuotaExceeded: if it is more than the team may still store beside what it is fetching.
+    :raises StorageQuotaExceeded: if it exceeds the team's quota together with the running imports.
     """
-    arriving = selectors.bytes_arriving(team)
-    storage_check_room(team=team, size=found.listing.size + arriving)
-    line, number = line_with_next_number(team=team, name=name)
+    hub_import = selectors.bytes_importing(team)
+    storage_check_fits(team=team, size=lookup.listing.size + hub_import)
+    line, number = model_line_next_number(team=team, name=name)
     version = ModelVersion.objects.create(line=line, number=number, created_by=actor)
     HubImport.objects.create(
         version=version,
-        hub=found.hub,
-        address=found.address,
-        repository=found.repository,
-        revision=found.revision,
-        commit=found.listing.commit,
-        files=[file.as_json() for file in found.listing.files],
-        size=found.listing.size,
+        hub=lookup.hub,
+        address=lookup.address,
+        repository=lookup.repository,
+        revision=lookup.revision,
+        commit=lookup.listing.commit,
+        files=[file.as_json() for file in lookup.listing.files],
+        size=lookup.listing.size,
     )
     audit(
         actor=actor,
@@ -128,16 +139,16 @@ def hub_import_request(*, actor: User, team: Team, name: str, found: Found) -> M
         team=team,
         uid=version.uid,
         name=str(version),
-        repository=f"{found.hub}: {found.repository} at {found.revision}",
+        repository=f"{lookup.hub}: {lookup.repository} at {lookup.revision}",
     )
     return version
 
 
 @transaction.atomic
 def hub_import_cancel(*, version: ModelVersion, actor: User, at: datetime) -> None:
-    """End it; what has arrived stays until it is tried again or the version is deleted.
+    """Cancel the import; partial downloads stay until it is retried or the version is deleted.
 
-    :raises IllegalTransition: if it does not wait for bytes any more.
+    :raises IllegalTransition: if it is no longer being imported.
     """
     audit(
         actor=actor,
@@ -158,21 +169,21 @@ def hub_import_cancel(*, version: ModelVersion, actor: User, at: datetime) -> No
     )
 
 
-def hub_import_turn(row: HubImport, *, at: datetime, progressed: Callable[[], None]) -> bool:
-    """Fetch for a while; say whether the version became ready. What fails is noted, and tried again later.
+def hub_import_fetch(row: HubImport, *, at: datetime, on_progress: Callable[[], None]) -> bool:
+    """Download for one time slice; return whether the version became ready. Errors are recorded and retried.
 
-    ``progressed`` is called after each piece; what it raises ends the turn.
+    ``on_progress`` is called after each range; an exception that it raises ends the slice.
     """
     HubImport.objects.filter(pk=row.pk).update(served_at=at, retry_at=None)
     try:
-        if not _fetched(row, progressed=progressed):
+        if not _fetch_files(row, on_progress=on_progress):
             return False
         stored = [(path, digest, size) for path, digest, size in row.stored]
         model_version_imported(version=row.version, files=stored, at=at)
-    except ImportEnded:
+    except ImportCancelled:
         return False
     except HubUnreachable as trouble:
-        _try_later(row, trouble=str(trouble), at=at)
+        _schedule_retry(row, trouble=str(trouble), at=at)
         return False
     except (
         HubRefused,
@@ -188,58 +199,60 @@ def hub_import_turn(row: HubImport, *, at: datetime, progressed: Callable[[], No
     return True
 
 
-def _try_later(row: HubImport, *, trouble: str, at: datetime) -> None:
+def _schedule_retry(row: HubImport, *, trouble: str, at: datetime) -> None:
     failures = row.failures + 1
-    if failures > len(PAUSES):
+    if failures > len(RETRY_DELAYS):
         reason = f"{trouble} (tried {failures} times; what has arrived is kept for another try)"
         HubImport.objects.filter(pk=row.pk).update(failures=0, trouble="", retry_at=None)
         model_version_failed(version=row.version, reason=reason, at=at)
         return
     HubImport.objects.filter(pk=row.pk).update(
-        failures=failures, trouble=trouble, retry_at=at + PAUSES[failures - 1]
+        failures=failures, trouble=trouble, retry_at=at + RETRY_DELAYS[failures - 1]
     )
 
 
 def _folder(row: HubImport) -> Path:
-    return selectors.parts_folder() / row.version.uid
+    return selectors.partial_downloads_folder() / row.version.uid
 
 
-def _fetched(row: HubImport, *, progressed: Callable[[], None]) -> bool:
-    """Whether every file is in the store; False if the turn's time is up before.
+def _fetch_files(row: HubImport, *, on_progress: Callable[[], None]) -> bool:
+    """Whether every file is in the store; False if the time slice ends before.
 
-    :raises HubUnreachable: if a piece does not come.
-    :raises HubRefused: if a file arrived damaged.
+    :raises HubUnreachable: if a range cannot be downloaded.
+    :raises HubRefused: if a file is damaged.
     """
-    until = time.monotonic() + TURN.total_seconds()
+    until = time.monotonic() + FETCH_SLICE.total_seconds()
     done = {path for path, _, _ in row.stored}
     for number, value in enumerate(row.files):
         file = HubFile.from_json(value)
         if file.path in done:
             continue
-        if _is_here(file):
-            _keep(row, file, digest=f"sha256:{file.sha256}", spared=file.size)
+        if _is_stored(file):
+            _record_stored(row, file, digest=f"sha256:{file.sha256}", spared=file.size)
             continue
         part = _folder(row) / f"{number}.part"
-        if not _complete(row, file, part, until=until, progressed=progressed):
+        if not _fetch_file(row, file, part, until=until, on_progress=on_progress):
             return False
-        _keep(row, file, digest=_store(file, part, progressed=progressed))
+        _record_stored(row, file, digest=_store_file(file, part, on_progress=on_progress))
         part.unlink(missing_ok=True)
     return True
 
 
-def _complete(
-    row: HubImport, file: HubFile, part: Path, *, until: float, progressed: Callable[[], None]
+def _fetch_file(
+    row: HubImport, file: HubFile, part: Path, *, until: float, on_progress: Callable[[], None]
 ) -> bool:
-    """Whether the part holds the whole file; False if the turn's time is up before."""
+    """Whether the partial file is complete; False if the time slice ends before."""
     part.parent.mkdir(parents=True, exist_ok=True)
-    place = selectors.hub_place(row.hub)
-    source = PieceSource(
+    endpoint = selectors.hub_endpoint(row.hub)
+    source = RangeDownloader(
         outbound=outbound(),
-        url=place.hub.file_url(
+        url=endpoint.hub.file_url(
             address=row.address, repository=row.repository, commit=row.commit, path=file.path
         ),
-        # A token is for the address that it was set for.
-        headers=place.hub.headers(token=place.token if place.address == row.address else ""),
+        # A token is sent only to the URL that it was configured for.
+        headers=endpoint.hub.headers(
+            token=endpoint.token if endpoint.address == row.address else ""
+        ),
         size=file.size,
     )
     before = sum(size for _, _, size in row.stored)
@@ -251,51 +264,142 @@ def _complete(
         while arrived < file.size:
             if time.monotonic() > until:
                 return False
-            piece = source.piece(arrived)
-            stream.write(piece)
+            next_chunk = source.next_chunk(arrived)
+            stream.write(next_chunk)
             stream.flush()
-            arrived += len(piece)
-            _note(row, received=before + arrived, speed=source.speed)
-            progressed()
+            arrived += len(next_chunk)
+            _record_progress(row, received=before + arrived, speed=source.speed)
+            on_progress()
     return True
 
 
-def _note(row: HubImport, *, received: int, speed: float) -> None:
-    """:raises ImportEnded: if the version is no longer being imported."""
+def _record_progress(row: HubImport, *, received: int, speed: float) -> None:
+    """:raises ImportCancelled: if the version is no longer being imported."""
     changed = HubImport.objects.filter(pk=row.pk, version__state=ModelState.IMPORTING).update(
         received=received, speed=speed, failures=0, trouble=""
     )
     if not changed:
-        raise ImportEnded(row.version.uid)
+        raise ImportCancelled(row.version.uid)
     row.failures = 0
 
 
-def _store(file: HubFile, part: Path, *, progressed: Callable[[], None]) -> str:
-    """:raises HubRefused: if the content is not what the hub said; the part is thrown away."""
-    check = Check(file)
+def _store_file(file: HubFile, part: Path, *, on_progress: Callable[[], None]) -> str:
+    """:raises HubRefused: if the digest differs from the hub's; the partial file is removed."""
+    verifier = DigestVerifier(file)
     with part.open("rb") as stream:
-        blob = registry.artifact_store().put(watched(check.watched(chunks(stream)), progressed))
+        blob = registry.artifact_store().put(
+            with_progress(verifier.observed(read_chunks(stream)), on_progress)
+        )
     try:
-        check.finish()
+        verifier.verify()
     except HubRefused:
         part.unlink(missing_ok=True)
         raise
     return blob.digest
 
 
-def _keep(row: HubImport, file: HubFile, *, digest: str, spared: int = 0) -> None:
+def _record_stored(row: HubImport, file: HubFile, *, digest: str, spared: int = 0) -> None:
     row.stored = [*row.stored, [file.path, digest, file.size]]
     row.spared += spared
     row.received = sum(size for _, _, size in row.stored)
     row.save(update_fields=["stored", "spared", "received"])
 
 
-def parts_tidy(*, at: datetime) -> None:
-    """Throw away parts of versions that will not be imported any more, and of those that failed long ago."""
-    folder = selectors.parts_folder()
+def partial_downloads_cleanup(*, at: datetime) -> None:
+    """Remove partial downloads of versions that are no longer imported, and of those that failed long ago."""
+    folder = selectors.partial_downloads_folder()
     if not folder.is_dir():
         return
-    waiting = selectors.versions_with_parts(failed_since=at - KEEP_PARTS)
+    in_use = selectors.versions_with_partial_downloads(failed_since=at - PARTIAL_DOWNLOAD_RETENTION)
     for child in folder.iterdir():
-        if child.name not in waiting:
+        if child.name not in in_use:
             shutil.rmtree(child, ignore_errors=True)
+
+
+_MIN_RANGE, _MAX_RANGE = MIB // 4, 64 * MIB
+_FIRST_RANGE = MIB
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MAX_REDIRECTS = 5
+#: Status codes of a redirect target whose signature has expired.
+_SIGNATURE_EXPIRED = frozenset({401, 403, 410})
+
+
+class RangeDownloader:
+    """Downloads one file with ``Range`` requests whose size adapts to the connection, through the egress policy.
+
+    A redirect target is reused until it expires; ``headers`` are sent to the hub only.
+    """
+
+    def __init__(
+        self, *, outbound: Outbound, url: str, headers: Mapping[str, str], size: int
+    ) -> None:
+        self._outbound = outbound
+        self._url = url
+        self._headers = headers
+        self._size = size
+        self._redirect_target = ""
+        self._length = _FIRST_RANGE
+        #: Bytes per second of the last range.
+        self.speed = 0.0
+
+    def next_chunk(self, offset: int) -> bytes:
+        """Bytes of the file from ``offset``; at least one.
+
+        :raises HubUnreachable: if the request fails.
+        :raises HubRefused: if the hub denies access to the file.
+        :raises EgressRefused: if a redirect leads to a forbidden address.
+        """
+        last = min(offset + self._length, self._size) - 1
+        try:
+            answer = self._get_range(offset, last)
+        except OutboundFailed as failure:
+            # A slow connection may manage a smaller range.
+            self._length = max(_MIN_RANGE, self._length // 2)
+            self._redirect_target = ""
+            raise HubUnreachable(str(failure)) from failure
+        content = self._range_body(answer, offset=offset, last=last)
+        self.speed = len(content) / max(answer.seconds, 1e-3)
+        self._length = next_range_size(
+            last=self._length, seconds=answer.seconds, least=_MIN_RANGE, most=_MAX_RANGE
+        )
+        return content
+
+    def _range_body(self, answer: Answer, *, offset: int, last: int) -> bytes:
+        if answer.status in (401, 403, 404):
+            raise HubRefused(
+                f"the hub does not give {self._url} out (status {answer.status}); its owner may ask for "
+                "consent, or the file is gone"
+            )
+        whole = answer.status == 200 and offset == 0 and len(answer.body) == self._size
+        if answer.status != 206 and not whole:
+            raise HubUnreachable(
+                f"the hub answered {answer.status} when asked for a piece of a file"
+            )
+        if not whole and len(answer.body) != last - offset + 1:
+            raise HubUnreachable(
+                f"{len(answer.body)} bytes came where {last - offset + 1} were asked for"
+            )
+        return answer.body
+
+    def _get_range(self, offset: int, last: int) -> Answer:
+        if self._redirect_target:
+            answer = self._request_range(self._redirect_target, offset, last)
+            if answer.status not in _SIGNATURE_EXPIRED:
+                return answer
+            self._redirect_target = ""
+        url = self._url
+        for _ in range(_MAX_REDIRECTS):
+            answer = self._request_range(url, offset, last)
+            if answer.status not in _REDIRECTS:
+                self._redirect_target = url if url != self._url else ""
+                return answer
+            url = urljoin(url, answer.headers.get("location", ""))
+        raise HubUnreachable(f"the hub redirects more than {_MAX_REDIRECTS} times")
+
+    def _request_range(self, url: str, offset: int, last: int) -> Answer:
+        own = is_same_origin(before=self._url, after=url)
+        headers = {"Range": f"bytes={offset}-{last}", **(self._headers if own else {})}
+        # A server without range support answers with the whole file.
+        return self._outbound.fetch(
+            url, headers=headers, largest=max(_MAX_RANGE, last - offset + 1)
+        )

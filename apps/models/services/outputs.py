@@ -1,4 +1,6 @@
-"""What runs make: model versions, evaluations, files. Each is keyed by its attempt, so it happens once."""
+"""Registration of job outputs: model versions, evaluations and files. Each is keyed by its attempt, so it is
+idempotent.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from apps.accounts.services import audit
 from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
 from apps.models.services.artifacts import File, RegistrationRefused, artifact_create
 from apps.models.services.catalog import version_facts
-from apps.models.services.versions import facts_of, line_with_next_number
-from controlplane.domain.models import MODEL, ModelEvent, ModelRefused
-from controlplane.domain.quantization import Verdict
+from apps.models.services.versions import model_line_next_number, read_model_files
+from controlplane.domain.quantization import QuantizationVerdict
+from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Who made something, and by which run."""
+class OutputOrigin:
+    """The user, team and attempt that created an output."""
 
     team: Team
     actor: User
@@ -30,33 +32,33 @@ class Origin:
 
 def model_version_register(
     *,
-    origin: Origin,
+    origin: OutputOrigin,
     name: str,
     files: Sequence[File],
     base: ModelVersion | None,
     dataset_version: DatasetVersion | None,
     metrics: Mapping[str, Any],
-    verdict: Verdict | None = None,
+    verdict: QuantizationVerdict | None = None,
 ) -> ModelVersion:
-    """The version that an attempt made; the same one when asked again.
+    """Register the model version of an attempt; return the existing one if called again.
 
-    With a verdict it is one that was quantized, and accepted or not as that says.
+    With a verdict the version is a quantized one, accepted or rejected by that verdict.
 
-    :raises RegistrationRefused: if the files are no model, or plain weights where quantized ones were to be.
+    :raises RegistrationRefused: if the files are not a model, or not quantized although they should be.
     """
     known = ModelVersion.objects.filter(attempt_uid=origin.attempt_uid).first()
     if known is not None:
         return known
     try:
-        config, parameters = facts_of(files)
+        config, parameters = read_model_files(files)
     except ModelRefused as refusal:
         raise RegistrationRefused(f"what it made is no model: {refusal}") from None
     facts = version_facts(config=config, parameters=parameters)
     if base is not None:
         facts["catalog_model"] = base.catalog_model
     if verdict is not None:
-        facts |= _quantized(verdict, facts, base=base)
-    line, number = line_with_next_number(team=None if origin.shared else origin.team, name=name)
+        facts |= _quantization_facts(verdict, facts, base=base)
+    line, number = model_line_next_number(team=None if origin.shared else origin.team, name=name)
     version = ModelVersion.objects.create(
         line=line,
         number=number,
@@ -86,31 +88,31 @@ def model_version_register(
     return version
 
 
-def _quantized(
-    verdict: Verdict, facts: Mapping[str, Any], *, base: ModelVersion | None
+def _quantization_facts(
+    verdict: QuantizationVerdict, facts: Mapping[str, Any], *, base: ModelVersion | None
 ) -> dict[str, Any]:
-    """:raises RegistrationRefused: if the weights are plain."""
+    """:raises RegistrationRefused: if the weights are not quantized."""
     if not facts["format"]:
         raise RegistrationRefused(
             "what it made is not quantized: its config.json has no quantization_config"
         )
     quantized = {"acceptance": verdict.acceptance, "acceptance_reason": verdict.reason}
-    # Several weights are packed into one stored number; there are as many as before.
+    # Quantized weights are packed, so the parameter count is taken from the base.
     return quantized | ({"parameters": base.parameters} if base is not None else {})
 
 
 def evaluation_register(
     *,
-    origin: Origin,
+    origin: OutputOrigin,
     model_version: ModelVersion | None,
     dataset_version: DatasetVersion | None,
     split: str,
     files: Sequence[File],
     metrics: Mapping[str, Any],
 ) -> Evaluation:
-    """The evaluation that an attempt made; the same one when asked again.
+    """Register the evaluation of an attempt; return the existing one if called again.
 
-    :raises RegistrationRefused: if there is nothing that it evaluated.
+    :raises RegistrationRefused: if the model version or dataset version is missing.
     """
     if model_version is None or dataset_version is None:
         raise RegistrationRefused("an evaluation needs a model version and a dataset version")
@@ -133,8 +135,8 @@ def evaluation_register(
     )
 
 
-def outputs_register(*, origin: Origin, files: Sequence[File]) -> Artifact:
-    """What a script left in its output folder; the same artifact when asked again."""
+def outputs_register(*, origin: OutputOrigin, files: Sequence[File]) -> Artifact:
+    """Register the output folder of a script job; return the existing artifact if called again."""
     made_by = f"attempt:{origin.attempt_uid}"
     known = Artifact.objects.filter(made_by=made_by).first()
     return known or artifact_create(

@@ -1,4 +1,4 @@
-"""What people do about storage: quotas and rules, pin, delete, have back, remove for good."""
+"""Storage: quotas, retention rules, and pinning, deletion and restoration of artifacts."""
 
 from __future__ import annotations
 
@@ -18,27 +18,33 @@ from apps.models.models import (
     RetentionRule,
     StorageQuota,
 )
-from apps.models.selectors.sources import sources
-from apps.models.selectors.storage import UNDO_WITHIN, obstacles, title_of
-from apps.models.services.storage_charges import storage_charge
+from apps.models.selectors.storage import (
+    RESTORE_WINDOW,
+    artifact_title,
+    deletion_blockers,
+    storage_use,
+)
+from apps.models.selectors.storage_sources import storage_sources
 from controlplane.domain.common.resources import format_bytes
-from controlplane.domain.models import MODEL, ModelEvent
+from controlplane.domain.registry.versions import MODEL, ModelEvent
 from controlplane.domain.storage.retention import RetentionItem, RetentionRules
+from controlplane.domain.storage.usage import StorageLevel, StorageQuotaExceeded
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.state_transitions import apply_transition
 
 
 class DeletionRefused(Exception):
-    """Something still depends on it; the message says what."""
+    """The artifact or item cannot be deleted; the message says what depends on it."""
 
     def __init__(self, name: str, reasons: Sequence[str]) -> None:
         super().__init__(f"{name} cannot be deleted: {'; '.join(reasons)}")
         self.reasons = tuple(reasons)
 
 
-def quota_set(*, team: Team, limit: int | None, actor: User) -> None:
-    """How many bytes the team may store from now on; None lifts the limit.
+def storage_quota_set(*, team: Team, limit: int | None, actor: User) -> None:
+    """Set the team's quota in bytes; None removes it.
 
-    What is there already stays, even if it is more.
+    Existing artifacts stay even if they exceed it.
     """
     with transaction.atomic():
         before = StorageQuota.objects.filter(team=team).values_list("limit", flat=True).first()
@@ -57,10 +63,10 @@ def quota_set(*, team: Team, limit: int | None, actor: User) -> None:
         )
 
 
-def rules_set(*, team: Team | None, rules: RetentionRules | None, actor: User) -> None:
-    """What is kept of the team's from now on; no team means all that have no rules of their own.
+def retention_rules_set(*, team: Team | None, rules: RetentionRules | None, actor: User) -> None:
+    """Set the retention rules of a team, or the default rules without a team.
 
-    None gives a team the rules that everybody else has.
+    None resets a team to the default rules.
     """
     with transaction.atomic():
         if rules is None:
@@ -79,48 +85,50 @@ def rules_set(*, team: Team | None, rules: RetentionRules | None, actor: User) -
 
 @transaction.atomic
 def artifact_pin(*, artifact: Artifact, actor: User, at: datetime) -> None:
-    """No rule removes it from now on, and nobody deletes it before it is unpinned."""
+    """Exclude the artifact from retention rules and from deletion until it is unpinned."""
     row = _locked(artifact)
     if not row.usable:
-        raise DeletionRefused(title_of(row), ["its bytes are deleted, so it cannot be pinned"])
+        raise DeletionRefused(
+            artifact_title(row), ["its bytes are deleted, so it cannot be pinned"]
+        )
     Artifact.objects.filter(pk=row.pk).update(pinned_at=at)
-    _note(row, actor=actor, action="storage.pin")
+    _audit(row, actor=actor, action="storage.pin")
 
 
 @transaction.atomic
 def artifact_unpin(*, artifact: Artifact, actor: User) -> None:
     row = _locked(artifact)
     Artifact.objects.filter(pk=row.pk).update(pinned_at=None)
-    _note(row, actor=actor, action="storage.unpin")
+    _audit(row, actor=actor, action="storage.unpin")
 
 
 @transaction.atomic
 def artifact_delete(*, artifact: Artifact, actor: User, at: datetime) -> None:
-    """Nobody can use it any more; its bytes go after ``UNDO_WITHIN``, until then it can be had back.
+    """Delete the artifact; its bytes are removed after ``RESTORE_WINDOW``, until then it can be restored.
 
-    :raises DeletionRefused: if something depends on it, or it is deleted already.
+    :raises DeletionRefused: if something depends on it, or it is already deleted.
     """
     row = _locked(artifact)
     if not row.usable:
-        raise DeletionRefused(title_of(row), ["it is deleted already"])
-    if reasons := obstacles(row, at=at):
-        raise DeletionRefused(title_of(row), reasons)
+        raise DeletionRefused(artifact_title(row), ["it is deleted already"])
+    if reasons := deletion_blockers(row, at=at):
+        raise DeletionRefused(artifact_title(row), reasons)
     reason = f"deleted by {actor.username}"
-    _write(row, deleted_at=at, deleted_by=actor.username, deletion_reason=reason)
+    _update_artifact(row, deleted_at=at, deleted_by=actor.username, deletion_reason=reason)
     _move_version(row, ModelEvent.DELETE, at=at, reason=reason, actor=actor.username)
-    _note(row, actor=actor, action="storage.delete", undo_until=(at + UNDO_WITHIN).isoformat())
+    _audit(row, actor=actor, action="storage.delete", undo_until=(at + RESTORE_WINDOW).isoformat())
 
 
 @transaction.atomic
 def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
-    """Have it back.
+    """Restore a deleted artifact.
 
-    :raises DeletionRefused: if it is not deleted, or its bytes are gone already.
+    :raises DeletionRefused: if it is not deleted, or its bytes have been removed.
     """
     row = _locked(artifact)
     if row.deleted_at is None or row.removed_at is not None:
-        raise DeletionRefused(title_of(row), ["there is nothing to have back"])
-    _write(row, deleted_at=None, deleted_by="", deletion_reason="")
+        raise DeletionRefused(artifact_title(row), ["there is nothing to have back"])
+    _update_artifact(row, deleted_at=None, deleted_by="", deletion_reason="")
     _move_version(
         row,
         ModelEvent.RESTORE,
@@ -128,28 +136,28 @@ def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
         reason=f"had back by {actor.username}",
         actor=actor.username,
     )
-    _note(row, actor=actor, action="storage.restore")
+    _audit(row, actor=actor, action="storage.restore")
 
 
 @transaction.atomic
 def artifact_remove_now(*, artifact: Artifact, actor: User, at: datetime) -> None:
-    """Do not wait with a deleted one: its bytes are no longer charged, and nobody can have it back.
+    """Remove a deleted artifact's bytes before the restore window ends.
 
-    :raises DeletionRefused: if it has not been deleted before, or something has come to depend on it.
+    :raises DeletionRefused: if it has not been deleted before, or something depends on it.
     """
     row = _locked(artifact)
     if row.deleted_at is None or row.removed_at is not None:
-        raise DeletionRefused(title_of(row), ["delete it first"])
-    if reasons := obstacles(row, at=at):
-        raise DeletionRefused(title_of(row), reasons)
+        raise DeletionRefused(artifact_title(row), ["delete it first"])
+    if reasons := deletion_blockers(row, at=at):
+        raise DeletionRefused(artifact_title(row), reasons)
     artifact_remove(row, at=at, reason=f"removed by {actor.username}", by=actor.username)
-    _note(row, actor=actor, action="storage.remove")
+    _audit(row, actor=actor, action="storage.remove")
 
 
 @transaction.atomic
 def artifact_remove(artifact: Artifact, *, at: datetime, reason: str, by: str) -> None:
-    """The row gives up its bytes. The caller holds it locked and knows that nothing needs them."""
-    _write(
+    """Release the bytes of the row. The caller holds its lock and has checked that nothing requires them."""
+    _update_artifact(
         artifact,
         removed_at=at,
         deleted_at=artifact.deleted_at or at,
@@ -161,23 +169,23 @@ def artifact_remove(artifact: Artifact, *, at: datetime, reason: str, by: str) -
 
 @transaction.atomic
 def artifact_revive(*, artifact: Artifact) -> None:
-    """The same bytes have been stored again: the artifact is as good as before.
+    """Restore the artifact because the same bytes have been stored again.
 
-    :raises StorageQuotaExceeded: if they do not fit any more.
+    :raises StorageQuotaExceeded: if they exceed the quota.
     """
     row = _locked(artifact)
     if row.removed_at is not None:
         storage_charge(team=row.team, size=row.size)
-    _write(row, deleted_at=None, deleted_by="", deletion_reason="", removed_at=None)
+    _update_artifact(row, deleted_at=None, deleted_by="", deletion_reason="", removed_at=None)
 
 
 def lock_for_removal(artifact: Artifact) -> Artifact:
-    """The row as it is now, locked together with its version.
+    """Lock the row together with its version and return its current state.
 
-    Whoever adds a row that refers to the version waits, and whoever did before is visible afterwards.
+    Transactions that add a reference to the version wait; references added before are visible afterwards.
     """
     for model in (ModelVersion, DatasetVersion):
-        # The full lock: a foreign key to the row takes the weakest one, which waits for this only.
+        # FOR UPDATE: inserting a foreign key takes FOR KEY SHARE, which waits for this lock only.
         list(model._default_manager.select_for_update().filter(artifact=artifact).values("pk"))
     return Artifact.objects.select_for_update().get(pk=artifact.pk)
 
@@ -186,7 +194,7 @@ def _locked(artifact: Artifact) -> Artifact:
     return lock_for_removal(artifact)
 
 
-def _write(artifact: Artifact, **values: object) -> None:
+def _update_artifact(artifact: Artifact, **values: object) -> None:
     Artifact.objects.filter(pk=artifact.pk).update(**values)
     for name, value in values.items():
         setattr(artifact, name, value)
@@ -202,22 +210,22 @@ def _move_version(
         )
 
 
-def _note(artifact: Artifact, *, actor: User, action: str, **detail: object) -> None:
+def _audit(artifact: Artifact, *, actor: User, action: str, **detail: object) -> None:
     audit(
         actor=actor,
         action=action,
         team=artifact.team,
         uid=artifact.uid,
-        name=title_of(artifact),
+        name=artifact_title(artifact),
         size=format_bytes(artifact.size),
         **detail,
     )
 
 
 def item_delete(*, item: RetentionItem, actor: User, at: datetime) -> None:
-    """Remove what an attempt left, at once and for good.
+    """Remove an item of an attempt at once and permanently.
 
-    :raises DeletionRefused: if its job still needs it, or it is gone.
+    :raises DeletionRefused: if its job still needs it, or it has been removed.
     """
     if item.held:
         raise DeletionRefused(item.name, [item.held])
@@ -231,5 +239,42 @@ def item_delete(*, item: RetentionItem, actor: User, at: datetime) -> None:
             kind=item.kind.value,
             size=format_bytes(item.size),
         )
-        if not any(source.remove(item, at=at) for source in sources()):
+        if not any(source.remove(item, at=at) for source in storage_sources()):
             raise DeletionRefused(item.name, ["it is gone already, or its job has come to need it"])
+
+
+def storage_check_fits(*, team: Team | None, size: int) -> None:
+    """Refuse early, before bytes are written; :func:`storage_charge` is authoritative.
+
+    :raises StorageQuotaExceeded: if that many additional bytes exceed the quota.
+    """
+    if team is None:
+        return
+    use = storage_use(team)
+    if not use.fits(size):
+        raise StorageQuotaExceeded(team=team.name, use=use, requested=size)
+
+
+def storage_charge(*, team: Team | None, size: int) -> None:
+    """Check the quota under a lock. The caller adds the row in the same transaction.
+
+    Transactions that charge the same team are serialised, so that two uploads cannot both use the last bytes.
+
+    :raises StorageQuotaExceeded: if the bytes exceed the quota.
+    """
+    if team is None:
+        return
+    lock_in_transaction(AdvisoryLock.CHARGE_STORAGE, team.pk)
+    storage_check_fits(team=team, size=size)
+
+
+def storage_check_not_full(*, team: Team) -> None:
+    """Check the quota for a job whose output size is unknown.
+
+    Outputs of jobs are always stored; a team that exceeds its quota because of them can start no further job.
+
+    :raises StorageQuotaExceeded: if the quota is used up.
+    """
+    use = storage_use(team)
+    if use.level is StorageLevel.FULL:
+        raise StorageQuotaExceeded(team=team.name, use=use, requested=None)

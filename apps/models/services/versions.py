@@ -1,4 +1,4 @@
-"""Model versions: what their files say, and how a folder becomes one."""
+"""Model versions: validation of their files, import from folders, and gate overrides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from django.conf import settings
 from django.db import transaction
@@ -18,84 +18,89 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, HubImport, ModelLine, ModelVersion, ModelVersionTransition
-from apps.models.services.artifacts import File, artifact_create, chunks
+from apps.models.services.artifacts import File, artifact_create, read_chunks
 from apps.models.services.catalog import version_facts
-from apps.models.services.storage_charges import storage_check_room
+from apps.models.services.storage import storage_check_fits
 from controlplane.domain.common.resources import format_bytes
-from controlplane.domain.models import (
+from controlplane.domain.registry.versions import (
     MODEL,
     UNSAFE_SUFFIXES,
+    Acceptance,
     ModelConfig,
     ModelEvent,
     ModelRefused,
+    ModelState,
     check_files,
     check_tokenizer,
     count_parameters,
-    read_config,
-    without_code,
+    parse_model_config,
+    strip_remote_code,
 )
 from controlplane.outbox.messages import publish
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import apply_transition
 
-#: A safetensors header is small; anything larger is not one.
-_LARGEST_HEADER = 100 * 1024 * 1024
+#: Bytes. A larger header is not a valid safetensors header.
+_MAX_HEADER_SIZE = 100 * 1024 * 1024
 _TOKENIZER = "tokenizer_config.json"
-_LARGEST_CONFIG = 16 * 1024 * 1024
+_MAX_CONFIG_SIZE = 16 * 1024 * 1024
 
 
-def line_with_next_number(*, team: Team | None, name: str) -> tuple[ModelLine, int]:
-    """The line of that name, created if absent, and a version number that is ours until the commit."""
+def model_line_next_number(*, team: Team | None, name: str) -> tuple[ModelLine, int]:
+    """The model with that name, created if absent, and a version number reserved until the commit."""
     line, _ = ModelLine.objects.get_or_create(team=team, name=name)
     lock_in_transaction(AdvisoryLock.NUMBER_VERSION, line.pk)
     last = line.versions.aggregate(last=Max("number"))["last"] or 0
     return line, last + 1
 
 
-def facts_of(files: Sequence[File]) -> tuple[ModelConfig, int]:
-    """:raises ModelRefused: if the files are no model."""
+def read_model_files(files: Sequence[File]) -> tuple[ModelConfig, int]:
+    """Validate the stored files; return their configuration and parameter count.
+
+    :raises ModelRefused: if the files are not a model.
+    """
     check_files(frozenset(path for path, _, _ in files))
     store = selectors.artifact_store()
     digests = {path: digest for path, digest, _ in files}
     with store.open(digests["config.json"]) as stream:
-        config = _config(stream)
+        config = _read_config(stream)
     if _TOKENIZER in digests:
         with store.open(digests[_TOKENIZER]) as stream:
-            check_tokenizer(_small_json(stream, _TOKENIZER))
+            check_tokenizer(_read_json(stream, _TOKENIZER))
     parameters = 0
     for path, digest in digests.items():
         if path.endswith(".safetensors") and "/" not in path:
             with store.open(digest) as stream:
-                parameters += _count(stream, path)
+                parameters += _count_parameters(stream, path)
     return config, parameters
 
 
-def _config(stream: IO[bytes]) -> ModelConfig:
-    return read_config(_small_json(stream, "config.json"))
+def _read_config(stream: IO[bytes]) -> ModelConfig:
+    return parse_model_config(_read_json(stream, "config.json"))
 
 
-def _small_json(stream: IO[bytes], path: str) -> Any:
-    content = stream.read(_LARGEST_CONFIG + 1)
-    if len(content) > _LARGEST_CONFIG:
-        raise ModelRefused(f"{path} has more than {format_bytes(_LARGEST_CONFIG)}")
-    return _json(content, path)
+def _read_json(stream: IO[bytes], path: str) -> Any:
+    content = stream.read(_MAX_CONFIG_SIZE + 1)
+    if len(content) > _MAX_CONFIG_SIZE:
+        raise ModelRefused(f"{path} has more than {format_bytes(_MAX_CONFIG_SIZE)}")
+    return _parse_json(content, path)
 
 
-def _without_code(files: Sequence[File]) -> list[File]:
-    """The files with a ``config.json`` that names no code: the architecture is known without it."""
+def _strip_remote_code(files: Sequence[File]) -> list[File]:
+    """The files with a ``config.json`` without remote code; the architecture is known without it."""
     digest = next(digest for path, digest, _ in files if path == "config.json")
     store = selectors.artifact_store()
     with store.open(digest) as stream:
-        config = _small_json(stream, "config.json")
+        config = _read_json(stream, "config.json")
     if not config.get("auto_map"):
         return list(files)
-    blob = store.put([json.dumps(without_code(config), indent=2).encode()])
+    blob = store.put([json.dumps(strip_remote_code(config), indent=2).encode()])
     stripped = ("config.json", blob.digest, blob.size)
     return [stripped if file[0] == "config.json" else file for file in files]
 
 
-def _json(content: bytes, path: str) -> Any:
+def _parse_json(content: bytes, path: str) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
@@ -104,23 +109,23 @@ def _json(content: bytes, path: str) -> Any:
         raise ModelRefused(f"{path} is nested too deeply") from None
 
 
-def _count(stream: IO[bytes], path: str) -> int:
+def _count_parameters(stream: IO[bytes], path: str) -> int:
     """Parameters that the header of a safetensors file names.
 
     :raises ModelRefused: if the file has no such header.
     """
     start = stream.read(8)
     size = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-    if not 0 < size <= _LARGEST_HEADER:
+    if not 0 < size <= _MAX_HEADER_SIZE:
         raise ModelRefused(f"{path} is not a safetensors file")
     try:
-        return count_parameters(_json(stream.read(size), path))
+        return count_parameters(_parse_json(stream.read(size), path))
     except (KeyError, TypeError, AttributeError):
         raise ModelRefused(f"{path} has a header that names no shapes") from None
 
 
 def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
-    """The folder, if it lies under a model root and holds a model.
+    """The folder and its configuration, if it lies under a model root and holds a model.
 
     :raises ModelRefused: otherwise, with the reason.
     """
@@ -141,20 +146,20 @@ def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
     files = _files_below(folder)
     check_files(frozenset(file.name for file in files if file.parent == folder))
     with (folder / "config.json").open("rb") as stream:
-        config = _config(stream)
+        config = _read_config(stream)
     if (folder / _TOKENIZER).is_file():
         with (folder / _TOKENIZER).open("rb") as stream:
-            check_tokenizer(_small_json(stream, _TOKENIZER))
+            check_tokenizer(_read_json(stream, _TOKENIZER))
     for weights in sorted(folder.glob("*.safetensors")):
         with weights.open("rb") as stream:
-            _count(stream, weights.name)
+            _count_parameters(stream, weights.name)
     return folder, config
 
 
 def _files_below(folder: Path) -> list[Path]:
     """Every file of a model's folder, in path order.
 
-    :raises ModelRefused: if one of them is not a plain file inside the folder.
+    :raises ModelRefused: if one of them is not a regular file inside the folder.
     """
     files: list[Path] = []
     for parent, _, names in os.walk(folder):
@@ -170,14 +175,16 @@ def _files_below(folder: Path) -> list[Path]:
 
 @transaction.atomic
 def model_version_import(*, actor: User, team: Team, name: str, path: str) -> ModelVersion:
-    """A version that the next turn of the import loop copies from ``path``.
+    """Create a version that the controller copies from ``path``.
 
-    :raises ModelRefused: if the folder is no model, or lies where nothing may be taken from.
-    :raises StorageQuotaExceeded: if it is more than the team may still store.
+    :raises ModelRefused: if the folder is not a model, or is outside the model roots.
+    :raises StorageQuotaExceeded: if it exceeds the team's quota.
     """
     folder, config = model_folder_check(path)
-    storage_check_room(team=team, size=sum(file.stat().st_size for file in _imported(folder)))
-    line, number = line_with_next_number(team=team, name=name)
+    storage_check_fits(
+        team=team, size=sum(file.stat().st_size for file in _importable_files(folder))
+    )
+    line, number = model_line_next_number(team=team, name=name)
     version = ModelVersion.objects.create(
         line=line,
         number=number,
@@ -190,44 +197,46 @@ def model_version_import(*, actor: User, team: Team, name: str, path: str) -> Mo
     return version
 
 
-def _imported(folder: Path) -> list[Path]:
-    """The files that an import takes: those that can run code stay behind."""
+def _importable_files(folder: Path) -> list[Path]:
+    """The files that an import copies: formats that can execute code are skipped."""
     return [file for file in _files_below(folder) if file.suffix not in UNSAFE_SUFFIXES]
 
 
-def folder_store(path: str, *, team: Team | None, progressed: Callable[[], None]) -> list[File]:
+def model_folder_store(
+    path: str, *, team: Team | None, on_progress: Callable[[], None]
+) -> list[File]:
     """Copy a model's files into the artifact store for that team.
 
-    ``progressed`` is called after each mebibyte; what it raises ends the copy.
+    ``on_progress`` is called after each MiB; an exception that it raises ends the copy.
 
     :raises ModelRefused: if the folder is no longer a model.
-    :raises StorageQuotaExceeded: if it is more than the team may still store.
-    :raises StorageFull: if there is no room.
+    :raises StorageQuotaExceeded: if it exceeds the team's quota.
+    :raises StorageFull: if the store has no space.
     """
     folder, _ = model_folder_check(path)
-    sources = _imported(folder)
-    storage_check_room(team=team, size=sum(file.stat().st_size for file in sources))
+    sources = _importable_files(folder)
+    storage_check_fits(team=team, size=sum(file.stat().st_size for file in sources))
     store = selectors.artifact_store()
     files: list[File] = []
     for source in sources:
         with source.open("rb") as stream:
-            blob = store.put(watched(chunks(stream), progressed))
+            blob = store.put(with_progress(read_chunks(stream), on_progress))
         files.append((str(source.relative_to(folder)), blob.digest, blob.size))
     return files
 
 
-def watched(pieces: Iterable[bytes], progressed: Callable[[], None]) -> Iterator[bytes]:
-    """The pieces, with a call after each; what it raises ends the copy."""
-    for piece in pieces:
-        yield piece
-        progressed()
+def with_progress(chunks: Iterable[bytes], on_progress: Callable[[], None]) -> Iterator[bytes]:
+    """The chunks, with a call of ``on_progress`` after each."""
+    for chunk in chunks:
+        yield chunk
+        on_progress()
 
 
 @transaction.atomic
 def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: datetime) -> None:
-    """:raises IllegalTransition: if it was imported meanwhile."""
-    config, parameters = facts_of(files)
-    files = _without_code(files)
+    """:raises IllegalTransition: if it was imported or cancelled concurrently."""
+    config, parameters = read_model_files(files)
+    files = _strip_remote_code(files)
     artifact = artifact_create(team=version.line.team, kind=Artifact.Kind.MODEL, files=files)
     reason = f"copied {len(files)} files"
     apply_transition(
@@ -238,7 +247,7 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
         at=at,
         reason=reason,
         artifact=artifact,
-        **version_facts(config=config, parameters=parameters, names=_names(version)),
+        **version_facts(config=config, parameters=parameters, names=_origin_names(version)),
     )
     publish(
         "model.imported",
@@ -249,8 +258,8 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
     )
 
 
-def _names(version: ModelVersion) -> list[str]:
-    """What its origin is called: a hub's repository, or a folder."""
+def _origin_names(version: ModelVersion) -> list[str]:
+    """Names of its origin: a hub repository, or a folder."""
     fetched = HubImport.objects.filter(version=version).values_list("repository", flat=True)
     return [*fetched, version.source_path.rstrip("/").rpartition("/")[2]]
 
@@ -288,3 +297,72 @@ def model_version_retry(*, version: ModelVersion, actor: User, at: datetime) -> 
         reason="asked to try again",
         actor=actor.username,
     )
+
+
+class GateOverrideRefused(Exception):
+    """The gate cannot be overridden; the message says why."""
+
+
+class GateOverride(Protocol):
+    """``model_version_accept`` or ``model_version_reject``."""
+
+    def __call__(self, *, version: ModelVersion, actor: User, reason: str) -> ModelVersion: ...
+
+
+@transaction.atomic
+def model_version_accept(*, version: ModelVersion, actor: User, reason: str) -> ModelVersion:
+    """Allow deployment of a rejected version.
+
+    :raises GateOverrideRefused: without a reason, or if the version is not rejected.
+    """
+    return _override_gate(
+        version, actor=actor, reason=reason, from_=(Acceptance.REJECTED,), to=Acceptance.OVERRIDDEN
+    )
+
+
+@transaction.atomic
+def model_version_reject(*, version: ModelVersion, actor: User, reason: str) -> ModelVersion:
+    """Forbid new deployments of a version; running revisions are not changed.
+
+    :raises GateOverrideRefused: without a reason, or if the version is not an accepted, quantized one.
+    """
+    return _override_gate(
+        version,
+        actor=actor,
+        reason=reason,
+        from_=(Acceptance.ACCEPTED, Acceptance.OVERRIDDEN),
+        to=Acceptance.REJECTED,
+    )
+
+
+def _override_gate(
+    version: ModelVersion,
+    *,
+    actor: User,
+    reason: str,
+    from_: tuple[Acceptance, ...],
+    to: Acceptance,
+) -> ModelVersion:
+    why = " ".join(reason.split())
+    if not why:
+        raise GateOverrideRefused("say why, for those who will ask later")
+    row = ModelVersion.objects.select_for_update(of=("self",), no_key=True).get(pk=version.pk)
+    if not row.scheme and not row.format:
+        raise GateOverrideRefused(f"{row} is not quantized; only quantized versions are judged")
+    if row.state != ModelState.READY:
+        raise GateOverrideRefused(f"{row} is {row.state}, not ready")
+    if row.acceptance not in from_:
+        raise GateOverrideRefused(f"{row} is {row.acceptance} already")
+    before, row.acceptance = row.acceptance, to
+    row.acceptance_reason = f"{actor.username}: {why}"
+    row.save(update_fields=["acceptance", "acceptance_reason"])
+    audit(
+        actor=actor,
+        action="model.accept" if to is Acceptance.OVERRIDDEN else "model.reject",
+        team=row.line.team,
+        uid=row.uid,
+        name=str(row),
+        reason=why,
+        before=before,
+    )
+    return row

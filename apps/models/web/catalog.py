@@ -1,8 +1,8 @@
-"""The catalog: what models there are in the world, where they run, and what we have of them."""
+"""Pages of the catalog: the list, one entry with its compatibility matrix, and the comparison of entries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -11,98 +11,113 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
 
+from apps.accounts import selectors as accounts
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
 from apps.models.selectors import catalog as selectors
 from apps.models.selectors import sizing
-from apps.models.selectors.catalog_matrix import Claim, MatrixRow, matrix
-from apps.models.web.catalog_facts import compared, facts_of
-from apps.models.web.catalog_listing import MOST_COMPARED, Fit, drawn_list, fits
-from apps.models.web.catalog_steps import Step, import_href, steps
-from apps.models.web.catalog_words import CAVEATS, FIELDS, TASKS, look
-from apps.models.web.tabs import models_tabs
-from controlplane.domain.catalog import CatalogTask, Entry, Modality
+from apps.models.selectors.catalog import MatrixRow, SupportClaim, compatibility_matrix
+from apps.models.web.catalog_labels import (
+    CAVEATS,
+    FIELDS,
+    TASKS,
+    catalog_facts,
+    compared_facts,
+    support_state,
+)
+from apps.models.web.catalog_list import (
+    MAX_COMPARED,
+    VendorSupport,
+    render_catalog_list,
+    vendor_support,
+)
+from apps.models.web.models import models_tabs
+from controlplane.domain.catalog import CatalogEntry, CatalogTask, Modality
+from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.registry.versions import ModelState
 from controlplane.web.pages import is_fragment
 
-#: Of our versions of an entry, the newest that its page shows.
-_MOST_VERSIONS = 20
+#: Newest registered versions that an entry's page shows.
+_MAX_VERSIONS = 20
 
 
 @login_required
 def catalog(request: AuthenticatedRequest) -> HttpResponse:
-    """``?q=``, one parameter for each facet, ``?sort=``, ``?page=`` and ``?ids=`` to compare."""
-    drawn = drawn_list(request)
+    """``?q=``, one parameter per facet, ``?sort=``, ``?page=`` and ``?ids=`` for the comparison."""
+    rendered = render_catalog_list(request)
     if is_fragment(request):
-        return HttpResponse(drawn.html)
-    context = {"listing": drawn.listing, "found": drawn.html, "tabs": models_tabs("catalog")}
+        return HttpResponse(rendered.html)
+    context = {"listing": rendered.listing, "found": rendered.html, "tabs": models_tabs("catalog")}
     return render(request, "registry/catalog.html", context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Square:
-    """One square of the matrix, with the keys of its looks."""
+class MatrixCellView:
+    """One cell of the matrix with the display state of each claim."""
 
     label: str
-    claims: tuple[tuple[str, Claim, str], ...]
+    claims: tuple[tuple[str, SupportClaim, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnRow:
+class MatrixRowView:
     row: MatrixRow
-    squares: tuple[Square, ...]
+    cells: tuple[MatrixCellView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OurVersion:
-    """A version of ours, and how its own configuration differs from the catalog."""
+class CatalogVersionView:
+    """A registered version, and how its configuration differs from the catalog."""
 
     version: ModelVersion
-    #: ``(field in words, what its config says, what the catalog says)``.
+    #: ``(field label, value in config.json, value in the catalog)``.
     contradictions: tuple[tuple[str, Any, Any], ...]
     problems: tuple[str, ...]
 
 
 @login_required
 def entry(request: AuthenticatedRequest, key: str) -> HttpResponse:
-    """One model: its facts, the matrix, its memory, our versions."""
+    """One catalog entry: facts, matrix, memory, registered versions."""
     found = selectors.catalog_entry(key)
     if found is None:
         raise Http404(f"the catalog has no model called {key!r}")
     one, withdrawn = found
     visible = registry.model_versions_visible(request.user).filter(catalog_model__key=key)
-    versions = list(visible[:_MOST_VERSIONS])
-    rows = matrix(one)
-    buttons = steps(one, versions=versions, user=request.user)
+    versions = list(visible[:_MAX_VERSIONS])
+    rows = compatibility_matrix(one)
+    buttons = catalog_actions(one, versions=versions, user=request.user)
     context = {
         "entry": one,
         "withdrawn": withdrawn,
-        "facts": facts_of(one),
+        "facts": catalog_facts(one),
         "tasks": TASKS,
-        "rows": [_drawn(row) for row in rows if row.claimed],
-        "silent": [row.vendor for row in rows if not row.claimed],
+        "rows": [_row_view(row) for row in rows if row.has_claims],
+        "unattested": [row.vendor for row in rows if not row.has_claims],
         "sources": _sources(one),
-        "steps": buttons,
+        "catalog_actions": buttons,
         "reasons": _reasons(buttons),
         **_memory(one),
         "import_href": import_href(one),
-        "versions": [_ours(version, one) for version in versions],
+        "versions": [_version_view(version, one) for version in versions],
     }
     return render(request, "registry/catalog_entry.html", context)
 
 
-#: Kinds of models that write text, which is what can be sized.
-_WRITES = frozenset({Modality.LLM, Modality.VLM})
+#: Modalities whose memory can be estimated: text generation.
+_SIZED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
 
 
-def _memory(one: Entry) -> dict[str, str]:
-    """Where its chart and its calculation are, or why its memory cannot be computed."""
-    if one.modality not in _WRITES:
+def _memory(one: CatalogEntry) -> dict[str, str]:
+    """URLs of its memory chart and calculation, or why its memory cannot be estimated."""
+    if one.modality not in _SIZED_MODALITIES:
         return {"unsized": _("only models that write text are calculated.")}
     try:
-        sizing.subject_of_entry(one.key)
+        sizing.sizing_subject_of_entry(one.key)
     except sizing.SizingRefused as refusal:
         return {"unsized": " ".join(finding.message for finding in refusal.findings)}
     query = urlencode({"model": f"catalog:{one.key}"})
@@ -112,28 +127,28 @@ def _memory(one: Entry) -> dict[str, str]:
     }
 
 
-def _reasons(buttons: Sequence[Step]) -> list[tuple[str, str]]:
-    """``(reason, buttons that it holds for)``, each reason once."""
-    told: dict[str, list[str]] = {}
+def _reasons(buttons: Sequence[CatalogAction]) -> list[tuple[str, str]]:
+    """``(reason, labels of the disabled buttons)``, each reason once."""
+    labels_by_reason: dict[str, list[str]] = {}
     for button in buttons:
         if button.reason:
-            told.setdefault(button.reason, []).append(str(button.label))
-    return [(reason, str(_(", ")).join(labels)) for reason, labels in told.items()]
+            labels_by_reason.setdefault(button.reason, []).append(str(button.label))
+    return [(reason, str(_(", ")).join(labels)) for reason, labels in labels_by_reason.items()]
 
 
-def _drawn(row: MatrixRow) -> DrawnRow:
-    return DrawnRow(
+def _row_view(row: MatrixRow) -> MatrixRowView:
+    return MatrixRowView(
         row=row,
-        squares=tuple(
-            Square(
+        cells=tuple(
+            MatrixCellView(
                 label=str(label),
                 claims=tuple(
                     (
-                        look(claim.status),
+                        support_state(claim.status),
                         claim,
                         str(CAVEATS[claim.caveat]) if claim.caveat else "",
                     )
-                    for claim in row.squares[task]
+                    for claim in row.cells[task]
                 ),
             )
             for task, label in TASKS.items()
@@ -141,16 +156,16 @@ def _drawn(row: MatrixRow) -> DrawnRow:
     )
 
 
-def _sources(one: Entry) -> list[tuple[str, str]]:
-    """``(key, title)`` of everything that the entry or one of its cells rests on."""
+def _sources(one: CatalogEntry) -> list[tuple[str, str]]:
+    """``(key, title)`` of every source of the entry and its cells."""
     keys = {*one.evidence, *(key for cell in one.cells for key in cell.evidence)}
-    known = selectors.sources()
+    known = selectors.catalog_sources()
     return [(key, known[key].title if key in known else key) for key in sorted(keys)]
 
 
-def _ours(version: ModelVersion, one: Entry) -> OurVersion:
-    found = selectors.differences_of(version, entry=one)
-    return OurVersion(
+def _version_view(version: ModelVersion, one: CatalogEntry) -> CatalogVersionView:
+    found = selectors.catalog_differences(version, entry=one)
+    return CatalogVersionView(
         version=version,
         contradictions=tuple(
             (str(FIELDS.get(each.field, each.field)), each.config, each.catalog)
@@ -160,56 +175,145 @@ def _ours(version: ModelVersion, one: Entry) -> OurVersion:
     )
 
 
-def catalog_part(version: ModelVersion) -> dict[str, Any]:
-    """For the page of a version: the entry it is of, and where its configuration says something else."""
+def catalog_context(version: ModelVersion) -> dict[str, Any]:
+    """Context for a version's page: its catalog entry and contradictions with its configuration."""
     if version.catalog_model is None:
         return {}
     found = selectors.catalog_entry(version.catalog_model.key)
     if found is None:
         return {}
-    return {"catalog_entry": found[0], "catalog_says": _ours(version, found[0])}
+    return {"catalog_entry": found[0], "catalog_says": _version_view(version, found[0])}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTask:
     label: str
-    columns: tuple[list[Fit], ...]
+    columns: tuple[list[VendorSupport], ...]
 
 
 @login_required
 def compare(request: AuthenticatedRequest) -> HttpResponse:
-    """``?ids=`` names up to four entries, parted by commas or given several times."""
-    asked = [key for given in request.GET.getlist("ids") for key in given.split(",") if key]
-    known = selectors.shelf().entries
-    keys = list(dict.fromkeys(asked))
-    entries = [known[key] for key in keys if key in known][:MOST_COMPARED]
+    """``?ids=`` names up to four entries, separated by commas or repeated."""
+    requested = [key for given in request.GET.getlist("ids") for key in given.split(",") if key]
+    known = selectors.catalog_snapshot().entries
+    keys = list(dict.fromkeys(requested))
+    entries = [known[key] for key in keys if key in known][:MAX_COMPARED]
     context = {
         "entries": entries,
-        "facts": compared(entries) if entries else [],
+        "facts": compared_facts(entries) if entries else [],
         "tasks": _compared_tasks(entries),
-        "ignored": _left_out(keys, known),
-        "most": MOST_COMPARED,
+        "ignored": _ignored_keys(keys, known),
+        "most": MAX_COMPARED,
     }
     return render(request, "registry/catalog_compare.html", context)
 
 
-def _compared_tasks(entries: Sequence[Entry]) -> list[ComparedTask]:
+def _compared_tasks(entries: Sequence[CatalogEntry]) -> list[ComparedTask]:
     return [
-        ComparedTask(label=str(TASKS[task]), columns=tuple(fits(one, task) for one in entries))
+        ComparedTask(
+            label=str(TASKS[task]), columns=tuple(vendor_support(one, task) for one in entries)
+        )
         for task in CatalogTask
     ]
 
 
-def _left_out(keys: Sequence[str], known: Any) -> list[str]:
+def _ignored_keys(keys: Sequence[str], known: Any) -> list[str]:
     unknown = [
         _("The catalog has no model called “%(key)s”.") % {"key": key[:80]}
         for key in keys
         if key not in known
     ]
-    more = [known[key].title for key in keys if key in known][MOST_COMPARED:]
+    more = [known[key].title for key in keys if key in known][MAX_COMPARED:]
     if more:
         unknown.append(
             _("Up to %(most)s models stand side by side; left out: %(names)s.")
-            % {"most": MOST_COMPARED, "names": str(_(", ")).join(more)}
+            % {"most": MAX_COMPARED, "names": str(_(", ")).join(more)}
         )
     return unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogAction:
+    """A button of an entry's page."""
+
+    label: str | Promise
+    icon: str
+    #: Empty if the action is disabled.
+    href: str
+    #: Why it is disabled; empty if it is enabled.
+    reason: str
+
+
+_LABELS: Mapping[CatalogTask, tuple[str | Promise, str, str, Permission]] = {
+    CatalogTask.TRAIN: (lazy("Fine-tune"), "adjustments", "job-new-finetune", Permission.RUN),
+    CatalogTask.QUANTIZE: (lazy("Quantize"), "scale", "job-new-quantize", Permission.RUN),
+    CatalogTask.SERVE: (lazy("Deploy"), "rocket", "deployment-new", Permission.DEPLOY),
+}
+
+
+def catalog_actions(
+    entry: CatalogEntry, *, versions: Sequence[ModelVersion], user: accounts.RequestUser
+) -> list[CatalogAction]:
+    """Fine-tune, quantize, deploy. ``versions`` are those of the entry that the user may see, newest first."""
+    held = accounts.roles_by_team(user)
+    granted = {
+        permission
+        for permission in Permission
+        if any(allows(roles, permission) for roles in held.values())
+    }
+    return [_catalog_action(entry, task, versions=versions, granted=granted) for task in _LABELS]
+
+
+def import_href(entry: CatalogEntry) -> str:
+    """Import page for its weights: from its hub repository, or else from a folder."""
+    if entry.hf_repo:
+        hub, repository = "huggingface", entry.hf_repo
+    elif entry.modelscope_id:
+        hub, repository = "modelscope", entry.modelscope_id
+    else:
+        return reverse("model-import")
+    return f"{reverse('model-fetch')}?{urlencode({'hub': hub, 'repository': repository})}"
+
+
+def _catalog_action(
+    entry: CatalogEntry,
+    task: CatalogTask,
+    *,
+    versions: Sequence[ModelVersion],
+    granted: set[Permission],
+) -> CatalogAction:
+    label, icon, url_name, permission = _LABELS[task]
+    ready = [version for version in versions if _usable(version, task)]
+    reason = _no_engine(entry, task)
+    if not reason and permission not in granted:
+        reason = _("Your roles let you look; an administrator of a team can change that.")
+    if not reason and not ready:
+        reason = _no_weights(versions, task)
+    href = "" if reason else f"{reverse(url_name)}?{urlencode({'model': ready[0].uid})}"
+    return CatalogAction(label=label, icon=icon, href=href, reason=reason)
+
+
+def _usable(version: ModelVersion, task: CatalogTask) -> bool:
+    """Whether its files are stored; quantized versions can only be deployed."""
+    plain = not version.scheme or task is CatalogTask.SERVE
+    return version.state == ModelState.READY and plain
+
+
+def _no_weights(versions: Sequence[ModelVersion], task: CatalogTask) -> str:
+    if any(version.state == ModelState.IMPORTING for version in versions):
+        return _("Its weights are being imported.")
+    if any(version.state == ModelState.READY for version in versions):
+        return _("All versions of it here are quantized already; import its plain weights first.")
+    return _("Import its weights first.")
+
+
+def _no_engine(entry: CatalogEntry, task: CatalogTask) -> str:
+    """Why no installed engine renders the task; empty if one does."""
+    if selectors.is_rendered_anywhere(entry, task):
+        return ""
+    named = sorted({selectors.engine_title(cell.engine) for cell in entry.claims(task)})
+    if named:
+        return _("Ninefold does not render it for any engine yet; the sources name %(named)s.") % {
+            "named": str(_(", ")).join(named)
+        }
+    return _("No source names an engine that does it.")

@@ -1,4 +1,4 @@
-"""Pages of datasets: the list, one dataset with its versions, one version with its rows."""
+"""Pages of datasets: list, versions, rows, and upload."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
+from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
@@ -20,24 +24,27 @@ from apps.accounts.web.forms import TeamFilterForm
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models.models import DatasetVersion
 from apps.models.selectors import (
-    NoSuchFile,
+    ArtifactFileMissing,
     dataset_versions_visible,
     datasets_visible,
-    datasets_with_newest,
+    datasets_with_newest_version,
 )
 from apps.models.selectors import datasets as selectors
-from apps.models.selectors.contents import dataset_rows
-from apps.models.selectors.storage import obstacles
-from apps.models.web.files import file_answer
-from apps.models.web.tabs import dataset_tabs
+from apps.models.selectors.datasets import dataset_rows, next_version_number
+from apps.models.selectors.storage import deletion_blockers
+from apps.models.services import datasets as services
+from apps.models.web.forms import DatasetForm
+from apps.models.web.models import artifact_file_response
 from controlplane.domain.common.permissions import Permission, allows
-from controlplane.domain.datasets import HISTOGRAM_EDGES, Split
-from controlplane.domain.datasets.warnings import LONG_ROW, WarningKind
-from controlplane.ports.artifacts import BlobMissing
+from controlplane.domain.datasets import HISTOGRAM_EDGES, DatasetRefused, Split
+from controlplane.domain.datasets.profiles import LONG_ROW, WarningKind
+from controlplane.domain.storage.usage import StorageQuotaExceeded
+from controlplane.ports.artifacts import BlobMissing, StorageFull
+from controlplane.web.pages import Tab
 from controlplane.web.tables import Column, Table
 
-#: Models made from a version that its page names; the lineage has all.
-_MODELS_NAMED = 5
+#: Models trained on a version that its page shows; the lineage has all.
+_MODELS_SHOWN = 5
 
 
 class DatasetFilter(TeamFilterForm):
@@ -84,7 +91,7 @@ _VERSIONS = (
 def datasets(request: AuthenticatedRequest) -> HttpResponseBase:
     table = Table(
         request,
-        datasets_with_newest(request.user),
+        datasets_with_newest_version(request.user),
         columns=_DATASETS,
         filters=DatasetFilter(request.GET, user=request.user),
         default_sort="-newest_at",
@@ -96,11 +103,11 @@ def datasets(request: AuthenticatedRequest) -> HttpResponseBase:
 
 @login_required
 def dataset(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
-    """Its versions, and how the number of rows went from one to the next."""
+    """The versions of a dataset, with the growth in rows."""
     found = get_object_or_404(datasets_visible(request.user), uid=uid)
     table = Table(
         request,
-        selectors.versions_listed(found),
+        selectors.dataset_versions_with_counts(found),
         columns=_VERSIONS,
         default_sort="-number",
     )
@@ -116,29 +123,29 @@ def dataset(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
 
 @login_required
 def dataset_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """What is in it, what is odd in it, and how it differs from the version before."""
+    """Content, warnings, and changes from the previous version."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
-    before = selectors.version_before(version)
-    made = list(selectors.models_made_from(version, user=request.user)[: _MODELS_NAMED + 1])
+    before = selectors.previous_dataset_version(version)
+    trained = list(selectors.models_trained_on(version, user=request.user)[: _MODELS_SHOWN + 1])
     context = {
         "version": version,
         "tabs": dataset_tabs(version, "overview"),
-        **_steps(request, version),
-        "splits": _shares(version),
+        **_deletion_context(request, version),
+        "splits": _split_rows(version),
         "findings": _findings(version),
         "before": before,
-        "changes": selectors.rows_changed(before, version) if before else None,
-        "made": made[:_MODELS_NAMED],
-        "made_more": len(made) > _MODELS_NAMED,
+        "changes": selectors.dataset_row_changes(before, version) if before else None,
+        "trained_models": trained[:_MODELS_SHOWN],
+        "more_trained_models": len(trained) > _MODELS_SHOWN,
     }
     return render(request, "registry/dataset_version.html", context)
 
 
-def _steps(request: AuthenticatedRequest, version: DatasetVersion) -> dict[str, Any]:
-    """Whether they ``may_change`` it, and what ``holds`` it, so that it cannot be deleted."""
+def _deletion_context(request: AuthenticatedRequest, version: DatasetVersion) -> dict[str, Any]:
+    """``may_change``: whether the user may delete it; ``holds``: reasons why it cannot be deleted."""
     may = _may_contribute(request, version.dataset.team)
     usable = version.artifact.usable
-    holds = obstacles(version.artifact, at=timezone.now()) if may and usable else []
+    holds = deletion_blockers(version.artifact, at=timezone.now()) if may and usable else []
     return {"may_change": may, "holds": holds}
 
 
@@ -146,7 +153,7 @@ def _may_contribute(request: AuthenticatedRequest, team: Team) -> bool:
     return allows(accounts.roles_of(request.user, team), Permission.CONTRIBUTE)
 
 
-def _shares(version: DatasetVersion) -> list[dict[str, Any]]:
+def _split_rows(version: DatasetVersion) -> list[dict[str, Any]]:
     rows = version.statistics.get("rows_by_split", {})
     total = max(1, sum(rows.values()))
     sizes = {file["path"]: file["size"] for file in version.artifact.files}
@@ -163,9 +170,9 @@ def _shares(version: DatasetVersion) -> list[dict[str, Any]]:
 
 
 def _findings(version: DatasetVersion) -> list[dict[str, Any]]:
-    """What was odd in the file and was kept, in words, with the first rows where it is.
+    """Warnings of the upload as messages, with the first row numbers.
 
-    Versions of before that was noted know only how many rows are repeated.
+    Older versions recorded only the number of duplicate rows.
     """
     statistics = version.statistics
     noted = statistics.get("warnings")
@@ -187,8 +194,8 @@ def _findings(version: DatasetVersion) -> list[dict[str, Any]]:
 
 
 def warning_text(kind: WarningKind, total: int) -> str:
-    """A finding in the reader's language."""
-    words = {
+    """The warning in the user's language."""
+    labels = {
         WarningKind.REPEATED: ngettext(
             "%(count)s row is equal to an earlier one: it is learned twice.",
             "%(count)s rows are equal to an earlier one: they are learned twice.",
@@ -210,23 +217,23 @@ def warning_text(kind: WarningKind, total: int) -> str:
             total,
         ),
     }
-    return words[kind] % {"count": f"{total:,}", "most": f"{LONG_ROW:,}"}
+    return labels[kind] % {"count": f"{total:,}", "most": f"{LONG_ROW:,}"}
 
 
 @login_required
 def dataset_rows_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """Rows of ``?split=`` with the text of ``?q=``, from byte ``?at=``, where row ``?row=`` begins."""
+    """Rows of ``?split=`` that contain ``?q=``, from byte ``?at=``, where row ``?row=`` begins."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
-    splits = [one["name"] for one in _shares(version)]
+    splits = [one["name"] for one in _split_rows(version)]
     split = request.GET.get("split") or splits[0]
     if split not in splits:
         raise Http404(f"{version} has no split {split!r}")
     text = request.GET.get("q", "")[:200]
-    offset = _whole(request, "at", default=0)
+    offset = _whole_number(request, "at", default=0)
     context: dict[str, Any] = {
         "version": version,
         "tabs": dataset_tabs(version, "rows"),
-        **_steps(request, version),
+        **_deletion_context(request, version),
         "splits": splits,
         "split": split,
         "text": text,
@@ -238,22 +245,22 @@ def dataset_rows_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             split=split,
             text=text,
             offset=offset,
-            number=_whole(request, "row", default=1),
+            number=_whole_number(request, "row", default=1),
         )
-    except (NoSuchFile, BlobMissing) as missing:
+    except (ArtifactFileMissing, BlobMissing) as missing:
         context["missing"] = str(missing)
     return render(request, "registry/dataset_rows.html", context)
 
 
-def _whole(request: AuthenticatedRequest, name: str, *, default: int) -> int:
-    """That parameter of the address, if it is a number that a file can have."""
+def _whole_number(request: AuthenticatedRequest, name: str, *, default: int) -> int:
+    """The query parameter as a number, or the default if it is not a plausible one."""
     text = request.GET.get(name, "")
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 else default
 
 
 @login_required
 def dataset_lengths(request: AuthenticatedRequest, uid: str) -> JsonResponse:
-    """How many rows are how long, for a chart; see ``static/js/charts.js``."""
+    """Histogram of row lengths for a chart; see ``static/js/charts.js``."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     buckets = _buckets(version.statistics.get("histogram", []))
     series = {"name": _("rows"), "kind": "bar", "x": list(buckets), "y": list(buckets.values())}
@@ -268,24 +275,130 @@ def dataset_lengths(request: AuthenticatedRequest, uid: str) -> JsonResponse:
 
 
 def _buckets(histogram: list[int]) -> dict[str, int]:
-    """Rows by range of characters, from the first that has some to the last: beyond lies nothing."""
+    """Rows per range of characters, without empty ranges at both ends."""
     filled = [index for index, count in enumerate(histogram) if count]
     if not filled:
         return {}
     edges = [*HISTOGRAM_EDGES, None]
     return {
-        _range(edges[index], edges[index + 1]): histogram[index]
+        _range_label(edges[index], edges[index + 1]): histogram[index]
         for index in range(filled[0], filled[-1] + 1)
     }
 
 
-def _range(low: int | None, high: int | None) -> str:
+def _range_label(low: int | None, high: int | None) -> str:
     return f"{low:,}+" if high is None else f"{low:,}–{high - 1:,}"
 
 
 @login_required
 def dataset_file(request: AuthenticatedRequest, uid: str, split: str) -> HttpResponseBase:
-    """All rows of a split as JSON Lines, to save."""
+    """Download a split as JSON Lines."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     prefix = f"{version.dataset.name}-v{version.number}"
-    return file_answer(version.artifact, f"{split}.jsonl", prefix=prefix)
+    return artifact_file_response(version.artifact, f"{split}.jsonl", prefix=prefix)
+
+
+#: Rows of the preview.
+_ROWS_SHOWN = 3
+
+
+@login_required
+def dataset_new(request: AuthenticatedRequest) -> HttpResponse:
+    """The upload form; a refused file is answered with a table of its invalid rows.
+
+    The upload script gets ``{"to": URL}`` instead of a redirect.
+    """
+    context = {"limit": settings.NINEFOLD_UPLOAD_LIMIT, "adds_to": request.GET.get("name", "")}
+    if request.method != "POST":
+        typed = {name: request.GET[name] for name in ("name", "team") if name in request.GET}
+        form = DatasetForm(user=request.user, initial=typed)
+        return render(request, "registry/dataset_new.html", {**context, "form": form})
+    form = DatasetForm(request.POST, request.FILES, user=request.user)
+    refused: DatasetRefused | None = None
+    if form.is_valid():
+        try:
+            version = _upload(request, form)
+        except DatasetRefused as refusal:
+            refused = refusal
+        except (StorageFull, StorageQuotaExceeded) as full:
+            form.add_error(None, str(full))
+        except services.DuplicateUpload as duplicate:
+            messages.info(request, str(duplicate))
+            return _redirect_to_version(request, duplicate.existing)
+        else:
+            messages.success(request, _("%(version)s is ready to train on.") % {"version": version})
+            return _redirect_to_version(request, version)
+    context |= {"form": form, "refused": refused}
+    return render(request, "registry/dataset_new.html", context, status=422)
+
+
+def _redirect_to_version(request: AuthenticatedRequest, version: DatasetVersion) -> HttpResponse:
+    address = reverse("dataset-version", args=[version.uid])
+    if request.headers.get("X-Requested-With") == "XMLHttpRequest":
+        return JsonResponse({"to": address})
+    return redirect(address)
+
+
+def _upload(request: AuthenticatedRequest, form: DatasetForm) -> DatasetVersion:
+    values = form.cleaned_data
+    accounts.require(request.user, Permission.CONTRIBUTE, team=values["team"])
+    return services.dataset_upload(
+        actor=request.user,
+        team=values["team"],
+        name=values["name"],
+        stream=values["file"].file,
+        filename=values["file"].name,
+        columns=form.columns(),
+        description=values["description"],
+    )
+
+
+@login_required
+@require_POST
+def dataset_check(request: AuthenticatedRequest) -> HttpResponse:
+    """Inspect the file, or its beginning with ``part=1``, without storing anything."""
+    form = DatasetForm(request.POST, request.FILES, user=request.user)
+    form.is_valid()
+    values = form.cleaned_data
+    context = {"form": form, "part": request.POST.get("part") == "1"}
+    if "file" in values:
+        try:
+            found = services.dataset_inspect(
+                stream=values["file"].file, filename=values["file"].name, columns=form.columns()
+            )
+        except DatasetRefused as refusal:
+            context["refused"] = refusal
+        else:
+            columns = found.columns
+            # Input and system are optional in a row; these are in every row.
+            parts = (
+                columns.messages,
+                columns.instruction,
+                columns.output,
+                columns.rejected,
+                columns.text,
+                columns.split,
+            )
+            context |= {
+                "found": found,
+                "used": [name for name in parts if name],
+                "rows": found.preview[:_ROWS_SHOWN],
+                "warnings": [warning_text(one.kind, one.total) for one in found.warnings],
+            }
+    if values.get("name") and values.get("team"):
+        context["name"] = values["name"]
+        context["number"] = next_version_number(team=values["team"], name=values["name"])
+    return render(request, "registry/dataset_check.html", context)
+
+
+def dataset_tabs(version: DatasetVersion, current: str) -> list[Tab]:
+    """``current`` is ``overview``, ``rows`` or ``lineage``."""
+    parts = (
+        ("overview", _("Overview"), "dataset-version"),
+        ("rows", pgettext("tab", "Rows"), "dataset-rows"),
+        ("lineage", _("Who uses it"), "dataset-lineage"),
+    )
+    return [
+        Tab(label=label, href=reverse(name, args=[version.uid]), current=key == current)
+        for key, label, name in parts
+    ]

@@ -1,17 +1,35 @@
-"""Uploading a dataset, registering a folder."""
+"""Forms of datasets, models, storage and memory estimates."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django import forms
 from django.utils.text import slugify
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from apps.accounts.models import User
 from apps.accounts.web.forms import TeamForm
+from apps.fleet import selectors as fleet
 from apps.models import selectors
+from apps.models import selectors as registry
+from apps.models.selectors import sizing
+from apps.models.selectors.catalog import catalog_snapshot
+from controlplane.domain.catalog import Modality
+from controlplane.domain.common.resources import GIB
 from controlplane.domain.datasets.schemas import ColumnMapping
+from controlplane.domain.registry.versions import ModelState
+from controlplane.domain.sizing import WEIGHT_SCHEMES
+from controlplane.domain.specs.sizing import SIZING, STORED
+from controlplane.domain.specs.training import METHODS
+from controlplane.domain.storage.retention import RetentionRules
+from controlplane.ports import registry as ports
+from controlplane.web.forms import PlainForm
 
 
 class DatasetForm(TeamForm):
@@ -45,7 +63,7 @@ class DatasetForm(TeamForm):
     split = forms.CharField(label=_("Column of the split"), required=False)
 
     def clean(self) -> dict[str, Any]:
-        """A name is taken from the file where none was typed."""
+        """Derive the name from the file if it is empty."""
         values = super().clean() or self.cleaned_data
         if not values.get("name") and "name" not in self.errors and values.get("file"):
             values["name"] = slugify(PurePath(values["file"].name).stem)[:80]
@@ -54,13 +72,13 @@ class DatasetForm(TeamForm):
         return values
 
     def columns(self) -> ColumnMapping | None:
-        """The columns that were named by hand, if any."""
+        """The column mapping, if any column is named."""
         named = {name: self.cleaned_data[name] for name in self.more if self.cleaned_data[name]}
         return ColumnMapping(**named) if named else None
 
 
 class ImportForm(TeamForm):
-    """A folder on the product's machine that becomes a version of the named model."""
+    """A folder on the server that becomes a version of the named model."""
 
     path = forms.ChoiceField(label=_("Folder"))
     name = forms.SlugField(
@@ -73,10 +91,218 @@ class ImportForm(TeamForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choice("path").choices = [
-            (folder["path"], folder["name"]) for folder in selectors.registrable_folders()
+            (folder["path"], folder["name"]) for folder in selectors.importable_folders()
         ]
 
     def line_name(self) -> str:
-        """The name that was typed, or the folder's."""
+        """The given name, or that of the folder."""
         typed: str = self.cleaned_data["name"]
         return typed or str(self.cleaned_data["path"]).rstrip("/").rpartition("/")[2]
+
+
+MAX_RETENTION_DAYS = 3650
+#: Gibibytes; the largest value that fits the column.
+MAX_QUOTA_GIB = 1 << 30
+
+
+class QuotaForm(PlainForm):
+    limit = forms.DecimalField(
+        label=_("Quota in GiB"),
+        required=False,
+        min_value=0,
+        max_value=MAX_QUOTA_GIB,
+        decimal_places=3,
+        help_text=_("Empty: no limit. What is there already stays, even if it is more."),
+    )
+
+    def limit_bytes(self) -> int | None:
+        """The quota in bytes."""
+        typed: Decimal | None = self.cleaned_data["limit"]
+        return None if typed is None else int(typed * GIB)
+
+
+class _DaysField(forms.IntegerField):
+    """Retention in days; empty: no rule."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, min_value=0, max_value=MAX_RETENTION_DAYS, **options)
+
+
+class RulesForm(PlainForm):
+    """Empty fields switch a rule off."""
+
+    enabled = forms.BooleanField(label=_("Apply these rules"), required=False)
+    keep_versions = forms.IntegerField(
+        label=_("Newest versions of each model"),
+        help_text=_("Older ones lose their bytes unless something needs them or they are pinned."),
+        required=False,
+        min_value=1,
+        max_value=100_000,
+    )
+    checkpoint_days = _DaysField(
+        label=_("Days for checkpoints"),
+        help_text=_("After the end of a run; a retry goes on from them. Empty: seven days."),
+    )
+    failed_days = _DaysField(
+        label=_("Days for files of failed runs"),
+        help_text=_("What they handed over before they failed."),
+    )
+    log_days = _DaysField(
+        label=_("Days for logs"), help_text=_("The last lines stay with the run.")
+    )
+
+    def rules(self) -> RetentionRules:
+        return RetentionRules(**self.cleaned_data)
+
+
+#: Modalities whose memory can be estimated: text generation.
+_SIZED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
+#: Newest registered versions that can be selected.
+_MAX_VERSIONS = 50
+_WHOLE = forms.NumberInput(attrs={"inputmode": "numeric"})
+
+
+class SizingForm(PlainForm):
+    """Every field except the model has a default."""
+
+    more = (
+        "scheme",
+        "kv_precision",
+        "precision",
+        "rank",
+        "recompute",
+        "gradient_accumulation",
+        "cards",
+        "tensor",
+        "pipeline",
+        "zero_stage",
+        "expert",
+    )
+    _parallel: ClassVar[tuple[str, ...]] = ("tensor", "pipeline", "zero_stage", "expert")
+
+    task = forms.ChoiceField(
+        label=_("What for?"),
+        choices=[("serve", _("serve answers")), ("train", _("train"))],
+        widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
+        initial="serve",
+        required=False,
+    )
+    model = forms.ChoiceField(label=_("Model"))
+    chip = forms.ChoiceField(label=_("Chip"), required=False)
+    engine = forms.ChoiceField(label=_("Engine"), required=False)
+    context = forms.IntegerField(
+        label=_("Context"),
+        initial=4096,
+        required=False,
+        widget=_WHOLE,
+        help_text=_("Tokens of the longest prompt and answer, or of the longest row."),
+    )
+    concurrency = forms.IntegerField(
+        label=_("Requests at once"), initial=16, required=False, widget=_WHOLE
+    )
+    batch = forms.IntegerField(
+        label=_("Rows at once on a card"), initial=1, required=False, widget=_WHOLE
+    )
+    method = forms.ChoiceField(
+        label=_("Method"),
+        choices=[(method, method) for method in METHODS],
+        required=False,
+    )
+    scheme = forms.ChoiceField(
+        label=_("Weights"),
+        choices=[
+            (STORED, _("as they are stored")),
+            *((name, name) for name in sorted(WEIGHT_SCHEMES)),
+        ],
+        required=False,
+    )
+    kv_precision = forms.ChoiceField(
+        label=_("Precision of the KV cache"),
+        choices=[("auto", _("automatic")), ("fp8", "fp8")],
+        required=False,
+    )
+    precision = forms.ChoiceField(
+        label=_("Precision"),
+        choices=[(name, name) for name in ("bfloat16", "float16", "float32")],
+        required=False,
+    )
+    rank = forms.IntegerField(label=_("LoRA rank"), required=False, widget=_WHOLE)
+    recompute = forms.ChoiceField(
+        label=_("Recompute activations"),
+        choices=[("on", _("yes")), ("off", _("no"))],
+        required=False,
+    )
+    gradient_accumulation = forms.IntegerField(
+        label=_("Gradient accumulation"), required=False, widget=_WHOLE
+    )
+    cards = forms.IntegerField(
+        label=_("Cards"),
+        required=False,
+        widget=_WHOLE,
+        help_text=_("Empty: the fewest that fit."),
+    )
+    tensor = forms.IntegerField(label=_("Tensor parallel"), required=False, widget=_WHOLE)
+    pipeline = forms.IntegerField(label=_("Pipeline parallel"), required=False, widget=_WHOLE)
+    zero_stage = forms.IntegerField(label=_("ZeRO stage"), required=False, widget=_WHOLE)
+    expert = forms.IntegerField(label=_("Expert parallel"), required=False, widget=_WHOLE)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for requested in SIZING:
+            # Empty fields have this value.
+            if requested.name in self.fields and isinstance(requested.default, int):
+                self.fields[requested.name].widget.attrs["placeholder"] = requested.default
+        self._choose("model", [("", gettext("Choose a model")), *_models(user)])
+        chips = [known.chip for known in fleet.fleet_chips()]
+        self._choose("chip", [(chip.name, chip.label) for chip in chips])
+        with_memory = next((chip.name for chip in chips if chip.memory), "")
+        self.fields["chip"].initial = with_memory
+        engines = [(name, ports.engine(name).profile().title) for name in ports.engine_names()]
+        self._choose("engine", [("", gettext("a usual one")), *engines])
+
+    def _choose(self, name: str, choices: list[Any]) -> None:
+        field = self.fields[name]
+        if isinstance(field, forms.ChoiceField):
+            field.choices = choices
+
+    def sized(self, *, user: User) -> sizing.SizingResult:
+        """:raises SizingRefused: if a field is invalid."""
+        values = self.cleaned_data
+        subject = sizing.sizing_subject(values["model"], user=user)
+        chip = values["chip"] or self.fields["chip"].initial
+        return sizing.estimate_memory(
+            subject, self._filled_values(), chip=chip, engine=values["engine"]
+        )
+
+    def _filled_values(self) -> Mapping[str, Any]:
+        """The filled fields; the others have defaults."""
+        values = self.cleaned_data
+        beside = {"model", "chip", "engine", *self._parallel}
+        given = {
+            name: value
+            for name, value in values.items()
+            if name not in beside and value not in (None, "")
+        }
+        parallel = {name: values[name] for name in self._parallel if values[name] is not None}
+        return {**given, "parallel": parallel} if parallel else given
+
+    def chart_query(self) -> str:
+        """Query of the chart for the same model."""
+        names = ("model", "scheme", "engine", "kv_precision")
+        return urlencode(
+            {name: self.cleaned_data[name] for name in names if self.cleaned_data[name]}
+        )
+
+
+def _models(user: User) -> list[Any]:
+    """Registered versions first, then catalog entries; each group by name."""
+    ready = registry.model_versions_visible(user).filter(state=ModelState.READY)
+    ours = [(f"version:{one.uid}", str(one)) for one in ready.order_by("-pk")[:_MAX_VERSIONS]]
+    entries = sorted(catalog_snapshot().entries.values(), key=lambda entry: entry.title.lower())
+    listed = [
+        (f"catalog:{entry.key}", entry.title)
+        for entry in entries
+        if entry.modality in _SIZED_MODALITIES
+    ]
+    groups = ((gettext("Ours"), ours), (gettext("Catalog"), listed))
+    return [(label, choices) for label, choices in groups if choices]

@@ -1,4 +1,4 @@
-"""The calculator: what a model takes in memory on a chip, live, and its chart by context and batch."""
+"""The sizing calculator and its chart of memory by context and concurrency."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from django.utils.translation import ngettext, pgettext
 
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models.selectors import sizing
-from apps.models.web.sizing_forms import SizingForm
-from apps.models.web.tabs import models_tabs
+from apps.models.web.forms import SizingForm
+from apps.models.web.models import models_tabs
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.sizing import Answer
+from controlplane.domain.sizing import SizingEstimate
 from controlplane.web.pages import is_fragment
 
-#: Widths of the drawn bar.
+#: Width of the bar in drawing units.
 _BAR = 1000
 
 
 @login_required
 def calculator(request: AuthenticatedRequest) -> HttpResponse:
-    """The form with its answer; for htmx the answer alone. Everything asked is in the address."""
+    """The form with its estimate; for htmx the estimate only. The URL contains the whole request."""
     form = SizingForm(request.GET or None, user=request.user)
     context: dict[str, Any] = {"form": form, "tabs": models_tabs("sizing")}
     if form.is_bound and form.is_valid():
@@ -37,26 +37,26 @@ def calculator(request: AuthenticatedRequest) -> HttpResponse:
         else:
             context |= {
                 "sized": sized,
-                "bars": _bars(sized.answer, chip=sized.chip),
-                "limit_at": _limit_at(sized.answer, chip=sized.chip),
-                "token_bytes": round(sized.answer.bytes_per_token),
+                "bars": _bars(sized.estimate, chip=sized.chip),
+                "limit_at": _limit_at(sized.estimate, chip=sized.chip),
+                "token_bytes": round(sized.estimate.bytes_per_token),
                 "chart_query": form.chart_query(),
             }
-    part = "#answer" if is_fragment(request) else ""
+    part = "#estimate" if is_fragment(request) else ""
     return render(request, f"registry/sizing.html{part}", context)
 
 
 @login_required
 def curve(request: AuthenticatedRequest) -> HttpResponse:
     """``?model=catalog:KEY`` or ``version:UID``, and any of ``scheme``, ``engine``, ``kv_precision``."""
-    asked = {
+    requested = {
         name: request.GET[name]
         for name in ("scheme", "engine", "kv_precision")
         if request.GET.get(name)
     }
     try:
-        subject = sizing.subject_called(request.GET.get("model", ""), user=request.user)
-        curves = sizing.curves_of(subject, **asked)
+        subject = sizing.sizing_subject(request.GET.get("model", ""), user=request.user)
+        curves = sizing.memory_curves(subject, **requested)
     except sizing.SizingRefused as refusal:
         findings = [{"field": each.field, "message": each.message} for each in refusal.findings]
         return JsonResponse({"errors": findings}, status=422)
@@ -81,20 +81,20 @@ def curve(request: AuthenticatedRequest) -> HttpResponse:
     return JsonResponse(body)
 
 
-def _bars(answer: Answer, *, chip: Chip) -> list[Mapping[str, Any]]:
-    """The parts in words, each with where it begins in the bar and how wide it is."""
-    whole = _whole(answer, chip=chip)
-    words = _words()
+def _bars(estimate: SizingEstimate, *, chip: Chip) -> list[Mapping[str, Any]]:
+    """The memory parts with label, offset and width in the bar."""
+    whole = _bar_bytes(estimate, chip=chip)
+    labels = _part_labels()
     bars: list[Mapping[str, Any]] = []
     at = 0
-    for part in answer.parts:
+    for part in estimate.parts:
         if not part.bytes:
             continue
         width = max(1, round(part.bytes / whole * _BAR))
         bars.append(
             {
                 "name": part.name,
-                "label": words[part.name],
+                "label": labels[part.name],
                 "bytes": part.bytes,
                 "x": at,
                 "width": width,
@@ -104,19 +104,19 @@ def _bars(answer: Answer, *, chip: Chip) -> list[Mapping[str, Any]]:
     return bars
 
 
-def _whole(answer: Answer, *, chip: Chip) -> int:
-    """Bytes that the whole bar stands for: the card, or all parts where they are more."""
-    return max(chip.memory, answer.total + answer.not_at_once, 1)
+def _bar_bytes(estimate: SizingEstimate, *, chip: Chip) -> int:
+    """Bytes of the whole bar: the card, or all parts if they are larger."""
+    return max(chip.memory, estimate.total + estimate.not_at_once, 1)
 
 
-def _limit_at(answer: Answer, *, chip: Chip) -> int | None:
-    """Where in the bar ends what may be used."""
-    if answer.limit is None:
+def _limit_at(estimate: SizingEstimate, *, chip: Chip) -> int | None:
+    """Position of the usable limit in the bar."""
+    if estimate.limit is None:
         return None
-    return round(answer.limit / _whole(answer, chip=chip) * _BAR)
+    return round(estimate.limit / _bar_bytes(estimate, chip=chip) * _BAR)
 
 
-def _words() -> Mapping[str, str]:
+def _part_labels() -> Mapping[str, str]:
     return {
         "weights": pgettext("memory", "weights"),
         "cache": pgettext("memory", "KV cache"),

@@ -1,8 +1,9 @@
-"""The storage page: what uses space, what goes next, and what can be had back."""
+"""The storage page: usage, largest items, retention, deleted items and history."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -11,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
@@ -19,29 +21,40 @@ from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models.models import Artifact, StorageRun
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
-from apps.models.selectors.storage_things import item_of, things_biggest, things_deleted
+from apps.models.selectors.storage import (
+    TeamStorage,
+    attempt_item,
+    deleted_items,
+    largest_stored_items,
+)
 from apps.models.services import storage as services
-from apps.models.services.storage_retention import retention_plan, retention_preview
-from apps.models.web.storage_forms import QuotaForm, RulesForm
-from apps.models.web.storage_pictures import bars_of, kind_names, reason_of
+from apps.models.services.storage_cleanup import retention_plan, retention_preview
+from apps.models.web.forms import QuotaForm, RulesForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.storage.retention import RetentionItemKind, RetentionPlan, RetentionRules
+from controlplane.domain.storage.retention import (
+    Removal,
+    RetentionItemKind,
+    RetentionPlan,
+    RetentionRules,
+    RuleCode,
+)
+from controlplane.domain.storage.usage import StorageKind
 from controlplane.web.pages import Tab, keyset, run_action
 
-#: Lines of a plan that a page shows; its sum counts all.
-MOST_SHOWN = 50
-#: Stands for all teams without rules of their own.
+#: Removals of a plan that a page shows; its total counts all.
+MAX_SHOWN = 50
+#: Path segment for the default rules.
 OTHERS = "others"
 
 
 @login_required
 def storage(request: AuthenticatedRequest) -> HttpResponse:
-    """Each part has an address of its own: ``?tab=biggest``."""
+    """``?tab=`` selects the part."""
     parts: dict[str, Callable[[AuthenticatedRequest], dict[str, Any]]] = {
         "use": _use,
-        "biggest": lambda request: {"things": things_biggest(request.user)},
-        "deleted": lambda request: {"things": things_deleted(request.user)},
+        "biggest": lambda request: {"items": largest_stored_items(request.user)},
+        "deleted": lambda request: {"items": deleted_items(request.user)},
         "retention": _retention,
         "runs": _runs,
     }
@@ -78,9 +91,9 @@ def _use(request: AuthenticatedRequest) -> dict[str, Any]:
     teams = selectors.storage_by_team(request.user)
     company = accounts.is_company_administrator(request.user)
     return {
-        "teams": bars_of(teams),
+        "teams": storage_bars(teams),
         "kinds": kind_names(),
-        "store": selectors.store_figures() if company else None,
+        "store": selectors.store_statistics() if company else None,
         "may_set_quota": company,
     }
 
@@ -88,7 +101,7 @@ def _use(request: AuthenticatedRequest) -> dict[str, Any]:
 def _retention(request: AuthenticatedRequest) -> dict[str, Any]:
     at = timezone.now()
     teams = list(accounts.teams_of(request.user))
-    own, default = selectors.rules_by_team()
+    own, default = selectors.retention_rules_by_team()
     found = _visible(retention_plan(at=at), teams)
     editable = accounts.teams_where(request.user, Permission.MANAGE_TEAM)
     may_edit = frozenset(editable.values_list("pk", flat=True))
@@ -109,7 +122,7 @@ def _retention(request: AuthenticatedRequest) -> dict[str, Any]:
 
 
 def _visible(found: RetentionPlan, teams: Iterable[Team]) -> RetentionPlan:
-    """The part of the plan that is about those teams."""
+    """The part of the plan that concerns those teams."""
     uids = frozenset(team.uid for team in teams)
     return RetentionPlan(
         removals=tuple(one for one in found.removals if one.item.team in uids),
@@ -118,25 +131,25 @@ def _visible(found: RetentionPlan, teams: Iterable[Team]) -> RetentionPlan:
 
 
 def _planned(found: RetentionPlan) -> dict[str, Any]:
-    shown = [removal for removal in found.removals if removal.item.size][:MOST_SHOWN]
+    shown = [removal for removal in found.removals if removal.item.size][:MAX_SHOWN]
     return {
         "plan": found,
-        "removals": [{"removal": removal, "reason": reason_of(removal)} for removal in shown],
+        "removals": [{"removal": removal, "reason": removal_reason(removal)} for removal in shown],
         "more": len(found.removals) - len(shown),
-        "spared": found.spared[:MOST_SHOWN],
+        "spared": found.spared[:MAX_SHOWN],
     }
 
 
 def _runs(request: AuthenticatedRequest) -> dict[str, Any]:
     if not accounts.is_company_administrator(request.user):
         raise Http404
-    rows = selectors.runs_visible(request.user)
+    rows = selectors.storage_runs_visible(request.user)
     return {"page": keyset(rows, before=request.GET.get("before", "")), "kinds": StorageRun.Kind}
 
 
 @login_required
 def quota(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """What a team may store; for administrators of the company."""
+    """The quota of a team; for company administrators."""
     team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
     accounts.require(request.user, Permission.MANAGE_TEAM, team=None)
     use = selectors.storage_use(team)
@@ -145,7 +158,9 @@ def quota(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         return run_action(
             request,
-            lambda: services.quota_set(team=team, limit=form.limit_bytes(), actor=request.user),
+            lambda: services.storage_quota_set(
+                team=team, limit=form.limit_bytes(), actor=request.user
+            ),
             back=reverse("storage"),
             done=_("The quota of %(team)s was changed.") % {"team": team},
         )
@@ -156,22 +171,22 @@ def quota(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 @login_required
 def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """The rules of one team, or of all others, with what the next round would then remove."""
+    """Retention rules of one team, or the default rules, with a preview of the next run."""
     team = None if uid == OTHERS else get_object_or_404(accounts.teams_of(request.user), uid=uid)
     accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
-    own, default = selectors.rules_by_team()
+    own, default = selectors.retention_rules_by_team()
     now = default if team is None else own.get(team.uid, default)
     form = RulesForm(request.POST or None, initial=_initial(now))
     valid = form.is_bound and form.is_valid()
     if valid and "check" not in request.GET:
         return run_action(
             request,
-            lambda: services.rules_set(team=team, rules=form.rules(), actor=request.user),
+            lambda: services.retention_rules_set(team=team, rules=form.rules(), actor=request.user),
             back=reverse("storage") + "?tab=retention",
             done=_("The rules were changed."),
         )
     wanted = form.rules() if valid else now
-    # Shown as if they applied: that is what people want to know before they let them.
+    # The preview shows the rules as enabled, even if they are not yet.
     wanted = RetentionRules(**{**_initial(wanted), "enabled": True})
     found = retention_preview(team=team, rules=wanted, at=timezone.now())
     context = {
@@ -198,22 +213,22 @@ def _initial(rules: RetentionRules) -> dict[str, Any]:
 
 @login_required
 @require_POST
-def rules_forget(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """The team has the same rules as all others from now on."""
+def rules_reset(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """Reset the team to the default rules."""
     team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
     accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
-    services.rules_set(team=team, rules=None, actor=request.user)
+    services.retention_rules_set(team=team, rules=None, actor=request.user)
     return redirect(reverse("storage") + "?tab=retention")
 
 
 @login_required
 @require_POST
-def artifact_act(request: AuthenticatedRequest, uid: str, act: str) -> HttpResponse:
-    """Delete, have back, remove for good, pin or unpin."""
+def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> HttpResponse:
+    """Delete, restore, remove, pin or unpin an artifact."""
     artifact = get_object_or_404(artifacts_visible(request.user).select_related("team"), uid=uid)
-    accounts.require(request.user, Permission.CONTRIBUTE, team=selectors.owner_of(artifact))
+    accounts.require(request.user, Permission.CONTRIBUTE, team=selectors.artifact_owner(artifact))
     at, actor = timezone.now(), request.user
-    acts: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
+    actions: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
         "delete": (
             lambda row: services.artifact_delete(artifact=row, actor=actor, at=at),
             _("It is deleted. You can have it back for 7 days."),
@@ -240,12 +255,12 @@ def artifact_act(request: AuthenticatedRequest, uid: str, act: str) -> HttpRespo
             "biggest",
         ),
     }
-    if act not in acts:
+    if action not in actions:
         raise Http404
-    action, done, tab = acts[act]
+    apply, done, tab = actions[action]
     return run_action(
         request,
-        lambda: action(artifact),
+        lambda: apply(artifact),
         back=f"{reverse('storage')}?tab={tab}",
         done=done,
         refusals=(services.DeletionRefused,),
@@ -255,10 +270,10 @@ def artifact_act(request: AuthenticatedRequest, uid: str, act: str) -> HttpRespo
 @login_required
 @require_POST
 def item_delete(request: AuthenticatedRequest, kind: str, uid: str) -> HttpResponse:
-    """Remove what an attempt left: its working folder, files that became nothing, or its log."""
+    """Remove an item of an attempt: its working folder, uploads or log."""
     if kind not in set(RetentionItemKind) - {RetentionItemKind.VERSION}:
         raise Http404
-    item = item_of(RetentionItemKind(kind), uid, user=request.user)
+    item = attempt_item(RetentionItemKind(kind), uid, user=request.user)
     if item is None:
         raise Http404
     team = get_object_or_404(Team, uid=item.team)
@@ -270,3 +285,77 @@ def item_delete(request: AuthenticatedRequest, kind: str, uid: str) -> HttpRespo
         done=_("It is gone."),
         refusals=(services.DeletionRefused,),
     )
+
+
+#: Width of a bar in drawing units.
+WIDTH = 1000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageBarSegment:
+    kind: StorageKind
+    size: int
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageBar:
+    """Usage of one team relative to its quota, or to the largest team if it has none."""
+
+    row: TeamStorage
+    segments: tuple[StorageBarSegment, ...]
+    #: Percent of the quota; None without a quota.
+    percent: float | None
+
+
+def kind_names() -> dict[str, str]:
+    return {
+        StorageKind.DATASETS: _("Datasets"),
+        StorageKind.VERSIONS: _("Model versions"),
+        StorageKind.CHECKPOINTS: _("Checkpoints"),
+        StorageKind.JOB_FILES: _("Job files"),
+        StorageKind.LOGS: _("Logs"),
+    }
+
+
+def storage_bars(rows: Sequence[TeamStorage]) -> list[StorageBar]:
+    fullest = max((row.use.used for row in rows), default=0)
+    return [_bar(row, fullest=fullest) for row in rows]
+
+
+def _bar(row: TeamStorage, *, fullest: int) -> StorageBar:
+    whole = max(row.use.limit or 0, row.use.used) if row.use.limit is not None else fullest
+    segments, x = [], 0.0
+    for kind, size in row.use.by_kind.items():
+        width = WIDTH * size / whole if whole else 0.0
+        if width:
+            segments.append(
+                StorageBarSegment(kind=kind, size=size, x=round(x, 2), width=round(width, 2))
+            )
+        x += width
+    return StorageBar(
+        row=row,
+        segments=tuple(segments),
+        percent=None if row.use.limit is None else 100 * row.use.share,
+    )
+
+
+def removal_reason(removal: Removal) -> str:
+    """The retention rule in the user's language."""
+    limit = removal.limit
+    match removal.rule:
+        case RuleCode.NEWEST_VERSIONS:
+            return ngettext(
+                "only the newest version of each model is kept",
+                "only the newest %(kept)d versions of each model are kept",
+                limit,
+            ) % {"kept": limit}
+        case RuleCode.CHECKPOINT_DAYS:
+            return _("checkpoints are kept for %(kept)d days after their run") % {"kept": limit}
+        case RuleCode.FAILED_DAYS:
+            return _("files of failed runs are kept for %(kept)d days") % {"kept": limit}
+        case RuleCode.LOG_DAYS:
+            return _("logs are kept for %(kept)d days after their run") % {"kept": limit}
+        case RuleCode.UNLISTED:
+            return _("the run has ended and nothing lists these files")

@@ -92,7 +92,7 @@ from controlplane.web.rest import (
     require_bounded,
 )
 
-LARGEST_BODY, LARGEST_TEXT = 4 * MIB, 16 * MIB
+LARGEST_BODY, MAX_TEXT_SIZE = 4 * MIB, 16 * MIB
 #: Batches of one token, and wrong tokens of one address, within a minute; each process counts for itself.
 MOST_A_MINUTE, MOST_WRONG = 120, 30
 _WINDOW = 60
@@ -169,11 +169,11 @@ def _unpacked(body: bytes) -> bytes:
     """
     unpacking = zlib.decompressobj(wbits=31)
     try:
-        text = unpacking.decompress(body, LARGEST_TEXT + 1)
+        text = unpacking.decompress(body, MAX_TEXT_SIZE + 1)
     except zlib.error as error:
         raise exceptions.ParseError(f"the body is no gzip: {error}") from None
-    if len(text) > LARGEST_TEXT:
-        raise BodyTooLarge(size=len(text), limit=LARGEST_TEXT)
+    if len(text) > MAX_TEXT_SIZE:
+        raise BodyTooLarge(size=len(text), limit=MAX_TEXT_SIZE)
     if not unpacking.eof:
         raise exceptions.ParseError("the body is no whole gzip")
     return text

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from django.db.models import OuterRef, Subquery
 
 from apps.accounts import selectors as accounts
-from apps.models.selectors.catalog import catalog_entry
-from apps.models.selectors.catalog_matrix import matrix
+from apps.models.selectors.catalog import catalog_entry, compatibility_matrix
 from apps.quotas.models import Allocation
 from apps.quotas.selectors.usage import Grouping, ReportInterval, usage_report
 from apps.serving.models import Deployment, Revision
@@ -149,7 +148,7 @@ def _move(row: Deployment, vendors: Mapping[str, int], *, key: str) -> Move:
     if found is None:
         return Move(deployment=row, on=on, cards=cards)
     elsewhere: dict[Support, list[str]] = {}
-    for one in matrix(found[0]):
+    for one in compatibility_matrix(found[0]):
         status = one.status(CatalogTask.SERVE)
         if one.vendor.name not in vendors and status in _MOVABLE:
             elsewhere.setdefault(status, []).append(one.vendor.title)

@@ -54,7 +54,7 @@ def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
     makes the decision loop run at once. A clock that is ahead is not believed: nothing was seen after ``at``.
     Statements do not grow in number with the signs.
     """
-    placed = _placed([_not_after(signal, at) for signal in signals])
+    placed = _steps_by_section([_not_after(signal, at) for signal in signals])
     if missing := len(signals) - len(placed):
         log.warning("signs about unknown nodes or cards", extra={"signs": missing})
     tales = _tales(placed)
@@ -71,7 +71,7 @@ def _not_after(signal: Signal, at: datetime) -> Signal:
     return replace(signal, at=at) if signal.at > at else signal
 
 
-def _placed(signals: Sequence[Signal]) -> list[tuple[Place, Signal]]:
+def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[Place, Signal]]:
     """Those whose node, and card where they name one, stand in the fleet."""
     names = sorted({(signal.cluster, signal.node) for signal in signals})
     if not names:

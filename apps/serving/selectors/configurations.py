@@ -14,8 +14,8 @@ from apps.serving.models import Revision
 from controlplane.domain.catalog import CatalogTask
 from controlplane.domain.common.accelerators import Chip, check_cards
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
-from controlplane.domain.models import Acceptance, ModelState
 from controlplane.domain.quotas.claims import MOST_CARDS
+from controlplane.domain.registry.versions import Acceptance, ModelState
 from controlplane.domain.serving.parallelism import (
     architecture_from_config,
     check_replica_parallelism,
@@ -86,7 +86,7 @@ def engine_limits(name: str, *, chip: Chip, model: ModelFacts | None) -> tuple[F
 def _rank(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
     """Sort key: most supported models of the catalog, then metrics, then verified flags, then name."""
     profile = engine.profile()
-    supported = catalog.models_taken(task=CatalogTask.SERVE, vendor=chip.vendor)
+    supported = catalog.supported_model_counts(task=CatalogTask.SERVE, vendor=chip.vendor)
     unchecked = profile.flags is FlagsChecked.UNVERIFIED
     return (-supported.get(engine.name, 0), int(not profile.metrics), int(unchecked), engine.name)
 
@@ -122,7 +122,7 @@ class RevisionConfiguration:
         chip = registry.chips().get(self.chips[0]) if self.chips else None
         if self.engine or chip is None:
             return self
-        facts = registry_selectors.model_facts(self.model_version)
+        facts = registry_selectors.engine_model_facts(self.model_version)
         return replace(self, engine=engine_best(chip=chip, model=facts))
 
 
@@ -214,7 +214,7 @@ def _check_engine_chips(
 
 def _check_spec(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     engine = registry.engine(configuration.engine)
-    facts = registry_selectors.model_facts(configuration.model_version)
+    facts = registry_selectors.engine_model_facts(configuration.model_version)
     for chip in _chips(configuration):
         wrong = engine.check(Task.SERVE, configuration.spec, chip=chip, model=facts)
         yield from wrong or _check_plan(configuration, engine, chip=chip, model=facts)

@@ -28,7 +28,7 @@ MAX_VERSIONS = 60
 #: Maximum number of jobs that read the dataset; the newest are included.
 MAX_READERS = 24
 
-LineageEdge = tuple[str, str]
+NodePair = tuple[str, str]
 
 
 class LineageNodeKind(StrEnum):
@@ -57,7 +57,7 @@ class LineageNode:
 class Lineage:
     nodes: tuple[LineageNode, ...]
     #: Pairs of keys: source, and what was derived from it.
-    edges: tuple[LineageEdge, ...]
+    edges: tuple[NodePair, ...]
     #: Keys of the requested model versions.
     seeds: frozenset[str]
     #: There are more generations or versions than were requested.
@@ -189,7 +189,7 @@ class _LineageBuilder:
 
     def __init__(self, versions: Iterable[ModelVersion], runs: Iterable[Job]) -> None:
         self._nodes: dict[str, LineageNode] = {}
-        self._edges: dict[LineageEdge, None] = {}
+        self._edges: dict[NodePair, None] = {}
         self._models = {version.pk: _model(version) for version in versions}
         self._jobs = {run.uid: _job(run) for run in runs}
 

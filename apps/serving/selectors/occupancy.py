@@ -10,7 +10,7 @@ from apps.accounts import selectors as accounts
 from apps.fleet.models import Cluster, Node
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Attempt
-from apps.models.selectors.sources import Hold, OnlyHolds
+from apps.models.selectors.storage_sources import Hold, HoldsOnlySource
 from apps.quotas.models import Allocation
 from apps.serving.models import (
     Replica,
@@ -44,8 +44,8 @@ class WorkloadOccupancy:
                 yield f"a claim of team {team}"
 
 
-class ServingStorage(OnlyHolds):
-    """Implements ``apps.models.selectors.sources.StorageSource``.
+class ServingStorage(HoldsOnlySource):
+    """Implements ``apps.models.selectors.storage_sources.StorageSource``.
 
     A deployment stores nothing of its own: replicas write to their cluster's scratch space. It needs the model
     of each of its revisions: it can be rolled back to any of them until it is deleted, and a stopped one can be

@@ -22,7 +22,7 @@ from apps.accounts.models import Team
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
-from apps.models.web.tabs import models_tabs
+from apps.models.web.models import models_tabs
 from apps.serving.selectors import catalog as selectors
 from apps.serving.web.lineage import versions_lineage
 from controlplane.domain.common.resources import format_bytes

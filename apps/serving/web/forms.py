@@ -142,7 +142,7 @@ class ConfigurationForm(PlainForm):
         chip = registry.chips().get(self._chosen("chip") or first_chip)
         uid = self._chosen("model_version")
         version = versions.filter(uid=uid).first() if uid else None
-        facts = models.model_facts(version) if version else None
+        facts = models.engine_model_facts(version) if version else None
         self.fields["engine"] = engine_field(chip=chip, model=facts)
         engine = self._chosen("engine")
         if engine not in registry.engine_names() or (

@@ -14,18 +14,18 @@ from django.urls import reverse
 
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors as registry
-from apps.models.web.tabs import dataset_tabs
+from apps.models.web.datasets import dataset_tabs
 from apps.serving.selectors.lineage import (
     DEFAULT_DEPTH,
     MAX_DEPTH,
     Lineage,
-    LineageEdge,
     LineageNode,
     LineageNodeKind,
+    NodePair,
     lineage_of_dataset,
     lineage_of_versions,
 )
-from controlplane.domain.lineage import DEFAULT_SPACING, Wire, picture
+from controlplane.domain.registry.lineage import DEFAULT_SPACING, LineageEdge, layout_lineage
 
 PAGES: Mapping[LineageNodeKind, str] = {
     LineageNodeKind.DATASET: "dataset-version",
@@ -104,7 +104,7 @@ def _depth(request: AuthenticatedRequest) -> int:
 
 def _drawing(found: Lineage, *, here: frozenset[str] | set[str], depth: int) -> LineageDrawing:
     nodes = {node.key: node for node in found.nodes}
-    layout = picture(list(nodes), found.edges)
+    layout = layout_lineage(list(nodes), found.edges)
     return LineageDrawing(
         boxes=tuple(
             LineageBox(
@@ -131,7 +131,7 @@ def _href(node: LineageNode) -> str:
     return reverse(PAGES[node.kind], args=[node.uid])
 
 
-def _path(wire: Wire) -> str:
+def _path(wire: LineageEdge) -> str:
     """Curves from layer to layer, horizontal where the edge passes a layer."""
     (x, y), *_ = wire.points
     parts = [f"M{x} {y}"]
@@ -144,7 +144,7 @@ def _path(wire: Wire) -> str:
 
 
 def _roots(
-    nodes: Mapping[str, LineageNode], edges: Sequence[LineageEdge], here: frozenset[str] | set[str]
+    nodes: Mapping[str, LineageNode], edges: Sequence[NodePair], here: frozenset[str] | set[str]
 ) -> tuple[LineageBranch, ...]:
     """The graph as nested lists: each item below its first source."""
     made: dict[str, list[str]] = defaultdict(list)

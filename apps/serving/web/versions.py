@@ -17,22 +17,22 @@ from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs import selectors as jobs
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
-from apps.models.selectors.contents import model_description
-from apps.models.selectors.hubs import headway, hub_import_of
-from apps.models.selectors.quantizations import (
-    Pair,
-    Quantization,
+from apps.models.selectors.hub_imports import hub_import_of, import_progress
+from apps.models.selectors.versions import (
+    BeforeAfter,
+    QuantizationReport,
     is_quantized,
-    quantization_of,
+    model_description,
+    quantization_report,
 )
-from apps.models.web.catalog import catalog_part
+from apps.models.web.catalog import catalog_context
 from apps.serving.selectors import catalog as selectors
 from apps.serving.selectors import route_name_available
 from apps.serving.web.lineage import versions_lineage
 from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.common.resources import format_bytes
-from controlplane.domain.models import Acceptance, ModelState
-from controlplane.domain.quantization import Judged
+from controlplane.domain.quantization import MetricComparison
+from controlplane.domain.registry.versions import Acceptance, ModelState
 from controlplane.web.pages import Tab, show
 from controlplane.web.templatetags.ninefold import figure, humanized
 
@@ -96,12 +96,12 @@ def _overview(request: AuthenticatedRequest, version: ModelVersion) -> dict[str,
     producing_job = None
     if version.job_uid:
         producing_job = jobs.jobs_visible(request.user).filter(uid=version.job_uid).first()
-    arriving = hub_import_of(version)
+    hub_import = hub_import_of(version)
     return {
-        **catalog_part(version),
-        "arriving": arriving,
-        "headway": headway(arriving) if arriving else None,
-        "evaluations": registry.evaluations_of(version, user=request.user),
+        **catalog_context(version),
+        "hub_import": hub_import,
+        "import_progress": import_progress(hub_import) if hub_import else None,
+        "evaluations": registry.evaluations_with_base(version, user=request.user),
         "moves": list(version.transitions.all()),
         "described": model_description(version.artifact),
         "deployments": serving.get(version.pk, []),
@@ -173,7 +173,7 @@ def version_quantization(request: AuthenticatedRequest, uid: str) -> HttpRespons
         producing_job = jobs.jobs_visible(request.user).filter(uid=version.job_uid).first()
     tolerance = producing_job.spec.get("tolerance") if producing_job else None
     roles = accounts.roles_by_team(request.user).get(version.line.team_id or 0, frozenset())
-    found = quantization_of(version, tolerance=tolerance or {})
+    found = quantization_report(version, tolerance=tolerance or {})
     context: dict[str, Any] = {
         "version": version,
         "steps": next_steps(request, version),
@@ -186,12 +186,12 @@ def version_quantization(request: AuthenticatedRequest, uid: str) -> HttpRespons
     return render(request, "registry/version_quantization.html", context)
 
 
-def _comparison_rows(found: Quantization) -> Iterator[QuantizationComparisonRow]:
+def _comparison_rows(found: QuantizationReport) -> Iterator[QuantizationComparisonRow]:
     yield _size_row(_("size of all weights"), found.size)
     yield _size_row(
         _("of these, the quantized layers"), found.layers_size, _("scales and zero points included")
     )
-    for each in found.judged:
+    for each in found.comparisons:
         yield _metric_row(each)
     if found.speed.before:
         yield QuantizationComparisonRow(
@@ -203,22 +203,22 @@ def _comparison_rows(found: Quantization) -> Iterator[QuantizationComparisonRow]
         )
 
 
-def _size_row(label: str, pair: Pair, hint: str = "") -> QuantizationComparisonRow:
+def _size_row(label: str, change: BeforeAfter, hint: str = "") -> QuantizationComparisonRow:
     return QuantizationComparisonRow(
         label=label,
-        before=format_bytes(int(pair.before or 0)),
-        after=format_bytes(int(pair.after or 0)),
-        difference=_ratio(pair),
+        before=format_bytes(int(change.before or 0)),
+        after=format_bytes(int(change.after or 0)),
+        difference=_ratio(change),
         hint=hint,
     )
 
 
-def _ratio(pair: Pair) -> str:
+def _ratio(change: BeforeAfter) -> str:
     """After as a multiple of before: ``0.48 ×``."""
-    return "–" if pair.share is None else f"{pair.share:.3g} ×"
+    return "–" if change.share is None else f"{change.share:.3g} ×"
 
 
-def _metric_row(each: Judged) -> QuantizationComparisonRow:
+def _metric_row(each: MetricComparison) -> QuantizationComparisonRow:
     has_tolerance = each.tolerance is not None
     return QuantizationComparisonRow(
         label=humanized(each.metric),
@@ -230,7 +230,7 @@ def _metric_row(each: Judged) -> QuantizationComparisonRow:
     )
 
 
-def _difference(each: Judged) -> str:
+def _difference(each: MetricComparison) -> str:
     if each.loss is None:
         return "–"
     if each.relative:
@@ -238,7 +238,7 @@ def _difference(each: Judged) -> str:
     return _("%(points)s points") % {"points": f"{-each.loss * 100:+.2f}"}
 
 
-def _tolerance(each: Judged) -> str:
+def _tolerance(each: MetricComparison) -> str:
     if each.tolerance is None:
         return "–"
     if each.relative:

@@ -11,8 +11,8 @@ from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving.selectors.configurations import MAX_REPLICAS
 from apps.workflows.models import Pipeline, Step
-from apps.workflows.services import LONGEST_REASON, PipelineRequest, StepRequest
-from controlplane.domain.pipelines import Gate, Otherwise, PipelineState, StepKind
+from apps.workflows.services import MAX_REASON_LENGTH, PipelineRequest, StepRequest
+from controlplane.domain.pipelines import Gate, GateFailureAction, PipelineState, StepKind
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.web.rest import (
@@ -23,7 +23,7 @@ from controlplane.web.rest import (
 )
 
 _KINDS = [(kind.value, kind.value) for kind in StepKind]
-_OTHERWISE = [(choice.value, choice.value) for choice in Otherwise]
+_FAILURE_ACTIONS = [(choice.value, choice.value) for choice in GateFailureAction]
 _GATE_HELP = f"One of {', '.join(METRICS)} behind evaluate; accepted behind quantize."
 _DATASET = "6f0d2a7d8f7b4a44a7c3f3b8a5b9c2d1"
 
@@ -132,12 +132,12 @@ class PipelineEventSerializer(serializers.Serializer[Any]):
     step = serializers.IntegerField(
         allow_null=True, help_text="The step's number; null for the pipeline itself."
     )
-    from_state = serializers.CharField(source="move.from_state")
-    event = serializers.CharField(source="move.event")
-    to_state = serializers.CharField(source="move.to_state")
-    reason = serializers.CharField(source="move.reason")
-    actor = serializers.CharField(source="move.actor")
-    at = serializers.DateTimeField(source="move.at")
+    from_state = serializers.CharField(source="transition.from_state")
+    event = serializers.CharField(source="transition.event")
+    to_state = serializers.CharField(source="transition.to_state")
+    reason = serializers.CharField(source="transition.reason")
+    actor = serializers.CharField(source="transition.actor")
+    at = serializers.DateTimeField(source="transition.at")
 
 
 class PipelineFilters(Filters):
@@ -165,8 +165,8 @@ class GateSerializer(StrictSerializer[Any]):
         required=False, allow_null=True, help_text="Perplexity at most this, all others at least."
     )
     otherwise = serializers.ChoiceField(
-        choices=_OTHERWISE,
-        default=Otherwise.STOP.value,
+        choices=_FAILURE_ACTIONS,
+        default=GateFailureAction.STOP.value,
         help_text="Where it is missed: wait for a person, or end without the rest.",
     )
 
@@ -247,5 +247,5 @@ class PipelineCheckSerializer(serializers.Serializer[Any]):
 
 class WaveSerializer(StrictSerializer[Any]):
     reason = serializers.CharField(
-        max_length=LONGEST_REASON, help_text="Why it may go on all the same; kept in the audit."
+        max_length=MAX_REASON_LENGTH, help_text="Why it may go on all the same; kept in the audit."
     )

@@ -41,14 +41,14 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
 
     def _require(self, kinds: Sequence[StepKind], *, team: Team) -> None:
         """A step that deploys needs what deploying needs, of the person and of the token."""
-        services.steps_require(self.request.user, kinds, team=team)
+        services.steps_require_permissions(self.request.user, kinds, team=team)
         if StepKind.DEPLOY in kinds:
             scope_require(self.request, Scope.SERVING)
 
     def _runnable(self) -> Pipeline:
         """The pipeline of this address, if the caller may run what it runs."""
         pipeline = self.get_object()
-        self._require(services.kinds_of(pipeline), team=pipeline.team)
+        self._require(services.step_kinds(pipeline), team=pipeline.team)
         return pipeline
 
     def _shown(self, uid: str) -> Response:
@@ -125,7 +125,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @action(detail=True, methods=["post"])
     def wave(self, request: Request, uid: str) -> Response:
         given = self.checked(serializers.WaveSerializer)
-        services.gate_wave(
+        services.gate_override(
             pipeline=self._runnable(),
             actor=acting_user(request),
             reason=given["reason"],
@@ -140,5 +140,5 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     )
     @action(detail=True, pagination_class=None)
     def events(self, request: Request, uid: str) -> Response:
-        events = selectors.events_of(self.get_object())
+        events = selectors.pipeline_events(self.get_object())
         return Response(serializers.PipelineEventSerializer(events, many=True).data)

@@ -1,31 +1,32 @@
-"""Changes to pipelines and their steps."""
+"""Services for pipelines and their steps."""
 
-from apps.workflows.services.lives import (
-    LONGEST_REASON,
-    gate_wave,
-    kinds_of,
+from apps.workflows.services.pipelines import (
+    MAX_REASON_LENGTH,
+    PipelineRequest,
+    StepRequest,
+    gate_override,
     pipeline_cancel,
+    pipeline_check,
     pipeline_move,
     pipeline_retry,
     pipeline_submit,
-    steps_require,
+    step_kinds,
+    steps_require_permissions,
 )
-from apps.workflows.services.requests import PipelineRequest, StepRequest, pipeline_check
 from apps.workflows.services.steps import (
     StepRefused,
     step_begin,
     step_fail,
-    step_follow,
+    step_observe,
     step_stop,
 )
 
 __all__ = [
-    "LONGEST_REASON",
+    "MAX_REASON_LENGTH",
     "PipelineRequest",
     "StepRefused",
     "StepRequest",
-    "gate_wave",
-    "kinds_of",
+    "gate_override",
     "pipeline_cancel",
     "pipeline_check",
     "pipeline_move",
@@ -33,7 +34,8 @@ __all__ = [
     "pipeline_submit",
     "step_begin",
     "step_fail",
-    "step_follow",
+    "step_kinds",
+    "step_observe",
     "step_stop",
-    "steps_require",
+    "steps_require_permissions",
 ]

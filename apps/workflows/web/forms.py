@@ -1,38 +1,356 @@
-"""One form for all steps of a pipeline: what they share, then a section for each.
+"""The pipeline form: fields shared by all steps, then one optional section per step.
 
-What is allowed in a field only the engines say (``pipeline_check``), so nothing is required here but what has
-no likely value.
+The engines validate the fields (``pipeline_check``), so only fields without a sensible default are required here.
+Empty names are derived from the model or the dataset; other empty fields use the engine's defaults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from django import forms
 from django.http import QueryDict
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from apps.accounts.models import User
 from apps.fleet import selectors as fleet
-from apps.jobs.web.forms import QueuedForm
+from apps.jobs.services import engine_for
+from apps.jobs.web.forms import QueuedForm, number_field
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.workflows.models import Pipeline, Step
+from apps.workflows.selectors import engine_task
 from apps.workflows.services import PipelineRequest, StepRequest
-from apps.workflows.web.sections import PLACES, SectionForm
-from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.pipelines import MAKING
+from apps.workflows.web.step_labels import LabelledValue, format_settings
+from controlplane.domain.common.spec_fields import FieldFinding, at_path
+from controlplane.domain.datasets.splits import Split
+from controlplane.domain.pipelines import (
+    ACCEPTED,
+    MODEL_PRODUCING_KINDS,
+    Gate,
+    GateFailureAction,
+    StepKind,
+)
+from controlplane.domain.specs.evaluation import METRICS, SCHEMES
+from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
 
-#: What runs where the fleet has told nothing yet.
+_MAX_SLUG_LENGTH = 80
+_METRIC_LABELS: Mapping[str, Promise] = {
+    "exact_match": _("exact match: share of answers that are right as a whole"),
+    "label_accuracy": _("label accuracy: share of labels that are right"),
+    "perplexity": _("perplexity: how surprised it is by the right answers"),
+}
+_GATE_LABELS: Mapping[str, Promise] = {
+    "exact_match": _("exact match at least"),
+    "label_accuracy": _("label accuracy at least"),
+    "perplexity": _("perplexity at most"),
+}
+_SCHEME_LABELS: Mapping[str, Promise] = {
+    "w8a8-smoothquant": _("8 bits (SmoothQuant)"),
+    "w4a16-awq": _("4-bit weights (AWQ)"),
+    "fp8-dynamic": _("8-bit floats (FP8)"),
+}
+_FAILURE_ACTIONS: Sequence[tuple[str, Any]] = (
+    (GateFailureAction.STOP.value, _("wait until somebody decides")),
+    (GateFailureAction.SKIP.value, _("end here, without the rest")),
+)
+
+
+def _failure_action_field() -> forms.ChoiceField:
+    return forms.ChoiceField(label=_("If it misses that"), choices=_FAILURE_ACTIONS, required=False)
+
+
+class StepForm(PlainForm):
+    """An optional step."""
+
+    kind: ClassVar[StepKind]
+    icon: ClassVar[str]
+    title: ClassVar[Promise]
+    text: ClassVar[Promise]
+    #: Form field → dotted path in the spec.
+    spec_fields: ClassVar[Mapping[str, str]] = {}
+    finding_fields: ClassVar[Mapping[str, str]] = {"gate": "threshold"}
+
+    wanted = forms.BooleanField(required=False, initial=True)
+    #: Fields of the spec that the section does not show, of the step that is cloned.
+    rest = forms.JSONField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._show_defaults()
+
+    def _show_defaults(self) -> None:
+        """Show the engine's defaults as placeholders."""
+        name = engine_for(engine_task(self.kind), chips=())
+        if name not in registry.engine_names():
+            return
+        task = engine_task(self.kind)
+        defaults = registry.engine(name).normalise(task, {})
+        for field, path in self.spec_fields.items():
+            value = at_path(defaults, path)
+            if isinstance(self.fields[field], forms.ChoiceField):
+                self.fields[field].initial = value
+            elif isinstance(value, int | float):
+                self.fields[field].widget.attrs["placeholder"] = f"{value:g}"
+
+    def full_clean(self) -> None:
+        """Ignore errors of a step that is not included."""
+        super().full_clean()
+        if self.is_bound and not self.cleaned_data.get("wanted"):
+            self.errors.clear()
+
+    @property
+    def is_included(self) -> bool:
+        return bool(self["wanted"].value())
+
+    @property
+    def step_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if field.name != "wanted"]
+
+    def clean_rest(self) -> dict[str, Any]:
+        rest = self.cleaned_data["rest"]
+        return rest if isinstance(rest, dict) else {}
+
+    @property
+    def extra_settings(self) -> tuple[LabelledValue, ...]:
+        """Spec fields of the cloned step that have no form field."""
+        extra_settings = (
+            self.cleaned_data.get("rest") if self.is_bound else self.initial.get("rest")
+        )
+        return format_settings(extra_settings or {})
+
+    def spec(self) -> dict[str, Any]:
+        """The filled fields, by the engine's field names."""
+        given = {path: self.cleaned_data.get(name) for name, path in self.spec_fields.items()}
+        filled = {path: value for path, value in given.items() if value not in (None, "", [])}
+        return {**self.cleaned_data["rest"], **filled}
+
+    def step(self, head: Mapping[str, Any], *, model_name: str) -> StepRequest:
+        """The step request; ``model_name`` is the name of its input model."""
+        return StepRequest(
+            kind=self.kind,
+            spec=self.spec(),
+            chips=(head["chip"],),
+            cards=head["cards"],
+            dataset_version=None if self.kind is StepKind.DEPLOY else head["dataset_version"],
+            gate=self.gate(),
+        )
+
+    def gate(self) -> Gate | None:
+        return None
+
+    @classmethod
+    def form_initial(cls, step: Step) -> dict[str, Any]:
+        """Initial values that reproduce the step."""
+        shown = set(cls.spec_fields.values())
+        values = {name: at_path(step.spec, path) for name, path in cls.spec_fields.items()}
+        values["rest"] = {name: value for name, value in step.spec.items() if name not in shown}
+        gate = step.condition
+        values["figure"] = gate.metric if gate else ""
+        if gate is not None:
+            values |= {"threshold": gate.threshold, "otherwise": gate.otherwise.value}
+        return {**values, "output_name": step.output_name, "wanted": True}
+
+
+class FinetuneStepForm(StepForm):
+    kind = StepKind.FINETUNE
+    icon = "adjustments"
+    title = _("Fine-tune")
+    text = _("Teach the model from the rows of the dataset. Makes a new version.")
+    spec_fields: ClassVar[Mapping[str, str]] = {
+        "method": "method",
+        "epochs": "epochs",
+        "learning_rate": "learning_rate",
+    }
+
+    output_name = forms.SlugField(
+        label=_("Name of the new model"),
+        max_length=_MAX_SLUG_LENGTH,
+        required=False,
+        help_text=_("Empty: named after the dataset. A known name adds a version."),
+    )
+    method = forms.ChoiceField(
+        label=_("Method"),
+        choices=[("full", _("all weights")), ("lora", _("LoRA: small added weights"))],
+        required=False,
+    )
+    epochs = number_field(_("Epochs"))
+    learning_rate = number_field(_("Learning rate"))
+
+    def step(self, head: Mapping[str, Any], *, model_name: str) -> StepRequest:
+        dataset = head["dataset_version"].dataset.name
+        output = self.cleaned_data["output_name"] or f"{dataset}-model"[:_MAX_SLUG_LENGTH]
+        return replace(super().step(head, model_name=model_name), output_name=output)
+
+
+class EvaluateStepForm(StepForm):
+    kind = StepKind.EVALUATE
+    icon = "chart-line"
+    title = _("Evaluate")
+    text = _("Measure the version on rows that it has not learned from.")
+    spec_fields: ClassVar[Mapping[str, str]] = {
+        "metrics": "metrics",
+        "split": "split",
+        "limit": "limit",
+    }
+
+    metrics = forms.MultipleChoiceField(
+        label=_("Metrics"),
+        choices=[(name, _METRIC_LABELS[name]) for name in METRICS],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+    split = forms.ChoiceField(
+        label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
+    )
+    limit = number_field(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
+    figure = forms.ChoiceField(
+        label=_("Go on only if"),
+        choices=[
+            ("", _("in any case")),
+            *((name, _GATE_LABELS[name]) for name in METRICS),
+        ],
+        required=False,
+    )
+    threshold = number_field(_("Threshold"), help_text=_("A share such as 0.8; for perplexity from 1."))
+    otherwise = _failure_action_field()
+
+    def spec(self) -> dict[str, Any]:
+        spec = super().spec()
+        figure = self.cleaned_data.get("figure")
+        metrics = spec.get("metrics")
+        if figure and metrics and figure not in metrics:
+            # The gate's metric must be measured.
+            spec["metrics"] = [*metrics, figure]
+        return spec
+
+    def gate(self) -> Gate | None:
+        values = self.cleaned_data
+        if not values["figure"]:
+            return None
+        return Gate(
+            metric=values["figure"],
+            threshold=values["threshold"],
+            otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
+        )
+
+
+class QuantizeStepForm(StepForm):
+    kind = StepKind.QUANTIZE
+    icon = "arrow-bar-to-down"
+    title = _("Quantize")
+    text = _(
+        "Keep the weights in fewer bits: smaller and faster to serve. It is measured before and after."
+    )
+    spec_fields: ClassVar[Mapping[str, str]] = {
+        "scheme": "scheme",
+        "calibration_rows": "calibration_rows",
+    }
+
+    scheme = forms.ChoiceField(
+        label=_("Scheme"),
+        choices=[(name, _SCHEME_LABELS[name]) for name in SCHEMES],
+        required=False,
+    )
+    output_name = forms.SlugField(
+        label=_("Name of the quantized model"),
+        max_length=_MAX_SLUG_LENGTH,
+        required=False,
+        help_text=_("Empty: the model's name with the scheme behind it."),
+    )
+    calibration_rows = number_field(_("Calibration rows"), whole=True)
+    figure = forms.ChoiceField(
+        label=_("Go on only if"),
+        choices=[(ACCEPTED, _("it lost no more than it may")), ("", _("in any case"))],
+        required=False,
+        initial=ACCEPTED,
+    )
+    otherwise = _failure_action_field()
+
+    def gate(self) -> Gate | None:
+        values = self.cleaned_data
+        if not values["figure"]:
+            return None
+        return Gate(
+            metric=ACCEPTED,
+            otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
+        )
+
+    def step(self, head: Mapping[str, Any], *, model_name: str) -> StepRequest:
+        bits = (self.cleaned_data.get("scheme") or SCHEMES[0]).partition("-")[0]
+        ending = f"-{bits}"
+        output = (
+            self.cleaned_data["output_name"]
+            or model_name[: _MAX_SLUG_LENGTH - len(ending)] + ending
+        )
+        return replace(super().step(head, model_name=model_name), output_name=output)
+
+
+class DeployStepForm(StepForm):
+    kind = StepKind.DEPLOY
+    icon = "rocket"
+    title = _("Deploy")
+    text = _("Serve the last version under a name that programs call.")
+
+    deployment_name = forms.SlugField(
+        label=_("Name of the deployment"),
+        max_length=_MAX_SLUG_LENGTH,
+        required=False,
+        help_text=_("Empty: the model's name. A deployment of your team moves to the new version."),
+    )
+    replicas = forms.IntegerField(
+        label=_("Replicas"),
+        required=False,
+        help_text=_("Empty: as many as the deployment has, or one."),
+    )
+
+    @classmethod
+    def form_initial(cls, step: Step) -> dict[str, Any]:
+        return {
+            "wanted": True,
+            "deployment_name": step.deployment_name,
+            "replicas": step.replicas,
+            "rest": step.spec,
+        }
+
+    def step(self, head: Mapping[str, Any], *, model_name: str) -> StepRequest:
+        values = self.cleaned_data
+        return replace(
+            super().step(head, model_name=model_name),
+            deployment_name=values["deployment_name"] or model_name,
+            replicas=values.get("replicas"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormSection:
+    """One section of the form: its prefix and its class."""
+
+    prefix: str
+    form: type[StepForm]
+
+
+#: In step order.
+FORM_SECTIONS = (
+    FormSection(prefix="tune", form=FinetuneStepForm),
+    FormSection(prefix="measure", form=EvaluateStepForm),
+    FormSection(prefix="shrink", form=QuantizeStepForm),
+    FormSection(prefix="again", form=EvaluateStepForm),
+    FormSection(prefix="serve", form=DeployStepForm),
+)
+
+
+#: The chip if the fleet has no cards yet.
 _FALLBACK_CHIP = "cpu"
 
 
-class HeadForm(QueuedForm):
-    """What all steps share."""
+class PipelineSharedForm(QueuedForm):
+    """Fields shared by all steps."""
 
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
     field_order = ("team", "model_version", "dataset_version", "name", "chip", "cards")
@@ -68,16 +386,16 @@ class HeadForm(QueuedForm):
             self.row_choice(name).queryset = rows
             newest = rows.order_by("-pk").values_list("uid", flat=True).first()
             if not self.is_bound and newest:
-                # People mostly go on with what they brought or made last.
+                # The newest one is the most likely choice.
                 self.initial.setdefault(name, newest)
         cards = fleet.cards_by_chip()
-        # Of what there is most, it is easiest to get some.
+        # Chips with the most usable cards first.
         names = sorted(cards, key=lambda each: (-cards[each]["usable"], each)) or [_FALLBACK_CHIP]
         self.choice("chip").choices = [(each, each) for each in names]
 
 
 class PipelineForm:
-    """The head and the sections together, as one form."""
+    """The shared fields and the sections as one form."""
 
     def __init__(
         self,
@@ -88,28 +406,28 @@ class PipelineForm:
     ) -> None:
         known = initial or {}
         self.is_bound = data is not None
-        self.head = HeadForm(data, user=user, initial=dict(known.get("", {})))
-        self.sections: list[SectionForm] = [
-            place.form(data, prefix=place.prefix, initial=dict(known.get(place.prefix, {})))
-            for place in PLACES
+        self.head = PipelineSharedForm(data, user=user, initial=dict(known.get("", {})))
+        self.sections: list[StepForm] = [
+            section.form(data, prefix=section.prefix, initial=dict(known.get(section.prefix, {})))
+            for section in FORM_SECTIONS
         ]
 
     def is_valid(self) -> bool:
-        # Each is asked, so that everything wrong is said at once.
+        # A list, not a generator: all forms are validated.
         return all([self.head.is_valid(), *(section.is_valid() for section in self.sections)])
 
     @property
-    def wanted(self) -> list[SectionForm]:
-        return [section for section in self.sections if section.is_wanted]
+    def included_sections(self) -> list[StepForm]:
+        return [section for section in self.sections if section.is_included]
 
     def request(self) -> PipelineRequest:
-        """What the filled form asks for."""
+        """The pipeline request of the filled form."""
         head = self.head.cleaned_data
-        named: str = head["model_version"].line.name
+        model_name: str = head["model_version"].line.name
         steps: list[StepRequest] = []
-        for section in self.wanted:
-            step = section.step(head, named=named)
-            named = step.output_name if step.kind in MAKING else named
+        for section in self.included_sections:
+            step = section.step(head, model_name=model_name)
+            model_name = step.output_name if step.kind in MODEL_PRODUCING_KINDS else model_name
             steps.append(step)
         return PipelineRequest(
             name=head["name"] or head["dataset_version"].dataset.name,
@@ -119,49 +437,49 @@ class PipelineForm:
         )
 
     def add_findings(self, findings: Iterable[FieldFinding]) -> None:
-        """Each beside its field: of a step in its section, of what all steps share in the head."""
-        wanted = self.wanted
+        """Add each finding to its field: of a step in its section, of all steps in the shared form."""
+        included = self.included_sections
         for finding in findings:
             first, _dot, rest = finding.field.partition(".")
-            place, _dot, field = rest.partition(".")
-            of_a_step = first == "steps" and place.isdecimal()
+            section, _dot, field = rest.partition(".")
+            of_a_step = first == "steps" and section.isdecimal()
             if not of_a_step:
                 self.head.add_findings([finding])
-            elif HeadForm.finding_fields.get(field, field) not in self.head.fields:
-                wanted[int(place) - 1].add_findings([replace(finding, field=field)])
-            elif finding.message not in _said(self.head):
+            elif PipelineSharedForm.finding_fields.get(field, field) not in self.head.fields:
+                included[int(section) - 1].add_findings([replace(finding, field=field)])
+            elif finding.message not in _form_errors(self.head):
                 self.head.add_findings([replace(finding, field=field)])
 
-    def wrong(self) -> Iterator[tuple[str, Any, list[str]]]:
-        """The name of the field in the page, its label, and what is wrong with it."""
+    def errors_by_field(self) -> Iterator[tuple[str, Any, list[str]]]:
+        """Field name in the page, its label, and its errors."""
         for form in (self.head, *self.sections):
             for name, errors in form.errors.items():
                 label: Any = form.fields[name].label if name in form.fields else ""
-                if not label and isinstance(form, SectionForm):
+                if not label and isinstance(form, StepForm):
                     label = form.title
                 yield form.add_prefix(name), label, [str(error) for error in errors]
 
 
-def _said(form: PlainForm) -> set[str]:
+def _form_errors(form: PlainForm) -> set[str]:
     return {str(error) for errors in form.errors.values() for error in errors}
 
 
-def fits(pipeline: Pipeline) -> bool:
-    """Whether the form has a section for each of its steps, in their order."""
-    return not _placed(list(pipeline.steps.all()))[1]
+def form_supports(pipeline: Pipeline) -> bool:
+    """Whether the form has a section for each step of the pipeline, in order."""
+    return not _steps_by_section(list(pipeline.steps.all()))[1]
 
 
-def _placed(steps: list[Step]) -> tuple[dict[str, Step], list[Step]]:
-    """The steps by the prefixes of their sections, and those for which there is none."""
+def _steps_by_section(steps: list[Step]) -> tuple[dict[str, Step], list[Step]]:
+    """The steps by section prefix, and the steps without a section."""
     left, found = list(steps), {}
-    for place in PLACES:
-        if left and left[0].kind == place.form.kind:
-            found[place.prefix] = left.pop(0)
+    for section in FORM_SECTIONS:
+        if left and left[0].kind == section.form.kind:
+            found[section.prefix] = left.pop(0)
     return found, left
 
 
-def initial_of(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
-    """A form that asks for the same again."""
+def form_initial(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
+    """Initial values that reproduce the pipeline."""
     steps = list(pipeline.steps.all())
     data = next((step.dataset_version for step in steps if step.dataset_version), None)
     head: dict[str, Any] = {
@@ -172,13 +490,13 @@ def initial_of(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
         "chip": steps[0].chips[0],
         "cards": steps[0].cards,
     }
-    placed, _left = _placed(steps)
+    placed, _left = _steps_by_section(steps)
     return {
         "": head,
         **{
-            place.prefix: place.form.initial_of(placed[place.prefix])
-            if place.prefix in placed
+            section.prefix: section.form.form_initial(placed[section.prefix])
+            if section.prefix in placed
             else {"wanted": False}
-            for place in PLACES
+            for section in FORM_SECTIONS
         },
     }

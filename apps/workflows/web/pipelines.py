@@ -1,4 +1,4 @@
-"""The list of pipelines, the page of one, and what can be done to it."""
+"""Pages of pipelines: list, detail, actions, and the submission form."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http.response import HttpResponse, HttpResponseBase
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -16,17 +17,20 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
+from apps.accounts.services import IdempotencyBusy
+from apps.accounts.web.form_idempotency import run_once_per_form
 from apps.accounts.web.forms import TeamFilterForm
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs.services import SpecRefused
-from apps.models.services.acceptances import AcceptanceRefused
+from apps.models.services.versions import GateOverrideRefused
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
-from apps.workflows.web.forms import fits
-from apps.workflows.web.words import row_of
+from apps.workflows.web.forms import PipelineForm, form_initial, form_supports
+from apps.workflows.web.step_labels import pipeline_step_row
 from controlplane.domain.common.permissions import allows
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.pipelines import PipelineState, permissions_of
+from controlplane.domain.pipelines import PipelineState, permissions_for_steps
+from controlplane.web.forms import only_unfilled
 from controlplane.web.pages import Tab, row_action, run_action, show
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import Column, Table
@@ -76,8 +80,8 @@ def pipelines(request: AuthenticatedRequest) -> HttpResponseBase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acts:
-    """For each thing that can be done to the pipeline, why it cannot be done now; empty where it can."""
+class PipelineActions:
+    """Per action, why it is not available now; empty if it is."""
 
     cancel: str
     retry: str
@@ -94,10 +98,10 @@ def pipeline(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     page = reverse("pipeline", args=[uid])
     context: dict[str, Any] = {
         "pipeline": found,
-        "rows": [row_of(step) for step in steps],
-        "held": selectors.held_step(steps),
-        "stands_at": _stands_at(found, steps),
-        "acts": _acts(request, found, steps),
+        "rows": [pipeline_step_row(step) for step in steps],
+        "held": selectors.step_held_by_gate(steps),
+        "retry_step": _retry_step(found, steps),
+        "actions": _pipeline_actions(request, found, steps),
         "tabs": [
             Tab(
                 label=pgettext("pipeline", "Steps"),
@@ -109,22 +113,26 @@ def pipeline(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         ],
     }
     if tab == "events":
-        context["events"] = selectors.events_of(found)
+        context["events"] = selectors.pipeline_events(found)
     changing = found.state == PipelineState.RUNNING
     return show(request, f"workflows/{tab}.html", context, fragment="live", changing=changing)
 
 
-def _stands_at(found: Pipeline, steps: list[Step]) -> Step | None:
-    """The step at which one that has failed or was cancelled goes on."""
-    if not selectors.can_be_retried(found):
+def _retry_step(found: Pipeline, steps: list[Step]) -> Step | None:
+    """The step from which a failed or cancelled pipeline resumes."""
+    if not selectors.pipeline_can_be_retried(found):
         return None
     return next((step for step in steps if step.state not in ("succeeded", "skipped")), None)
 
 
-def _acts(request: AuthenticatedRequest, found: Pipeline, steps: list[Step]) -> Acts:
+def _pipeline_actions(
+    request: AuthenticatedRequest, found: Pipeline, steps: list[Step]
+) -> PipelineActions:
     role = cancel = retry = wave = ""
     held = accounts.roles_of(request.user, found.team)
-    if not all(allows(held, needed) for needed in permissions_of(services.kinds_of(found))):
+    if not all(
+        allows(held, needed) for needed in permissions_for_steps(services.step_kinds(found))
+    ):
         role = _(
             "Your role in team %(team)s lets you look, not run; an administrator can change that."
         ) % {"team": found.team}
@@ -132,33 +140,37 @@ def _acts(request: AuthenticatedRequest, found: Pipeline, steps: list[Step]) -> 
         cancel = _("It has ended already.")
     elif found.cancel_requested_at is not None:
         cancel = _("It is being cancelled already.")
-    if not selectors.can_be_retried(found):
+    if not selectors.pipeline_can_be_retried(found):
         retry = _("Only a pipeline that failed or was cancelled is taken up again.")
     if found.state not in (PipelineState.HELD, PipelineState.SUCCEEDED) or not (
-        selectors.held_step(steps)
+        selectors.step_held_by_gate(steps)
     ):
         wave = _("No gate holds it.")
-    clone = "" if fits(found) else _("Its steps do not fit the form; submit it again by REST.")
-    return Acts(cancel=role or cancel, retry=role or retry, clone=role or clone, wave=role or wave)
+    clone = (
+        "" if form_supports(found) else _("Its steps do not fit the form; submit it again by REST.")
+    )
+    return PipelineActions(
+        cancel=role or cancel, retry=role or retry, clone=role or clone, wave=role or wave
+    )
 
 
-def _found_for(request: AuthenticatedRequest, uid: str) -> Pipeline:
-    """A pipeline that they may act on.
+def _runnable_pipeline(request: AuthenticatedRequest, uid: str) -> Pipeline:
+    """A pipeline that the user may run.
 
-    :raises PermissionRefused: if they may only look at it.
+    :raises PermissionRefused: if they may only view it.
     """
     found: Pipeline = get_object_or_404(selectors.pipelines_visible(request.user), uid=uid)
-    services.steps_require(request.user, services.kinds_of(found), team=found.team)
+    services.steps_require_permissions(request.user, services.step_kinds(found), team=found.team)
     return found
 
 
-@row_action(load=_found_for, page="pipeline")
+@row_action(load=_runnable_pipeline, page="pipeline")
 def pipeline_cancel(request: AuthenticatedRequest, found: Pipeline) -> str:
     services.pipeline_cancel(pipeline=found, actor=request.user, at=timezone.now())
     return _("The pipeline is being cancelled.")
 
 
-@row_action(load=_found_for, page="pipeline")
+@row_action(load=_runnable_pipeline, page="pipeline")
 def pipeline_retry(request: AuthenticatedRequest, found: Pipeline) -> str:
     services.pipeline_retry(pipeline=found, actor=request.user, at=timezone.now())
     return _("The pipeline goes on.")
@@ -167,15 +179,86 @@ def pipeline_retry(request: AuthenticatedRequest, found: Pipeline) -> str:
 @login_required
 @require_POST
 def pipeline_wave(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """Past the gate that it missed, with a reason that is kept."""
-    found = _found_for(request, uid)
+    """Override the missed gate, with a recorded reason."""
+    found = _runnable_pipeline(request, uid)
     reason = request.POST.get("reason", "")
     return run_action(
         request,
-        lambda: services.gate_wave(
+        lambda: services.gate_override(
             pipeline=found, actor=request.user, reason=reason, at=timezone.now()
         ),
         back=reverse("pipeline", args=[uid]),
         done=_("The pipeline goes on past the gate."),
-        refusals=(IllegalTransition, SpecRefused, AcceptanceRefused),
+        refusals=(IllegalTransition, SpecRefused, GateOverrideRefused),
     )
+
+
+def _form(request: AuthenticatedRequest) -> PipelineForm:
+    if request.method == "POST":
+        return PipelineForm(request.POST, user=request.user)
+    if clone := request.GET.get("clone"):
+        found = get_object_or_404(selectors.pipelines_visible(request.user), uid=clone)
+        return PipelineForm(user=request.user, initial=form_initial(found))
+    chosen = {
+        field: request.GET[parameter]
+        for parameter, field in (("model", "model_version"), ("dataset", "dataset_version"))
+        if parameter in request.GET
+    }
+    return PipelineForm(user=request.user, initial={"": chosen})
+
+
+@login_required
+def pipeline_new(request: AuthenticatedRequest) -> HttpResponse:
+    """Errors are shown at the fields, and the input is kept."""
+    form = _form(request)
+    if form.is_bound and form.is_valid():
+        try:
+            uid, now = _submit(request, form)
+        except SpecRefused as refusal:
+            form.add_findings(refusal.findings)
+        except IdempotencyBusy as busy:
+            form.head.add_error(None, str(busy))
+        else:
+            if now:
+                messages.success(request, _("The pipeline was submitted."))
+            else:
+                messages.info(
+                    request,
+                    _(
+                        "This form was submitted before; this is its pipeline. Clone it for another."
+                    ),
+                )
+            return redirect("pipeline", uid=uid)
+    status = 422 if form.is_bound else 200
+    return render(request, "workflows/pipeline_new.html", {"form": form}, status=status)
+
+
+def _submit(request: AuthenticatedRequest, form: PipelineForm) -> tuple[str, bool]:
+    """The uid of the pipeline, and whether it was submitted by this request."""
+    pipeline_request, team = form.request(), form.head.cleaned_data["team"]
+    services.steps_require_permissions(request.user, pipeline_request.kinds, team=team)
+    return run_once_per_form(
+        request,
+        lambda: (
+            services.pipeline_submit(actor=request.user, team=team, request=pipeline_request).uid
+        ),
+    )
+
+
+@login_required
+@require_POST
+def pipeline_check(request: AuthenticatedRequest) -> HttpResponse:
+    """Findings of the form so far, or a summary of the pipeline, as a fragment; nothing is stored."""
+    form = _form(request)
+    pipeline_request = None
+    if form.is_valid():
+        pipeline_request = form.request()
+        form.add_findings(
+            services.pipeline_check(pipeline_request, team=form.head.cleaned_data["team"])
+        )
+    context = {
+        "wrong": list(form.errors_by_field()),
+        "unfilled": only_unfilled(form.head, *form.sections),
+        "pipeline_request": pipeline_request,
+    }
+    return render(request, "workflows/check.html", context)

@@ -246,7 +246,7 @@ def _model(demo_team: DemoTeam) -> ModelVersion:
     store = artifact_store()
     blobs = {path: store.put([content]) for path, content in placeholder_model().items()}
     return outputs.model_version_register(
-        origin=outputs.Origin(
+        origin=outputs.OutputOrigin(
             team=demo_team.team,
             actor=demo_team.engineer,
             job_uid="",

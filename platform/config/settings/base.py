@@ -319,7 +319,7 @@ SPECTACULAR_SETTINGS = {
         "JobKind": "apps.jobs.models.Job.KINDS",
         "JobState": "apps.jobs.models.Job.STATES",
         "AttemptState": "apps.jobs.models.Attempt.STATES",
-        "ChipKind": "apps.models.api.catalog_serializers.CHIP_KINDS",
+        "ChipKind": "apps.models.api.catalog.CHIP_KINDS",
         "CatalogTask": "apps.models.models.CatalogCell.TASKS",
         "Support": "apps.models.models.CatalogCell.STATUSES",
         "Caveat": "apps.models.models.CatalogCell.CAVEATS",

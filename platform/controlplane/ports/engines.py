@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
-from controlplane.domain.sizing import USUAL, EngineMemory
+from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
 from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, Placement
 
 
@@ -84,7 +84,7 @@ class EngineProfile:
     #: Formats of quantized weights that it loads or makes, for example ``compressed-tensors``.
     formats: frozenset[str] = frozenset()
     #: How it uses memory, for sizing.
-    memory: EngineMemory = USUAL
+    memory: EngineMemory = DEFAULT_ENGINE_MEMORY
     #: What people who operate it should know, such as what it answers without a key.
     remarks: tuple[str, ...] = ()
     #: Where its arguments were read.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from controlplane.domain.hubs import Listing
+from controlplane.domain.registry.hubs import RepositoryListing
 from controlplane.ports.outbound import Outbound
 
 
@@ -37,7 +37,7 @@ class Hub(Protocol):
 
     def listing(
         self, outbound: Outbound, *, address: str, repository: str, revision: str, token: str
-    ) -> Listing:
+    ) -> RepositoryListing:
         """Every file of the repository at that revision.
 
         :raises HubRefused: if there is no such repository or revision, or it may not be read.

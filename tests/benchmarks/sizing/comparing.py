@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from controlplane.domain.architectures import read
+from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.sizing import (
     Adapter,
-    Mixed,
-    Serving,
+    MixedPrecision,
     ServingTraits,
-    Training,
-    scheme_called,
+    ServingWorkload,
+    TrainingWorkload,
     serving_memory,
     training_memory,
+    weight_scheme,
 )
 from tests.benchmarks.sizing.published import SHAPES, Published
 
@@ -27,19 +27,19 @@ _WRITTEN = 2048
 
 def estimated_gib(figure: Published) -> float:
     """What the estimate says of the run that was published, in 2³⁰ bytes."""
-    architecture = read(SHAPES[figure.model])
+    architecture = parse_architecture(SHAPES[figure.model])
     if figure.what == "train":
-        wanted = Training(
+        wanted = TrainingWorkload(
             batch=1,
             length=figure.context,
             accumulation=8,
-            mixed=Mixed.AUTOCAST,
-            adapter=Adapter(rank=figure.rank or 0, base=scheme_called(figure.adapter_base)),
+            mixed=MixedPrecision.AUTOCAST,
+            adapter=Adapter(rank=figure.rank or 0, base=weight_scheme(figure.adapter_base)),
             recompute=True,
         )
         return training_memory(architecture, wanted).total / GIB
-    serving = Serving(
-        scheme=scheme_called(figure.scheme),
+    serving = ServingWorkload(
+        scheme=weight_scheme(figure.scheme),
         context=figure.context,
         plan=ParallelPlan(tensor=figure.tensor),
         traits=_TENSORS_ONLY,

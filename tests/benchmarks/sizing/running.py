@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controlplane.domain.architectures import read
+from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.sizing import (
     Adapter,
-    Mixed,
-    Serving,
+    MixedPrecision,
     ServingTraits,
-    Training,
+    ServingWorkload,
+    TrainingWorkload,
     adapter_parameters,
-    scheme_called,
     serving_memory,
     training_memory,
+    weight_scheme,
 )
 from controlplane.ports import registry
 from tests.benchmarks.sizing.published import SHAPES
@@ -210,13 +210,13 @@ def measure_real(
 
 def compare(run: Run) -> Errors:
     """Estimated beside measured, the process left out."""
-    architecture = read(run.answer["config"])
+    architecture = parse_architecture(run.answer["config"])
     if run.ask["does"] == "serve":
         traits = registry.engine("transformers").profile().memory.serving
         held = serving_memory(
             architecture,
-            Serving(
-                scheme=scheme_called("float32"),
+            ServingWorkload(
+                scheme=weight_scheme("float32"),
                 context=run.ask["length"],
                 concurrency=run.ask["batch"],
                 cache_value_bytes=4,
@@ -231,11 +231,11 @@ def compare(run: Run) -> Errors:
         )
     rank = run.ask.get("rank")
     half = run.ask.get("autocast", False)
-    base = scheme_called("bfloat16" if half else "float32")
-    wanted = Training(
+    base = weight_scheme("bfloat16" if half else "float32")
+    wanted = TrainingWorkload(
         batch=run.ask["batch"],
         length=run.ask["length"],
-        mixed=Mixed.AUTOCAST if half else Mixed.FLOAT32,
+        mixed=MixedPrecision.AUTOCAST if half else MixedPrecision.FLOAT32,
         adapter=Adapter(rank=rank, base=base) if rank else None,
         recompute=run.ask.get("recompute", False),
         drops_gradients=True,

@@ -11,15 +11,15 @@ from apps.models.models import ModelVersion
 from apps.serving.models import Deployment
 from apps.workflows import services
 from apps.workflows.models import Pipeline, Step
-from apps.workflows.services.lives import step_move
+from apps.workflows.services.pipelines import step_move
 from controlplane.domain.pipelines import (
     ACCEPTED,
     Gate,
-    Otherwise,
+    GateFailureAction,
     PipelineEvent,
     StepEvent,
     StepKind,
-    judge,
+    evaluate_gate,
 )
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import Fleet
@@ -28,7 +28,7 @@ from tests.e2e.demo.people import People
 from tests.e2e.demo.registry import Registry
 from tests.e2e.demo.serving import Serving
 
-BAR = Gate(figure="exact_match", threshold=0.7)
+BAR = Gate(metric="exact_match", threshold=0.7)
 FIGURES = {"exact_match": 0.7425, "label_accuracy": 0.9312, "perplexity": 1.384}
 
 
@@ -66,7 +66,7 @@ def pipelines(
 
 def _submit(line: Line, name: str, *, gate: Gate = BAR) -> Pipeline:
     data = line.known.addresses
-    shrunk = Gate(figure=ACCEPTED, otherwise=Otherwise.SKIP)
+    shrunk = Gate(metric=ACCEPTED, otherwise=GateFailureAction.SKIP)
     measured = {"metrics": ["exact_match", "label_accuracy", "perplexity"], "split": "test"}
     steps = (
         services.StepRequest(
@@ -132,7 +132,7 @@ def _measured(step: Step, *, hours: float, model: ModelVersion, job: Job | None 
     changes: dict[str, Any] = {"figures": FIGURES}
     reason = f"evaluated {model}"
     if step.condition is not None:
-        verdict = judge(step.condition, figures=FIGURES)
+        verdict = evaluate_gate(step.condition, metrics=FIGURES)
         reason = verdict.reason
         changes |= {"gate_passed": verdict.passed, "gate_verdict": verdict.reason}
     _succeed(step, hours=hours - 0.3, reason=reason, **changes)
@@ -150,13 +150,13 @@ def _running(line: Line) -> Pipeline:
 
 
 def _held(line: Line) -> Pipeline:
-    gate = Gate(figure="exact_match", threshold=0.8)
+    gate = Gate(metric="exact_match", threshold=0.8)
     with ago(hours=30):
         pipeline = _submit(line, "addresses, a stricter bar", gate=gate)
     tune, measure, *_rest = _steps(pipeline)
     made = _tuned(line, tune, hours=30, job=line.jobs.siblings[1])
     _begin(measure, hours=28, model=made)
-    verdict = judge(gate, figures=FIGURES)
+    verdict = evaluate_gate(gate, metrics=FIGURES)
     at = before(hours=27)
     step_move(
         measure,
@@ -181,7 +181,7 @@ def _succeeded(line: Line) -> Pipeline:
     _measured(measure, hours=94, model=made)
     shrunk = line.jobs.tuned
     _begin(shrink, hours=93, model=made)
-    verdict = judge(Gate(figure=ACCEPTED), figures={})
+    verdict = evaluate_gate(Gate(metric=ACCEPTED), metrics={})
     _succeed(
         shrink,
         hours=92,

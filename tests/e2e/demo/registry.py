@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from apps.accounts.models import Team, User
 from apps.models.models import CatalogModel, DatasetVersion, HubImport, ModelLine, ModelVersion
-from apps.models.selectors.catalog import published
+from apps.models.selectors.catalog import published_catalog
 from apps.models.services import datasets, outputs
 from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
@@ -68,7 +68,7 @@ def registry(people: People) -> Registry:
             body=_instructions(200, seed=8),
             suffix="jsonl",
         )
-    catalog_load(catalog=published(), at=timezone.now())
+    catalog_load(catalog=published_catalog(), at=timezone.now())
     with ago(days=180):
         base = _shared(people, "ninefold-tiny-qwen2", "attempt-of-the-first-base")
         other = _shared(people, "ninefold-tiny-llama", "attempt-of-the-other-base")
@@ -164,7 +164,7 @@ def model_files(*, million: int = 494) -> list[factories.File]:
 @transaction.atomic
 def version(
     *,
-    origin: outputs.Origin,
+    origin: outputs.OutputOrigin,
     name: str,
     base: ModelVersion | None,
     dataset: DatasetVersion | None,
@@ -183,7 +183,7 @@ def version(
 
 
 def _shared(people: People, name: str, attempt_uid: str) -> ModelVersion:
-    origin = outputs.Origin(
+    origin = outputs.OutputOrigin(
         team=people.maps, actor=people.admin, job_uid="", attempt_uid=attempt_uid, shared=True
     )
     return version(origin=origin, name=name, base=None, dataset=None, loss=0.0)

@@ -11,8 +11,7 @@ from apps.jobs.models import Attempt
 from apps.models.models import StorageMeasure
 from apps.models.selectors.storage import storage_use
 from apps.models.services import storage
-from apps.models.services.storage_garbage import garbage_collect, storage_measure
-from apps.models.services.storage_retention import retention_run
+from apps.models.services.storage_cleanup import garbage_collect, retention_run, storage_measure
 from controlplane.domain.jobs.lifecycle import ENDED_ATTEMPT_STATES
 from controlplane.domain.storage.retention import RetentionRules
 from controlplane.domain.storage.usage import StorageKind
@@ -37,8 +36,10 @@ def stored(who: People) -> None:
             owner_uid=attempt.uid,
             defaults={"team": who.maps, "size": (number + 1) * 37 * MIB, "measured_at": at},
         )
-    storage.quota_set(team=who.maps, limit=int(storage_use(who.maps).used * 1.15), actor=who.admin)
-    storage.rules_set(
+    storage.storage_quota_set(
+        team=who.maps, limit=int(storage_use(who.maps).used * 1.15), actor=who.admin
+    )
+    storage.retention_rules_set(
         team=None,
         rules=RetentionRules(enabled=True, keep_versions=10, checkpoint_days=14, log_days=90),
         actor=who.admin,
@@ -47,7 +48,7 @@ def stored(who: People) -> None:
         storage.artifact_delete(artifact=spare.artifact, actor=who.ada, at=at - timedelta(days=2))
     garbage_collect(at=at)
     retention_run(at=at)
-    storage.rules_set(
+    storage.retention_rules_set(
         team=who.maps,
         rules=RetentionRules(enabled=True, keep_versions=1, checkpoint_days=0, failed_days=7),
         actor=who.admin,

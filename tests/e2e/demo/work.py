@@ -141,7 +141,7 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
     services.attempt_transition(
         attempt, AttemptEvent.FINISH, at=at, reason="registering what it made"
     )
-    origin = outputs.Origin(
+    origin = outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
     made: ModelVersion | None = None

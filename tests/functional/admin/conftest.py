@@ -22,7 +22,7 @@ from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments, gateways, keys
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.models import MODEL, ModelEvent
+from controlplane.domain.registry.versions import MODEL, ModelEvent
 from controlplane.persistence.state_transitions import apply_transition
 from tests.integration.company import ENGINE, Company
 from tests.integration.founding import committed_company, company, installation

@@ -77,5 +77,5 @@ def test_another_teams_versions_are_not_named(stranger: APIClient, company: Comp
     assert stranger.get(f"{API}/catalog/qwen3-8b").json()["versions"] == []
 
 
-def test_a_model_that_never_was_is_not_found(engineer: APIClient) -> None:
+def test_an_unknown_model_is_not_found(engineer: APIClient) -> None:
     assert engineer.get(f"{API}/catalog/qwen9-1t").status_code == 404

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.models.models import Dataset, DatasetVersion, ModelVersion
-from apps.models.reconcilers import models_import
+from apps.models.reconcilers import folder_imports_reconcile
 from apps.models.services import outputs
 from controlplane.ports.artifacts import StorageFull
 from tests.functional.api.callers import API, body_of, problem, wrong_fields
@@ -166,7 +166,7 @@ def test_a_folder_is_registered_and_imported(
     body = {"name": "fresh", "path": str(folder)}
     made = engineer.post(f"{API}/model-versions/import", body).json()
     assert (made["state"], made["architecture"]) == ("importing", "Qwen2ForCausalLM")
-    models_import(at=timezone.now())
+    folder_imports_reconcile(at=timezone.now())
     shown = engineer.get(f"{API}/model-versions/{made['uid']}").json()
     assert (shown["state"], shown["parameters"]) == ("ready", 64)
     files = engineer.get(f"{API}/artifacts/{shown['artifact']}").json()["files"]
@@ -189,7 +189,7 @@ def test_a_failed_import_says_why_and_can_be_tried_again(
     made = engineer.post(f"{API}/model-versions/import", body).json()
     config = (folder / "config.json").read_bytes()
     (folder / "config.json").unlink()
-    models_import(at=timezone.now())
+    folder_imports_reconcile(at=timezone.now())
     address = f"{API}/model-versions/{made['uid']}"
     shown = engineer.get(address).json()
     assert (shown["state"], "config.json" in shown["state_reason"]) == ("failed", True)
@@ -197,7 +197,7 @@ def test_a_failed_import_says_why_and_can_be_tried_again(
     problem(viewer.post(f"{address}/retry"), 403, "permission-refused")
     assert engineer.post(f"{address}/retry").json()["state"] == "importing"
     problem(engineer.post(f"{address}/retry"), 409, "illegal-transition")
-    models_import(at=timezone.now())
+    folder_imports_reconcile(at=timezone.now())
     assert engineer.get(address).json()["state"] == "ready"
 
 
@@ -241,7 +241,7 @@ def test_a_shared_model_is_everybodys_but_its_dataset_stays_unnamed(
 def test_an_evaluation_is_shown_with_its_report(
     engineer: APIClient, stranger: APIClient, company: Company
 ) -> None:
-    origin = outputs.Origin(
+    origin = outputs.OutputOrigin(
         team=company.team, actor=company.engineer, job_uid="0" * 32, attempt_uid="1" * 32
     )
     evaluation = outputs.evaluation_register(

@@ -12,7 +12,7 @@ from apps.workflows.models import Pipeline
 from controlplane.domain.common.permissions import Scope
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import ENGINE, Company
-from tests.integration.workflows.lines import drive, gated, submit
+from tests.integration.workflows.pipeline_requests import drive, gated, submit
 
 PIPELINES = f"{API}/pipelines"
 
@@ -125,7 +125,9 @@ def test_what_is_no_pipeline_is_refused_with_its_field(
     assert any(name.startswith(field) for name in wrong_fields(answer, status, code))
 
 
-def test_people_retry_wave_through_and_cancel(engineer: APIClient, company: Company) -> None:
+def test_pipelines_are_retried_overridden_and_cancelled(
+    engineer: APIClient, company: Company
+) -> None:
     pipeline = drive(
         company, submit(company, gated(company), gated(company)), metrics={"exact_match": 0.1}
     )

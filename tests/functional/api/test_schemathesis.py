@@ -44,7 +44,7 @@ from apps.models.models import (
     ModelLine,
     ModelVersion,
 )
-from apps.models.selectors.catalog import published as catalog_published
+from apps.models.selectors.catalog import published_catalog as catalog_published
 from apps.models.services.catalog import catalog_load
 from apps.monitoring.models import Fault, HealthRule, Isolation, NodeToken, Source
 from apps.monitoring.services.node_tokens import token_issue

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from tests.functional.api.callers import wrong_fields
 from tests.integration.company import Company, ready_model
-from tests.unit.domain.sizing.shapes import DEEPSEEK_V3, QWEN2_7B
+from tests.unit.domain.sizing.model_configs import DEEPSEEK_V3, QWEN2_7B
 
 ADDRESS = "/api/v1/sizing"
 ASKED: Mapping[str, Any] = {"config": QWEN2_7B, "chip": "nvidia-h800"}

@@ -25,7 +25,7 @@ def administrator(company: Company) -> APIClient:
     return caller(User.objects.create(username="root", is_superuser=True, is_staff=True))
 
 
-def test_use_is_told_by_team(engineer: APIClient, company: Company) -> None:
+def test_usage_is_listed_by_team(engineer: APIClient, company: Company) -> None:
     answer = engineer.get("/api/v1/storage").json()
     assert [row["team"]["uid"] for row in answer["teams"]] == [company.team.uid]
     row = answer["teams"][0]
@@ -102,7 +102,7 @@ def test_deleting_is_refused_while_a_job_runs_with_it(
     assert answer.json()["reasons"] == ["job tune the parser is running"]
 
 
-def test_what_is_deleted_comes_back(
+def test_a_deleted_version_can_be_restored(
     engineer: APIClient, stranger: APIClient, company: Company
 ) -> None:
     artifact = company.model.artifact
@@ -117,6 +117,8 @@ def test_what_is_deleted_comes_back(
     assert engineer.post(f"{address}/unpin").json()["pinned_at"] is None
 
 
-def test_rounds_are_the_companys_to_see(engineer: APIClient, administrator: APIClient) -> None:
+def test_runs_are_visible_to_company_administrators_only(
+    engineer: APIClient, administrator: APIClient
+) -> None:
     assert engineer.get("/api/v1/storage/runs").json()["results"] == []
     assert administrator.get("/api/v1/storage/runs").status_code == 200

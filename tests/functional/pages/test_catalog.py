@@ -17,8 +17,12 @@ from django.utils import timezone
 
 from apps.models.models import CatalogModel, ModelVersion
 from apps.models.selectors import catalog as selectors
-from apps.models.selectors.catalog_matrix import Claim
-from apps.models.selectors.renderable import TASKS, facts_of, installed_engines
+from apps.models.selectors.catalog import (
+    TASKS,
+    SupportClaim,
+    catalog_model_facts,
+    installed_engines,
+)
 from controlplane.domain.catalog import CatalogTask, Modality, Support
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.ports import registry
@@ -60,13 +64,13 @@ def test_the_list_costs_one_query_beside_session_and_person(
     assert Session.objects.exists()
 
 
-def test_what_is_chosen_stays_in_the_address_and_narrows(
+def test_selected_facets_filter_and_stay_in_the_url(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     response = browser.get(
         "/models/catalog?family=qwen3&family=qwen2&train=ascend&sort=-parameters"
     )
-    entries = selectors.published().entries
+    entries = selectors.published_catalog().entries
     shown = links(response)
     assert shown
     assert {entries[key].family for key in shown} == {"qwen2", "qwen3"}
@@ -79,7 +83,7 @@ def test_what_is_chosen_stays_in_the_address_and_narrows(
         )
 
 
-def test_the_counts_promise_what_a_press_gives(
+def test_facet_counts_equal_the_results_of_a_click(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     promised = counts(browser.get("/models/catalog?modality=vlm"), "serve")
@@ -110,7 +114,7 @@ def accepted_on_both(task: CatalogTask) -> list[str]:
     asked = TASKS[task]
     way = {"train": "method", "quantize": "scheme"}.get(task.value, "")
     found = []
-    for key, entry in selectors.published().entries.items():
+    for key, entry in selectors.published_catalog().entries.items():
         vendors = set()
         for claim in entry.claims(task):
             if claim.status is not Support.SUPPORTED or claim.engine not in installed_engines():
@@ -125,7 +129,7 @@ def accepted_on_both(task: CatalogTask) -> list[str]:
                 if not engine.runs_on(asked, chip)
             ]
             checks = (
-                engine.check(asked, spec, chip=chip, model=facts_of(entry))
+                engine.check(asked, spec, chip=chip, model=catalog_model_facts(entry))
                 for chip in chips
                 for spec in specs
             )
@@ -136,7 +140,7 @@ def accepted_on_both(task: CatalogTask) -> list[str]:
     return found
 
 
-def test_typing_brings_the_list_alone(
+def test_a_search_returns_the_list_fragment(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     response = browser.get("/models/catalog?q=deepseek+distill", headers={"HX-Request": "true"})
@@ -145,7 +149,7 @@ def test_typing_brings_the_list_alone(
     assert len(links(response)) == 6
 
 
-def test_a_value_that_is_none_is_left_out_with_a_hint(
+def test_an_unknown_value_is_ignored_with_a_hint(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     response = browser.get("/models/catalog?modality=smell&train=abacus&page=99&sort=hue")
@@ -166,7 +170,7 @@ def test_pages_follow_each_other_and_keep_the_filters(
     assert len(seen) == len(set(seen)) == 94
 
 
-def test_an_empty_catalog_says_who_fills_it(browser: Client, empty: EmptyCompany) -> None:
+def test_an_empty_catalog_explains_how_to_load_it(browser: Client, empty: EmptyCompany) -> None:
     assert "catalog_load" in text_of(browser.get("/models/catalog"))
 
 
@@ -192,19 +196,19 @@ def test_the_matrix_says_what_each_source_says_and_no_more(
     assert rows == {"nvidia", "ascend"}
 
 
-def test_a_chip_that_no_source_speaks_of_is_unknown(
+def test_a_vendor_without_evidence_is_unknown(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/qwen3-8b")
-    silent = {vendor.name for vendor in page.context["silent"]}
+    silent = {vendor.name for vendor in page.context["unattested"]}
     assert "cpu" in silent
     assert silent.isdisjoint({"nvidia", "ascend"})
 
 
-def claims(page: Any, vendor: str, task: CatalogTask) -> dict[str, Claim]:
-    """One square of the matrix, by engine."""
-    (drawn,) = [drawn for drawn in page.context["rows"] if drawn.row.vendor.name == vendor]
-    return {claim.engine: claim for claim in drawn.row.squares[task]}
+def claims(page: Any, vendor: str, task: CatalogTask) -> dict[str, SupportClaim]:
+    """One cell of the matrix, by engine."""
+    (view,) = [view for view in page.context["rows"] if view.row.vendor.name == vendor]
+    return {claim.engine: claim for claim in view.row.cells[task]}
 
 
 def test_an_engine_here_that_runs_on_the_chips_is_unknown_until_a_source_speaks_of_it(
@@ -253,7 +257,7 @@ def test_what_has_no_source_is_unknown_whatever_people_say(
 
 
 def reasons(page: Any) -> dict[str, str]:
-    return {str(step.label): step.reason for step in page.context["steps"]}
+    return {str(step.label): step.reason for step in page.context["catalog_actions"]}
 
 
 def test_without_weights_the_steps_say_so_and_lead_to_the_import(
@@ -276,13 +280,13 @@ def test_with_a_version_of_ours_the_steps_lead_to_their_forms(
     version = linked(filled, "qwen3-8b")
     page = browser.get("/models/catalog/qwen3-8b")
     assert set(reasons(page).values()) == {""}
-    hrefs = [step.href for step in page.context["steps"]]
+    hrefs = [step.href for step in page.context["catalog_actions"]]
     assert all(href.endswith(f"?model={version.uid}") for href in hrefs)
     assert all(browser.get(href).status_code == 200 for href in hrefs)
     assert f"/models/versions/{version.uid}?tab=lineage" in page.content.decode()
 
 
-def test_somebody_who_may_only_look_is_told_so(
+def test_a_viewer_gets_the_reason_for_disabled_actions(
     client: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     linked(filled, "qwen3-8b")
@@ -336,7 +340,7 @@ def test_a_configuration_that_cannot_be_read_is_told_with_its_field(
     assert "many" in words
 
 
-def test_an_entry_that_was_withdrawn_is_still_told_of(
+def test_a_withdrawn_entry_is_still_shown(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     CatalogModel.objects.filter(key="qwen3-8b").update(withdrawn_at=timezone.now())
@@ -346,7 +350,7 @@ def test_an_entry_that_was_withdrawn_is_still_told_of(
     assert "qwen3-8b" not in links(browser.get("/models/catalog?q=qwen3-8b"))
 
 
-def test_a_model_that_never_was_is_not_found(
+def test_an_unknown_model_is_not_found(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     assert browser.get("/models/catalog/qwen9-1t").status_code == 404
@@ -370,7 +374,7 @@ def test_up_to_four_models_stand_side_by_side(
     assert "Layers 28 36 61 24" in words
 
 
-def test_what_is_chosen_for_comparison_can_be_taken_back(
+def test_a_model_can_be_removed_from_the_comparison(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog?q=qwen3&ids=qwen3-8b&ids=deepseek-v3")

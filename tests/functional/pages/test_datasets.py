@@ -61,16 +61,14 @@ def test_a_dataset_shows_how_its_versions_grew(browser: Client, empty: EmptyComp
     assert text.index(">v2<") < text.index(">v1<")
 
 
-def test_a_version_counts_the_rows_that_came_and_went(browser: Client, empty: EmptyCompany) -> None:
+def test_a_version_counts_added_and_removed_rows(browser: Client, empty: EmptyCompany) -> None:
     send(browser, empty, [row(n) for n in range(20)])
     newest = send(browser, empty, [row(n) for n in range(5, 32)])
     text = browser.get(f"/datasets/versions/{newest.uid}").text
     assert "12 rows added, 5 removed" in text
 
 
-def test_rows_are_not_compared_with_those_that_are_gone(
-    browser: Client, empty: EmptyCompany
-) -> None:
+def test_rows_are_not_compared_with_removed_ones(browser: Client, empty: EmptyCompany) -> None:
     first = send(browser, empty, [row(n) for n in range(20)])
     newest = send(browser, empty, [row(n) for n in range(5, 32)])
     Artifact.objects.filter(pk=first.artifact.pk).update(removed_at=first.created_at)
@@ -152,14 +150,14 @@ def test_there_are_no_rows_of_a_split_that_is_none(
 
 
 @pytest.mark.parametrize("place", ["999999999", "-3", "x", "٣", "9" * 40])
-def test_a_place_beyond_the_rows_is_no_fault(
+def test_an_offset_beyond_the_rows_is_not_an_error(
     browser: Client, filled: FilledCompany, place: str
 ) -> None:
     address = f"/datasets/versions/{filled.dataset.uid}/rows?split=train&at={place}&row={place}"
     assert browser.get(address).status_code == 200
 
 
-def test_rows_that_are_gone_are_said_to_be_gone(browser: Client, filled: FilledCompany) -> None:
+def test_removed_rows_are_reported(browser: Client, filled: FilledCompany) -> None:
     artifact = filled.dataset.artifact
     Artifact.objects.filter(pk=artifact.pk).update(
         deleted_at=artifact.created_at, removed_at=artifact.created_at
@@ -199,7 +197,7 @@ def test_the_chart_counts_every_row_once(browser: Client, filled: FilledCompany)
     assert len(series["x"]) == len(series["y"])
 
 
-def test_what_is_in_use_cannot_be_deleted_and_says_why(
+def test_a_dataset_in_use_cannot_be_deleted_and_shows_why(
     browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/datasets/versions/{filled.dataset.uid}").text
@@ -207,7 +205,7 @@ def test_what_is_in_use_cannot_be_deleted_and_says_why(
     assert f"/storage/artifacts/{filled.dataset.artifact.uid}/delete" not in text
 
 
-def test_what_nobody_uses_can_be_deleted_by_those_who_may(
+def test_an_unused_dataset_can_be_deleted_by_contributors(
     browser: Client, viewer: Client, empty: EmptyCompany
 ) -> None:
     version = send(browser, empty, [row(n) for n in range(20)])
@@ -223,7 +221,7 @@ def test_what_nobody_uses_can_be_deleted_by_those_who_may(
     assert act not in text
 
 
-def test_a_look_tells_what_the_file_would_become_and_keeps_nothing(
+def test_a_check_describes_the_file_and_stores_nothing(
     browser: Client, empty: EmptyCompany
 ) -> None:
     send(browser, empty, [row(n) for n in range(20)])
@@ -237,13 +235,13 @@ def test_a_look_tells_what_the_file_would_become_and_keeps_nothing(
     assert not Dataset.objects.filter(name="streets").exists()
 
 
-def test_a_look_names_the_rows_that_are_wrong(browser: Client, empty: EmptyCompany) -> None:
+def test_a_check_names_invalid_rows(browser: Client, empty: EmptyCompany) -> None:
     text = look(browser, empty, row(1) + '\n{"instruction": "no answer"}')
     assert "1 problem already" in text
     assert "Row 2:" in text
 
 
-def test_a_look_says_nothing_of_another_teams_dataset(
+def test_a_check_reveals_nothing_of_another_teams_dataset(
     browser: Client, outsider: Client, empty: EmptyCompany
 ) -> None:
     send(browser, empty, [row(n) for n in range(20)])
@@ -251,7 +249,7 @@ def test_a_look_says_nothing_of_another_teams_dataset(
     assert "version 2" not in text
 
 
-def test_a_script_is_told_where_the_new_version_is(browser: Client, empty: EmptyCompany) -> None:
+def test_a_script_upload_gets_the_url_of_the_version(browser: Client, empty: EmptyCompany) -> None:
     file = SimpleUploadedFile("parcels.jsonl", "\n".join(row(n) for n in range(20)).encode())
     form = {"team": empty.team.uid, "name": "parcels", "file": file}
     response = browser.post("/datasets/new", form, headers={"X-Requested-With": "XMLHttpRequest"})

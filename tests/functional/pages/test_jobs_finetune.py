@@ -17,7 +17,7 @@ from apps.models.models import ModelVersion
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.jobs.lifecycle import AttemptState
-from controlplane.domain.sizing import PROCESS
+from controlplane.domain.sizing import PROCESS_BYTES
 from controlplane.ports import registry
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -81,7 +81,7 @@ def test_memory_grows_with_the_batch_and_is_broken_down(
     # The tests' model has 32 parameters in float32.
     assert (small.weights, small.gradients, small.optimizer) == (128, 128, 256)
     assert large.activations == 64 * small.activations
-    assert large.total > small.total > PROCESS
+    assert large.total > small.total > PROCESS_BYTES
 
 
 def test_the_form_shows_the_consequence(browser: Client, finetune: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from controlplane.domain.common.accelerators import Dtype
 from controlplane.ports import registry
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany
-from tests.unit.domain.sizing.shapes import QWEN2_7B
+from tests.unit.domain.sizing.model_configs import QWEN2_7B
 
 PARAMETERS = 7_615_616_512
 

@@ -181,7 +181,7 @@ def test_the_list_shows_each_pipeline_with_the_states_of_its_steps(
     browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get("/pipelines").text
-    assert text.count('class="nf-strip"') == 2
+    assert text.count('class="nf-step-strip"') == 2
     assert "Fine-tune: running" in text
     assert "Evaluate: held at a gate" in text
     only = browser.get("/pipelines?state=held").text
@@ -200,7 +200,7 @@ def test_the_list_polls_while_something_runs_and_stops_by_itself(
     assert browser.get(f"/pipelines/{filled.held.uid}", **fragment).status_code == 286
 
 
-def test_a_held_pipeline_says_why_and_is_waved_through_with_a_reason(
+def test_a_held_pipeline_shows_why_and_its_gate_is_overridden_with_a_reason(
     browser: Client, filled: FilledCompany
 ) -> None:
     page = f"/pipelines/{filled.held.uid}"
@@ -217,7 +217,7 @@ def test_a_held_pipeline_says_why_and_is_waved_through_with_a_reason(
     assert "cannot be waved through" in again
 
 
-def test_a_running_pipeline_is_cancelled_and_a_failed_one_taken_up_again(
+def test_a_running_pipeline_is_cancelled_and_a_failed_one_retried(
     browser: Client, filled: FilledCompany
 ) -> None:
     running = f"/pipelines/{filled.pipeline.uid}"
@@ -287,7 +287,7 @@ def test_what_cannot_be_done_is_shown_with_the_reason(
     assert "Only a pipeline that failed" in browser.get(f"/pipelines/{filled.held.uid}").text
 
 
-def test_nobody_submits_for_a_team_in_which_they_may_only_look(
+def test_a_viewer_cannot_submit_a_pipeline(
     viewer: Client, form: dict[str, str], empty: EmptyCompany
 ) -> None:
     before = Pipeline.objects.count()

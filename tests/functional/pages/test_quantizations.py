@@ -9,7 +9,7 @@ from django.test import Client
 
 from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
-from controlplane.domain.models import Acceptance
+from controlplane.domain.registry.versions import Acceptance
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
@@ -150,7 +150,7 @@ def test_a_version_that_lost_too_much_is_deployed_only_once_it_was_accepted(
     assert unfit.acceptance == Acceptance.REJECTED
 
 
-def test_a_decision_without_a_reason_changes_nothing(
+def test_a_gate_override_without_a_reason_changes_nothing(
     browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     response = browser.post(f"/models/versions/{unfit.uid}/accept", {"reason": " "}, follow=True)

@@ -188,7 +188,7 @@ def test_a_forecast_is_shown_with_range_and_blocking_workloads(
     assert told.starts_at is not None
     assert told.place == 1
     said = browser.get(f"/claims/{small.waiting.uid}").text
-    assert re.search(r"Starts about \d\d:\d\d UTC", said)
+    assert re.search(r"Starts about (\w+ \w+, )?\d\d:\d\d UTC", said)
     assert "When this ends:" in said
 
 

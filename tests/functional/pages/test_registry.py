@@ -41,7 +41,7 @@ def test_an_upload_leads_to_the_new_version(browser: Client, empty: EmptyCompany
     assert "question 3" in response.text
 
 
-def test_wrong_rows_come_back_as_a_table_and_what_was_typed_stays(
+def test_invalid_rows_are_listed_and_the_input_is_kept(
     browser: Client, empty: EmptyCompany
 ) -> None:
     lines = [row(number) for number in range(3001)]
@@ -149,7 +149,7 @@ def test_a_version_shows_its_lineage_and_its_base_beside_it(
         assert f">{figure}<" in text
 
 
-def test_one_press_deploys_under_a_free_name(browser: Client, filled: FilledCompany) -> None:
+def test_one_click_deploys_under_a_free_name(browser: Client, filled: FilledCompany) -> None:
     address = f"/deployments/of/{filled.tuned.uid}"
     first = browser.post(address)
     second = browser.post(address)

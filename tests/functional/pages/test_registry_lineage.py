@@ -20,7 +20,7 @@ def names(drawing: Any) -> list[str]:
 
 
 def child(filled: FilledCompany, base: ModelVersion | None, number: int) -> ModelVersion:
-    origin = outputs.Origin(
+    origin = outputs.OutputOrigin(
         team=filled.team, actor=filled.user, job_uid="", attempt_uid=f"child-{number}"
     )
     return outputs.model_version_register(

@@ -113,7 +113,7 @@ def test_versions_are_compared_on_the_same_rows(browser: Client, filled: FilledC
 
 
 def _second_version(filled: FilledCompany) -> ModelVersion:
-    origin = outputs.Origin(
+    origin = outputs.OutputOrigin(
         team=filled.team, actor=filled.user, job_uid="", attempt_uid="another-attempt"
     )
     return outputs.model_version_register(
@@ -165,7 +165,7 @@ def test_files_are_listed_with_their_digests_and_can_be_saved(
     assert browser.get(address.replace("config", "secrets")).status_code == 404
 
 
-def test_what_cannot_be_done_is_not_offered_and_says_why(
+def test_unavailable_actions_are_disabled_with_the_reason(
     browser: Client, viewer: Client, filled: FilledCompany
 ) -> None:
     ready = browser.get(f"/models/versions/{filled.tuned.uid}")
@@ -175,9 +175,7 @@ def test_what_cannot_be_done_is_not_offered_and_says_why(
     assert "/deployments/of/" not in looking.text
 
 
-def test_a_failed_import_offers_nothing_but_another_try(
-    browser: Client, empty: EmptyCompany
-) -> None:
+def test_a_failed_import_can_only_be_retried(browser: Client, empty: EmptyCompany) -> None:
     version = factories.model_version(actor=empty.user, team=empty.team, name="cut")
     ModelVersion.objects.filter(pk=version.pk).update(state="importing", artifact=None)
     version.refresh_from_db()

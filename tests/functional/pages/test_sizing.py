@@ -24,10 +24,10 @@ def catalog(published_catalog: None) -> None:
 def answer(client: Client, **asked: str) -> Any:
     response = client.get(ADDRESS, {**QWEN, **asked})
     assert response.status_code == 200
-    return response.context["sized"].answer
+    return response.context["sized"].estimate
 
 
-def test_without_a_model_nothing_is_worked_out_and_nothing_is_wrong(
+def test_without_a_model_there_is_no_estimate_and_no_error(
     browser: Client, empty: EmptyCompany
 ) -> None:
     text = browser.get(ADDRESS).text
@@ -59,7 +59,7 @@ def test_training_asks_for_more_cards_than_serving(browser: Client, empty: Empty
     assert training.fits
 
 
-def test_what_does_not_fit_is_said_with_what_would_be_right(
+def test_an_estimate_that_does_not_fit_suggests_changes(
     browser: Client, empty: EmptyCompany
 ) -> None:
     text = browser.get(ADDRESS, {**QWEN, "model": "catalog:deepseek-v3", "cards": "1"}).text
@@ -125,7 +125,7 @@ def test_the_chart_grows_with_context_and_requests(browser: Client, empty: Empty
         assert all(low < high for low, high in zip(fewer["y"], more["y"], strict=True))
 
 
-def test_the_chart_refuses_what_nobody_knows(browser: Client, empty: EmptyCompany) -> None:
+def test_the_chart_refuses_unknown_values(browser: Client, empty: EmptyCompany) -> None:
     response = browser.get(f"{ADDRESS}/curve.json", {"model": QWEN["model"], "scheme": "w3a3"})
     assert response.status_code == 422
     assert "scheme must be one of stored" in response.json()["errors"][0]["message"]

@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
 from apps.models.models import Artifact, ModelLine, RetentionRule, StorageQuota
-from apps.models.services.storage_garbage import garbage_collect, storage_measure
-from apps.models.services.storage_retention import retention_run
+from apps.models.services.storage_cleanup import garbage_collect, retention_run, storage_measure
 from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -48,7 +47,7 @@ def test_the_page_says_how_much_each_team_uses_of_what(
     assert "Model versions" in text
 
 
-def test_what_is_deleted_can_be_had_back(browser: Client, filled: FilledCompany) -> None:
+def test_a_deleted_artifact_can_be_restored(browser: Client, filled: FilledCompany) -> None:
     spare = factories.model_version(actor=filled.user, team=filled.team, name="spare")
     artifact = spare.artifact
     assert artifact is not None
@@ -128,7 +127,7 @@ def test_the_form_of_rules_shows_what_would_go_before_they_apply(
     assert not RetentionRule.objects.exists()
 
 
-def test_what_a_failed_run_left_can_be_removed(browser: Client, filled: FilledCompany) -> None:
+def test_files_of_a_failed_job_can_be_removed(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.failed.attempts.latest("number")
     attempt.uploads.create(path="half.bin", digest=f"sha256:{'ab' * 32}", size=12345)
     assert "/storage/left/uploads/" in browser.get("/storage?tab=biggest").content.decode()
@@ -154,7 +153,9 @@ def test_an_upload_that_does_not_fit_is_refused_on_its_page(
     assert not Artifact.objects.exists()
 
 
-def test_after_a_week_nobody_has_it_back(browser: Client, filled: FilledCompany) -> None:
+def test_after_a_week_an_artifact_cannot_be_restored(
+    browser: Client, filled: FilledCompany
+) -> None:
     spare = factories.model_version(actor=filled.user, team=filled.team, name="spare")
     artifact = spare.artifact
     assert artifact is not None
@@ -168,7 +169,7 @@ def test_after_a_week_nobody_has_it_back(browser: Client, filled: FilledCompany)
     assert "Its bytes are gone: deleted by ada." in shown
 
 
-def test_a_shared_model_is_not_its_makers_to_delete(
+def test_a_shared_model_cannot_be_deleted_by_its_creator(
     browser: Client, company: Client, filled: FilledCompany
 ) -> None:
     """One team is charged for it, and every team may rely on it."""

@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.accounts.models import Team
 from apps.fleet.models import Card
 from apps.models.models import CatalogModel, ModelVersion
-from apps.models.selectors.catalog import published
+from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
 from apps.monitoring.models import CardHour
 from apps.monitoring.selectors.waste import idle_cards
@@ -162,7 +162,7 @@ def test_a_deployment_could_move_where_a_source_says_so(team: Team, queue: Queue
     Claim.objects.filter(pk=claim.pk).update(work_kind="deployment", work_uid=row.uid)
     browser = logged_in("vera", team=team)
     assert "The catalog does not know this model" in browser.get("/fleet/exposure").text
-    catalog_load(catalog=published(), at=timezone.now())
+    catalog_load(catalog=published_catalog(), at=timezone.now())
     known = CatalogModel.objects.get(key="qwen2.5-7b-instruct")
     ModelVersion.objects.filter(pk=model.pk).update(catalog_model=known)
     text = " ".join(browser.get("/fleet/exposure").text.split())

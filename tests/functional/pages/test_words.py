@@ -10,7 +10,7 @@ from django.utils import timezone, translation
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
-from controlplane.domain.models import ModelState
+from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.web.state_badges import STATE_BADGES, StateBadge
 from controlplane.web.templatetags import ninefold

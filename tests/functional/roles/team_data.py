@@ -18,7 +18,7 @@ from apps.fleet.models import Card, Node
 from apps.jobs.models import Attempt, Job
 from apps.jobs.services.saved_filters import filter_save
 from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
-from apps.models.selectors.catalog import published
+from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
 from apps.monitoring.models import Event, NodeToken, Notification, Webhook, WebhookDelivery
@@ -79,7 +79,7 @@ class TeamData:
 
 
 def shared() -> Shared:
-    catalog_load(catalog=published(), at=timezone.now())
+    catalog_load(catalog=published_catalog(), at=timezone.now())
     root = factories.person("root", admin=True)
     cluster = factories.cluster(cards=8)
     alerts = factories.firing_alerts(actor=root, at=timezone.now())

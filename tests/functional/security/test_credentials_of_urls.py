@@ -9,7 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.fleet.models import Cluster
-from apps.models.services.hub_pieces import PieceSource
+from apps.models.services.hub_imports import RangeDownloader
 from apps.monitoring.models import Source, Webhook
 from controlplane.adapters.hubs.huggingface import HuggingFaceHub
 from controlplane.adapters.outbound.http import HttpOutbound
@@ -178,12 +178,12 @@ def test_a_redirect_to_another_port_takes_no_token_along(outbound: HttpOutbound)
         place = {"Location": f"http://127.0.0.1:{other.port}/blob"}
         hub.answers["/file"] = (302, place, b"")
         other.answers["/blob"] = (206, {}, b"abcd")
-        source = PieceSource(
+        source = RangeDownloader(
             outbound=outbound,
             url=f"http://127.0.0.1:{hub.port}/file",
             headers={"Authorization": "Bearer s3cret"},
             size=4,
         )
-        assert source.piece(0) == b"abcd"
+        assert source.next_chunk(0) == b"abcd"
         assert tokens(hub) == ["Bearer s3cret"]
         assert tokens(other) == [None]

@@ -17,7 +17,7 @@ from apps.jobs.models import Attempt
 from apps.models.models import Artifact, ModelVersion
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
-from apps.models.services.storage_garbage import garbage_collect
+from apps.models.services.storage_cleanup import garbage_collect
 from apps.serving.models import GatewaySnapshot
 from controlplane.persistence.backups import BackupRefused, Manifest, back_up
 from controlplane.persistence.encryption import encrypt

@@ -12,24 +12,24 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.models.models import HubImport, ModelVersion, StorageQuota
-from apps.models.reconcilers import hub_imports_turn, models_import
-from apps.models.selectors import artifact_store, hubs
-from apps.models.selectors.hubs import hub_place
+from apps.models.reconcilers import folder_imports_reconcile, hub_imports_reconcile
+from apps.models.selectors import artifact_store
+from apps.models.selectors.hub_imports import hub_endpoint, imports_due, partial_downloads_folder
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services import hub_imports
 from apps.models.services.hub_imports import (
-    KEEP_PARTS,
-    PAUSES,
+    PARTIAL_DOWNLOAD_RETENTION,
+    RETRY_DELAYS,
     hub_import_cancel,
     hub_import_request,
-    hub_look_up,
+    hub_lookup,
 )
 from apps.models.services.versions import model_version_retry
 from config.settings.outbound import HubAccess
 from controlplane.domain.common.resources import MIB
-from controlplane.domain.hubs import HubRefused
-from controlplane.domain.models import ModelState
 from controlplane.domain.outbound.egress import EgressPolicy, EgressRefused
+from controlplane.domain.registry.hubs import HubRefused
+from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
 from tests.hubs import COMMIT, LocalHub, local_hub
@@ -67,21 +67,21 @@ def hub(settings: Settings, tmp_path: Path) -> Iterator[LocalHub]:
 
 
 def _requested(company: Company, hub: str = "huggingface") -> ModelVersion:
-    revision = hub_place(hub).hub.default_revision
+    revision = hub_endpoint(hub).hub.default_revision
     return hub_import_request(
         actor=company.engineer,
         team=company.team,
         name="small",
-        found=hub_look_up(hub=hub, repository=REPOSITORY, revision=revision),
+        lookup=hub_lookup(hub=hub, repository=REPOSITORY, revision=revision),
     )
 
 
 def _turn(*, later: timedelta = timedelta()) -> int:
-    return hub_imports_turn(at=timezone.now() + later)
+    return hub_imports_reconcile(at=timezone.now() + later)
 
 
 @pytest.mark.parametrize("name", ["huggingface", "modelscope"])
-def test_a_repository_becomes_a_version_with_the_files_that_are_wanted(
+def test_a_repository_becomes_a_version_with_its_importable_files(
     company: Company, hub: LocalHub, name: str
 ) -> None:
     version = _requested(company, name)
@@ -97,13 +97,11 @@ def test_a_repository_becomes_a_version_with_the_files_that_are_wanted(
     row = version.hub_import
     assert (row.received, row.spared) == (row.size, 0)
     assert row.commit == (COMMIT if name == "huggingface" else "master")
-    assert not hubs.parts_folder().joinpath(version.uid).exists()
+    assert not partial_downloads_folder().joinpath(version.uid).exists()
 
 
-def test_what_would_come_is_told_before_anything_is_fetched(
-    company: Company, hub: LocalHub
-) -> None:
-    found = hub_look_up(hub="huggingface", repository=REPOSITORY, revision="main")
+def test_a_lookup_lists_the_files_before_the_download(company: Company, hub: LocalHub) -> None:
+    found = hub_lookup(hub="huggingface", repository=REPOSITORY, revision="main")
     assert [file.path for file in found.listing.files] == [
         "config.json",
         "model.safetensors",
@@ -113,7 +111,7 @@ def test_what_would_come_is_told_before_anything_is_fetched(
     assert not HubImport.objects.exists()
 
 
-def test_a_cut_line_costs_one_piece_and_is_tried_again_later(
+def test_a_broken_connection_costs_one_range_and_is_retried(
     company: Company, hub: LocalHub
 ) -> None:
     version = _requested(company)
@@ -123,15 +121,13 @@ def test_a_cut_line_costs_one_piece_and_is_tried_again_later(
     assert row.failures == 1
     assert "connection broke" in row.trouble or "no whole answer" in row.trouble
     assert _turn() == 0, "its time has not come"
-    assert _turn(later=PAUSES[0]) == 1
+    assert _turn(later=RETRY_DELAYS[0]) == 1
     row.refresh_from_db()
     assert (row.failures, row.trouble) == (0, "")
     assert hub.sent == row.size, "no byte came twice"
 
 
-def test_a_worker_that_dies_between_pieces_costs_nothing_that_has_arrived(
-    company: Company, hub: LocalHub
-) -> None:
+def test_a_worker_killed_between_ranges_loses_nothing(company: Company, hub: LocalHub) -> None:
     version = _requested(company)
 
     class Killed(BaseException):
@@ -145,9 +141,9 @@ def test_a_worker_that_dies_between_pieces_costs_nothing_that_has_arrived(
         if pieces == 3:
             raise Killed
 
-    row = hubs.imports_due(at=timezone.now()).get()
+    row = imports_due(at=timezone.now()).get()
     with pytest.raises(Killed):
-        hub_imports.hub_import_turn(row, at=timezone.now(), progressed=die_after_two)
+        hub_imports.hub_import_fetch(row, at=timezone.now(), on_progress=die_after_two)
     before = hub.sent
     assert 0 < before < row.size
     assert _turn() == 1
@@ -156,21 +152,21 @@ def test_a_worker_that_dies_between_pieces_costs_nothing_that_has_arrived(
     assert hub.sent == row.size
 
 
-def test_bytes_that_are_here_already_are_not_fetched_again(company: Company, hub: LocalHub) -> None:
+def test_stored_files_are_not_downloaded_again(company: Company, hub: LocalHub) -> None:
     _requested(company)
     assert _turn() == 1
     before = hub.sent
     version = _requested(company)
-    assert hub_look_up(hub="huggingface", repository=REPOSITORY, revision="main").here > 3 * MIB
+    assert (
+        hub_lookup(hub="huggingface", repository=REPOSITORY, revision="main").stored_bytes > 3 * MIB
+    )
     assert _turn() == 1
     row = HubImport.objects.get(version=version)
     assert row.spared > 3 * MIB
     assert hub.sent - before == row.size - row.spared
 
 
-def test_garbage_collection_spares_what_has_arrived_of_an_import(
-    company: Company, hub: LocalHub
-) -> None:
+def test_garbage_collection_keeps_files_of_running_imports(company: Company, hub: LocalHub) -> None:
     version = _requested(company)
     hub.store_status = 503
     assert _turn() == 0
@@ -182,7 +178,7 @@ def test_garbage_collection_spares_what_has_arrived_of_an_import(
     assert blob.digest in set(digests_referenced())
 
 
-def test_a_damaged_file_is_never_kept(company: Company, hub: LocalHub) -> None:
+def test_a_damaged_file_is_never_stored(company: Company, hub: LocalHub) -> None:
     version = _requested(company)
     good = hub.repositories[REPOSITORY]["model.safetensors"]
     hub.damaged["model.safetensors"] = good[:-1] + b"?"
@@ -199,12 +195,12 @@ def test_a_damaged_file_is_never_kept(company: Company, hub: LocalHub) -> None:
     assert version.state == ModelState.READY
 
 
-def test_a_hub_that_stays_away_ends_the_import_after_all_pauses(
+def test_an_unreachable_hub_fails_the_import_after_all_retries(
     company: Company, hub: LocalHub
 ) -> None:
     version = _requested(company)
     hub.store_status = 503
-    for _ in range(len(PAUSES) + 1):
+    for _ in range(len(RETRY_DELAYS) + 1):
         assert _turn(later=timedelta(days=1)) == 0
         HubImport.objects.filter(version=version).update(retry_at=None)
     version.refresh_from_db()
@@ -215,9 +211,9 @@ def test_a_hub_that_stays_away_ends_the_import_after_all_pauses(
     assert "tried 7 times" in last.reason
 
 
-def test_a_cancelled_import_stops_and_can_go_on(company: Company, hub: LocalHub) -> None:
+def test_a_cancelled_import_stops_and_can_be_resumed(company: Company, hub: LocalHub) -> None:
     version = _requested(company)
-    row = hubs.imports_due(at=timezone.now()).get()
+    row = imports_due(at=timezone.now()).get()
     pieces = 0
 
     def cancel() -> None:
@@ -226,7 +222,7 @@ def test_a_cancelled_import_stops_and_can_go_on(company: Company, hub: LocalHub)
         if pieces == 2:
             hub_import_cancel(version=version, actor=company.engineer, at=timezone.now())
 
-    assert not hub_imports.hub_import_turn(row, at=timezone.now(), progressed=cancel)
+    assert not hub_imports.hub_import_fetch(row, at=timezone.now(), on_progress=cancel)
     version.refresh_from_db()
     assert version.state == ModelState.FAILED
     assert hub.sent < row.size
@@ -236,16 +232,14 @@ def test_a_cancelled_import_stops_and_can_go_on(company: Company, hub: LocalHub)
     assert hub.sent == row.size
 
 
-def test_the_import_of_folders_leaves_versions_of_hubs_alone(
-    company: Company, hub: LocalHub
-) -> None:
+def test_the_folder_controller_ignores_hub_imports(company: Company, hub: LocalHub) -> None:
     version = _requested(company)
-    assert models_import(at=timezone.now()) == 0
+    assert folder_imports_reconcile(at=timezone.now()) == 0
     version.refresh_from_db()
     assert version.state == ModelState.IMPORTING
 
 
-def test_a_token_goes_to_the_hub_and_not_to_where_it_redirects(
+def test_a_token_is_sent_to_the_hub_but_not_to_redirect_targets(
     company: Company, hub: LocalHub, settings: Settings
 ) -> None:
     hub.token = "s3cret"
@@ -266,11 +260,11 @@ def test_a_token_goes_to_the_hub_and_not_to_where_it_redirects(
         (REPOSITORY, "v9", "knows no Maker/Small-Model at v9"),
     ],
 )
-def test_what_does_not_exist_is_refused_by_name(
+def test_an_unknown_repository_is_refused_by_name(
     company: Company, hub: LocalHub, repository: str, revision: str, words: str
 ) -> None:
     with pytest.raises(HubRefused, match=words):
-        hub_look_up(hub="huggingface", repository=repository, revision=revision)
+        hub_lookup(hub="huggingface", repository=repository, revision=revision)
 
 
 def test_a_repository_without_safetensors_is_refused_before_anything_is_fetched(
@@ -283,7 +277,7 @@ def test_a_repository_without_safetensors_is_refused_before_anything_is_fetched(
     assert hub.sent == 0
 
 
-def test_an_address_that_the_policy_forbids_is_not_called(
+def test_a_forbidden_address_is_not_called(
     company: Company, hub: LocalHub, settings: Settings
 ) -> None:
     settings.NINEFOLD_EGRESS = EgressPolicy.parse(
@@ -305,25 +299,25 @@ def test_a_hub_that_does_not_answer_is_named(
         _requested(company)
 
 
-def test_more_than_the_team_may_store_is_not_begun(company: Company, hub: LocalHub) -> None:
+def test_an_import_beyond_the_quota_is_not_started(company: Company, hub: LocalHub) -> None:
     StorageQuota.objects.create(team=company.team, limit=MIB)
     with pytest.raises(StorageQuotaExceeded):
         _requested(company)
     assert not HubImport.objects.exists()
 
 
-def test_what_is_on_its_way_counts_as_stored(company: Company, hub: LocalHub) -> None:
+def test_running_imports_count_towards_the_quota(company: Company, hub: LocalHub) -> None:
     StorageQuota.objects.create(team=company.team, limit=5 * MIB)
     _requested(company)
     with pytest.raises(StorageQuotaExceeded):
         _requested(company)
 
 
-def test_parts_of_an_import_that_failed_long_ago_are_thrown_away(
+def test_partial_downloads_of_old_failed_imports_are_removed(
     company: Company, hub: LocalHub
 ) -> None:
     version = _requested(company)
-    row = hubs.imports_due(at=timezone.now()).get()
+    row = imports_due(at=timezone.now()).get()
     pieces = 0
 
     def cancel() -> None:
@@ -332,9 +326,9 @@ def test_parts_of_an_import_that_failed_long_ago_are_thrown_away(
         if pieces == 2:
             hub_import_cancel(version=version, actor=company.engineer, at=timezone.now())
 
-    hub_imports.hub_import_turn(row, at=timezone.now(), progressed=cancel)
-    folder = hubs.parts_folder() / version.uid
+    hub_imports.hub_import_fetch(row, at=timezone.now(), on_progress=cancel)
+    folder = partial_downloads_folder() / version.uid
     _turn()
     assert folder.exists(), "it may be tried again"
-    _turn(later=KEEP_PARTS + timedelta(hours=1))
+    _turn(later=PARTIAL_DOWNLOAD_RETENTION + timedelta(hours=1))
     assert not folder.exists()

@@ -24,7 +24,7 @@ from tests.integration.jobs.records import claim_of, transition_events
 from tests.integration.mortality import EVERY, Mortal, Worker, live
 
 #: A life has fewer steps; more would mean that it does not end.
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def deaths_of(
     ended: Callable[[Job], bool] = lambda job: job.state in ENDED_JOB_STATES,
 ) -> int:
     """Live the same life again and again, dying some steps later each time; say how many there were."""
-    for deaths, dies_at in enumerate(range(0, MOST_STEPS, EVERY)):
+    for deaths, dies_at in enumerate(range(0, MAX_STEPS, EVERY)):
         job = begin()
         worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
 
@@ -87,7 +87,7 @@ def deaths_of(
         if not worker.last_words:
             return deaths
         worker.dies_at = None
-    raise AssertionError(f"the life has more than {MOST_STEPS} steps")
+    raise AssertionError(f"the life has more than {MAX_STEPS} steps")
 
 
 def assert_nothing_is_held(attempt: Attempt, died: str) -> None:

@@ -8,7 +8,7 @@ from apps.accounts.models import AuditEntry
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
 from apps.models.models import Artifact, Evaluation, ModelVersion
-from apps.models.selectors import lineage_of
+from apps.models.selectors import model_version_ancestors
 from apps.quotas.models import Allocation, Claim
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
@@ -107,7 +107,7 @@ def test_a_job_runs_from_submission_to_a_registered_version_with_lineage(company
     assert version.context_length == 512
     assert version.metrics == {"loss": 0.5}
     assert version.dataset_version == company.dataset
-    assert lineage_of(version, user=company.engineer) == [version, company.model]
+    assert model_version_ancestors(version, user=company.engineer) == [version, company.model]
     claim = claim_of(attempt)
     assert (claim.state, claim.release_reason) == (ClaimState.RELEASED, ReleaseReason.FINISHED)
     assert not Allocation.objects.filter(released_at=None).exists()

@@ -19,10 +19,10 @@ from apps.models.models import CatalogCell, CatalogModel, ModelVersion
 from apps.models.selectors import catalog as selectors
 from apps.models.services import versions
 from apps.models.services.catalog import CatalogDiff, catalog_load
-from apps.models.services.outputs import Origin, model_version_register
-from controlplane.domain.catalog import Entry, Support
-from controlplane.domain.catalog.reading import Catalog
-from controlplane.domain.models import ModelState
+from apps.models.services.outputs import OutputOrigin, model_version_register
+from controlplane.domain.catalog import CatalogEntry, Support
+from controlplane.domain.catalog.parsing import Catalog
+from controlplane.domain.registry.versions import ModelState
 from tests.integration.company import Company, model_contents, safetensors, stored
 
 pytestmark = pytest.mark.django_db
@@ -41,12 +41,12 @@ QWEN = {
 
 
 def load(catalog: Catalog | None = None) -> CatalogDiff:
-    return catalog_load(catalog=catalog or selectors.published(), at=timezone.now())
+    return catalog_load(catalog=catalog or selectors.published_catalog(), at=timezone.now())
 
 
-def changed(**entries: Entry | None) -> Catalog:
+def changed(**entries: CatalogEntry | None) -> Catalog:
     """The published catalog with some entries replaced, by key with ``_`` for ``-`` and ``.``; None drops one."""
-    catalog = selectors.published()
+    catalog = selectors.published_catalog()
     left = dict(catalog.entries)
     for key in catalog.entries:
         name = key.replace("-", "_").replace(".", "_")
@@ -79,16 +79,16 @@ def imported(company: Company, folder: Path) -> ModelVersion:
     version = versions.model_version_import(
         actor=company.engineer, team=company.team, name="ours", path=str(folder)
     )
-    assert reconcilers.models_import(at=company.at) == 1
+    assert reconcilers.folder_imports_reconcile(at=company.at) == 1
     version.refresh_from_db()
     assert version.state == ModelState.READY
     return version
 
 
-def test_what_was_loaded_is_what_the_files_say() -> None:
+def test_loaded_rows_equal_the_data_files() -> None:
     diff = load()
     assert len(diff.added) == 166
-    assert selectors.shelf().entries == selectors.published().entries
+    assert selectors.catalog_snapshot().entries == selectors.published_catalog().entries
 
 
 def test_a_second_load_changes_nothing() -> None:
@@ -111,9 +111,9 @@ def test_the_command_prints_what_changed() -> None:
     ]
 
 
-def test_a_change_is_told_by_field_and_by_cell_and_seen_at_once() -> None:
+def test_changes_are_reported_by_field_and_cell_and_visible_immediately() -> None:
     load()
-    old = selectors.published().entries["qwen3-8b"]
+    old = selectors.published_catalog().entries["qwen3-8b"]
     first = old.cells[0]
     weaker = replace(first, status=Support.UNKNOWN, evidence=())
     new = replace(old, layers=35, cells=(weaker, *old.cells[1:]))
@@ -125,20 +125,20 @@ def test_a_change_is_told_by_field_and_by_cell_and_seen_at_once() -> None:
     assert by_name[cell][0].startswith("supported")
     assert by_name[cell][1].startswith("unknown")
     assert "~ qwen3-8b: layers: 36 → 35" in diff.lines()
-    assert selectors.shelf().entries["qwen3-8b"] == new
+    assert selectors.catalog_snapshot().entries["qwen3-8b"] == new
 
 
-def test_what_the_data_no_longer_has_is_withdrawn_and_may_return() -> None:
+def test_missing_entries_are_withdrawn_and_can_return() -> None:
     load()
     diff = load(changed(qwen3_8b=None))
     assert diff.withdrawn == ("qwen3-8b",)
-    assert "qwen3-8b" not in selectors.shelf().entries
+    assert "qwen3-8b" not in selectors.catalog_snapshot().entries
     found = selectors.catalog_entry("qwen3-8b")
     assert found is not None
     assert found[1] is True
     assert load(changed(qwen3_8b=None)).withdrawn == ()
     assert load().returned == ("qwen3-8b",)
-    assert "qwen3-8b" in selectors.shelf().entries
+    assert "qwen3-8b" in selectors.catalog_snapshot().entries
 
 
 def test_an_entry_that_versions_refer_to_cannot_be_deleted(company: Company) -> None:
@@ -149,14 +149,14 @@ def test_an_entry_that_versions_refer_to_cannot_be_deleted(company: Company) -> 
         row.delete()
 
 
-def test_an_imported_model_is_known_by_its_folder(company: Company, root: Path) -> None:
+def test_an_imported_model_is_matched_by_its_folder_name(company: Company, root: Path) -> None:
     load()
     version = imported(company, write(root / "Qwen2-7B-Instruct", QWEN))
     assert version.catalog_model is not None
     assert version.catalog_model.key == "qwen2-7b-instruct"
     assert version.config == QWEN
-    entry = selectors.shelf().entries["qwen2-7b-instruct"]
-    assert selectors.differences_of(version, entry=entry).contradictions == ()
+    entry = selectors.catalog_snapshot().entries["qwen2-7b-instruct"]
+    assert selectors.catalog_differences(version, entry=entry).contradictions == ()
 
 
 def test_each_field_that_contradicts_the_catalog_is_found(company: Company, root: Path) -> None:
@@ -165,15 +165,17 @@ def test_each_field_that_contradicts_the_catalog_is_found(company: Company, root
         root / "Qwen2-7B-Instruct", QWEN | {"num_key_value_heads": 7, "num_hidden_layers": 30}
     )
     version = imported(company, folder)
-    entry = selectors.shelf().entries["qwen2-7b-instruct"]
-    found = selectors.differences_of(version, entry=entry).contradictions
+    entry = selectors.catalog_snapshot().entries["qwen2-7b-instruct"]
+    found = selectors.catalog_differences(version, entry=entry).contradictions
     assert {(one.field, one.config, one.catalog) for one in found} == {
         ("layers", 30, 28),
         ("kv_heads", 7, 4),
     }
 
 
-def test_a_folder_of_another_name_is_known_by_its_figures(company: Company, root: Path) -> None:
+def test_a_model_without_a_known_name_is_matched_by_its_architecture(
+    company: Company, root: Path
+) -> None:
     load()
     figures = {
         "num_hidden_layers": 36,
@@ -188,22 +190,18 @@ def test_a_folder_of_another_name_is_known_by_its_figures(company: Company, root
     assert version.catalog_model.key == "qwen2.5-3b-instruct"
 
 
-def test_figures_that_fit_several_entries_decide_nothing(company: Company, root: Path) -> None:
+def test_an_architecture_of_several_entries_matches_none(company: Company, root: Path) -> None:
     load()
     assert imported(company, write(root / "merchant-assistant", QWEN)).catalog_model is None
 
 
-def test_what_the_catalog_does_not_know_stays_without_an_entry(
-    company: Company, root: Path
-) -> None:
+def test_an_unknown_model_has_no_entry(company: Company, root: Path) -> None:
     load()
     version = imported(company, write(root / "own-work", QWEN | {"num_hidden_layers": 2}))
     assert version.catalog_model is None
 
 
-def test_a_catalog_that_comes_later_finds_the_versions_that_are_there(
-    company: Company, root: Path
-) -> None:
+def test_a_later_load_links_existing_versions(company: Company, root: Path) -> None:
     version = imported(company, write(root / "Qwen2-7B-Instruct", QWEN))
     assert version.catalog_model is None
     assert load().linked == 1
@@ -212,13 +210,13 @@ def test_a_catalog_that_comes_later_finds_the_versions_that_are_there(
     assert load().linked == 0
 
 
-def test_what_is_trained_is_of_the_entry_that_its_base_is_of(company: Company) -> None:
+def test_a_trained_version_has_the_entry_of_its_base(company: Company) -> None:
     load()
     row = CatalogModel.objects.get(key="qwen3-8b")
     ModelVersion.objects.filter(pk=company.model.pk).update(catalog_model=row)
     company.model.refresh_from_db()
     tuned = model_version_register(
-        origin=Origin(
+        origin=OutputOrigin(
             team=company.team, actor=company.engineer, job_uid="a" * 32, attempt_uid="b" * 32
         ),
         name="tuned",

@@ -10,12 +10,16 @@ from apps.accounts.models import AuditEntry
 from apps.jobs.models import Job
 from apps.jobs.services import SpecRefused
 from apps.models.models import ModelVersion
-from apps.models.selectors.quantizations import quantization_of
-from apps.models.services.acceptances import AcceptanceRefused, version_accept, version_reject
+from apps.models.selectors.versions import quantization_report
+from apps.models.services.versions import (
+    GateOverrideRefused,
+    model_version_accept,
+    model_version_reject,
+)
 from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
-from controlplane.domain.models import Acceptance
+from controlplane.domain.registry.versions import Acceptance
 from tests.integration.company import ENGINE, Company, model_contents, quantized_contents
 
 pytestmark = pytest.mark.django_db
@@ -65,7 +69,7 @@ def _refusals(version: ModelVersion) -> list[str]:
     return [finding.message for finding in configuration_check(configuration, replicas=1)]
 
 
-def test_a_version_that_kept_what_it_knew_is_accepted_and_knows_its_origin(
+def test_a_version_within_tolerance_is_accepted_and_has_its_lineage(
     company: Company,
 ) -> None:
     job, version = _quantized(company)
@@ -80,7 +84,7 @@ def test_a_version_that_kept_what_it_knew_is_accepted_and_knows_its_origin(
     assert _refusals(version) == []
 
 
-def test_a_version_that_lost_too_much_is_kept_and_not_deployed(company: Company) -> None:
+def test_a_version_beyond_tolerance_is_stored_and_not_deployable(company: Company) -> None:
     job, version = _quantized(company, exact_match_after=0.5)
     assert job.state == JobState.SUCCEEDED
     assert "which is not accepted: exact match went from 1 to 0.5" in job.state_reason
@@ -101,12 +105,12 @@ def test_a_version_that_lost_too_much_is_kept_and_not_deployed(company: Company)
         )
 
 
-def test_the_jobs_own_tolerance_counts_whatever_the_run_says(company: Company) -> None:
+def test_the_tolerance_of_the_job_spec_decides(company: Company) -> None:
     version = _made(company, perplexity_after=2.5, tolerance=10)
     assert version.acceptance == Acceptance.REJECTED
 
 
-def test_plain_weights_are_not_taken_for_quantized_ones(company: Company) -> None:
+def test_weights_that_are_not_quantized_are_refused(company: Company) -> None:
     job, attempt = company.running(
         name="quantize", kind=JobKind.QUANTIZE, output_name="parser-small", spec=SPEC
     )
@@ -118,9 +122,9 @@ def test_plain_weights_are_not_taken_for_quantized_ones(company: Company) -> Non
     assert "is not quantized: its config.json has no quantization_config" in job.state_reason
 
 
-def test_a_person_accepts_with_a_reason_that_stays(company: Company) -> None:
+def test_accepting_a_rejected_version_records_the_reason(company: Company) -> None:
     version = _made(company, exact_match_after=0.5)
-    decided = version_accept(
+    decided = model_version_accept(
         version=version, actor=company.engineer, reason=" good enough\nfor drafts "
     )
     assert decided.acceptance == Acceptance.OVERRIDDEN
@@ -130,30 +134,30 @@ def test_a_person_accepts_with_a_reason_that_stays(company: Company) -> None:
     assert entry.detail["reason"] == "good enough for drafts"
     assert entry.detail["before"] == "rejected"
 
-    with pytest.raises(AcceptanceRefused, match="is overridden already"):
-        version_accept(version=version, actor=company.engineer, reason="once more")
+    with pytest.raises(GateOverrideRefused, match="is overridden already"):
+        model_version_accept(version=version, actor=company.engineer, reason="once more")
 
 
-def test_a_person_rejects_what_the_figures_accepted(company: Company) -> None:
+def test_an_accepted_version_can_be_rejected(company: Company) -> None:
     version = _made(company)
-    decided = version_reject(version=version, actor=company.engineer, reason="it swears")
+    decided = model_version_reject(version=version, actor=company.engineer, reason="it swears")
     assert decided.acceptance == Acceptance.REJECTED
     assert "(mei: it swears)" in _refusals(decided)[0]
 
 
-def test_nothing_is_decided_without_a_reason_or_of_plain_weights(company: Company) -> None:
+def test_a_gate_override_needs_a_reason_and_a_quantized_version(company: Company) -> None:
     version = _made(company, exact_match_after=0.5)
-    with pytest.raises(AcceptanceRefused, match="say why"):
-        version_accept(version=version, actor=company.engineer, reason=" \n ")
+    with pytest.raises(GateOverrideRefused, match="say why"):
+        model_version_accept(version=version, actor=company.engineer, reason=" \n ")
     version.refresh_from_db()
     assert version.acceptance == Acceptance.REJECTED
-    with pytest.raises(AcceptanceRefused, match="is not quantized"):
-        version_reject(version=company.model, actor=company.engineer, reason="no")
+    with pytest.raises(GateOverrideRefused, match="is not quantized"):
+        model_version_reject(version=company.model, actor=company.engineer, reason="no")
 
 
-def test_answers_that_changed_come_first_and_a_cut_line_is_left_out(company: Company) -> None:
-    found = quantization_of(_made(company), tolerance=SPEC["tolerance"])  # type: ignore[arg-type]
+def test_changed_answers_come_first_and_a_truncated_line_is_ignored(company: Company) -> None:
+    found = quantization_report(_made(company), tolerance=SPEC["tolerance"])  # type: ignore[arg-type]
     assert (found.answers.total, found.answers.changed) == (2, 1)
     assert [answer.row for answer in found.answers.shown] == [2, 1]
     assert found.size.share == pytest.approx(0.3)
-    assert [each.metric for each in found.judged] == ["exact_match", "perplexity"]
+    assert [each.metric for each in found.comparisons] == ["exact_match", "perplexity"]

@@ -29,7 +29,7 @@ __all__ = ["committed_company", "company", "installation"]
 
 ROUNDS = 6
 #: A turn has fewer steps; more would mean that it does not end.
-MOST_STEPS = 150
+MAX_STEPS = 150
 
 
 def _wrong(company: Company, *, active: bool = True, index: int = 0) -> None:
@@ -86,7 +86,7 @@ def test_a_turn_killed_anywhere_leaves_nothing_half_done_and_the_next_one_does_i
 ) -> None:
     company, worker = committed_company, Worker()
     sharing = Sharing.of(company)
-    for dies_at in range(0, MOST_STEPS, EVERY):
+    for dies_at in range(0, MAX_STEPS, EVERY):
         _start_anew(company)
         claim = sharing.claim(sharing.batch, cards=2)
         company.schedule()
@@ -108,7 +108,7 @@ def test_a_turn_killed_anywhere_leaves_nothing_half_done_and_the_next_one_does_i
         assert Decision.objects.count() == Isolation.objects.count() == 1
         if not worker.last_words:
             return
-    raise AssertionError(f"it has more than {MOST_STEPS} steps")
+    raise AssertionError(f"it has more than {MAX_STEPS} steps")
 
 
 @pytest.mark.django_db

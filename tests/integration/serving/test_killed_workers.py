@@ -17,7 +17,7 @@ from tests.integration.company import Company
 from tests.integration.mortality import EVERY, Mortal, Worker, live
 from tests.integration.serving.deployments import create, reconcile
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def reach(company: Company, worker: Worker, deployment: Deployment, state: Deplo
 
 def deaths_of(worker: Worker, life: Callable[[int], None]) -> int:
     """Repeat the scenario, killing the worker some steps later each time; return the number of kills."""
-    for deaths, dies_at in enumerate(range(0, MOST_STEPS, EVERY)):
+    for deaths, dies_at in enumerate(range(0, MAX_STEPS, EVERY)):
         worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
         life(dies_at)
         if not worker.last_words:
             return deaths
-    raise AssertionError(f"the life has more than {MOST_STEPS} steps")
+    raise AssertionError(f"the life has more than {MAX_STEPS} steps")
 
 
 def test_deployment_starts_and_stops_once_if_worker_is_killed_at_any_step(

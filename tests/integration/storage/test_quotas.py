@@ -9,7 +9,7 @@ import pytest
 
 from apps.jobs.services import SpecRefused
 from apps.models.models import Artifact, DatasetVersion, ModelVersion, StorageQuota
-from apps.models.reconcilers import models_import
+from apps.models.reconcilers import folder_imports_reconcile
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import storage_use
 from apps.models.services.artifacts import code_upload
@@ -60,7 +60,7 @@ def test_an_archive_of_code_that_does_not_fit_is_refused(company: Company) -> No
     )
 
 
-def test_an_import_that_does_not_fit_is_refused_when_it_is_asked_for(
+def test_an_import_that_does_not_fit_is_refused_on_request(
     company: Company, tmp_path: Path
 ) -> None:
     folder = write_model(tmp_path / "models" / "big")
@@ -72,7 +72,7 @@ def test_an_import_that_does_not_fit_is_refused_when_it_is_asked_for(
     assert not ModelVersion.objects.filter(line__name="big").exists()
 
 
-def test_an_import_for_which_the_room_has_gone_meanwhile_fails_with_the_reason(
+def test_an_import_that_no_longer_fits_fails_with_the_reason(
     company: Company, tmp_path: Path
 ) -> None:
     folder = write_model(tmp_path / "models" / "big")
@@ -80,7 +80,7 @@ def test_an_import_for_which_the_room_has_gone_meanwhile_fails_with_the_reason(
         actor=company.engineer, team=company.team, name="big", path=str(folder)
     )
     limit(company, room=10)
-    models_import(at=company.at)
+    folder_imports_reconcile(at=company.at)
     version.refresh_from_db()
     assert version.state == "failed"
     last = version.transitions.last()
@@ -105,7 +105,7 @@ def test_two_uploads_at_once_cannot_both_take_the_last_bytes(committed_company: 
     assert use.used == use.limit
 
 
-def test_another_team_is_not_held_up(company: Company) -> None:
+def test_other_teams_are_not_blocked(company: Company) -> None:
     limit(company, room=0)
     code_upload(
         actor=company.engineer,
@@ -115,7 +115,7 @@ def test_another_team_is_not_held_up(company: Company) -> None:
     )
 
 
-def test_what_a_job_made_is_kept_and_then_nothing_new_starts(company: Company) -> None:
+def test_outputs_beyond_the_quota_are_stored_and_new_jobs_are_refused(company: Company) -> None:
     job, attempt = company.running()
     limit(company, room=1)
     company.finish(attempt)
@@ -128,7 +128,7 @@ def test_what_a_job_made_is_kept_and_then_nothing_new_starts(company: Company) -
         company.submit("one more")
 
 
-def test_what_a_run_has_handed_over_is_charged_once(company: Company) -> None:
+def test_uploads_of_an_attempt_are_charged_once(company: Company) -> None:
     before = storage_use(company.team)
     _, attempt = company.running()
     company.report_outputs(attempt)
@@ -142,7 +142,7 @@ def test_what_a_run_has_handed_over_is_charged_once(company: Company) -> None:
     assert made.by_kind[StorageKind.VERSIONS] > before.by_kind[StorageKind.VERSIONS]
 
 
-def test_the_same_rows_again_are_charged_only_while_they_are_here(company: Company) -> None:
+def test_restored_rows_are_charged_again(company: Company) -> None:
     used = storage_use(company.team).used
     version = DatasetVersion.objects.get()
     Artifact.objects.filter(pk=version.artifact_id).update(removed_at=company.at)

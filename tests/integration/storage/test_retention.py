@@ -12,18 +12,22 @@ from apps.jobs import services as jobs
 from apps.jobs.reconcilers.cleanup import launches_clean_up
 from apps.jobs.services.storage import checkpoints_mark_removed
 from apps.models.models import ModelVersion, StorageMeasure, StorageRun
-from apps.models.selectors.sources import sources
 from apps.models.selectors.storage import storage_use
-from apps.models.services import storage_retention
+from apps.models.selectors.storage_sources import storage_sources
+from apps.models.services import storage_cleanup
 from apps.models.services.storage import (
     DeletionRefused,
     artifact_delete,
     artifact_pin,
     artifact_remove_now,
-    rules_set,
+    retention_rules_set,
 )
-from apps.models.services.storage_garbage import storage_measure
-from apps.models.services.storage_retention import removal_apply, retention_plan, retention_run
+from apps.models.services.storage_cleanup import (
+    removal_apply,
+    retention_plan,
+    retention_run,
+    storage_measure,
+)
 from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobState
@@ -34,7 +38,7 @@ from tests.integration.company import ENGINE, Company, ready_model
 
 
 def let_go(company: Company, **rules: int) -> None:
-    rules_set(
+    retention_rules_set(
         team=company.team, rules=RetentionRules(enabled=True, **rules), actor=company.engineer
     )
 
@@ -64,7 +68,7 @@ def test_old_versions_lose_their_bytes_and_keep_their_rows(company: Company) -> 
     assert AuditEntry.objects.filter(action="storage.retention").count() == 2
 
 
-def test_what_a_job_waits_with_a_deployment_can_serve_or_somebody_pinned_stays(
+def test_versions_of_pending_jobs_deployments_and_pins_are_kept(
     company: Company,
 ) -> None:
     waited_with, served, pinned, _newest = versions(company, 4)
@@ -85,7 +89,7 @@ def test_what_a_job_waits_with_a_deployment_can_serve_or_somebody_pinned_stays(
     assert held["line v2"] == "deployment parcels can serve it (revision 1)"
 
 
-def test_inputs_of_a_job_that_failed_lately_are_kept_for_another_try(company: Company) -> None:
+def test_inputs_of_a_recently_failed_job_are_kept_for_a_retry(company: Company) -> None:
     old, _new = versions(company, 2)
     job, attempt = company.running(model_version=old)
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
@@ -99,7 +103,7 @@ def test_inputs_of_a_job_that_failed_lately_are_kept_for_another_try(company: Co
     assert job.state == "failed"
 
 
-def test_a_job_that_comes_between_the_plan_and_the_removal_saves_its_model(
+def test_a_job_submitted_after_the_plan_keeps_its_model(
     company: Company,
 ) -> None:
     old, _new = versions(company, 2)
@@ -110,7 +114,7 @@ def test_a_job_that_comes_between_the_plan_and_the_removal_saves_its_model(
     assert states(old) == ["ready"]
 
 
-def test_checkpoints_of_a_failed_run_go_and_a_retry_starts_anew(company: Company) -> None:
+def test_checkpoints_of_a_failed_job_are_removed_and_a_retry_starts_over(company: Company) -> None:
     job, attempt = company.running()
     company.cluster.leave(attempt.launch_name, 5000)
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
@@ -125,7 +129,7 @@ def test_checkpoints_of_a_failed_run_go_and_a_retry_starts_anew(company: Company
     assert retried.continues is None
 
 
-def test_checkpoints_from_which_a_job_goes_on_stay(company: Company) -> None:
+def test_checkpoints_of_a_resumable_job_are_kept(company: Company) -> None:
     job, attempt = company.running()
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
@@ -139,7 +143,7 @@ def test_checkpoints_from_which_a_job_goes_on_stay(company: Company) -> None:
     ]
 
 
-def test_logs_go_and_their_last_lines_stay(company: Company) -> None:
+def test_logs_are_removed_and_their_last_lines_kept(company: Company) -> None:
     _, attempt = company.running()
     company.cluster.write_log(attempt.launch_name, b"the last line\n")
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
@@ -151,7 +155,7 @@ def test_logs_go_and_their_last_lines_stay(company: Company) -> None:
     assert "the last line" in attempt.log_tail
 
 
-def test_what_a_success_left_unlisted_goes_after_a_day_without_any_rule(company: Company) -> None:
+def test_unlisted_files_of_a_succeeded_job_are_removed_after_a_day(company: Company) -> None:
     _, attempt = company.running()
     attempt.uploads.create(path="extra.bin", digest=f"sha256:{'cd' * 32}", size=9)
     company.finish(attempt)
@@ -163,7 +167,7 @@ def test_what_a_success_left_unlisted_goes_after_a_day_without_any_rule(company:
     assert not attempt.uploads.exists()
 
 
-def test_the_sweep_leaves_the_folder_from_which_a_waiting_retry_goes_on(company: Company) -> None:
+def test_cleanup_keeps_the_folder_of_a_pending_retry(company: Company) -> None:
     job, attempt = company.running()
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
@@ -172,7 +176,9 @@ def test_the_sweep_leaves_the_folder_from_which_a_waiting_retry_goes_on(company:
     assert attempt.launch_name in company.cluster.names()
 
 
-def test_a_folder_that_could_not_be_removed_goes_with_the_next_sweep(company: Company) -> None:
+def test_a_folder_that_could_not_be_removed_is_removed_by_the_next_cleanup(
+    company: Company,
+) -> None:
     _, attempt = company.running()
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
@@ -181,7 +187,7 @@ def test_a_folder_that_could_not_be_removed_goes_with_the_next_sweep(company: Co
     assert attempt.launch_name not in company.cluster.names()
 
 
-def test_what_a_silent_cluster_holds_stays_charged(
+def test_files_on_an_unreachable_cluster_stay_charged(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, attempt = company.running()
@@ -196,7 +202,7 @@ def test_what_a_silent_cluster_holds_stays_charged(
     assert storage_use(company.team).by_kind[StorageKind.CHECKPOINTS] == 5000
 
 
-def test_a_job_whose_model_is_deleted_is_not_tried_again(company: Company) -> None:
+def test_a_job_whose_model_is_deleted_is_not_retried(company: Company) -> None:
     job, attempt = company.running()
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
@@ -209,7 +215,7 @@ def test_a_job_whose_model_is_deleted_is_not_tried_again(company: Company) -> No
     assert job.state == JobState.FAILED
 
 
-def test_what_is_taken_up_just_as_it_is_deleted_does_not_expire(company: Company) -> None:
+def test_an_artifact_that_came_into_use_before_deletion_does_not_expire(company: Company) -> None:
     (version,) = versions(company, 1)
     assert version.artifact is not None
     stale = ModelVersion.objects.select_related("artifact", "line").get(pk=version.pk)
@@ -222,12 +228,12 @@ def test_what_is_taken_up_just_as_it_is_deleted_does_not_expire(company: Company
         artifact_remove_now(artifact=version.artifact, actor=company.engineer, at=company.at)
 
 
-def test_a_round_that_breaks_off_says_why_and_what_had_gone(
+def test_a_failed_run_records_its_error_and_its_removals(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = versions(company)
     let_go(company, keep_versions=1)
-    real = storage_retention.removal_apply
+    real = storage_cleanup.removal_apply
     tried: list[Removal] = []
 
     def breaks_second(removal: Removal, *, at: datetime) -> bool:
@@ -236,7 +242,7 @@ def test_a_round_that_breaks_off_says_why_and_what_had_gone(
             raise RuntimeError("the cluster answered nonsense")
         return real(removal, at=at)
 
-    monkeypatch.setattr(storage_retention, "removal_apply", breaks_second)
+    monkeypatch.setattr(storage_cleanup, "removal_apply", breaks_second)
     with pytest.raises(RuntimeError):
         retention_run(at=timezone.now())
     run = StorageRun.objects.get()
@@ -246,7 +252,7 @@ def test_a_round_that_breaks_off_says_why_and_what_had_gone(
     assert sorted(states(*made)) == ["ready", "ready", "removed"]
 
 
-def test_a_round_whose_worker_died_is_not_under_way_for_ever(company: Company) -> None:
+def test_a_run_of_a_dead_worker_is_closed(company: Company) -> None:
     dead = StorageRun.objects.create(kind="retention", started_at=company.at)
     retention_run(at=timezone.now())
     dead.refresh_from_db()
@@ -254,14 +260,14 @@ def test_a_round_whose_worker_died_is_not_under_way_for_ever(company: Company) -
     assert "cut off" in dead.error
 
 
-def test_a_removal_asks_about_its_own_artifact_only(company: Company) -> None:
+def test_a_removal_queries_holds_of_its_own_artifact_only(company: Company) -> None:
     """However many jobs and deployments there are, their rows are not read."""
     old, _new = versions(company, 2)
     let_go(company, keep_versions=1)
     for number in range(5):
         company.submit(f"waits {number}")
     (removal,) = retention_plan(at=timezone.now()).removals
-    (source,) = (one for one in sources() if one.name == "jobs")
+    (source,) = (one for one in storage_sources() if one.name == "jobs")
     assert old.artifact_id is not None
     assert len(source.holds(at=company.at)) > 0
     assert source.holds(at=company.at, of=[old.artifact_id]) == {}
@@ -269,7 +275,7 @@ def test_a_removal_asks_about_its_own_artifact_only(company: Company) -> None:
     assert states(old) == ["removed"]
 
 
-def test_only_the_largest_of_what_attempts_left_are_read(company: Company) -> None:
+def test_only_the_largest_items_of_attempts_are_read(company: Company) -> None:
     """The list of the biggest things is made of at most as many attempts of each kind as it shows."""
     left = {}
     for size in (3000, 9000, 6000):
@@ -279,7 +285,7 @@ def test_only_the_largest_of_what_attempts_left_are_read(company: Company) -> No
         company.turn_jobs()
         left[size] = attempt.uid
     storage_measure(at=timezone.now())
-    (source,) = (one for one in sources() if one.name == "jobs")
+    (source,) = (one for one in storage_sources() if one.name == "jobs")
 
     def folders(count: int) -> set[str]:
         items = source.items_largest(teams=[company.team.pk], count=count)

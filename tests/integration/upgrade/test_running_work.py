@@ -13,11 +13,11 @@ from apps.jobs.reconcilers import attempts, launches
 from apps.models.models import ModelVersion
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers import cycle_run
-from apps.serving import reconcilers
+from apps.serving import reconcilers as serving_controllers
 from apps.serving.models import Replica
 from apps.serving.services import gateways
+from apps.workflows import reconcilers as workflow_controllers
 from apps.workflows.models import Pipeline
-from apps.workflows.reconcilers import pipelines
 from config import simulated_clusters
 from config.demo.day import DirectReporter
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
@@ -56,7 +56,7 @@ def test_the_running_job_goes_on_until_it_succeeds_and_its_pipeline_takes_the_ne
     assert (str(made), made.parameters) == ("sums v4", 20_672)
     assert Claim.objects.get(uid=attempt.claim_uid).state == ClaimState.RELEASED
     pipeline = Pipeline.objects.get(uid=_RUNNING["pipeline"])
-    pipelines.pipelines_reconcile(at=clock.at, uid=pipeline.uid)
+    workflow_controllers.pipelines_reconcile(at=clock.at, uid=pipeline.uid)
     pipeline.refresh_from_db()
     states = list(pipeline.steps.order_by("number").values_list("state", flat=True))
     assert (pipeline.state, states[:2]) == (
@@ -110,7 +110,7 @@ def test_the_running_deployment_stays_in_the_snapshot_and_its_replica_is_followe
     machine: Machine, clock: Clock
 ) -> None:
     replica = Replica.objects.get(uid=_DEPLOYMENT["replica"])
-    reconcilers.replicas_reconcile(at=clock.at, uid=replica.uid)
+    serving_controllers.replicas_reconcile(at=clock.at, uid=replica.uid)
     replica.refresh_from_db()
     assert replica.state == ReplicaState.READY, replica.message
     recorded = json.loads(exchanges("gateway")[0].response)
@@ -124,7 +124,7 @@ def test_the_running_deployment_stays_in_the_snapshot_and_its_replica_is_followe
     (served,) = _route(recorded)["backends"][0]["endpoints"]
     assert (endpoint.url, endpoint.credential) == (served["url"], served["credential"])
     machine.end(_DEPLOYMENT["launch"])
-    reconcilers.replicas_reconcile(at=clock.at, uid=replica.uid)
+    serving_controllers.replicas_reconcile(at=clock.at, uid=replica.uid)
     replica.refresh_from_db()
     assert (replica.state, replica.crashes) == (ReplicaState.BACKOFF, 1), replica.message
     assert _route(_snapshot(at=clock.at))["backends"][0]["endpoints"] == []

@@ -11,67 +11,67 @@ from apps.jobs.models import Job
 from apps.jobs.services import SpecRefused
 from apps.workflows import services
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.models import Acceptance
 from controlplane.domain.pipelines import (
     ACCEPTED,
     Gate,
-    Otherwise,
+    GateFailureAction,
     PipelineState,
 )
+from controlplane.domain.registry.versions import Acceptance
 from tests.integration.company import Company
-from tests.integration.workflows.lines import (
+from tests.integration.workflows.pipeline_requests import (
     BADLY,
     D,
     F,
     Q,
     drive,
     gated,
+    pipeline_steps,
     states,
     step,
-    steps_of,
     submit,
     turn,
 )
 
 
-def test_a_gate_that_is_passed_says_so_and_holds_nothing(company: Company) -> None:
+def test_a_passed_gate_is_recorded_and_holds_nothing(company: Company) -> None:
     pipeline = drive(company, submit(company, gated(company), Q))
     assert states(pipeline) == ["succeeded", "succeeded"]
-    passed = steps_of(pipeline)[0]
+    passed = pipeline_steps(pipeline)[0]
     assert passed.gate_passed is True
     assert passed.gate_verdict == "exact_match is 0.9; the gate asks for ≥ 0.8"
     with pytest.raises(IllegalTransition):
-        services.gate_wave(
+        services.gate_override(
             pipeline=pipeline, actor=company.engineer, reason="why not", at=company.at
         )
 
 
-def test_a_missed_gate_holds_the_pipeline_with_figure_and_threshold(company: Company) -> None:
+def test_a_missed_gate_holds_the_pipeline_with_metric_and_threshold(company: Company) -> None:
     pipeline = drive(company, submit(company, F, gated(company), Q, D), metrics=BADLY)
     assert pipeline.state == PipelineState.HELD
     words = "exact_match is only 0.4; the gate asks for ≥ 0.8"
     assert pipeline.state_reason == f"step 2 misses its gate: {words}"
     assert states(pipeline) == ["succeeded", "held", "waiting", "waiting"]
-    held = steps_of(pipeline)[1]
+    held = pipeline_steps(pipeline)[1]
     assert (held.gate_passed, held.gate_verdict) == (False, words)
     turn(company)
     assert Job.objects.count() == 2
 
 
-def test_a_person_waves_it_through_with_a_reason_that_is_kept(company: Company) -> None:
+def test_a_gate_override_records_its_reason(company: Company) -> None:
     pipeline = drive(company, submit(company, gated(company), D), metrics=BADLY)
     wave: dict[str, Any] = {"pipeline": pipeline, "actor": company.engineer, "at": company.at}
     for reason in ("", "  ", "x" * 501):
         with pytest.raises(SpecRefused, match="1 to 500 characters"):
-            services.gate_wave(**wave, reason=reason)
+            services.gate_override(**wave, reason=reason)
 
-    services.gate_wave(**wave, reason="the test rows are mislabelled")
+    services.gate_override(**wave, reason="the test rows are mislabelled")
     with pytest.raises(IllegalTransition):
-        services.gate_wave(**wave, reason="me too")
+        services.gate_override(**wave, reason="me too")
 
     drive(company, pipeline)
     assert states(pipeline) == ["succeeded", "succeeded"]
-    waved = steps_of(pipeline)[0]
+    waved = pipeline_steps(pipeline)[0]
     assert (waved.gate_passed, waved.waved_by) == (False, "mei")
     assert waved.waved_reason == "the test rows are mislabelled"
     entry = AuditEntry.objects.get(action="pipeline.wave")
@@ -79,16 +79,16 @@ def test_a_person_waves_it_through_with_a_reason_that_is_kept(company: Company) 
     assert entry.detail["verdict"] == "exact_match is only 0.4; the gate asks for ≥ 0.8"
 
 
-def test_a_gate_may_skip_the_rest_and_be_waved_through_all_the_same(company: Company) -> None:
-    gate = gated(company, figure="perplexity", threshold=10, otherwise=Otherwise.SKIP)
+def test_a_gate_that_skipped_the_rest_can_be_overridden(company: Company) -> None:
+    gate = gated(company, metric="perplexity", threshold=10, otherwise=GateFailureAction.SKIP)
     pipeline = drive(company, submit(company, gate, Q, D), metrics=BADLY)
     assert pipeline.state == PipelineState.SUCCEEDED
     words = "perplexity is as much as 30; the gate asks for ≤ 10"
     assert pipeline.state_reason == f"ended at the gate of step 1: {words}"
     assert states(pipeline) == ["succeeded", "skipped", "skipped"]
-    assert steps_of(pipeline)[1].state_reason == f"skipped by the gate of step 1: {words}"
+    assert pipeline_steps(pipeline)[1].state_reason == f"skipped by the gate of step 1: {words}"
 
-    services.gate_wave(
+    services.gate_override(
         pipeline=pipeline, actor=company.engineer, reason="good enough", at=company.at
     )
     drive(company, pipeline)
@@ -96,24 +96,24 @@ def test_a_gate_may_skip_the_rest_and_be_waved_through_all_the_same(company: Com
     assert (pipeline.state, pipeline.state_reason) == ("succeeded", "every step is done")
 
 
-def test_a_quantized_version_that_was_rejected_misses_its_gate_until_somebody_accepts_it(
+def test_a_rejected_quantized_version_misses_its_gate_until_it_is_accepted(
     company: Company,
 ) -> None:
     tolerance = {"metrics": ["perplexity"], "tolerance": {"perplexity_increase": 0.05}}
-    quantize = step(company, Q, spec=tolerance, gate=Gate(figure=ACCEPTED))
+    quantize = step(company, Q, spec=tolerance, gate=Gate(metric=ACCEPTED))
     worse = {"perplexity_before": 3.0, "perplexity_after": 3.9}
     pipeline = drive(company, submit(company, quantize, D), metrics=worse)
     assert pipeline.state == PipelineState.HELD
     assert "the quantized version was rejected: perplexity" in pipeline.state_reason
-    made = steps_of(pipeline)[0].made
+    made = pipeline_steps(pipeline)[0].made
     assert made is not None
     assert made.acceptance == Acceptance.REJECTED
 
-    services.gate_wave(
+    services.gate_override(
         pipeline=pipeline, actor=company.engineer, reason="it is for a demo", at=company.at
     )
     drive(company, pipeline)
     made.refresh_from_db()
     assert made.acceptance == Acceptance.OVERRIDDEN
     assert pipeline.state == PipelineState.SUCCEEDED
-    assert steps_of(pipeline)[1].model_version == made
+    assert pipeline_steps(pipeline)[1].model_version == made

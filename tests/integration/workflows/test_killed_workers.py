@@ -19,20 +19,20 @@ from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company
 from tests.integration.mortality import EVERY, Mortal, Worker, live
-from tests.integration.workflows.lines import (
+from tests.integration.workflows.pipeline_requests import (
     D,
     E,
     gated,
+    pipeline_steps,
     processes_act,
     states,
     step,
-    steps_of,
     submit,
     turn,
 )
 
 #: A life has fewer steps; more would mean that it does not end.
-MOST_STEPS = 1_000
+MAX_STEPS = 1_000
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def deaths_of(
 
     Only the loop of pipelines is mortal; the others have tests of their own.
     """
-    for deaths, dies_at in enumerate(range(0, MOST_STEPS, EVERY)):
+    for deaths, dies_at in enumerate(range(0, MAX_STEPS, EVERY)):
         pipeline = begin(dies_at)
         worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
 
@@ -80,7 +80,7 @@ def deaths_of(
             company.cluster.remove(name)
         if not worker.last_words:
             return deaths
-    raise AssertionError(f"the life has more than {MOST_STEPS} steps")
+    raise AssertionError(f"the life has more than {MAX_STEPS} steps")
 
 
 def assert_told_once(pipeline: Pipeline, died: str) -> None:
@@ -100,7 +100,7 @@ def test_each_step_is_submitted_once_wherever_the_worker_is_killed(
         assert states(pipeline) == ["succeeded", "succeeded"], died
         jobs = Job.objects.filter(name__startswith="addresses")
         assert jobs.count() == 2, died
-        for one in steps_of(pipeline):
+        for one in pipeline_steps(pipeline):
             events = list(one.transitions.values_list("event", flat=True))
             assert events == ["begin", "succeed"], died
             assert one.job is not None
@@ -118,7 +118,7 @@ def test_each_step_is_submitted_once_wherever_the_worker_is_killed(
     assert deaths * EVERY > 60
 
 
-def test_a_deployment_is_made_once_wherever_the_worker_is_killed(
+def test_a_deployment_is_created_once_wherever_the_worker_is_killed(
     committed_company: Company, worker: Worker
 ) -> None:
     company = committed_company
@@ -128,14 +128,14 @@ def test_a_deployment_is_made_once_wherever_the_worker_is_killed(
 
     def check(pipeline: Pipeline, died: str) -> None:
         assert states(pipeline) == ["succeeded"], died
-        (done,) = steps_of(pipeline)
+        (done,) = pipeline_steps(pipeline)
         made = Deployment.objects.get(name=done.deployment_name)
         assert done.deployment == made, died
         assert Revision.objects.filter(deployment=made).count() == 1, died
         assert_told_once(pipeline, died)
 
     def end(pipeline: Pipeline) -> None:
-        (done,) = steps_of(pipeline)
+        (done,) = pipeline_steps(pipeline)
         assert done.deployment is not None
         deployments.deployment_stop(
             deployment=done.deployment, actor=company.engineer, at=company.at
@@ -164,7 +164,7 @@ def test_a_cancelled_pipeline_ends_its_job_once_wherever_the_worker_is_killed(
     def check(pipeline: Pipeline, died: str) -> None:
         assert pipeline.state == PipelineState.CANCELLED, died
         assert states(pipeline)[1] == "waiting", died
-        job = steps_of(pipeline)[0].job
+        job = pipeline_steps(pipeline)[0].job
         assert job is not None
         asked = AuditEntry.objects.filter(action="job.cancel", object_uid=job.uid)
         # A program that ended before anybody could stop it was not asked to.

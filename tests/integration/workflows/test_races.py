@@ -19,7 +19,15 @@ from controlplane.persistence.leases import lease_rows
 from controlplane.persistence.state_transitions import LeaseLost
 from tests.integration.company import ENGINE, Company
 from tests.integration.threads import at_once, raised
-from tests.integration.workflows.lines import D, E, F, drive, gated, steps_of, submit
+from tests.integration.workflows.pipeline_requests import (
+    D,
+    E,
+    F,
+    drive,
+    gated,
+    pipeline_steps,
+    submit,
+)
 
 POOR = {"exact_match": 0.1, "perplexity": 9.0}
 
@@ -32,12 +40,12 @@ def test_two_workers_at_once_submit_one_job(committed_company: Company) -> None:
 
     assert Job.objects.count() == len(pipelines)
     for pipeline in pipelines:
-        (step,) = steps_of(pipeline)
+        (step,) = pipeline_steps(pipeline)
         assert step.job is not None
         assert step.transitions.filter(event="begin").count() == 1
 
 
-def test_two_people_who_cancel_at_once_make_one_request(committed_company: Company) -> None:
+def test_two_concurrent_cancellations_make_one_request(committed_company: Company) -> None:
     company = committed_company
     pipeline = submit(company, E)
 
@@ -48,7 +56,7 @@ def test_two_people_who_cancel_at_once_make_one_request(committed_company: Compa
     assert AuditEntry.objects.filter(action="pipeline.cancel").count() == 1
 
 
-def test_of_waving_through_and_cancelling_at_once_each_leaves_the_pipeline_whole(
+def test_concurrent_override_and_cancellation_leave_the_pipeline_consistent(
     committed_company: Company,
 ) -> None:
     company = committed_company
@@ -56,7 +64,7 @@ def test_of_waving_through_and_cancelling_at_once_each_leaves_the_pipeline_whole
         pipeline = drive(company, submit(company, gated(company), E), metrics=POOR)
 
         def wave(pipeline: Pipeline = pipeline) -> object:
-            return services.gate_wave(
+            return services.gate_override(
                 pipeline=pipeline, actor=company.engineer, reason="go on", at=company.at
             )
 
@@ -73,7 +81,7 @@ def test_of_waving_through_and_cancelling_at_once_each_leaves_the_pipeline_whole
         assert moves in (["hold", "cancel"], ["hold", "go_on", "cancel"])
 
 
-def test_of_cancelling_and_revising_at_once_the_persons_revision_is_the_one_that_stays(
+def test_concurrent_cancellation_and_revision_keep_the_users_revision(
     committed_company: Company,
 ) -> None:
     company = committed_company
@@ -83,7 +91,7 @@ def test_of_cancelling_and_revising_at_once_the_persons_revision_is_the_one_that
         pipeline = submit(company, E, D)
 
         def deploys(pipeline: Pipeline = pipeline) -> bool:
-            return steps_of(pipeline)[1].state == "running"
+            return pipeline_steps(pipeline)[1].state == "running"
 
         drive(company, pipeline, until=deploys)
         services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
@@ -106,7 +114,7 @@ def test_of_cancelling_and_revising_at_once_the_persons_revision_is_the_one_that
         assert served.revisions.order_by("-number")[0] == chosen
 
 
-def test_a_worker_that_was_overtaken_submits_nothing(committed_company: Company) -> None:
+def test_a_worker_that_lost_its_lease_submits_nothing(committed_company: Company) -> None:
     """It read the pipeline, slept through its lease, and goes on where it was."""
     company = committed_company
     pipeline = submit(company, F, E)
@@ -123,7 +131,7 @@ def test_a_worker_that_was_overtaken_submits_nothing(committed_company: Company)
     assert pipeline.state == PipelineState.CANCELLED
 
     with pytest.raises(LeaseLost):
-        services.step_begin(steps_of(slow)[0], pipeline=slow, at=company.at)
+        services.step_begin(pipeline_steps(slow)[0], pipeline=slow, at=company.at)
 
     assert not Job.objects.exists()
-    assert [one.state for one in steps_of(pipeline)] == ["waiting", "waiting"]
+    assert [one.state for one in pipeline_steps(pipeline)] == ["waiting", "waiting"]

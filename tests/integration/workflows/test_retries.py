@@ -19,14 +19,14 @@ from controlplane.domain.pipelines import (
     StepState,
 )
 from tests.integration.company import Company
-from tests.integration.workflows.lines import (
+from tests.integration.workflows.pipeline_requests import (
     D,
     E,
     F,
     drive,
+    pipeline_steps,
     processes_act,
     states,
-    steps_of,
     submit,
     turn,
 )
@@ -37,7 +37,7 @@ def fail_its_job(company: Company, pipeline: Pipeline) -> Job:
     turn(company)
     processes_act(company)
     turn(company)
-    running = next(one for one in steps_of(pipeline) if one.state == StepState.RUNNING)
+    running = next(one for one in pipeline_steps(pipeline) if one.state == StepState.RUNNING)
     assert running.job is not None
     attempt = running.job.attempts.get()
     company.cluster.finish(attempt.launch_name, exit_code=3)
@@ -45,7 +45,7 @@ def fail_its_job(company: Company, pipeline: Pipeline) -> Job:
     return running.job
 
 
-def test_a_failed_step_is_tried_again_and_the_pipeline_goes_on(company: Company) -> None:
+def test_a_failed_step_is_retried_and_the_pipeline_resumes(company: Company) -> None:
     pipeline = submit(company, F, E)
     job = fail_its_job(company, pipeline)
     assert states(pipeline) == ["failed", "waiting"]
@@ -59,12 +59,12 @@ def test_a_failed_step_is_tried_again_and_the_pipeline_goes_on(company: Company)
 
     assert states(pipeline) == ["succeeded", "succeeded"]
     # The same job goes on; no second one was submitted for the step.
-    assert steps_of(pipeline)[0].job == job
+    assert pipeline_steps(pipeline)[0].job == job
     assert job.attempts.count() == 2
     assert Job.objects.count() == 2
 
 
-def test_a_job_that_somebody_else_retried_meanwhile_is_not_run_twice(company: Company) -> None:
+def test_a_job_retried_concurrently_is_not_run_twice(company: Company) -> None:
     pipeline = submit(company, F, E)
     job = fail_its_job(company, pipeline)
     jobs.job_retry(job=job, actor=company.engineer, at=company.at)
@@ -73,12 +73,12 @@ def test_a_job_that_somebody_else_retried_meanwhile_is_not_run_twice(company: Co
     assert job.attempts.count() == 2
 
 
-def test_a_step_whose_input_has_gone_fails_with_the_reason(company: Company) -> None:
+def test_a_step_whose_input_was_removed_fails_with_the_reason(company: Company) -> None:
     pipeline = submit(company, F, E)
-    drive(company, pipeline, until=lambda: steps_of(pipeline)[0].state == StepState.SUCCEEDED)
+    drive(company, pipeline, until=lambda: pipeline_steps(pipeline)[0].state == StepState.SUCCEEDED)
     services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
     drive(company, pipeline)
-    made = steps_of(pipeline)[0].made
+    made = pipeline_steps(pipeline)[0].made
     assert made is not None
     assert made.artifact_id is not None
     Artifact.objects.filter(pk=made.artifact_id).update(deleted_at=company.at)
@@ -88,9 +88,9 @@ def test_a_step_whose_input_has_gone_fails_with_the_reason(company: Company) -> 
     assert "parser v1 has been deleted; have it back on the storage page" in pipeline.state_reason
 
 
-def test_what_its_runner_may_no_longer_do_is_not_done_in_their_name(company: Company) -> None:
+def test_steps_fail_if_the_user_lost_the_permission(company: Company) -> None:
     pipeline = submit(company, F, D)
-    drive(company, pipeline, until=lambda: steps_of(pipeline)[0].state == StepState.RUNNING)
+    drive(company, pipeline, until=lambda: pipeline_steps(pipeline)[0].state == StepState.RUNNING)
     Membership.objects.filter(user=company.engineer).delete()
     drive(company, pipeline)
     assert pipeline.state == PipelineState.FAILED

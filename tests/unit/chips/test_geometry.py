@@ -140,7 +140,7 @@ def test_groups_may_name_single_cards() -> None:
         (4, None),
     ],
 )
-def test_an_illegal_number_of_cards_is_refused_with_what_would_be_right(
+def test_an_invalid_number_of_cards_is_refused_with_valid_values(
     cards: int, said: str | None
 ) -> None:
     chip = Chip(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.datasets import DatasetRefused, Fractions, Limits, Split, inspect
-from tests.unit.datasets.files import as_csv, as_json, as_jsonl, pairs, refusal
+from controlplane.domain.datasets import DatasetRefused, FileLimits, Split, SplitFractions, inspect
+from tests.unit.datasets.dataset_files import as_csv, as_json, as_jsonl, pairs, refusal
 
 NAMES = st.sampled_from(["a.jsonl", "a.json", "a.csv", "a.tsv", "a.txt", "a"])
 TEXT = st.text(
@@ -20,18 +20,20 @@ ROWS = st.lists(
     st.fixed_dictionaries({"instruction": TEXT, "output": TEXT}), min_size=1, max_size=40
 )
 FRACTIONS = st.builds(
-    Fractions, validation=st.floats(0, 0.4), test=st.floats(0, 0.4), seed=st.integers(-99, 99)
+    SplitFractions, validation=st.floats(0, 0.4), test=st.floats(0, 0.4), seed=st.integers(-99, 99)
 )
 
 
-def canonical(content: bytes, filename: str, fractions: Fractions) -> list[tuple[Split, bytes]]:
+def canonical(
+    content: bytes, filename: str, fractions: SplitFractions
+) -> list[tuple[Split, bytes]]:
     inspection = inspect([content], filename=filename, fractions=fractions)
     return list(inspection.canonical([content]))
 
 
 @given(rows=ROWS, fractions=FRACTIONS)
 def test_every_format_gives_the_same_rows_in_the_same_splits(
-    rows: list[dict[str, str]], fractions: Fractions
+    rows: list[dict[str, str]], fractions: SplitFractions
 ) -> None:
     lines = canonical(as_jsonl(rows), "a.jsonl", fractions)
     assert canonical(as_json(rows), "a.json", fractions) == lines
@@ -41,7 +43,7 @@ def test_every_format_gives_the_same_rows_in_the_same_splits(
 
 @given(rows=ROWS)
 def test_canonical_rows_read_as_themselves(rows: list[dict[str, str]]) -> None:
-    fractions = Fractions(validation=0, test=0)
+    fractions = SplitFractions(validation=0, test=0)
     once = b"".join(line for _, line in canonical(as_jsonl(rows), "a.jsonl", fractions))
     twice = b"".join(line for _, line in canonical(once, "a.jsonl", fractions))
     assert once == twice
@@ -49,7 +51,7 @@ def test_canonical_rows_read_as_themselves(rows: list[dict[str, str]]) -> None:
 
 @given(before=ROWS, after=ROWS, fractions=FRACTIONS)
 def test_rows_keep_their_split_when_others_follow(
-    before: list[dict[str, str]], after: list[dict[str, str]], fractions: Fractions
+    before: list[dict[str, str]], after: list[dict[str, str]], fractions: SplitFractions
 ) -> None:
     alone = canonical(as_jsonl(before), "a.jsonl", fractions)
     together = canonical(as_jsonl(before + after), "a.jsonl", fractions)
@@ -58,7 +60,7 @@ def test_rows_keep_their_split_when_others_follow(
 
 @given(rows=ROWS, fractions=FRACTIONS)
 def test_equal_rows_are_never_in_two_splits(
-    rows: list[dict[str, str]], fractions: Fractions
+    rows: list[dict[str, str]], fractions: SplitFractions
 ) -> None:
     found: dict[bytes, Split] = {}
     for split, line in canonical(as_jsonl(rows * 2), "a.jsonl", fractions):
@@ -85,7 +87,7 @@ def test_the_number_of_a_row_with_an_empty_answer_is_exact(
 
 
 def read_or_refuse(content: bytes, filename: str) -> None:
-    limits = Limits(size=2000, rows=20, row_size=500, array_size=1000)
+    limits = FileLimits(size=2000, rows=20, row_size=500, array_size=1000)
     refused = None
     try:
         inspection = inspect(io.BytesIO(content), filename=filename, limits=limits)

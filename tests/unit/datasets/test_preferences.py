@@ -11,14 +11,14 @@ import pytest
 from controlplane.domain.datasets import (
     ColumnMapping,
     DatasetRefused,
-    Fractions,
     Inspection,
     Schema,
+    SplitFractions,
     inspect,
 )
-from tests.unit.datasets.files import as_csv, as_jsonl
+from tests.unit.datasets.dataset_files import as_csv, as_jsonl
 
-ALL_TRAIN = Fractions(validation=0, test=0)
+ALL_TRAIN = SplitFractions(validation=0, test=0)
 USER = {"role": "user", "content": "the capital?"}
 GOOD = {"role": "assistant", "content": "Paris"}
 BAD = {"role": "assistant", "content": "Lyon"}
@@ -58,14 +58,14 @@ def test_each_form_of_a_preference_becomes_the_same_line(row: dict[str, Any]) ->
     assert found.preview[0].rejected == "Lyon"
 
 
-def test_a_table_of_preferences_keeps_its_system_message() -> None:
+def test_a_csv_preference_row_keeps_its_system_message() -> None:
     row = {"system": "be brief", "prompt": "the capital?", "chosen": "Paris", "rejected": "Lyon"}
     (line,) = lines(as_csv([row]), "rows.csv")
     assert line["messages"][0] == {"role": "system", "content": "be brief"}
     assert line["rejected"] == "Lyon"
 
 
-def test_columns_of_other_names_are_mapped() -> None:
+def test_columns_with_other_names_are_mapped() -> None:
     mapping = ColumnMapping(instruction="q", output="good", rejected="bad")
     row = {"q": "the capital?", "good": "Paris", "bad": "Lyon"}
     assert lines(as_jsonl([row]), columns=mapping) == [LINE]
@@ -88,7 +88,7 @@ def test_columns_of_other_names_are_mapped() -> None:
         ),
     ],
 )
-def test_what_is_no_preference_is_refused_by_row(row: dict[str, Any], words: str) -> None:
+def test_an_invalid_preference_is_refused_by_row(row: dict[str, Any], words: str) -> None:
     with pytest.raises(DatasetRefused) as refusal:
         inspected(as_jsonl([row]))
     (problem,) = refusal.value.problems

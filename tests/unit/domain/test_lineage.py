@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.lineage import Box, NotAcyclic, Picture, Spacing, layers, picture
+from controlplane.domain.registry.lineage import (
+    LineageBox,
+    LineageCycle,
+    LineageLayout,
+    LineageSpacing,
+    assign_layers,
+    layout_lineage,
+)
 
-SPACING = Spacing()
+SPACING = LineageSpacing()
 Edges = list[tuple[str, str]]
 
 
@@ -24,24 +31,24 @@ def graphs(draw: st.DrawFn) -> tuple[list[str], Edges]:
     return draw(st.permutations(nodes)), edges
 
 
-def box_of(found: Picture, key: str) -> Box:
+def box_of(found: LineageLayout, key: str) -> LineageBox:
     return next(box for box in found.boxes if box.key == key)
 
 
-def overlap(one: Box, other: Box) -> bool:
+def overlap(one: LineageBox, other: LineageBox) -> bool:
     return abs(one.x - other.x) < SPACING.width and abs(one.y - other.y) < SPACING.height
 
 
 @given(graphs())
 def test_every_node_has_one_box_and_boxes_keep_apart(graph: tuple[list[str], Edges]) -> None:
-    found = picture(*graph)
+    found = layout_lineage(*graph)
     assert sorted(box.key for box in found.boxes) == sorted(graph[0])
     assert not any(overlap(one, other) for one, other in combinations(found.boxes, 2))
 
 
 @given(graphs())
 def test_every_edge_points_right_and_every_wire_too(graph: tuple[list[str], Edges]) -> None:
-    found = picture(*graph)
+    found = layout_lineage(*graph)
     assert {(wire.source, wire.target) for wire in found.wires} == set(graph[1])
     for wire in found.wires:
         assert box_of(found, wire.source).layer < box_of(found, wire.target).layer
@@ -49,8 +56,8 @@ def test_every_edge_points_right_and_every_wire_too(graph: tuple[list[str], Edge
 
 
 @given(graphs())
-def test_wires_run_between_the_boxes(graph: tuple[list[str], Edges]) -> None:
-    found = picture(*graph)
+def test_edges_run_between_the_boxes(graph: tuple[list[str], Edges]) -> None:
+    found = layout_lineage(*graph)
     for wire in found.wires:
         inner = wire.points[1:-1]
         for (left, level), (right, _) in zip(inner[::2], inner[1::2], strict=True):
@@ -65,8 +72,8 @@ def test_wires_run_between_the_boxes(graph: tuple[list[str], Edges]) -> None:
 
 
 @given(graphs())
-def test_the_picture_holds_everything_and_wastes_no_layer(graph: tuple[list[str], Edges]) -> None:
-    found = picture(*graph)
+def test_the_layout_contains_all_boxes_and_no_empty_layer(graph: tuple[list[str], Edges]) -> None:
+    found = layout_lineage(*graph)
     for box in found.boxes:
         assert 0 <= box.x <= found.width - SPACING.width
         assert 0 <= box.y <= found.height - SPACING.height
@@ -75,27 +82,27 @@ def test_the_picture_holds_everything_and_wastes_no_layer(graph: tuple[list[str]
 
 
 @given(graphs())
-def test_a_layer_is_the_longest_way_to_its_nodes(graph: tuple[list[str], Edges]) -> None:
+def test_a_layer_is_the_longest_path_to_its_nodes(graph: tuple[list[str], Edges]) -> None:
     nodes, edges = graph
-    found = layers(nodes, list(dict.fromkeys(edges)))
+    found = assign_layers(nodes, list(dict.fromkeys(edges)))
     for node in nodes:
         before = [found[source] for source, target in edges if target == node]
         assert found[node] == (max(before) + 1 if before else 0)
 
 
 @given(graphs())
-def test_the_same_graph_gives_the_same_picture(graph: tuple[list[str], Edges]) -> None:
-    assert picture(*graph) == picture(*graph)
+def test_the_same_graph_gives_the_same_layout(graph: tuple[list[str], Edges]) -> None:
+    assert layout_lineage(*graph) == layout_lineage(*graph)
 
 
-def test_what_was_made_from_nothing_stands_right_before_what_was_made_from_it() -> None:
-    found = picture(["base", "late", "a", "b"], [("base", "a"), ("a", "b"), ("late", "b")])
+def test_sources_are_directly_before_their_first_target() -> None:
+    found = layout_lineage(["base", "late", "a", "b"], [("base", "a"), ("a", "b"), ("late", "b")])
     assert box_of(found, "late").layer == 1
 
 
 def test_edges_of_one_node_go_together_until_they_part() -> None:
     way = [("s", "a"), ("a", "b"), ("b", "c"), ("c", "d")]
-    found = picture(["s", "a", "b", "c", "d"], [*way, ("s", "c"), ("s", "d")])
+    found = layout_lineage(["s", "a", "b", "c", "d"], [*way, ("s", "c"), ("s", "d")])
     near, far = (
         next(w.points for w in found.wires if w.source == "s" and w.target == end)
         for end in ("c", "d")
@@ -104,19 +111,19 @@ def test_edges_of_one_node_go_together_until_they_part() -> None:
 
 
 def test_a_crossing_that_can_be_avoided_is_avoided() -> None:
-    found = picture(["a", "b", "x", "y"], [("a", "y"), ("b", "x")])
+    found = layout_lineage(["a", "b", "x", "y"], [("a", "y"), ("b", "x")])
     order = [box.key for box in found.boxes if box.layer == 1]
     assert order == ["y", "x"]
 
 
-def test_an_edge_to_something_unseen_is_left_out() -> None:
-    assert picture(["a"], [("hidden", "a")]).wires == ()
+def test_an_edge_to_an_unknown_node_is_ignored() -> None:
+    assert layout_lineage(["a"], [("hidden", "a")]).wires == ()
 
 
-def test_nothing_makes_an_empty_picture() -> None:
-    assert picture([], []) == Picture(boxes=(), wires=(), width=0, height=0)
+def test_an_empty_graph_gives_an_empty_layout() -> None:
+    assert layout_lineage([], []) == LineageLayout(boxes=(), wires=(), width=0, height=0)
 
 
-def test_what_is_made_from_itself_is_refused() -> None:
-    with pytest.raises(NotAcyclic, match="a, b"):
-        picture(["a", "b", "c"], [("a", "b"), ("b", "a"), ("b", "c")])
+def test_a_cycle_is_refused() -> None:
+    with pytest.raises(LineageCycle, match="a, b"):
+        layout_lineage(["a", "b", "c"], [("a", "b"), ("b", "a"), ("b", "c")])

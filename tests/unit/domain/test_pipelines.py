@@ -12,33 +12,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.models import Acceptance
 from controlplane.domain.pipelines import (
     ACCEPTED,
-    GATED,
-    MAKING,
-    MOST_STEPS,
+    FINAL_EVENTS,
+    GATE_METRICS,
+    MAX_STEPS,
+    MODEL_PRODUCING_KINDS,
     PIPELINE,
-    RESTS,
-    RETRIABLE,
+    RETRIABLE_STATES,
     STEP,
-    Act,
     Gate,
-    Otherwise,
+    GateFailureAction,
+    PipelineAction,
     PipelineEvent,
     PipelineState,
     StepEvent,
     StepKind,
     StepState,
-    gate_refusal,
-    judge,
-    order_refusal,
-    permissions_of,
-    turn_of,
+    evaluate_gate,
+    gate_error,
+    permissions_for_steps,
+    plan_next_action,
+    step_order_error,
 )
+from controlplane.domain.registry.versions import Acceptance
 
 F, E, Q, D = StepKind.FINETUNE, StepKind.EVALUATE, StepKind.QUANTIZE, StepKind.DEPLOY
-orders = st.lists(st.sampled_from(list(StepKind)), max_size=MOST_STEPS + 2)
+orders = st.lists(st.sampled_from(list(StepKind)), max_size=MAX_STEPS + 2)
 #: What happens to a step that runs.
 endings = st.sampled_from(["succeed", "miss", "skip", "fail"])
 
@@ -48,8 +48,8 @@ endings = st.sampled_from(["succeed", "miss", "skip", "fail"])
     [(F, E, Q, E, D), (F,), (E,), (Q, D), (D,), (F, F, E), (E, F, E, Q, E), (E, E, D)],
     ids=" ".join,
 )
-def test_any_step_of_the_usual_five_can_be_left_out(kinds: Sequence[StepKind]) -> None:
-    assert order_refusal(kinds) == ""
+def test_any_of_the_five_default_steps_can_be_left_out(kinds: Sequence[StepKind]) -> None:
+    assert step_order_error(kinds) == ""
 
 
 @pytest.mark.parametrize(
@@ -67,23 +67,23 @@ def test_any_step_of_the_usual_five_can_be_left_out(kinds: Sequence[StepKind]) -
 def test_steps_that_cannot_follow_each_other_are_refused_with_the_place(
     kinds: Sequence[StepKind], why: str
 ) -> None:
-    assert why in order_refusal(kinds)
+    assert why in step_order_error(kinds)
 
 
 @given(orders)
-def test_an_order_is_right_exactly_if_it_deploys_last_and_quantizes_what_is_done(
+def test_a_step_order_is_valid_if_deploy_is_last_and_quantize_follows_training(
     kinds: list[StepKind],
 ) -> None:
     right = (
-        0 < len(kinds) <= MOST_STEPS
+        0 < len(kinds) <= MAX_STEPS
         and D not in kinds[:-1]
         and not any(
-            earlier is Q and later in MAKING
+            earlier is Q and later in MODEL_PRODUCING_KINDS
             for place, earlier in enumerate(kinds)
             for later in kinds[place + 1 :]
         )
     )
-    assert (order_refusal(kinds) == "") is right
+    assert (step_order_error(kinds) == "") is right
 
 
 @pytest.mark.parametrize(
@@ -95,39 +95,43 @@ def test_an_order_is_right_exactly_if_it_deploys_last_and_quantizes_what_is_done
         ((), ()),
     ],
 )
-def test_who_may_run_the_steps_follows_from_their_kinds(
+def test_required_permissions_follow_from_step_kinds(
     kinds: Sequence[StepKind], needed: tuple[Permission, ...]
 ) -> None:
-    assert permissions_of(kinds) == needed
+    assert permissions_for_steps(kinds) == needed
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 @pytest.mark.parametrize("cancelling", [False, True])
-def test_the_first_step_that_has_not_passed_says_what_is_next(
+def test_the_first_unfinished_step_determines_the_next_action(
     length: int, cancelling: bool
 ) -> None:
     """The full product of states, for pipelines of up to three steps."""
     running = {
-        StepState.WAITING: Act.CANCEL if cancelling else Act.BEGIN,
-        StepState.RUNNING: Act.STOP if cancelling else Act.FOLLOW,
-        StepState.HELD: Act.CANCEL if cancelling else Act.HOLD,
-        StepState.FAILED: Act.CANCEL if cancelling else Act.FAIL,
-        StepState.CANCELLED: Act.CANCEL if cancelling else Act.FAIL,
+        StepState.WAITING: PipelineAction.CANCEL if cancelling else PipelineAction.BEGIN,
+        StepState.RUNNING: PipelineAction.STOP if cancelling else PipelineAction.FOLLOW,
+        StepState.HELD: PipelineAction.CANCEL if cancelling else PipelineAction.HOLD,
+        StepState.FAILED: PipelineAction.CANCEL if cancelling else PipelineAction.FAIL,
+        StepState.CANCELLED: PipelineAction.CANCEL if cancelling else PipelineAction.FAIL,
     }
     for states in product(StepState, repeat=length):
-        turn = turn_of(states, cancelling=cancelling)
+        turn = plan_next_action(states, cancelling=cancelling)
         standing = [place for place, state in enumerate(states) if state in running]
         if not standing:
-            assert (turn.act, turn.at) == (Act.SUCCEED, None)
+            assert (turn.action, turn.step_index) == (PipelineAction.SUCCEED, None)
         else:
-            assert (turn.act, turn.at) == (running[states[standing[0]]], standing[0])
+            assert (turn.action, turn.step_index) == (running[states[standing[0]]], standing[0])
 
 
-def test_every_act_that_is_a_rest_moves_a_running_pipeline_and_no_other_does() -> None:
-    assert set(RESTS) == set(Act) - {Act.BEGIN, Act.FOLLOW, Act.STOP}
-    for event in RESTS.values():
+def test_exactly_the_final_actions_move_a_running_pipeline() -> None:
+    assert set(FINAL_EVENTS) == set(PipelineAction) - {
+        PipelineAction.BEGIN,
+        PipelineAction.FOLLOW,
+        PipelineAction.STOP,
+    }
+    for event in FINAL_EVENTS.values():
         assert PIPELINE.allows(PipelineState.RUNNING, event)
-    assert set(RESTS.values()) | {PipelineEvent.GO_ON} == set(PipelineEvent)
+    assert set(FINAL_EVENTS.values()) | {PipelineEvent.GO_ON} == set(PipelineEvent)
 
 
 class Simulated:
@@ -145,16 +149,16 @@ class Simulated:
     def rest(self) -> None:
         """Take turns until it comes to rest."""
         for _ in range(3 * len(self.steps) + 1):
-            turn = turn_of(self.steps)
-            if turn.act in RESTS:
-                self.state = PIPELINE.after(self.state, RESTS[turn.act])
+            turn = plan_next_action(self.steps)
+            if turn.action in FINAL_EVENTS:
+                self.state = PIPELINE.after(self.state, FINAL_EVENTS[turn.action])
                 return
-            assert turn.at is not None
-            if turn.act is Act.BEGIN:
-                self.begun.append(turn.at)
-                self.move(turn.at, StepEvent.BEGIN)
+            assert turn.step_index is not None
+            if turn.action is PipelineAction.BEGIN:
+                self.begun.append(turn.step_index)
+                self.move(turn.step_index, StepEvent.BEGIN)
             else:
-                self.end(turn.at)
+                self.end(turn.step_index)
         raise AssertionError("it never comes to rest")
 
     def end(self, place: int) -> None:
@@ -170,16 +174,14 @@ class Simulated:
         """What a person does to one that did not end well."""
         self.state = PIPELINE.after(self.state, PipelineEvent.GO_ON)
         for place, state in enumerate(self.steps):
-            if state in RETRIABLE:
+            if state in RETRIABLE_STATES:
                 self.move(place, StepEvent.RETRY)
             elif state is StepState.HELD:
                 self.move(place, StepEvent.WAVE)
 
 
-@given(st.integers(1, MOST_STEPS), st.lists(endings, max_size=20))
-def test_whatever_happens_to_its_steps_a_pipeline_ends_and_none_begins_out_of_turn(
-    count: int, fates: list[str]
-) -> None:
+@given(st.integers(1, MAX_STEPS), st.lists(endings, max_size=20))
+def test_any_pipeline_ends_and_steps_begin_in_order(count: int, fates: list[str]) -> None:
     pipeline = Simulated(count, fates)
     bad = sum(fate in ("miss", "fail") for fate in fates)
     pipeline.rest()
@@ -200,7 +202,7 @@ def test_whatever_happens_to_its_steps_a_pipeline_ends_and_none_begins_out_of_tu
 
 
 @pytest.mark.parametrize(
-    ("figure", "threshold", "value", "passed", "words"),
+    ("metric", "threshold", "value", "passed", "words"),
     [
         ("exact_match", 0.8, 0.8, True, "exact_match is 0.8; the gate asks for ≥ 0.8"),
         (
@@ -219,33 +221,33 @@ def test_whatever_happens_to_its_steps_a_pipeline_ends_and_none_begins_out_of_tu
         ("exact_match", 0.8, True, False, "no exact_match was measured; the gate asks for ≥ 0.8"),
     ],
 )
-def test_a_gate_says_the_figure_and_the_threshold(
-    figure: str, threshold: float, value: Any, passed: bool, words: str
+def test_a_gate_verdict_names_the_metric_and_the_threshold(
+    metric: str, threshold: float, value: Any, passed: bool, words: str
 ) -> None:
-    figures = {} if value is None else {figure: value}
-    verdict = judge(Gate(figure=figure, threshold=threshold), figures=figures)
+    metrics = {} if value is None else {metric: value}
+    verdict = evaluate_gate(Gate(metric=metric, threshold=threshold), metrics=metrics)
     assert (verdict.passed, verdict.reason) == (passed, words)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-def test_a_better_figure_never_misses_where_a_worse_one_passes(one: float, other: float) -> None:
+def test_gate_evaluation_is_monotonic_in_the_metric(one: float, other: float) -> None:
     better, worse = max(one, other), min(one, other)
     for threshold in (0.0, 0.25, one, other, 1.0):
-        share = Gate(figure="exact_match", threshold=threshold)
-        if judge(share, figures={"exact_match": worse}).passed:
-            assert judge(share, figures={"exact_match": better}).passed
-        surprise = Gate(figure="perplexity", threshold=1 + threshold)
-        if judge(surprise, figures={"perplexity": 1 + better}).passed:
-            assert judge(surprise, figures={"perplexity": 1 + worse}).passed
+        share = Gate(metric="exact_match", threshold=threshold)
+        if evaluate_gate(share, metrics={"exact_match": worse}).passed:
+            assert evaluate_gate(share, metrics={"exact_match": better}).passed
+        surprise = Gate(metric="perplexity", threshold=1 + threshold)
+        if evaluate_gate(surprise, metrics={"perplexity": 1 + better}).passed:
+            assert evaluate_gate(surprise, metrics={"perplexity": 1 + worse}).passed
 
 
 @pytest.mark.parametrize("acceptance", Acceptance)
 def test_a_quantized_version_passes_its_gate_unless_it_was_rejected(
     acceptance: Acceptance,
 ) -> None:
-    verdict = judge(
-        Gate(figure=ACCEPTED),
-        figures={},
+    verdict = evaluate_gate(
+        Gate(metric=ACCEPTED),
+        metrics={},
         acceptance=acceptance,
         acceptance_reason="perplexity rose by 31 %",
     )
@@ -256,37 +258,35 @@ def test_a_quantized_version_passes_its_gate_unless_it_was_rejected(
 @pytest.mark.parametrize(
     ("kind", "gate", "why"),
     [
-        (F, Gate(figure="exact_match", threshold=1), "finetune measures nothing"),
-        (D, Gate(figure="exact_match", threshold=1), "deploy measures nothing"),
-        (E, Gate(figure="bleu", threshold=1), "got 'bleu'"),
-        (E, Gate(figure=ACCEPTED), "got 'accepted'"),
-        (E, Gate(figure="exact_match"), "give the exact_match that is wanted, got None"),
-        (E, Gate(figure="exact_match", threshold=math.inf), "got inf"),
-        (E, Gate(figure="exact_match", threshold=80), "a share from 0 to 1, got 80"),
-        (E, Gate(figure="perplexity", threshold=0.5), "never below 1, got 0.5"),
-        (E, Gate(figure="perplexity", threshold=9), "it measures exact_match"),
-        (Q, Gate(figure="perplexity", threshold=9), "looks at accepted, got 'perplexity'"),
-        (Q, Gate(figure=ACCEPTED, threshold=1), "accepted takes no threshold"),
+        (F, Gate(metric="exact_match", threshold=1), "finetune measures nothing"),
+        (D, Gate(metric="exact_match", threshold=1), "deploy measures nothing"),
+        (E, Gate(metric="bleu", threshold=1), "got 'bleu'"),
+        (E, Gate(metric=ACCEPTED), "got 'accepted'"),
+        (E, Gate(metric="exact_match"), "give the exact_match that is wanted, got None"),
+        (E, Gate(metric="exact_match", threshold=math.inf), "got inf"),
+        (E, Gate(metric="exact_match", threshold=80), "a share from 0 to 1, got 80"),
+        (E, Gate(metric="perplexity", threshold=0.5), "never below 1, got 0.5"),
+        (E, Gate(metric="perplexity", threshold=9), "it measures exact_match"),
+        (Q, Gate(metric="perplexity", threshold=9), "looks at accepted, got 'perplexity'"),
+        (Q, Gate(metric=ACCEPTED, threshold=1), "accepted takes no threshold"),
     ],
     ids=str,
 )
-def test_a_gate_that_cannot_be_looked_at_is_refused_with_what_would_be_right(
-    kind: StepKind, gate: Gate, why: str
-) -> None:
-    assert why in gate_refusal(kind, gate, measured=["exact_match"])
+def test_an_invalid_gate_is_refused_with_valid_values(kind: StepKind, gate: Gate, why: str) -> None:
+    assert why in gate_error(kind, gate, measured_metrics=["exact_match"])
 
 
 @given(
-    kind=st.sampled_from(sorted(GATED)),
+    kind=st.sampled_from(sorted(GATE_METRICS)),
     threshold=st.floats(1, 100) | st.floats(0, 1) | st.none(),
-    otherwise=st.sampled_from(Otherwise),
+    otherwise=st.sampled_from(GateFailureAction),
     data=st.data(),
 )
-def test_a_gate_that_is_right_survives_being_kept(
-    kind: StepKind, threshold: float | None, otherwise: Otherwise, data: st.DataObject
+def test_a_valid_gate_survives_serialisation(
+    kind: StepKind, threshold: float | None, otherwise: GateFailureAction, data: st.DataObject
 ) -> None:
-    figure = data.draw(st.sampled_from(GATED[kind]))
-    gate = Gate(figure=figure, threshold=threshold, otherwise=otherwise)
-    if not gate_refusal(kind, gate):
+    metric = data.draw(st.sampled_from(GATE_METRICS[kind]))
+    gate = Gate(metric=metric, threshold=threshold, otherwise=otherwise)
+    if not gate_error(kind, gate):
         assert Gate.from_json(gate.as_json()) == gate
-        assert figure in gate.in_symbols
+        assert metric in gate.expression

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.domain import quantization
-from controlplane.domain.models import Acceptance
-from controlplane.domain.quantization import SCHEMES, verdict
+from controlplane.domain.quantization import SCHEMES, compare_metrics
+from controlplane.domain.registry.versions import Acceptance
 from controlplane.domain.specs import evaluation
 
 TOLERANCE = {"perplexity_increase": 0.05, "accuracy_drop": 0.01}
@@ -27,8 +27,8 @@ def _metrics(**figures: Any) -> dict[str, Any]:
     return kept | figures
 
 
-def _verdict(**figures: Any) -> quantization.Verdict:
-    return verdict(_metrics(**figures), wanted=WANTED, tolerance=TOLERANCE)
+def _verdict(**figures: Any) -> quantization.QuantizationVerdict:
+    return compare_metrics(_metrics(**figures), metric_names=WANTED, tolerance=TOLERANCE)
 
 
 def test_every_scheme_of_a_spec_is_known_here() -> None:
@@ -66,29 +66,29 @@ def test_a_loss_up_to_its_tolerance_is_accepted(figures: dict[str, Any]) -> None
         ({"exact_match_after": "0.9"}, "exact match was 0.9 and cannot be told any more"),
     ],
 )
-def test_a_larger_loss_is_rejected_with_the_figure_and_its_tolerance(
+def test_a_larger_loss_is_rejected_with_the_metric_and_its_tolerance(
     figures: dict[str, Any], reason: str
 ) -> None:
     found = _verdict(**figures)
     assert (found.acceptance, found.reason) == (Acceptance.REJECTED, reason)
 
 
-def test_both_figures_that_became_too_bad_are_told() -> None:
+def test_both_metrics_beyond_tolerance_are_named() -> None:
     reason = _verdict(perplexity_after=20.0, exact_match_after=0.0).reason
     assert reason.startswith("perplexity went from 10 to 20, +100.00%")
     assert "; exact match went from 0.9 to 0, -90.00 points" in reason
 
 
-def test_what_was_not_measured_is_not_accepted() -> None:
-    found = verdict({"loss": 0.5}, wanted=WANTED, tolerance=TOLERANCE)
+def test_a_missing_metric_is_not_accepted() -> None:
+    found = compare_metrics({"loss": 0.5}, metric_names=WANTED, tolerance=TOLERANCE)
     assert found.acceptance is Acceptance.REJECTED
     assert found.reason == "nothing was measured, so nothing says what it lost"
 
 
-def test_without_a_tolerance_any_figure_is_tolerable() -> None:
+def test_without_a_tolerance_any_loss_is_tolerable() -> None:
     nothing = {"perplexity_increase": None, "accuracy_drop": None}
     metrics = _metrics(perplexity_after=1000.0, exact_match_after=0.0)
-    found = verdict(metrics, wanted=WANTED, tolerance=nothing)
+    found = compare_metrics(metrics, metric_names=WANTED, tolerance=nothing)
     assert found.acceptance is Acceptance.ACCEPTED
 
 
@@ -96,9 +96,7 @@ _FIGURE = st.floats(min_value=1.0, max_value=1e6)
 
 
 @given(before=_FIGURE, after=_FIGURE, worse=st.floats(min_value=1.0, max_value=10.0))
-def test_a_worse_figure_is_never_accepted_where_a_better_one_was_not(
-    before: float, after: float, worse: float
-) -> None:
+def test_acceptance_is_monotonic_in_the_metric(before: float, after: float, worse: float) -> None:
     better = _verdict(perplexity_before=before, perplexity_after=after)
     other = _verdict(perplexity_before=before, perplexity_after=after * worse)
     if better.acceptance is Acceptance.REJECTED:
@@ -111,22 +109,22 @@ def test_a_looser_tolerance_never_rejects_what_a_stricter_one_accepts(
 ) -> None:
     metrics = _metrics(perplexity_after=17.0)
 
-    def judged(allowed: float) -> Acceptance:
+    def comparisons(allowed: float) -> Acceptance:
         tolerance = {"perplexity_increase": allowed, "accuracy_drop": 0.0}
-        return verdict(metrics, wanted=WANTED, tolerance=tolerance).acceptance
+        return compare_metrics(metrics, metric_names=WANTED, tolerance=tolerance).acceptance
 
-    if judged(limit) is Acceptance.ACCEPTED:
-        assert judged(limit + more) is Acceptance.ACCEPTED
+    if comparisons(limit) is Acceptance.ACCEPTED:
+        assert comparisons(limit + more) is Acceptance.ACCEPTED
 
 
 QWEN = {"hidden_size": 896, "num_attention_heads": 14, "intermediate_size": 4864}
 
 
 def test_the_widths_are_those_of_the_layers_inputs() -> None:
-    assert quantization.widths_of(QWEN) == (896, 4864)
+    assert quantization.input_widths(QWEN) == (896, 4864)
     nested = {"text_config": {**QWEN, "head_dim": 128}}
-    assert quantization.widths_of(nested) == (896, 14 * 128, 4864)
-    assert quantization.widths_of({"hidden_size": "x", "intermediate_size": True}) == ()
+    assert quantization.input_widths(nested) == (896, 14 * 128, 4864)
+    assert quantization.input_widths({"hidden_size": "x", "intermediate_size": True}) == ()
 
 
 @pytest.mark.parametrize("size", [None, 16, 32, 64, 128])
@@ -148,7 +146,7 @@ def test_a_group_size_that_does_not_divide_is_refused_with_those_that_would() ->
     )
 
 
-def test_a_model_that_no_group_size_fits_is_told_to_use_another_scheme() -> None:
+def test_a_model_without_a_valid_group_size_needs_another_scheme() -> None:
     (finding,) = quantization.check_group_size(
         scheme="w4a16-awq", group_size=None, config={"hidden_size": 100}
     )

@@ -1,4 +1,4 @@
-"""Bring the catalog's rows to what the data files of this release say, and print what changed."""
+"""Load the catalog's data files into the database and print the changes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from apps.models.selectors.catalog import published
+from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
-from controlplane.domain.catalog.reading import CatalogRefused
+from controlplane.domain.catalog.parsing import CatalogRefused
 
 
 class Command(BaseCommand):
@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            catalog = published()
+            catalog = published_catalog()
         except CatalogRefused as refusal:
             raise CommandError(str(refusal)) from None
         for line in catalog_load(catalog=catalog, at=timezone.now()).lines():

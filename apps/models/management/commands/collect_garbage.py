@@ -1,4 +1,4 @@
-"""One round of garbage collection by hand; the beat calls for one every hour."""
+"""Run garbage collection manually; it also runs every hour."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from apps.models.services.storage_garbage import BATCH, GRACE, garbage_collect
+from apps.models.services.storage_cleanup import GARBAGE_BATCH, GARBAGE_GRACE, garbage_collect
 from controlplane.domain.common.resources import format_bytes
 
 
@@ -17,11 +17,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="say what it would do")
-        parser.add_argument("--limit", type=int, default=BATCH, help="files to look at")
+        parser.add_argument("--limit", type=int, default=GARBAGE_BATCH, help="files to look at")
         parser.add_argument(
             "--grace-hours",
             type=float,
-            default=GRACE.total_seconds() / 3600,
+            default=GARBAGE_GRACE.total_seconds() / 3600,
             help="how long a file must have been needless, before each of the two steps",
         )
 

@@ -18,7 +18,7 @@ from apps.fleet import reconcilers as fleet_reconcilers
 from apps.fleet import services as fleet
 from apps.jobs.services import JobRequest, job_submit
 from apps.models.models import ModelLine
-from apps.models.selectors.catalog import published as catalog_published
+from apps.models.selectors.catalog import published_catalog as catalog_published
 from apps.models.services.catalog import catalog_load
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue

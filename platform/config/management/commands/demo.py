@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.accounts.services import administrator_ensure
 from apps.jobs.models import Job
-from apps.models.selectors.catalog import published
+from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
 from config import simulated_clusters
 from config.demo.company import Company, company
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             self.stdout.write("the company is there; it goes on from here")
             return
         until = timezone.now()
-        catalog_load(catalog=published(), at=until)
+        catalog_load(catalog=published_catalog(), at=until)
         self.stdout.write(f"making {past} of work on simulated clusters")
 
         def report(at: datetime) -> None:

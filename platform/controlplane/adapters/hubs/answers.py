@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.domain.hubs import HubRefused
+from controlplane.domain.registry.hubs import HubRefused
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Answer, Outbound, OutboundFailed
 

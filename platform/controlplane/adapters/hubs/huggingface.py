@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from controlplane.adapters.hubs.answers import ask, count, text
-from controlplane.domain.hubs import MOST_FILES, HubFile, Listing
 from controlplane.domain.outbound.egress import is_same_origin
+from controlplane.domain.registry.hubs import MAX_FILES, HubFile, RepositoryListing
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Outbound
 
@@ -33,7 +33,7 @@ class HuggingFaceHub:
 
     def listing(
         self, outbound: Outbound, *, address: str, repository: str, revision: str, token: str
-    ) -> Listing:
+    ) -> RepositoryListing:
         headers = self.headers(token=token)
         about = f"{repository} at {revision}"
         base = f"{address}/api/models/{repository}"
@@ -44,7 +44,7 @@ class HuggingFaceHub:
         if not re.fullmatch(r"[0-9a-f]{40}", commit):
             raise HubUnreachable(f"the hub names no commit of {about}")
         files = self._files(outbound, f"{base}/tree/{commit}?recursive=true", headers, about)
-        return Listing(commit=commit, files=tuple(files))
+        return RepositoryListing(commit=commit, files=tuple(files))
 
     def _files(
         self, outbound: Outbound, url: str, headers: Mapping[str, str], about: str
@@ -63,7 +63,7 @@ class HuggingFaceHub:
                     f"the hub names a page of files of {about} on another host; the token is not sent there"
                 )
             url = page
-        raise HubUnreachable(f"{about} has more pages of files than {MOST_FILES} files need")
+        raise HubUnreachable(f"{about} has more pages of files than {MAX_FILES} files need")
 
     def file_url(self, *, address: str, repository: str, commit: str, path: str) -> str:
         return f"{address}/{repository}/resolve/{commit}/{quote(path)}"

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from controlplane.adapters.hubs.answers import ask, count, text
-from controlplane.domain.hubs import HubFile, HubRefused, Listing
+from controlplane.domain.registry.hubs import HubFile, HubRefused, RepositoryListing
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Outbound
 
@@ -27,7 +27,7 @@ class ModelScopeHub:
 
     def listing(
         self, outbound: Outbound, *, address: str, repository: str, revision: str, token: str
-    ) -> Listing:
+    ) -> RepositoryListing:
         about = f"{repository} at {revision}"
         query = urlencode({"Revision": revision, "Recursive": "true"})
         found, _ = ask(
@@ -44,7 +44,7 @@ class ModelScopeHub:
         entries = data.get("Files") if isinstance(data, Mapping) else None
         if not isinstance(entries, list):
             raise HubUnreachable(f"the hub lists no files of {about}")
-        return Listing(
+        return RepositoryListing(
             commit=revision, files=tuple(_file(entry) for entry in entries if _is_file(entry))
         )
 

@@ -28,7 +28,7 @@ from controlplane.ports.telemetry import (
 )
 
 MOST_TARGETS = 5_000
-LARGEST_TEXT = 32 * 1024 * 1024
+MAX_TEXT_SIZE = 32 * 1024 * 1024
 _AT_ONCE = 64
 _OK = 200
 #: Characters of all texts whose forms are remembered, and texts of another form between two attempts at most.
@@ -139,7 +139,7 @@ class ExporterTelemetry:
 
     def _scrape(self, target: Target) -> Batch:
         try:
-            answer = self._outbound.fetch(target.url, headers=self._headers, largest=LARGEST_TEXT)
+            answer = self._outbound.fetch(target.url, headers=self._headers, largest=MAX_TEXT_SIZE)
             if answer.status != _OK:
                 why = f"it answered with status {answer.status}"
                 return Batch(silent={target.name: why})

@@ -1,16 +1,19 @@
-"""Architectures: what a ``config.json``, or a line of the catalog, says of how a model is built."""
+"""Architectures of language models, parsed from ``config.json`` or from catalog facts."""
 
-from controlplane.domain.architectures.comparing import Contradiction, contradictions
-from controlplane.domain.architectures.facts import from_facts
-from controlplane.domain.architectures.reading import ConfigRefused, read
-from controlplane.domain.architectures.usual import usual
-from controlplane.domain.architectures.values import (
+from controlplane.domain.architectures.architecture import (
     Architecture,
     Attention,
     Experts,
     Latent,
     Recurrent,
+    generic_decoder,
 )
+from controlplane.domain.architectures.catalog_facts import (
+    Contradiction,
+    architecture_from_catalog,
+    contradictions,
+)
+from controlplane.domain.architectures.config_parsing import ConfigRefused, parse_architecture
 
 __all__ = [
     "Architecture",
@@ -20,8 +23,8 @@ __all__ = [
     "Experts",
     "Latent",
     "Recurrent",
+    "architecture_from_catalog",
     "contradictions",
-    "from_facts",
-    "read",
-    "usual",
+    "generic_decoder",
+    "parse_architecture",
 ]

@@ -1,23 +1,25 @@
-"""What is publicly known of models: facts with their confidence, and where each of them runs.
-
-An *entry* is one published model. Its *cells* say, for one task by one engine on one vendor's chips, what
-some source says of it; a cell never claims more than its source, and what no source names is unknown.
-
-``entries`` holds the values, ``reading`` turns the data files into them or says what is wrong with which
-field, ``matching`` finds the entry that a configuration belongs to.
-"""
+"""The model catalog: published facts with their confidence, and which engines support a model on which chips."""
 
 from __future__ import annotations
 
 from controlplane.domain.catalog.entries import (
+    CatalogEntry,
+    CatalogSource,
     CatalogTask,
     Caveat,
-    Cell,
-    Entry,
+    CompatibilityCell,
     Modality,
-    Source,
     Support,
-    best,
+    strongest_support,
 )
 
-__all__ = ("CatalogTask", "Caveat", "Cell", "Entry", "Modality", "Source", "Support", "best")
+__all__ = (
+    "CatalogEntry",
+    "CatalogSource",
+    "CatalogTask",
+    "Caveat",
+    "CompatibilityCell",
+    "Modality",
+    "Support",
+    "strongest_support",
+)

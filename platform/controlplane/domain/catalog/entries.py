@@ -1,17 +1,19 @@
-"""The values of the catalog."""
+"""Catalog entries, their compatibility cells, and matching of a model to its entry."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from controlplane.domain.architectures import Architecture
+
 
 class CatalogTask(StrEnum):
-    """What one might want to do with a model."""
+    """What can be done with a model."""
 
     TRAIN = "train"
     SERVE = "serve"
@@ -19,7 +21,7 @@ class CatalogTask(StrEnum):
 
 
 class Support(StrEnum):
-    """What a source says, the strongest claim first."""
+    """What a source claims, strongest claim first."""
 
     #: Printed as supported.
     SUPPORTED = "supported"
@@ -27,7 +29,7 @@ class Support(StrEnum):
     EXPERIMENTAL = "experimental"
     #: Only in an older release.
     LEGACY = "legacy"
-    #: Nobody has said.
+    #: No source makes a claim.
     UNKNOWN = "unknown"
     #: Printed as unsupported.
     UNSUPPORTED = "unsupported"
@@ -43,7 +45,7 @@ class Caveat(StrEnum):
 
     #: The list names its architecture, not the model itself.
     ARCHITECTURE = "architecture"
-    #: Listed without a mark that somebody tried it.
+    #: Listed without a mark that it was tested.
     UNTRIED = "untried"
     #: From a project's release news, not from its table.
     NEWS = "news"
@@ -51,14 +53,14 @@ class Caveat(StrEnum):
     BACK_END = "back_end"
     #: From the type of its layers; not a result of this model.
     GENERIC = "generic"
-    #: An older release loads the schemes; which tool made them is not said.
+    #: An older release loads the schemes; the quantizing tool is not stated.
     LOADED = "loaded"
     #: People say so; no source was read.
     HEARSAY = "hearsay"
 
 
 class Modality(StrEnum):
-    """What goes in and comes out."""
+    """Kind of input and output of a model."""
 
     LLM = "llm"
     VLM = "vlm"
@@ -77,13 +79,13 @@ CONFIDENCES = ("high", "medium", "low")
 FACT_GROUPS = ("architecture", "ids", "license", "engines", "params_context_dtype")
 
 
-def best(claims: Iterable[Support]) -> Support:
-    """The strongest of the claims; unknown where there is none."""
+def strongest_support(claims: Iterable[Support]) -> Support:
+    """The strongest of the claims; unknown if there are none."""
     return min(claims, key=lambda claim: claim.rank, default=Support.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class CatalogSource:
     """Where claims were read."""
 
     key: str
@@ -92,8 +94,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One task by one engine on one vendor's chips."""
+class CompatibilityCell:
+    """Support of one task by one engine on one vendor's chips."""
 
     task: CatalogTask
     vendor: str
@@ -108,14 +110,14 @@ class Cell:
     caveat: Caveat | None = None
 
 
-def in_order(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """The order in which an entry keeps its cells, whatever they came in."""
+def sort_cells(cells: Iterable[CompatibilityCell]) -> tuple[CompatibilityCell, ...]:
+    """The cells in canonical order."""
     return tuple(sorted(cells, key=lambda cell: (cell.task, cell.vendor, cell.engine)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One published model. None and empty mean: not known."""
+class CatalogEntry:
+    """One published model. None and empty mean unknown."""
 
     key: str
     title: str
@@ -146,12 +148,12 @@ class Entry:
     modelscope_id: str = ""
     prequantized: tuple[str, ...] = ()
     notes: str = ""
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[CompatibilityCell, ...] = ()
 
     def claims(
         self, task: CatalogTask, *, vendor: str = "", engines: frozenset[str] | None = None
-    ) -> tuple[Cell, ...]:
-        """Its cells of that task, of one vendor and of some engines only where they are named."""
+    ) -> tuple[CompatibilityCell, ...]:
+        """Its cells of that task, optionally of one vendor and of some engines only."""
         return tuple(
             cell
             for cell in self.cells
@@ -162,7 +164,7 @@ class Entry:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over everything that it says, in hexadecimal."""
+        """SHA-256 of the whole entry, in hexadecimal."""
         text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -171,7 +173,7 @@ _BILLION = 1e9
 
 
 def architecture_facts(of: Any) -> dict[str, Any]:
-    """What ``controlplane.domain.architectures`` reads of an entry or its row, by the names it uses."""
+    """The facts that ``controlplane.domain.architectures`` reads, by its field names, from an entry or its row."""
     return {
         "id": of.key,
         "architecture": of.architecture,
@@ -189,3 +191,63 @@ def architecture_facts(of: Any) -> dict[str, Any]:
         "context_length": of.context_length,
         "dtype": of.dtype,
     }
+
+
+#: Relative difference between a rounded and the true number of parameters.
+_PARAMETERS_TOLERANCE = 0.1
+
+
+def match_entry(
+    entries: Iterable[CatalogEntry], *, names: Sequence[str], built: Architecture | None
+) -> CatalogEntry | None:
+    """The entry of a model; None if none or more than one matches.
+
+    Names decide first: a repository is what it says it is, even if a value differs, because that difference is
+    what the comparison should show. Without a name, values that match exactly one entry decide; if they match
+    several, none is returned, since instruct and base models of a family have the same architecture.
+
+    ``names`` are repositories and folders that the model came from, the most reliable first; ``built`` is the
+    architecture from its ``config.json``, if that could be parsed.
+    """
+    known = tuple(entries)
+    for name in names:
+        if (named := _match_name(known, name)) is not None:
+            return named
+    fitting = [
+        entry for entry in known if built is not None and _matches_architecture(entry, built)
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _match_name(entries: Sequence[CatalogEntry], name: str) -> CatalogEntry | None:
+    """By repository with its owner, else by the part after the owner if it is unambiguous."""
+    wanted = name.strip().strip("/").lower()
+    if not wanted:
+        return None
+    for entry in entries:
+        if wanted in (entry.hf_repo.lower(), entry.modelscope_id.lower()):
+            return entry
+    if "/" in wanted and not wanted.startswith((".", "~")) and wanted.count("/") == 1:
+        return None
+    last = wanted.rpartition("/")[2]
+    found = {
+        entry.key: entry
+        for entry in entries
+        if last in (entry.key, *(repo.rpartition("/")[2].lower() for repo in _repos(entry)))
+    }
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _repos(entry: CatalogEntry) -> tuple[str, ...]:
+    return tuple(repo for repo in (entry.hf_repo, entry.modelscope_id) if repo)
+
+
+def _matches_architecture(entry: CatalogEntry, built: Architecture) -> bool:
+    """Whether every value is known and equal, and the parameters are close."""
+    figures = (entry.layers, entry.hidden, entry.heads, entry.intermediate)
+    if None in figures or entry.parameters is None or entry.architecture != built.name:
+        return False
+    own = (built.layers, built.hidden, built.heads, built.intermediate)
+    close = abs(built.parameters - entry.parameters) <= _PARAMETERS_TOLERANCE * entry.parameters
+    same_keys = entry.kv_heads in (None, built.kv_heads) or built.latent is not None
+    return figures == own and same_keys and close

@@ -1,9 +1,4 @@
-"""Narrowing the catalog, and how many entries each further choice would leave.
-
-Within a facet one of the chosen values must fit; of chips every chosen one, for who chooses two wants a model
-that runs on both. The count beside a value is what one would see after choosing it, with all other facets as
-they are.
-"""
+"""Faceted search of the catalog, with the number of entries for each further choice."""
 
 from __future__ import annotations
 
@@ -12,11 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from controlplane.domain.catalog.entries import CatalogTask, Cell, Entry, Support
+from controlplane.domain.catalog.entries import (
+    CatalogEntry,
+    CatalogTask,
+    CompatibilityCell,
+    Support,
+)
 
 
 class Facet(StrEnum):
-    """What entries can be told apart by."""
+    """A dimension by which entries are filtered."""
 
     MODALITY = "modality"
     TRAIN = "train"
@@ -28,8 +28,8 @@ class Facet(StrEnum):
     LICENCE = "licence"
 
 
-class Size(StrEnum):
-    """Parameters, in classes that need about as many cards."""
+class SizeClass(StrEnum):
+    """Parameters, in classes that need about the same number of cards."""
 
     SMALL = "under-1b"
     LIGHT = "1b-4b"
@@ -42,49 +42,51 @@ class Size(StrEnum):
 
 _BILLION = 1_000_000_000
 #: Upper bound of each class, itself excluded.
-_BOUNDS: tuple[tuple[int, Size], ...] = (
-    (1 * _BILLION, Size.SMALL),
-    (4 * _BILLION, Size.LIGHT),
-    (10 * _BILLION, Size.MEDIUM),
-    (40 * _BILLION, Size.LARGE),
-    (100 * _BILLION, Size.HUGE),
+_BOUNDS: tuple[tuple[int, SizeClass], ...] = (
+    (1 * _BILLION, SizeClass.SMALL),
+    (4 * _BILLION, SizeClass.LIGHT),
+    (10 * _BILLION, SizeClass.MEDIUM),
+    (40 * _BILLION, SizeClass.LARGE),
+    (100 * _BILLION, SizeClass.HUGE),
 )
 #: Facets of which an entry must have every chosen value.
-ALL_OF = frozenset({Facet.TRAIN, Facet.SERVE, Facet.QUANTIZE})
+VENDOR_FACETS = frozenset({Facet.TRAIN, Facet.SERVE, Facet.QUANTIZE})
 _TASKS = {
     Facet.TRAIN: CatalogTask.TRAIN,
     Facet.SERVE: CatalogTask.SERVE,
     Facet.QUANTIZE: CatalogTask.QUANTIZE,
 }
-Choice = Mapping[Facet, frozenset[str]]
+FacetSelection = Mapping[Facet, frozenset[str]]
 #: Whether this installation renders what a cell claims of the entry.
-Renders = Callable[[Entry, Cell], bool]
+Renders = Callable[[CatalogEntry, CompatibilityCell], bool]
 
 
-def size_class(parameters: int | None) -> Size:
+def size_class(parameters: int | None) -> SizeClass:
     if parameters is None:
-        return Size.UNKNOWN
-    return next((size for bound, size in _BOUNDS if parameters < bound), Size.GIANT)
+        return SizeClass.UNKNOWN
+    return next((size for bound, size in _BOUNDS if parameters < bound), SizeClass.GIANT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Indexed:
-    """An entry with what it is found by."""
+class IndexedEntry:
+    """An entry with its facet values and searchable text."""
 
-    entry: Entry
+    entry: CatalogEntry
     values: Mapping[Facet, frozenset[str]]
     #: Lower case.
     text: str
 
     def fits(self, facet: Facet, chosen: frozenset[str]) -> bool:
         own = self.values[facet]
-        return chosen <= own if facet in ALL_OF else not chosen.isdisjoint(own)
+        return chosen <= own if facet in VENDOR_FACETS else not chosen.isdisjoint(own)
 
 
-def index(entries: Iterable[Entry], *, renders: Renders) -> tuple[Indexed, ...]:
-    """The entries, ready to be narrowed. On a vendor's chips counts what a source supports and ``renders``."""
+def index_entries(entries: Iterable[CatalogEntry], *, renders: Renders) -> tuple[IndexedEntry, ...]:
+    """The entries, indexed for search. A vendor counts for a task if a source claims support and ``renders`` is
+    true.
+    """
     return tuple(
-        Indexed(
+        IndexedEntry(
             entry=entry,
             values={facet: _values(entry, facet, renders) for facet in Facet},
             text=" ".join(
@@ -102,7 +104,7 @@ def index(entries: Iterable[Entry], *, renders: Renders) -> tuple[Indexed, ...]:
     )
 
 
-def _values(entry: Entry, facet: Facet, renders: Renders) -> frozenset[str]:
+def _values(entry: CatalogEntry, facet: Facet, renders: Renders) -> frozenset[str]:
     if facet in _TASKS:
         return frozenset(
             claim.vendor
@@ -121,46 +123,52 @@ def _values(entry: Entry, facet: Facet, renders: Renders) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Narrowed:
-    """What fits, in the given order, and what each further choice would leave."""
+class CatalogSearchResult:
+    """Matching entries in the given order, and the count of each further facet value."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[CatalogEntry, ...]
     counts: Mapping[Facet, Mapping[str, int]] = field(default_factory=dict)
 
 
-def fitting(rows: Iterable[Indexed], *, choice: Choice, text: str = "") -> tuple[Entry, ...]:
-    """The entries with every word of the text that fit each facet's choice."""
+def fitting(
+    rows: Iterable[IndexedEntry], *, choice: FacetSelection, text: str = ""
+) -> tuple[CatalogEntry, ...]:
+    """The entries that contain every word of the text and match the selection of each facet."""
     chosen = _chosen(choice)
-    return tuple(row.entry for row in _with(rows, text) if not _missed(row, chosen))
+    return tuple(
+        row.entry for row in _filter_text(rows, text) if not _unmatched_facets(row, chosen)
+    )
 
 
-def narrow(rows: Iterable[Indexed], *, choice: Choice, text: str = "") -> Narrowed:
-    """The same, with the counts of every further choice."""
+def search_with_counts(
+    rows: Iterable[IndexedEntry], *, choice: FacetSelection, text: str = ""
+) -> CatalogSearchResult:
+    """The same, with the count of each further facet value."""
     chosen = _chosen(choice)
     counts: dict[Facet, Counter[str]] = {facet: Counter() for facet in Facet}
-    entries: list[Entry] = []
-    for row in _with(rows, text):
-        missed = _missed(row, chosen)
+    entries: list[CatalogEntry] = []
+    for row in _filter_text(rows, text):
+        missed = _unmatched_facets(row, chosen)
         if not missed:
             entries.append(row.entry)
             seen: Iterable[Facet] = Facet
         else:
-            # Another value of the one facet that it misses would bring it back.
-            seen = missed - ALL_OF if len(missed) == 1 else ()
+            # A different selection of the one unmatched facet would include it.
+            seen = missed - VENDOR_FACETS if len(missed) == 1 else ()
         for facet in seen:
             counts[facet].update(row.values[facet])
-    return Narrowed(entries=tuple(entries), counts=counts)
+    return CatalogSearchResult(entries=tuple(entries), counts=counts)
 
 
-def _chosen(choice: Choice) -> Choice:
+def _chosen(choice: FacetSelection) -> FacetSelection:
     return {facet: values for facet, values in choice.items() if values}
 
 
-def _with(rows: Iterable[Indexed], text: str) -> Iterable[Indexed]:
+def _filter_text(rows: Iterable[IndexedEntry], text: str) -> Iterable[IndexedEntry]:
     words = text.lower().split()
     return (row for row in rows if all(word in row.text for word in words))
 
 
-def _missed(row: Indexed, chosen: Choice) -> frozenset[Facet]:
-    """Facets of which it has no chosen value."""
+def _unmatched_facets(row: IndexedEntry, chosen: FacetSelection) -> frozenset[Facet]:
+    """Facets of which the row has no selected value."""
     return frozenset(facet for facet, values in chosen.items() if not row.fits(facet, values))

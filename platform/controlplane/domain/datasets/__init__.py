@@ -1,49 +1,47 @@
-"""From an uploaded file to rows that every engine reads, or to a list of what is wrong with it.
+"""Validation of uploaded dataset files and their conversion to canonical rows.
 
 ::
 
-    bytes ─▶ sources    size, file kind, encoding       ─▶ numbered lines of text
-          ─▶ formats    JSON Lines, JSON array, CSV     ─▶ numbered records
-          ─▶ schemas    instruction, chat, preference … ─▶ messages, rejected, split
-          ─▶ splits     given, or by hash and seed      ─▶ train, validation, test
-          ─▶ profiles   counts, lengths, duplicates     ─▶ statistics, preview
-                          (all put together in ``inspections``)
+    bytes ─▶ file_formats  size, file kind, encoding, JSON Lines, JSON array, CSV  ─▶ numbered records
+          ─▶ schemas       instruction, chat, preference …                         ─▶ messages, rejected, split
+          ─▶ splits        given, or by hash and seed                              ─▶ train, validation, test
+          ─▶ profiles      counts, lengths, warnings                               ─▶ statistics, preview
+                             (all combined in ``inspection``)
 
-A row is kept as one line ``{"messages":[{"role":…,"content":…},…]}``, with the ``rejected`` answer of a
-preference behind, so a file says the same, byte
-for byte, whatever it was uploaded as. Nothing is repaired or dropped: a file is taken whole, or
-refused with the rows that are wrong.
+A row is stored as one line ``{"messages":[{"role":…,"content":…},…]}``, followed by the ``rejected`` answer of a
+preference, so equal rows are equal byte for byte whatever the format of the upload. Nothing is repaired or
+dropped: a file is accepted as a whole, or refused with the rows that are wrong.
 """
 
-from controlplane.domain.datasets.conversations import Message, Role
-from controlplane.domain.datasets.inspections import CanonicalFile, Inspection, inspect
+from controlplane.domain.datasets.conversations import ChatMessage, MessageRole
+from controlplane.domain.datasets.file_formats import FileFormat
+from controlplane.domain.datasets.inspection import CanonicalFile, Inspection, inspect
 from controlplane.domain.datasets.profiles import (
     HISTOGRAM_EDGES,
-    Lengths,
+    DatasetStatistics,
+    LengthStatistics,
     PreviewRow,
-    Statistics,
 )
-from controlplane.domain.datasets.refusals import DatasetRefused, Limits, Problem
 from controlplane.domain.datasets.schemas import ColumnMapping, Schema
-from controlplane.domain.datasets.sources import Format
-from controlplane.domain.datasets.splits import Fractions, Split
+from controlplane.domain.datasets.splits import Split, SplitFractions
+from controlplane.domain.datasets.validation import DatasetRefused, FileLimits, FileProblem
 
 __all__ = [
     "HISTOGRAM_EDGES",
     "CanonicalFile",
+    "ChatMessage",
     "ColumnMapping",
     "DatasetRefused",
-    "Format",
-    "Fractions",
+    "DatasetStatistics",
+    "FileFormat",
+    "FileLimits",
+    "FileProblem",
     "Inspection",
-    "Lengths",
-    "Limits",
-    "Message",
+    "LengthStatistics",
+    "MessageRole",
     "PreviewRow",
-    "Problem",
-    "Role",
     "Schema",
     "Split",
-    "Statistics",
+    "SplitFractions",
     "inspect",
 ]

@@ -1,4 +1,4 @@
-"""Conversations as they come in files: messages with roles, in an order that makes sense."""
+"""Conversations and preference pairs: parsing of messages with roles in a valid order."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from controlplane.domain.datasets.formats import kind_in_words, parse_json
+from controlplane.domain.datasets.file_formats import describe_json_type, parse_json
 
 
-class Role(StrEnum):
+class MessageRole(StrEnum):
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
 
 
-_CHAT_ROLES = {role.value: role for role in Role}
+_CHAT_ROLES = {role.value: role for role in MessageRole}
 _SHAREGPT_ROLES = {
     **_CHAT_ROLES,
-    "human": Role.USER,
-    "gpt": Role.ASSISTANT,
-    "chatgpt": Role.ASSISTANT,
-    "model": Role.ASSISTANT,
+    "human": MessageRole.USER,
+    "gpt": MessageRole.ASSISTANT,
+    "chatgpt": MessageRole.ASSISTANT,
+    "model": MessageRole.ASSISTANT,
 }
 
 
 class RowRefused(Exception):
-    """The row is no conversation."""
+    """The row is not a valid conversation."""
 
     def __init__(self, message: str, *, column: str = "") -> None:
         super().__init__(message)
@@ -35,21 +35,23 @@ class RowRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    role: Role
+class ChatMessage:
+    role: MessageRole
     content: str
 
 
-def value_of(record: Mapping[str, Any], column: str) -> Any:
+def require_value(record: Mapping[str, Any], column: str) -> Any:
     try:
         return record[column]
     except KeyError:
-        raise RowRefused(f"is missing; the row has {listed(record)}", column=column) from None
+        raise RowRefused(
+            f"is missing; the row has {format_columns(record)}", column=column
+        ) from None
 
 
-def text_of(value: object, column: str) -> str:
+def require_text(value: object, column: str) -> str:
     if not isinstance(value, str):
-        raise RowRefused(f"must be text, not {kind_in_words(value)}", column=column)
+        raise RowRefused(f"must be text, not {describe_json_type(value)}", column=column)
     if not value or value.isspace():
         raise RowRefused("must not be empty", column=column)
     if "\0" in value:
@@ -58,37 +60,39 @@ def text_of(value: object, column: str) -> str:
 
 
 def optional_text(record: Mapping[str, Any], column: str) -> str | None:
-    """The text; None where there is no such column, or nothing in it."""
+    """The text; None if the column is missing or empty."""
     value = record.get(column) if column else None
-    return None if value in (None, "") else text_of(value, column)
+    return None if value in (None, "") else require_text(value, column)
 
 
-def conversation(value: object, column: str, *, sharegpt: bool) -> tuple[Message, ...]:
+def parse_conversation(value: object, column: str, *, sharegpt: bool) -> tuple[ChatMessage, ...]:
     if isinstance(value, str):
         try:
             value = parse_json(value)
         except ValueError as error:
             raise RowRefused(str(error), column=column) from None
     if not isinstance(value, list):
-        raise RowRefused(f"must be a list of messages, not {kind_in_words(value)}", column=column)
-    messages: list[Message] = []
+        raise RowRefused(
+            f"must be a list of messages, not {describe_json_type(value)}", column=column
+        )
+    messages: list[ChatMessage] = []
     for place, item in enumerate(value):
-        message = message_of(item, f"{column}[{place}]", sharegpt=sharegpt)
+        message = parse_message(item, f"{column}[{place}]", sharegpt=sharegpt)
         _check_turn(message.role, messages, f"{column}[{place}]")
         messages.append(message)
-    if not messages or messages[-1].role is not Role.ASSISTANT:
+    if not messages or messages[-1].role is not MessageRole.ASSISTANT:
         last = f"the {messages[-1].role}" if messages else "no message at all"
         raise RowRefused(f"must end with the assistant, not with {last}", column=column)
     return tuple(messages)
 
 
-def message_of(item: object, place: str, *, sharegpt: bool) -> Message:
+def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
     role_key, content_key = ("from", "value") if sharegpt else ("role", "content")
     if not isinstance(item, dict):
-        raise RowRefused(f"must be an object, not {kind_in_words(item)}", column=place)
+        raise RowRefused(f"must be an object, not {describe_json_type(item)}", column=place)
     for key in (role_key, content_key):
         if key not in item:
-            raise RowRefused(f"{key} is missing; found {listed(item)}", column=place)
+            raise RowRefused(f"{key} is missing; found {format_columns(item)}", column=place)
     if item.get("tool_calls"):
         raise RowRefused("has tool_calls, which cannot be kept", column=place)
     roles = _SHAREGPT_ROLES if sharegpt else _CHAT_ROLES
@@ -97,37 +101,124 @@ def message_of(item: object, place: str, *, sharegpt: bool) -> Message:
     if role is None:
         message = f"must be one of {', '.join(roles)}, not {shown(name)}"
         raise RowRefused(message, column=f"{place}.{role_key}")
-    return Message(role=role, content=text_of(item[content_key], f"{place}.{content_key}"))
+    return ChatMessage(role=role, content=require_text(item[content_key], f"{place}.{content_key}"))
 
 
-def _check_turn(role: Role, before: list[Message], place: str) -> None:
+def _check_turn(role: MessageRole, before: list[ChatMessage], place: str) -> None:
     previous = before[-1].role if before else None
-    if role is Role.SYSTEM:
+    if role is MessageRole.SYSTEM:
         if previous is not None:
             raise RowRefused("a system message must be the first", column=place)
-    elif role is Role.USER:
-        if previous is Role.USER:
+    elif role is MessageRole.USER:
+        if previous is MessageRole.USER:
             raise RowRefused("two user messages in a row; expected the assistant", column=place)
-    elif previous is not Role.USER:
+    elif previous is not MessageRole.USER:
         raise RowRefused("the assistant speaks without a user message before it", column=place)
 
 
 def printable(name: str) -> str:
-    """The name of a column, shortened and with nothing in it that a terminal or a table refuses."""
+    """A column name, shortened and escaped for terminals and tables."""
     shown = name if len(name) <= 40 else name[:40] + "…"
     return shown if shown.isprintable() else ascii(shown)
 
 
 def shown(value: object) -> str:
     if not isinstance(value, str):
-        return kind_in_words(value)
+        return describe_json_type(value)
     return repr(value if len(value) <= 40 else value[:40] + "…")
 
 
-def listed(found: Collection[str]) -> str:
-    """Column names in words, shortened: they come from the file."""
+def format_columns(found: Collection[str]) -> str:
+    """Column names as text, shortened because they come from the file."""
     if not found:
         return "no columns"
     names = [printable(name) for name in list(found)[:12]]
     more = f" and {len(found) - 12} more" if len(found) > 12 else ""
     return f"column{'s' if len(found) > 1 else ''} {', '.join(names)}{more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceColumns:
+    """The column of each role; empty means none."""
+
+    prompt: str
+    messages: str
+    system: str
+    chosen: str
+    rejected: str
+
+
+def read_preference(
+    record: Mapping[str, Any], columns: PreferenceColumns
+) -> tuple[tuple[ChatMessage, ...], str]:
+    """The conversation that ends with the chosen answer, and the rejected answer.
+
+    Published forms of preference data::
+
+        prompt      text, or messages that end with the user          chosen, rejected   text, or one message
+        messages    messages that end with the user                   chosen, rejected   text, or one message
+        messages    a conversation, whose last answer was chosen      rejected           text, or one message
+        (nothing)                                                     chosen, rejected   conversations that differ
+                                                                                         in their last message
+
+    :raises RowRefused: if the row has no two answers to one prompt, or both are the same.
+    """
+    if columns.prompt or columns.messages:
+        chosen, rejected = _read_prompted(record, columns)
+    else:
+        chosen, rejected = _read_conversations(record, columns)
+    if chosen[-1].content == rejected:
+        raise RowRefused("is the chosen answer; nothing is preferred", column=columns.rejected)
+    return chosen, rejected
+
+
+def _read_prompted(
+    record: Mapping[str, Any], columns: PreferenceColumns
+) -> tuple[tuple[ChatMessage, ...], str]:
+    rejected = _single_answer(require_value(record, columns.rejected), columns.rejected)
+    place = columns.messages or columns.prompt
+    before = require_value(record, place)
+    if columns.prompt and isinstance(before, str):
+        before = [{"role": MessageRole.USER.value, "content": require_text(before, place)}]
+        if (system := optional_text(record, columns.system)) is not None:
+            before.insert(0, {"role": MessageRole.SYSTEM.value, "content": system})
+    if columns.chosen:
+        if not isinstance(before, list):
+            message = f"must be text or a list of messages, not {describe_json_type(before)}"
+            raise RowRefused(message, column=place)
+        answer = _single_answer(require_value(record, columns.chosen), columns.chosen)
+        names = ("from", "value") if _is_sharegpt(before) else ("role", "content")
+        before = [*before, dict(zip(names, (MessageRole.ASSISTANT.value, answer), strict=True))]
+    return parse_conversation(before, place, sharegpt=_is_sharegpt(before)), rejected
+
+
+def _read_conversations(
+    record: Mapping[str, Any], columns: PreferenceColumns
+) -> tuple[tuple[ChatMessage, ...], str]:
+    parsed = []
+    for column in (columns.chosen, columns.rejected):
+        value = require_value(record, column)
+        if isinstance(value, str):
+            raise RowRefused("has no prompt; add a column prompt", column=column)
+        parsed.append(parse_conversation(value, column, sharegpt=_is_sharegpt(value)))
+    chosen, rejected = parsed
+    if chosen[:-1] != rejected[:-1]:
+        raise RowRefused("answers another prompt than the chosen one", column=columns.rejected)
+    return chosen, rejected[-1].content
+
+
+def _single_answer(value: object, column: str) -> str:
+    """Text as it is; the content of a message or of a list with one message."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, dict):
+        return require_text(value, column)
+    message = parse_message(value, column, sharegpt="from" in value)
+    if message.role is not MessageRole.ASSISTANT:
+        raise RowRefused(f"must be the assistant's, not the {message.role}'s", column=column)
+    return message.content
+
+
+def _is_sharegpt(value: object) -> bool:
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and "from" in first

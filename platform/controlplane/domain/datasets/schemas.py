@@ -1,6 +1,6 @@
-"""From a record to a conversation.
+"""Schemas of dataset rows, and conversion of a record to a conversation.
 
-Five schemas are told apart by the columns of the first row, and the whole file must keep to it:
+Five schemas are distinguished by the columns of the first row; the whole file must use the same one:
 
 - *instruction*: a question and an answer in two columns (``instruction``/``output``,
   ``prompt``/``response``, ``prompt``/``completion``, ``question``/``answer``), with an optional
@@ -10,11 +10,11 @@ Five schemas are told apart by the columns of the first row, and the whole file 
 - *preference*: two answers to one prompt, ``chosen`` and ``rejected``, each text or the one message of an
   assistant, beside a ``prompt`` (text or messages), ``messages`` or ``conversations``; without any of these
   both are whole conversations that differ in their last message;
-- *text*: ``text``, to be read on from any word.
+- *text*: ``text``, for continued pre-training.
 
-A conversation is an optional system message, then user and assistant in turn, the assistant last. The answer
+A conversation is an optional system message, then user and assistant alternating, the assistant last. The answer
 that was chosen ends the conversation of a preference, the rejected one stands beside it; a text is a
-conversation in which only the assistant speaks. Contents are text with something in it. In a CSV file lists
+conversation with one assistant message. Contents are non-empty text. In a CSV file lists
 are written as JSON.
 """
 
@@ -26,17 +26,18 @@ from enum import StrEnum
 from typing import Any
 
 from controlplane.domain.datasets.conversations import (
-    Message,
-    Role,
+    ChatMessage,
+    MessageRole,
+    PreferenceColumns,
     RowRefused,
-    conversation,
-    listed,
+    format_columns,
     optional_text,
+    parse_conversation,
+    read_preference,
+    require_text,
+    require_value,
     shown,
-    text_of,
-    value_of,
 )
-from controlplane.domain.datasets.preferences import PreferenceColumns, read_preference
 from controlplane.domain.datasets.splits import Split
 
 INSTRUCTION_COLUMNS = (
@@ -69,9 +70,9 @@ class Schema(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMapping:
-    """Which column plays which part, for files that use other names. Empty means "none".
+    """The column of each role, for files with non-standard column names. Empty means none.
 
-    Either ``instruction`` and ``output`` are named, or ``messages``, or ``text``; ``rejected`` beside
+    Either ``instruction`` and ``output`` are named, or ``messages``, or ``text``; ``rejected`` with
     ``output`` makes it a preference.
     """
 
@@ -81,30 +82,30 @@ class ColumnMapping:
     system: str = ""
     messages: str = ""
     split: str = ""
-    #: The answer that was liked less than ``output``.
+    #: The rejected answer; ``output`` is the chosen one.
     rejected: str = ""
     text: str = ""
 
     def names(self) -> tuple[str, ...]:
-        """The columns that are named, each once."""
+        """The named columns, each once."""
         found = (getattr(self, part.name) for part in fields(self))
         return tuple(dict.fromkeys(name for name in found if name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """How every row of a file is read."""
+class RowLayout:
+    """How each row of a file is read."""
 
     schema: Schema
     columns: ColumnMapping
-    #: Whether the columns were chosen by hand.
+    #: Whether the user mapped the columns.
     mapped: bool = False
 
 
-def recognise(found: Collection[str], mapping: ColumnMapping | None) -> Layout:
+def detect_layout(found: Collection[str], mapping: ColumnMapping | None) -> RowLayout:
     """The layout of a file whose first row has these columns.
 
-    :raises RowRefused: if a column of the mapping is missing, or no schema fits without one.
+    :raises RowRefused: if a column of the mapping is missing, or no schema matches.
     """
     if mapping is not None:
         return _mapped(found, mapping)
@@ -112,69 +113,73 @@ def recognise(found: Collection[str], mapping: ColumnMapping | None) -> Layout:
     if (preference := _preference(found, split)) is not None:
         return preference
     if "messages" in found:
-        return Layout(schema=Schema.CHAT, columns=ColumnMapping(messages="messages", split=split))
+        return RowLayout(
+            schema=Schema.CHAT, columns=ColumnMapping(messages="messages", split=split)
+        )
     if "conversations" in found:
         columns = ColumnMapping(messages="conversations", split=split)
-        return Layout(schema=Schema.SHAREGPT, columns=columns)
+        return RowLayout(schema=Schema.SHAREGPT, columns=columns)
     for question, reply in INSTRUCTION_COLUMNS:
         if question in found and reply in found:
             columns = ColumnMapping(
                 instruction=question, output=reply, input="input", system="system", split=split
             )
-            return Layout(schema=Schema.INSTRUCTION, columns=columns)
+            return RowLayout(schema=Schema.INSTRUCTION, columns=columns)
     if "text" in found:
-        return Layout(schema=Schema.TEXT, columns=ColumnMapping(text="text", split=split))
-    raise RowRefused(f"found {listed(found)}; expected {EXPECTED}")
+        return RowLayout(schema=Schema.TEXT, columns=ColumnMapping(text="text", split=split))
+    raise RowRefused(f"found {format_columns(found)}; expected {EXPECTED}")
 
 
-def read(record: Mapping[str, Any], layout: Layout) -> tuple[Message, ...]:
+def read_messages(record: Mapping[str, Any], layout: RowLayout) -> tuple[ChatMessage, ...]:
     """The conversation of one row.
 
-    :raises RowRefused: if it is none.
+    :raises RowRefused: if it is not valid.
     """
     columns = layout.columns
     if layout.schema is Schema.TEXT:
-        text = text_of(value_of(record, columns.text), columns.text)
-        return (Message(role=Role.ASSISTANT, content=text),)
+        text = require_text(require_value(record, columns.text), columns.text)
+        return (ChatMessage(role=MessageRole.ASSISTANT, content=text),)
     if layout.schema is Schema.PREFERENCE:
         return read_preference(record, _preference_columns(columns))[0]
     if columns.messages:
         sharegpt = layout.schema is Schema.SHAREGPT
-        return conversation(value_of(record, columns.messages), columns.messages, sharegpt=sharegpt)
-    question = text_of(value_of(record, columns.instruction), columns.instruction)
-    reply = text_of(value_of(record, columns.output), columns.output)
+        return parse_conversation(
+            require_value(record, columns.messages), columns.messages, sharegpt=sharegpt
+        )
+    question = require_text(require_value(record, columns.instruction), columns.instruction)
+    reply = require_text(require_value(record, columns.output), columns.output)
     messages = [
-        Message(role=Role.USER, content=question),
-        Message(role=Role.ASSISTANT, content=reply),
+        ChatMessage(role=MessageRole.USER, content=question),
+        ChatMessage(role=MessageRole.ASSISTANT, content=reply),
     ]
     if (addition := optional_text(record, columns.input)) is not None:
-        messages[0] = Message(role=Role.USER, content=f"{question}\n{addition}")
+        messages[0] = ChatMessage(role=MessageRole.USER, content=f"{question}\n{addition}")
     if (system := optional_text(record, columns.system)) is not None:
-        messages.insert(0, Message(role=Role.SYSTEM, content=system))
+        messages.insert(0, ChatMessage(role=MessageRole.SYSTEM, content=system))
     return tuple(messages)
 
 
-def read_rejected(record: Mapping[str, Any], layout: Layout) -> str:
-    """The answer that was liked less; empty where rows are no preferences.
+def read_rejected(record: Mapping[str, Any], layout: RowLayout) -> str:
+    """The rejected answer; empty if the schema is not preference.
 
-    :raises RowRefused: if there is none, or it is the one that was chosen.
+    :raises RowRefused: if there is none, or it equals the chosen one.
     """
     if layout.schema is not Schema.PREFERENCE:
         return ""
     return read_preference(record, _preference_columns(layout.columns))[1]
 
 
-def read_split(record: Mapping[str, Any], layout: Layout) -> Split | None:
-    """The split that the row names; None where the file names none.
+def read_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None:
+    """The split that the row names; None if the file names none.
 
-    :raises RowRefused: if it names no known split.
+    :raises RowRefused: if it is not a known split.
     """
     column = layout.columns.split
     if not column:
         if not layout.mapped and "split" in record:
             raise RowRefused("names a split, and the first row does not", column="split")
         return None
-    value = value_of(record, column)
+    value = require_value(record, column)
     split = _SPLITS.get(value.strip().lower()) if isinstance(value, str) else None
     if split is None:
         message = f"must be train, validation or test, not {shown(value)}"
@@ -182,20 +187,20 @@ def read_split(record: Mapping[str, Any], layout: Layout) -> Split | None:
     return split
 
 
-def _preference(found: Collection[str], split: str) -> Layout | None:
-    """The layout of rows with two answers; None where there are not two."""
-    talk = next((name for name in ("messages", "conversations") if name in found), "")
-    if "rejected" not in found or not ("chosen" in found or talk):
+def _preference(found: Collection[str], split: str) -> RowLayout | None:
+    """The layout of preference rows; None if the columns do not have two answers."""
+    messages = next((name for name in ("messages", "conversations") if name in found), "")
+    if "rejected" not in found or not ("chosen" in found or messages):
         return None
     columns = ColumnMapping(
-        instruction="" if talk or "prompt" not in found else "prompt",
-        messages=talk,
+        instruction="" if messages or "prompt" not in found else "prompt",
+        messages=messages,
         system="system",
         output="chosen" if "chosen" in found else "",
         rejected="rejected",
         split=split,
     )
-    return Layout(schema=Schema.PREFERENCE, columns=columns)
+    return RowLayout(schema=Schema.PREFERENCE, columns=columns)
 
 
 def _preference_columns(columns: ColumnMapping) -> PreferenceColumns:
@@ -208,7 +213,7 @@ def _preference_columns(columns: ColumnMapping) -> PreferenceColumns:
     )
 
 
-def _mapped(found: Collection[str], mapping: ColumnMapping) -> Layout:
+def _mapped(found: Collection[str], mapping: ColumnMapping) -> RowLayout:
     parts = (mapping.instruction, mapping.output, mapping.input, mapping.system, mapping.rejected)
     if mapping.text:
         wrong = any((*parts, mapping.messages))
@@ -218,8 +223,8 @@ def _mapped(found: Collection[str], mapping: ColumnMapping) -> Layout:
         raise RowRefused("map either instruction and output, or messages alone, or text alone")
     missing = [name for name in mapping.names() if name not in found]
     if missing:
-        raise RowRefused(f"found {listed(found)}; expected also {', '.join(missing)}")
-    return Layout(schema=_schema(mapping), columns=mapping, mapped=True)
+        raise RowRefused(f"found {format_columns(found)}; expected also {', '.join(missing)}")
+    return RowLayout(schema=_schema(mapping), columns=mapping, mapped=True)
 
 
 def _schema(mapping: ColumnMapping) -> Schema:

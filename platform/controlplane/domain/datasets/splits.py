@@ -1,9 +1,9 @@
-"""Which rows train and which are held out.
+"""Assignment of rows to training, validation and test splits.
 
-Where the file does not say, a hash of the row and a seed decides, so a row keeps its split when
-rows are added after it, and equal rows never sit on both sides. Two rules make small files usable:
-the first rows always train, and a held-out split that is still empty after them takes the next row
-that was not seen before. Both look only backwards, so they too hold when rows are added.
+If the file names no split, a hash of the row and a seed decide, so a row keeps its split when rows are added after
+it, and equal rows are never in different splits. Two rules make small files usable: the first rows are always in
+training, and a held-out split that is still empty after them gets the next row that was not seen before. Both
+depend only on earlier rows, so they too hold when rows are added.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: Rows that always train; a file with more of them, all different, has every split asked for
-#: once it has two rows more.
+#: Rows that are always in training; a file with more of them, all different, has every requested split
+#: once it has two more rows.
 ALWAYS_TRAIN = 9
 
 _SCALE = 2.0**-64
@@ -26,8 +26,8 @@ class Split(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fractions:
-    """Shares of the rows to hold out, from 0 to 1, and the seed of the choice."""
+class SplitFractions:
+    """Shares of rows to hold out, from 0 to 1, and the seed."""
 
     validation: float = 0.05
     test: float = 0.05
@@ -43,12 +43,12 @@ class Fractions:
 
 
 class Splitter:
-    """Takes canonical rows in the order of the file."""
+    """Assigns canonical rows in file order."""
 
-    def __init__(self, fractions: Fractions) -> None:
+    def __init__(self, fractions: SplitFractions) -> None:
         self._fractions = fractions
         self._salt = fractions.seed.to_bytes(16, "little", signed=True)
-        #: By row digest: where an exception was made to the hash, and the split of each that was seen.
+        #: By row digest: splits that deviate from the hash, and the split of each row seen.
         self._exceptions: dict[int, Split] = {}
         self._seen: dict[int, Split] = {}
         self._empty = [
@@ -60,18 +60,18 @@ class Splitter:
             if share
         ]
         self.rows = 0
-        #: Rows that are equal to an earlier one.
+        #: Rows equal to an earlier one.
         self.duplicates = 0
-        #: The split of an earlier row that the last one is equal to; None if there is none.
-        self.equal_in: Split | None = None
+        #: Split of an earlier row that the last row is equal to; None if there is none.
+        self.duplicate_of: Split | None = None
 
-    def take(self, row: bytes, *, given: Split | None = None) -> Split:
-        """The split of the next row: the one given, or else the one that the hash chooses."""
+    def assign(self, row: bytes, *, given: Split | None = None) -> Split:
+        """Split of the next row: the given one, or else by hash."""
         self.rows += 1
         digest = hashlib.blake2b(row, digest_size=16, salt=self._salt).digest()
         identity = int.from_bytes(digest[:8], "little")
-        self.equal_in = self._seen.get(identity)
-        fresh = self.equal_in is None
+        self.duplicate_of = self._seen.get(identity)
+        fresh = self.duplicate_of is None
         self.duplicates += not fresh
         split = given
         if split is None:

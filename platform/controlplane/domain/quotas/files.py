@@ -176,7 +176,7 @@ def parse_queue_file(content: Any, documents: Documents) -> QueueFile:
         message = f"a file must have queues: with a queue under each name, got {_short(content)}"
         raise InvalidQueueFile(FieldFinding(field="", message=message))
     _unknown(parser, "file", content, _TOP)
-    _level(parser, content.get("queues"), _placed(parser, content))
+    _level(parser, content.get("queues"), _steps_by_section(parser, content))
     if parser.findings:
         raise InvalidQueueFile(*parser.findings)
     return QueueFile(queues=parser.queues, unnamed=_unnamed(parser, whole="below" not in content))
@@ -187,7 +187,7 @@ def with_pruned_queues(file: QueueFile) -> Mapping[str, QueueDocument | None]:
     return {**file.queues, **dict.fromkeys(file.unnamed)}
 
 
-def _placed(parser: _FileParser, content: Mapping[Any, Any]) -> _ParentPosition:
+def _steps_by_section(parser: _FileParser, content: Mapping[Any, Any]) -> _ParentPosition:
     """Where the queues of the file stand."""
     if "below" not in content:
         return _ParentPosition()

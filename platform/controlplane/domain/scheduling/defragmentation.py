@@ -301,7 +301,7 @@ class CapacityMaker:
         self._moves = moves
         self._tries = tries
         #: Seats of the claim, each with the mark of the fleet before it.
-        self._placed: list[tuple[int, ReplicaPlacement]] = []
+        self._steps_by_section: list[tuple[int, ReplicaPlacement]] = []
 
     def make(
         self, claim: ClaimSnapshot, chip: str, *, worth: float
@@ -321,11 +321,11 @@ class CapacityMaker:
         if best is None:
             return None
         self._place_gang(claim, chip, best[1])
-        return tuple(seat for _, seat in self._placed)
+        return tuple(seat for _, seat in self._steps_by_section)
 
     def _undo(self, mark: int) -> None:
         self._mover.undo(mark)
-        self._placed = [seat for seat in self._placed if seat[0] < mark]
+        self._steps_by_section = [seat for seat in self._steps_by_section if seat[0] < mark]
 
     def _excluded_rows(self, claim: ClaimSnapshot) -> Iterator[Mask]:
         """For each domain under which all of the claim may stand, the rows that are not in it."""
@@ -351,7 +351,7 @@ class CapacityMaker:
     def _place_replica(self, replica_claim: ClaimSnapshot, chip: str, outside: Mask) -> bool:
         mark = self._fleet.mark()
         seats = self._placer.place(replica_claim, chip, avoid=outside)
-        self._placed += [(mark, seat) for seat in seats or ()]
+        self._steps_by_section += [(mark, seat) for seat in seats or ()]
         return seats is not None
 
     def _evacuate_rows(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.domain.architectures import Architecture, ConfigRefused, read
+from controlplane.domain.architectures import Architecture, ConfigRefused, parse_architecture
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs import parallelism
@@ -42,7 +42,7 @@ def architecture_from_config(config: Mapping[str, Any]) -> Architecture | None:
     if not config:
         return None
     try:
-        return read(config)
+        return parse_architecture(config)
     except ConfigRefused:
         return None
 

@@ -1,81 +1,91 @@
-"""How much memory a model takes to train and to serve, and what that fits on. Every figure names its formula."""
+"""Memory estimates for training and serving, and the plans and chips that they fit on. Each value names its
+formula.
+"""
 
-from controlplane.domain.sizing.activations import Mixed
-from controlplane.domain.sizing.answers import Answer, Part, answer, serving_wanted, training_wanted
-from controlplane.domain.sizing.caches import bytes_per_token, cache_bytes
-from controlplane.domain.sizing.engines import USUAL, EngineMemory
-from controlplane.domain.sizing.fitting import (
-    Deployment,
-    deployment,
+from controlplane.domain.sizing.estimates import (
+    DEFAULT_ENGINE_MEMORY,
+    EngineMemory,
+    MemoryPart,
+    SizingEstimate,
+    estimate,
+    serving_workload,
+    training_workload,
+)
+from controlplane.domain.sizing.plan_search import (
+    ReplicaPlan,
+    does_not_fit_finding,
     largest_batch,
     largest_concurrency,
     largest_context,
+    plan_replicas,
     serving_fits,
     serving_plan,
-    too_large,
     training_fits,
     training_plan,
-    usable,
-)
-from controlplane.domain.sizing.precisions import (
-    SCHEMES,
-    Scheme,
-    UnknownScheme,
-    scheme_called,
-    stored_scheme,
-    weight_bytes,
+    usable_bytes,
 )
 from controlplane.domain.sizing.serving import (
-    Serving,
     ServingMemory,
     ServingTraits,
+    ServingWorkload,
+    bytes_per_token,
+    cache_bytes,
     serving_memory,
 )
 from controlplane.domain.sizing.training import (
-    PROCESS,
+    PROCESS_BYTES,
     Adapter,
-    Training,
+    MixedPrecision,
     TrainingMemory,
+    TrainingWorkload,
     adapter_parameters,
     training_memory,
 )
+from controlplane.domain.sizing.weights import (
+    WEIGHT_SCHEMES,
+    UnknownScheme,
+    WeightScheme,
+    stored_scheme,
+    weight_bytes,
+    weight_scheme,
+)
 
 __all__ = [
-    "PROCESS",
-    "SCHEMES",
-    "USUAL",
+    "DEFAULT_ENGINE_MEMORY",
+    "PROCESS_BYTES",
+    "WEIGHT_SCHEMES",
     "Adapter",
-    "Answer",
-    "Deployment",
     "EngineMemory",
-    "Mixed",
-    "Part",
-    "Scheme",
-    "Serving",
+    "MemoryPart",
+    "MixedPrecision",
+    "ReplicaPlan",
     "ServingMemory",
     "ServingTraits",
-    "Training",
+    "ServingWorkload",
+    "SizingEstimate",
     "TrainingMemory",
+    "TrainingWorkload",
     "UnknownScheme",
+    "WeightScheme",
     "adapter_parameters",
-    "answer",
     "bytes_per_token",
     "cache_bytes",
-    "deployment",
+    "does_not_fit_finding",
+    "estimate",
     "largest_batch",
     "largest_concurrency",
     "largest_context",
-    "scheme_called",
+    "plan_replicas",
     "serving_fits",
     "serving_memory",
     "serving_plan",
-    "serving_wanted",
+    "serving_workload",
     "stored_scheme",
-    "too_large",
     "training_fits",
     "training_memory",
     "training_plan",
-    "training_wanted",
-    "usable",
+    "training_workload",
+    "usable_bytes",
     "weight_bytes",
+    "weight_scheme",
 ]

@@ -1,69 +1,82 @@
-"""What one card of a replica holds while it serves.
+"""Memory of one card of a replica while serving.
 
 ::
 
-    weights + KV cache + activations of one step + logits + recorded graphs + the process   ≤   share of the card
+    weights + KV cache + activations of one step + logits + CUDA graphs + process   ≤   share of the card
 
-An engine that takes long prompts in pieces has the activations of one piece; one that does not has those of
-whole prompts. Of a layer three widths of the feed-forward part and three of the layer live at once
-(gate, up and their product; residual, normed and output), which the published figures in ``docs/benchmarks.md``
-bear out.
+An engine with chunked prefill has the activations of one chunk; one without has those of whole prompts. Per layer
+three widths of the feed-forward network and three of the hidden size are live at once (gate, up and their product;
+residual, normed and output), which the published figures in ``docs/benchmarks.md`` confirm.
+
+The KV cache::
+
+    heads     2 · layers · KV heads · head size · bytes               per token      (MHA, GQA, MQA)
+    latent    layers · (compressed + position) · bytes                per token      (MLA)
+    window    as heads, but never more tokens than the window         per layer
+    recurrent value heads · key size · value size · 4 + convolution   per sequence, regardless of length
+
+Sources: Pope et al. 2022 (arXiv 2211.05102) for heads, DeepSeek-V2 (arXiv 2405.04434, table 1) for latent,
+Gated DeltaNet (arXiv 2412.06464) for recurrent.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controlplane.domain.architectures import Architecture
+from controlplane.domain.architectures import Architecture, Attention
 from controlplane.domain.common.resources import GIB, MIB, Bytes
-from controlplane.domain.jobs.parallelism import SINGLE_CARD, ParallelPlan, padded_vocabulary
-from controlplane.domain.sizing.caches import cache_bytes
-from controlplane.domain.sizing.precisions import Scheme, weight_bytes
-from controlplane.domain.sizing.shares import share
+from controlplane.domain.jobs.parallelism import (
+    SINGLE_CARD,
+    ParallelPlan,
+    kv_heads_on_card,
+    padded_vocabulary,
+    stage_share,
+)
+from controlplane.domain.sizing.weights import WeightScheme, largest_shard, weight_bytes
 
-#: Widths of a feed-forward part, and of a layer, that live at once.
+#: Feed-forward widths, and hidden sizes, that are live at once.
 _WIDE_AT_ONCE = 3
 _NARROW_AT_ONCE = 3
-#: Of one logit while the next token is chosen: as computed, in float32, and its share of all.
+#: Extra bytes per logit during sampling: float32 copy and probability.
 _LOGIT_EXTRA = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingTraits:
-    """How an engine uses memory, by its own design; the defaults are those of a paged one."""
+    """How an engine uses memory; the defaults are those of an engine with a paged KV cache."""
 
-    #: Tokens of all requests that go through the model at once; None is whole prompts.
+    #: Tokens per step over all requests (chunked prefill); None is whole prompts.
     step_tokens: int | None = 8192
-    #: Requests that run at once where a spec does not say.
+    #: Default number of concurrent requests.
     concurrency: int = 256
-    #: Kernels that are recorded once and replayed; vLLM's documentation says 1 to 3 GiB.
+    #: CUDA graphs; 1 to 3 GiB according to vLLM's documentation.
     graphs: Bytes = Bytes(1 * GIB)
     #: The driver's context, libraries and their workspaces.
     process: Bytes = Bytes(768 * MIB)
-    #: Buffers of collectives, where a replica has several cards.
+    #: Buffers of collectives if a replica has several cards.
     collectives: Bytes = Bytes(768 * MIB)
-    #: What MLA compresses stays compressed in the cache.
+    #: The cache stores the compressed MLA vectors.
     latent: bool = True
-    #: Attention over it is fused, so that no scores are written down.
+    #: MLA attention is fused, so scores are not materialised.
     fused_latent: bool = True
-    #: Tokens of a block of the cache, which is never shared by two requests.
+    #: Tokens per cache block; a block belongs to one request.
     block: int = 16
 
 
-#: An engine with a paged cache, of which nothing else is known.
+#: Traits of an engine with a paged KV cache.
 PAGED = ServingTraits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """What somebody wants to serve."""
+class ServingWorkload:
+    """A serving configuration to estimate."""
 
-    scheme: Scheme
+    scheme: WeightScheme
     #: Tokens of the longest prompt and answer together.
     context: int
     #: Requests that run at once in one replica.
     concurrency: int = 1
-    #: Bytes of one value of the KV cache and of one that is computed.
+    #: Bytes of a KV-cache value and of a computed value.
     cache_value_bytes: float = 2
     value_bytes: int = 2
     graphs: bool = True
@@ -75,7 +88,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingMemory:
-    """Bytes that the fullest card of a replica holds."""
+    """Bytes on the fullest card of a replica."""
 
     weights: Bytes
     cache: Bytes
@@ -91,38 +104,38 @@ class ServingMemory:
         )
 
 
-def serving_memory(architecture: Architecture, wanted: Serving) -> ServingMemory:
-    """What the fullest card holds when every request is as long as allowed."""
-    plan, traits = wanted.plan, wanted.traits
+def serving_memory(architecture: Architecture, workload: ServingWorkload) -> ServingMemory:
+    """Memory of the fullest card when every request has the maximum length."""
+    plan, traits = workload.plan, workload.traits
     return ServingMemory(
-        weights=_weights(architecture, wanted),
+        weights=_weights(architecture, workload),
         cache=cache_bytes(
             architecture,
-            context=_rounded(wanted.context, traits.block),
-            sequences=wanted.concurrency,
-            value_bytes=wanted.cache_value_bytes,
+            context=_round_up(workload.context, traits.block),
+            sequences=workload.concurrency,
+            value_bytes=workload.cache_value_bytes,
             tensor=plan.tensor,
             pipeline=plan.pipeline,
             latent=traits.latent,
         ),
-        activations=step_bytes(architecture, wanted),
-        logits=_logits(architecture, wanted),
-        graphs=traits.graphs if wanted.graphs else Bytes(0),
+        activations=step_bytes(architecture, workload),
+        logits=_logits(architecture, workload),
+        graphs=traits.graphs if workload.graphs else Bytes(0),
         process=Bytes(traits.process + (traits.collectives if plan.cards > 1 else 0)),
     )
 
 
-def step_tokens(wanted: Serving) -> int:
-    """Tokens that go through the model at once."""
-    most = wanted.context * wanted.concurrency
-    limit = wanted.traits.step_tokens
-    # While a prompt is taken in pieces, each of the other requests adds its next token.
-    return most if limit is None else min(most, max(limit, wanted.concurrency))
+def step_tokens(workload: ServingWorkload) -> int:
+    """Tokens that one step processes."""
+    most = workload.context * workload.concurrency
+    limit = workload.traits.step_tokens
+    # During chunked prefill each of the other requests adds its next token.
+    return most if limit is None else min(most, max(limit, workload.concurrency))
 
 
-def step_bytes(architecture: Architecture, wanted: Serving) -> Bytes:
-    """``tokens · (3 · width of the feed-forward part / tensor + 3 · width) · bytes`` of one layer at work."""
-    tensor = wanted.plan.tensor
+def step_bytes(architecture: Architecture, workload: ServingWorkload) -> Bytes:
+    """``tokens · (3 · feed-forward width / tensor + 3 · hidden size) · bytes`` of one active layer."""
+    tensor = workload.plan.tensor
     wide = architecture.intermediate
     narrow = _NARROW_AT_ONCE * architecture.hidden
     experts = architecture.experts
@@ -134,33 +147,94 @@ def step_bytes(architecture: Architecture, wanted: Serving) -> Bytes:
     heads = architecture.heads * architecture.head_dim
     wide = max(wide, heads)
     each = _WIDE_AT_ONCE * wide / tensor + narrow
-    if architecture.latent is not None and not wanted.traits.fused_latent:
+    if architecture.latent is not None and not workload.traits.fused_latent:
         # Scores and their softmax, of every token with every token of its sequence.
-        each += 2 * architecture.heads * wanted.context / tensor
-    return Bytes(round(step_tokens(wanted) * each * wanted.value_bytes))
+        each += 2 * architecture.heads * workload.context / tensor
+    return Bytes(round(step_tokens(workload) * each * workload.value_bytes))
 
 
-def _weights(architecture: Architecture, wanted: Serving) -> Bytes:
-    """In proportion to the share of the fullest card; the tokens' matrices keep their own width."""
-    whole = weight_bytes(architecture, wanted.scheme)
-    if wanted.plan.cards == 1:
+def _weights(architecture: Architecture, workload: ServingWorkload) -> Bytes:
+    """In proportion to the shard of the fullest card; token matrices keep their own width."""
+    whole = weight_bytes(architecture, workload.scheme)
+    if workload.plan.cards == 1:
         return whole
-    own = share(architecture, wanted.plan)
-    matrices = own.embedding * (wanted.scheme.bits if wanted.scheme.embeddings else 16) / 8
-    rest = whole - _embedding_bytes(architecture, wanted.scheme)
+    own = largest_shard(architecture, workload.plan)
+    matrices = own.embedding * (workload.scheme.bits if workload.scheme.embeddings else 16) / 8
+    rest = whole - _embedding_bytes(architecture, workload.scheme)
     parameters = max(1, architecture.parameters - architecture.embedding)
     return Bytes(round(matrices + rest * (own.expert + own.body) / parameters))
 
 
-def _embedding_bytes(architecture: Architecture, scheme: Scheme) -> int:
+def _embedding_bytes(architecture: Architecture, scheme: WeightScheme) -> int:
     bits = scheme.bits if scheme.embeddings else 16
     return round(min(architecture.embedding, architecture.parameters) * bits / 8)
 
 
-def _logits(architecture: Architecture, wanted: Serving) -> Bytes:
-    rows = padded_vocabulary(architecture.vocabulary, tensor=wanted.plan.tensor)
-    return Bytes(wanted.concurrency * rows * (wanted.value_bytes + _LOGIT_EXTRA))
+def _logits(architecture: Architecture, workload: ServingWorkload) -> Bytes:
+    rows = padded_vocabulary(architecture.vocabulary, tensor=workload.plan.tensor)
+    return Bytes(workload.concurrency * rows * (workload.value_bytes + _LOGIT_EXTRA))
 
 
-def _rounded(tokens: int, block: int) -> int:
+def _round_up(tokens: int, block: int) -> int:
     return -(-tokens // block) * block
+
+
+#: Recurrent states are accumulated in float32.
+_STATE_BYTES = 4
+
+
+def bytes_per_token(
+    architecture: Architecture, *, value_bytes: float = 2, tensor: int = 1, latent: bool = True
+) -> float:
+    """Of one token that every layer still attends to, on one card.
+
+    With ``latent`` false the engine decompresses MLA and caches whole keys and values of every head.
+    """
+    return architecture.cached_layers * _layer(
+        architecture, value_bytes=value_bytes, tensor=tensor, latent=latent
+    )
+
+
+def cache_bytes(
+    architecture: Architecture,
+    *,
+    context: int,
+    sequences: int,
+    value_bytes: float = 2,
+    tensor: int = 1,
+    pipeline: int = 1,
+    latent: bool = True,
+) -> Bytes:
+    """Of that many sequences of ``context`` tokens, on one card of the fullest stage."""
+    layer = _layer(architecture, value_bytes=value_bytes, tensor=tensor, latent=latent)
+    seen = min(context, architecture.window) if architecture.window else context
+    tokens = architecture.full_layers * context + architecture.windowed_layers * seen
+    whole = sequences * (
+        tokens * layer + _state(architecture, value_bytes=value_bytes, tensor=tensor)
+    )
+    return Bytes(round(whole * stage_share(architecture.layers, pipeline=pipeline)))
+
+
+def _layer(architecture: Architecture, *, value_bytes: float, tensor: int, latent: bool) -> float:
+    """Bytes that one layer caches per token on one card."""
+    if architecture.attention is Attention.NONE:
+        return 0.0
+    part = architecture.latent
+    if part is not None and latent:
+        # Each card needs the whole vector, regardless of its heads.
+        return (part.kv_rank + part.rope_head_dim) * value_bytes
+    if part is not None:
+        heads = -(-architecture.heads // tensor)
+        return heads * (architecture.head_dim + part.value_head_dim) * value_bytes
+    heads = kv_heads_on_card(architecture, tensor=tensor)
+    return 2 * heads * architecture.head_dim * value_bytes
+
+
+def _state(architecture: Architecture, *, value_bytes: float, tensor: int) -> float:
+    """Bytes of recurrent state per sequence on one card."""
+    part = architecture.recurrent
+    if part is None:
+        return 0.0
+    memory = part.value_heads * part.key_head_dim * part.value_head_dim * _STATE_BYTES
+    convolution = (2 * part.key_width + part.value_width) * part.kernel * value_bytes
+    return part.layers * (memory + convolution) / tensor

@@ -1,8 +1,8 @@
-"""What one card holds at the worst moment of training.
+"""Peak memory of one card during training.
 
 ::
 
-                      weights   gradients   optimizer      bytes for each parameter that is trained
+                      weights   gradients   optimizer      bytes per trained parameter
     float32              4          4           8          everything in float32
     autocast           4 + 2        4           8          float32 weights, computed through 16-bit copies
     master copy          2          2         4 + 8        16-bit weights, a float32 copy in the optimizer
@@ -11,70 +11,190 @@ The last is the 16 bytes of Rajbhandari et al. 2020 (arXiv 1910.02054, section 3
 then gradients, then weights among the copies. LoRA adds ``rank · (in + out)`` for each matrix
 (Hu et al. 2021, arXiv 2106.09685) and trains only that; QLoRA keeps the frozen rest in 4 or 8 bits.
 
-Gradients grow while activations are given back, so where gradients are dropped after each step the larger of
-the two is what counts (``not_at_once``).
+Gradients grow while activations are freed, so if gradients are dropped after each step only the larger of the two
+counts (``not_at_once``).
+
+Activations are counted tensor by tensor as autograd saves them, for a pre-norm decoder with fused attention
+(scores are not stored; Dao et al. 2022, arXiv 2205.14135). The method is that of Korthikanti et al. 2022 (arXiv
+2205.05198), whose 34 bytes per token, layer and hidden value hold for a plain feed-forward network four times as
+wide; gates, shared heads and experts change that, so each is counted here::
+
+    norms      input, normalised value (float32 in either case), output to the next matrices
+    attention  queries and keys after rotation, values, the result
+    dense      gate, its activation, up, their product        (two without a gate)
+    experts    the same for each expert of a token, and the token once for each of them
+
+With autocast the residual stays in float32 and each matrix gets its own 16-bit copy of its input. Frozen parts
+store nothing for their gradient: norms store no normalised values, and an adapter stores its input instead of the
+matrix.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from controlplane.domain.architectures import Architecture
 from controlplane.domain.common.resources import MIB, Bytes
 from controlplane.domain.jobs.parallelism import SINGLE_CARD, ParallelPlan
-from controlplane.domain.sizing.activations import (
-    Mixed,
-    checkpoint_bytes,
-    kept_by_layer,
-    score_bytes,
+from controlplane.domain.sizing.weights import (
+    WeightScheme,
+    WeightShard,
+    largest_shard,
+    weight_bytes,
 )
-from controlplane.domain.sizing.precisions import Scheme, weight_bytes
-from controlplane.domain.sizing.shares import Share, share
 
-#: Of an adapter's weight, gradient and each moment: all float32.
+#: Matrices that read the layer's normalised input: queries, keys and values; gate and up are added.
+_ATTENTION_READERS = 3
+
+
+class MixedPrecision(StrEnum):
+    """Precision in which weights are stored and computed."""
+
+    FLOAT32 = "float32"
+    #: Weights in float32, computed through 16-bit copies.
+    AUTOCAST = "autocast"
+    #: Weights in 16 bits, with a float32 copy in the optimizer.
+    MASTER_COPY = "master_copy"
+
+    @property
+    def value_bytes(self) -> int:
+        return 4 if self is MixedPrecision.FLOAT32 else 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerActivations:
+    """Bytes per token and layer."""
+
+    #: Stored by every tensor-parallel card, unless sequence parallelism divides it.
+    whole: float
+    #: Divided among tensor-parallel cards.
+    divided: float
+
+    def on_card(self, *, tensor: int, sequence: bool) -> float:
+        return self.whole / (tensor if sequence else 1) + self.divided / tensor
+
+
+def layer_activations(
+    architecture: Architecture, *, mixed: MixedPrecision, adapter: bool = False
+) -> LayerActivations:
+    """Bytes per token, averaged over the layers of the model."""
+    value = mixed.value_bytes
+    experts = architecture.experts
+    dense_layers = experts.dense_layers if experts else architecture.layers
+    dense = dense_layers / architecture.layers
+    divided = _attention(architecture) + dense * _feed_forward(
+        architecture, architecture.intermediate
+    )
+    whole = _norms(architecture, mixed=mixed, adapter=adapter)
+    if experts is not None:
+        each = experts.per_token * _feed_forward(architecture, experts.intermediate)
+        each += _feed_forward(architecture, experts.shared_intermediate)
+        divided += each * (1 - dense)
+        # The token once per expert, as input and as output, and the router's values.
+        copies = 2 * experts.per_token * architecture.hidden * value
+        whole += (copies + 3 * 4 * experts.count) * (1 - dense)
+    heads_normed = _head_norms(architecture, mixed=mixed, adapter=adapter)
+    return LayerActivations(whole=whole, divided=divided * value + heads_normed)
+
+
+def checkpoint_bytes(architecture: Architecture, *, mixed: MixedPrecision) -> float:
+    """Bytes per token and layer if everything except the layer's input is recomputed."""
+    residual = 4 if mixed is MixedPrecision.AUTOCAST else mixed.value_bytes
+    return architecture.hidden * residual
+
+
+def score_bytes(architecture: Architecture, *, length: int, mixed: MixedPrecision) -> float:
+    """Bytes per token and layer if attention is not fused: the softmax in float32 and as computed."""
+    value = mixed.value_bytes
+    return architecture.heads * length * (4 + (value if value < 4 else 0))
+
+
+def _norms(architecture: Architecture, *, mixed: MixedPrecision, adapter: bool) -> float:
+    """Bytes, including what the norms pass to the following matrices."""
+    hidden = architecture.hidden
+    readers = _ATTENTION_READERS + architecture.matrices - 1
+    if mixed is MixedPrecision.FLOAT32:
+        inner = 4 if adapter else 8
+        # Two norms feed matrices; those after a block feed the residual, which stores nothing.
+        return hidden * (architecture.norms * inner + 2 * 4)
+    if adapter:
+        own = architecture.heads * architecture.head_dim
+        return hidden * architecture.norms * 4 + 2 * (readers * hidden + own)
+    if mixed is MixedPrecision.AUTOCAST:
+        return hidden * (architecture.norms * 8 + readers * 2)
+    return hidden * (architecture.norms * 6 + 2 * 2)
+
+
+def _head_norms(architecture: Architecture, *, mixed: MixedPrecision, adapter: bool) -> float:
+    if not architecture.head_norms:
+        return 0.0
+    normed = (architecture.heads + architecture.kv_heads) * architecture.head_dim
+    after = 0 if adapter else (4 if mixed is MixedPrecision.FLOAT32 else 2)
+    return normed * (4 + after)
+
+
+def _attention(architecture: Architecture) -> float:
+    """Number of stored values, each counted once."""
+    heads = architecture.heads * architecture.head_dim
+    part = architecture.latent
+    if part is not None:
+        values = architecture.heads * part.value_head_dim
+        compressed = 3 * part.kv_rank + 3 * (part.query_rank or 0)
+        # Queries and keys are concatenated from two parts each; values are slices of the decompressed vector.
+        return 2 * heads + 3 * values + compressed
+    keys = architecture.kv_heads * architecture.head_dim
+    return 2 * heads + 2 * keys
+
+
+def _feed_forward(architecture: Architecture, width: int) -> float:
+    return (4 if architecture.matrices == 3 else 2) * width
+
+
+#: Bytes of an adapter's weight, gradient and each moment: all float32.
 _ADAPTER = 4
 _MOMENTS = 8
-#: Python, the libraries and their kernels, or a driver's context, before anything is loaded.
-PROCESS = Bytes(600 * MIB)
+#: Python, libraries and kernels, or the driver context, before a model is loaded.
+PROCESS_BYTES = Bytes(600 * MIB)
 
 
 #: Bytes for each trained parameter: weights, gradients, optimizer.
-_TRAINED: dict[Mixed, tuple[int, int, int]] = {
-    Mixed.FLOAT32: (4, 4, 8),
-    Mixed.AUTOCAST: (6, 4, 8),
-    Mixed.MASTER_COPY: (2, 2, 12),
+_TRAINED: dict[MixedPrecision, tuple[int, int, int]] = {
+    MixedPrecision.FLOAT32: (4, 4, 8),
+    MixedPrecision.AUTOCAST: (6, 4, 8),
+    MixedPrecision.MASTER_COPY: (2, 2, 12),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
-    """A LoRA adapter, and what the frozen model is kept in."""
+    """A LoRA adapter, and the format of the frozen base model."""
 
     rank: int
-    base: Scheme
+    base: WeightScheme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """What somebody wants to train."""
+class TrainingWorkload:
+    """A training configuration to estimate."""
 
-    #: Rows at once on one card.
+    #: Examples per card and step.
     batch: int
-    #: Tokens of the longest row.
+    #: Tokens of the longest example.
     length: int
     accumulation: int = 1
-    mixed: Mixed = Mixed.AUTOCAST
-    #: None trains every weight.
+    mixed: MixedPrecision = MixedPrecision.AUTOCAST
+    #: None is full fine-tuning.
     adapter: Adapter | None = None
     recompute: bool = False
-    #: Gradients of a step are dropped before the next begins; otherwise they have memory of their own.
+    #: Gradients of a step are freed before the next begins; otherwise they stay allocated.
     drops_gradients: bool = False
-    #: Fused attention, which keeps no scores.
+    #: Fused attention, which stores no scores.
     fused_attention: bool = True
-    #: A second copy of the model that only judges (DPO, GRPO), in what it is computed in.
+    #: A reference model (DPO, GRPO), in the compute precision.
     reference: bool = False
     plan: ParallelPlan = SINGLE_CARD
-    process: Bytes = PROCESS
+    process: Bytes = PROCESS_BYTES
 
     @property
     def value_bytes(self) -> int:
@@ -83,7 +203,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """Bytes that the fullest card holds."""
+    """Bytes on the fullest card."""
 
     weights: Bytes
     gradients: Bytes
@@ -91,57 +211,66 @@ class TrainingMemory:
     activations: Bytes
     logits: Bytes
     process: Bytes
-    #: Of gradients and activations, what is never held at the same time.
+    #: Bytes of gradients and activations that are never allocated at the same time.
     not_at_once: Bytes = Bytes(0)
 
     @property
     def tensors(self) -> Bytes:
-        """Everything but the process."""
-        held = self.weights + self.gradients + self.optimizer + self.activations + self.logits
-        return Bytes(held - self.not_at_once)
+        """All tensors, without the process."""
+        tensors = self.weights + self.gradients + self.optimizer + self.activations + self.logits
+        return Bytes(tensors - self.not_at_once)
 
     @property
     def total(self) -> Bytes:
         return Bytes(self.tensors + self.process)
 
 
-def training_memory(architecture: Architecture, wanted: Training) -> TrainingMemory:
-    """What the fullest card holds when every row is as long as allowed: an upper bound for shorter ones."""
-    held = share(architecture, wanted.plan)
+def training_memory(architecture: Architecture, workload: TrainingWorkload) -> TrainingMemory:
+    """Memory of the fullest card when every example has the maximum length: an upper bound for shorter ones."""
+    shard = largest_shard(architecture, workload.plan)
     states = (
-        _adapter(architecture, held, wanted)
-        if wanted.adapter
-        else _full(architecture, held, wanted)
+        _adapter(architecture, shard, workload)
+        if workload.adapter
+        else _full(architecture, shard, workload)
     )
     weights, gradients, optimizer = states
-    if wanted.reference:
-        weights += held.parameters * wanted.value_bytes
-    kept, again = activation_bytes(architecture, wanted)
-    logits = logit_bytes(architecture, wanted)
-    listed = gradients + kept + again + logits
+    if workload.reference:
+        weights += shard.parameters * workload.value_bytes
+    activations, recomputed = activation_bytes(architecture, workload)
+    logits = logit_bytes(architecture, workload)
+    listed = gradients + activations + recomputed + logits
     return TrainingMemory(
         weights=Bytes(weights),
         gradients=Bytes(gradients),
         optimizer=Bytes(optimizer),
-        activations=Bytes(kept + again),
+        activations=Bytes(activations + recomputed),
         logits=logits,
-        process=wanted.process,
+        process=workload.process,
         not_at_once=Bytes(
-            listed - _worst(wanted, gradients=gradients, kept=kept, again=again, logits=logits)
+            listed
+            - _peak_bytes(
+                workload,
+                gradients=gradients,
+                activations=activations,
+                recomputed=recomputed,
+                logits=logits,
+            )
         ),
     )
 
 
-def _worst(wanted: Training, *, gradients: int, kept: int, again: int, logits: int) -> int:
-    """Of what comes and goes, the most that is there at once.
+def _peak_bytes(
+    workload: TrainingWorkload, *, gradients: int, activations: int, recomputed: int, logits: int
+) -> int:
+    """Peak of the temporary memory.
 
-    Activations are given back as gradients come into being, in proportion, so one of the two ends is the worst.
-    Gradients that are added up over batches, or divided among copies, stay where they are.
+    Activations are freed as gradients are allocated, in proportion, so one of the two ends is the peak. Gradients
+    that are accumulated over batches, or divided among copies, stay allocated.
     """
-    stay = wanted.accumulation > 1 or wanted.plan.zero_stage > 0
-    if stay or not wanted.drops_gradients:
-        return gradients + kept + max(logits, again)
-    return max(kept + logits, kept + again, gradients + again)
+    stay = workload.accumulation > 1 or workload.plan.zero_stage > 0
+    if stay or not workload.drops_gradients:
+        return gradients + activations + max(logits, recomputed)
+    return max(activations + logits, activations + recomputed, gradients + recomputed)
 
 
 def adapter_parameters(architecture: Architecture, *, rank: int) -> int:
@@ -175,86 +304,92 @@ def adapter_parameters(architecture: Architecture, *, rank: int) -> int:
     return rank * (architecture.layers * attention + wide)
 
 
-def activation_bytes(architecture: Architecture, wanted: Training) -> tuple[Bytes, Bytes]:
-    """What is kept until its gradient is known, and what is computed again, one layer at a time.
+def activation_bytes(architecture: Architecture, workload: TrainingWorkload) -> tuple[Bytes, Bytes]:
+    """Bytes stored until their gradient is computed, and bytes recomputed one layer at a time.
 
-    ``tokens · layers of the stage · what a layer keeps``; with recomputation only every layer's input is kept. A
-    pipeline's first stage holds as many batches as there are stages (1F1B; Narayanan et al. 2021,
-    arXiv 2104.04473), so stages do not lessen it unless there are fewer batches.
+    ``tokens · layers of the stage · bytes per layer``; with recomputation only each layer's input is stored. A
+    pipeline's first stage holds as many batches as there are stages (1F1B; Narayanan et al. 2021, arXiv
+    2104.04473), so stages do not reduce it unless there are fewer batches.
     """
-    plan = wanted.plan
-    tokens = wanted.batch * -(-wanted.length // plan.context)
-    kept = kept_by_layer(architecture, mixed=wanted.mixed, adapter=wanted.adapter is not None)
-    layer = kept.on_card(tensor=plan.tensor, sequence=plan.sequence)
-    if not wanted.fused_attention:
-        scores = score_bytes(architecture, length=wanted.length, mixed=wanted.mixed)
+    plan = workload.plan
+    tokens = workload.batch * -(-workload.length // plan.context)
+    activations = layer_activations(
+        architecture, mixed=workload.mixed, adapter=workload.adapter is not None
+    )
+    layer = activations.on_card(tensor=plan.tensor, sequence=plan.sequence)
+    if not workload.fused_attention:
+        scores = score_bytes(architecture, length=workload.length, mixed=workload.mixed)
         layer += scores / plan.tensor
-    stage = -(-architecture.layers // plan.pipeline) * min(plan.pipeline, wanted.accumulation)
-    changes = _expert_changes(architecture, wanted)
-    if not wanted.recompute:
+    stage = -(-architecture.layers // plan.pipeline) * min(plan.pipeline, workload.accumulation)
+    changes = _expert_changes(architecture, workload)
+    if not workload.recompute:
         return Bytes(round(tokens * stage * layer) + changes), Bytes(0)
-    inputs = checkpoint_bytes(architecture, mixed=wanted.mixed)
+    inputs = checkpoint_bytes(architecture, mixed=workload.mixed)
     inputs /= plan.tensor if plan.sequence else 1
-    again = round(tokens * layer) + changes // architecture.layers
-    return Bytes(round(tokens * stage * inputs)), Bytes(again)
+    recomputed = round(tokens * layer) + changes // architecture.layers
+    return Bytes(round(tokens * stage * inputs)), Bytes(recomputed)
 
 
-def _expert_changes(architecture: Architecture, wanted: Training) -> int:
-    """What an adapter changes of each expert is written out as a matrix before it is used."""
-    if wanted.adapter is None:
+def _expert_changes(architecture: Architecture, workload: TrainingWorkload) -> int:
+    """The adapter's change of each expert is materialised as a matrix before it is used."""
+    if workload.adapter is None:
         return 0
-    plan = wanted.plan
+    plan = workload.plan
     parts = plan.tensor * plan.expert * plan.pipeline
-    return architecture.expert_parameters * wanted.value_bytes // parts
+    return architecture.expert_parameters * workload.value_bytes // parts
 
 
-def logit_bytes(architecture: Architecture, wanted: Training) -> Bytes:
+def logit_bytes(architecture: Architecture, workload: TrainingWorkload) -> Bytes:
     """``tokens · vocabulary · (logits + 3 · 4)``: as computed, in float32, their logarithms, and the gradient."""
-    plan = wanted.plan
-    tokens = wanted.batch * -(-wanted.length // plan.context)
-    each = 12 + (wanted.value_bytes if wanted.value_bytes < 4 else 0)
+    plan = workload.plan
+    tokens = workload.batch * -(-workload.length // plan.context)
+    each = 12 + (workload.value_bytes if workload.value_bytes < 4 else 0)
     return Bytes(round(tokens * architecture.vocabulary * each / plan.tensor))
 
 
-def _full(architecture: Architecture, held: Share, wanted: Training) -> tuple[int, int, int]:
-    weights, gradients, optimizer = _TRAINED[wanted.mixed]
-    plan = wanted.plan
-    gathered = _gathered(architecture, wanted) if plan.zero_stage >= 3 else 0
+def _full(
+    architecture: Architecture, shard: WeightShard, workload: TrainingWorkload
+) -> tuple[int, int, int]:
+    weights, gradients, optimizer = _TRAINED[workload.mixed]
+    plan = workload.plan
+    gathered = _gathered(architecture, workload) if plan.zero_stage >= 3 else 0
     return (
-        _sharded(held, weights, plan, stage=3) + gathered,
-        _sharded(held, gradients, plan, stage=2),
-        _sharded(held, optimizer, plan, stage=1),
+        _sharded(shard, weights, plan, stage=3) + gathered,
+        _sharded(shard, gradients, plan, stage=2),
+        _sharded(shard, optimizer, plan, stage=1),
     )
 
 
-def _gathered(architecture: Architecture, wanted: Training) -> int:
-    """Weights that ZeRO 3 has put together: the layer at work, and the next."""
-    plan = wanted.plan
+def _gathered(architecture: Architecture, workload: TrainingWorkload) -> int:
+    """Weights that ZeRO 3 has gathered: the active layer and the next."""
+    plan = workload.plan
     experts = architecture.expert_parameters
     body = max(0, architecture.parameters - architecture.embedding - experts)
     layer = (body + experts // plan.expert) // architecture.layers
     largest = max(layer, architecture.vocabulary * architecture.hidden)
-    return 2 * -(-largest // plan.tensor) * wanted.value_bytes
+    return 2 * -(-largest // plan.tensor) * workload.value_bytes
 
 
-def _sharded(held: Share, each: int, plan: ParallelPlan, *, stage: int) -> int:
+def _sharded(shard: WeightShard, each: int, plan: ParallelPlan, *, stage: int) -> int:
     """Bytes after ZeRO; experts have fewer copies, since their cards hold different ones."""
     if plan.zero_stage < stage:
-        return held.parameters * each
+        return shard.parameters * each
     copies = max(1, plan.copies)
     own = max(1, plan.copies // plan.expert)
-    return -(-(held.embedding + held.body) * each // copies) + -(-held.expert * each // own)
+    return -(-(shard.embedding + shard.body) * each // copies) + -(-shard.expert * each // own)
 
 
-def _adapter(architecture: Architecture, held: Share, wanted: Training) -> tuple[int, int, int]:
-    adapter = wanted.adapter
+def _adapter(
+    architecture: Architecture, shard: WeightShard, workload: TrainingWorkload
+) -> tuple[int, int, int]:
+    adapter = workload.adapter
     if adapter is None:
         return 0, 0, 0
     whole = weight_bytes(architecture, adapter.base)
-    frozen = round(whole * held.parameters / max(1, architecture.parameters))
-    plan = wanted.plan
+    frozen = round(whole * shard.parameters / max(1, architecture.parameters))
+    plan = workload.plan
     if plan.zero_stage >= 3:
-        frozen = -(-frozen // max(1, plan.copies)) + _gathered(architecture, wanted)
+        frozen = -(-frozen // max(1, plan.copies)) + _gathered(architecture, workload)
     trained = adapter_parameters(architecture, rank=adapter.rank)
     trained = -(-trained // (plan.tensor * plan.pipeline))
     copies = max(1, plan.copies)

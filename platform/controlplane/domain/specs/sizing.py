@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.domain.common.spec_fields import FieldKind, SpecField
-from controlplane.domain.sizing.precisions import SCHEMES
+from controlplane.domain.sizing.weights import WEIGHT_SCHEMES
 from controlplane.domain.specs.training import FINETUNE, METHODS
 
 TASKS = ("serve", "train")
@@ -26,7 +26,7 @@ SIZING = (
         help="What weights are kept in when serving; stored is as the model itself has them.",
         kind=FieldKind.CHOICE,
         default=STORED,
-        choices=(STORED, *sorted(SCHEMES)),
+        choices=(STORED, *sorted(WEIGHT_SCHEMES)),
     ),
     SpecField(
         name="context",

@@ -164,7 +164,7 @@ def test_a_packed_text_is_unpacked_within_a_bound(token: str) -> None:
     packed = gzip.compress(text().encode())
     assert send(token, packed, Content_Encoding="gzip").json()["readings"] == 1
 
-    bomb = gzip.compress(b"# " + b"x" * (telemetry.LARGEST_TEXT + 1))
+    bomb = gzip.compress(b"# " + b"x" * (telemetry.MAX_TEXT_SIZE + 1))
     assert len(bomb) < 100_000
     assert send(token, bomb, sequence=2, Content_Encoding="gzip").status_code == 413
     assert send(token, b"x" * (telemetry.LARGEST_BODY + 1), sequence=2).status_code == 413

@@ -5,40 +5,40 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.catalog import Cell, Entry, Modality
+from controlplane.domain.catalog import CatalogEntry, CompatibilityCell, Modality
 from controlplane.domain.catalog.facets import (
-    ALL_OF,
+    VENDOR_FACETS,
     Facet,
-    Indexed,
-    Size,
-    index,
-    narrow,
+    IndexedEntry,
+    SizeClass,
+    index_entries,
+    search_with_counts,
     size_class,
 )
-from tests.unit.domain.catalog.values import cell, entry
+from tests.unit.domain.catalog.entry_factory import cell, entry
 
 ENGINES = frozenset({"vllm", "mindie"})
 BILLION = 10**9
 
 
-def renders(_: Entry, claim: Cell) -> bool:
+def renders(_: CatalogEntry, claim: CompatibilityCell) -> bool:
     return claim.engine in ENGINES
 
 
-def keys(entries: tuple[Entry, ...]) -> list[str]:
+def keys(entries: tuple[CatalogEntry, ...]) -> list[str]:
     return [one.key for one in entries]
 
 
 def test_sizes_have_the_bounds_of_their_names() -> None:
-    assert size_class(None) is Size.UNKNOWN
-    assert size_class(BILLION - 1) is Size.SMALL
-    assert size_class(BILLION) is Size.LIGHT
-    assert size_class(40 * BILLION) is Size.HUGE
-    assert size_class(671 * BILLION) is Size.GIANT
+    assert size_class(None) is SizeClass.UNKNOWN
+    assert size_class(BILLION - 1) is SizeClass.SMALL
+    assert size_class(BILLION) is SizeClass.LIGHT
+    assert size_class(40 * BILLION) is SizeClass.HUGE
+    assert size_class(671 * BILLION) is SizeClass.GIANT
 
 
-def test_one_of_the_values_of_a_facet_is_enough() -> None:
-    rows = index(
+def test_any_selected_value_of_a_facet_matches() -> None:
+    rows = index_entries(
         [
             entry("a"),
             entry("b", modality=Modality.VLM),
@@ -46,22 +46,22 @@ def test_one_of_the_values_of_a_facet_is_enough() -> None:
         ],
         renders=renders,
     )
-    found = narrow(rows, choice={Facet.MODALITY: frozenset({"llm", "asr"})})
+    found = search_with_counts(rows, choice={Facet.MODALITY: frozenset({"llm", "asr"})})
     assert keys(found.entries) == ["a", "c"]
     assert found.counts[Facet.MODALITY] == {"llm": 1, "vlm": 1, "asr": 1}
 
 
-def test_of_chips_every_chosen_one_must_do() -> None:
+def test_every_selected_vendor_must_match() -> None:
     both = (cell(), cell(vendor="ascend", engine="mindie"))
-    rows = index([entry("both", cells=both), entry("one", cells=both[:1])], renders=renders)
-    found = narrow(rows, choice={Facet.SERVE: frozenset({"nvidia", "ascend"})})
+    rows = index_entries([entry("both", cells=both), entry("one", cells=both[:1])], renders=renders)
+    found = search_with_counts(rows, choice={Facet.SERVE: frozenset({"nvidia", "ascend"})})
     assert keys(found.entries) == ["both"]
-    one = narrow(rows, choice={Facet.SERVE: frozenset({"nvidia"})})
+    one = search_with_counts(rows, choice={Facet.SERVE: frozenset({"nvidia"})})
     assert one.counts[Facet.SERVE] == {"nvidia": 2, "ascend": 1}
 
 
-def test_what_no_source_supports_or_no_engine_renders_does_not_count() -> None:
-    rows = index(
+def test_unsupported_or_unrendered_vendors_do_not_count() -> None:
+    rows = index_entries(
         [
             entry("elsewhere", cells=(cell(engine="xllm"),)),
             entry("experimental", cells=(cell(status="experimental"),)),
@@ -70,11 +70,11 @@ def test_what_no_source_supports_or_no_engine_renders_does_not_count() -> None:
         ],
         renders=renders,
     )
-    assert narrow(rows, choice={Facet.SERVE: frozenset({"nvidia"})}).entries == ()
+    assert search_with_counts(rows, choice={Facet.SERVE: frozenset({"nvidia"})}).entries == ()
 
 
 def test_every_word_of_the_text_must_occur() -> None:
-    rows = index(
+    rows = index_entries(
         [
             entry("tiny-1b", hf_repo="Maker/Tiny-1B"),
             entry("tiny-2b"),
@@ -82,9 +82,9 @@ def test_every_word_of_the_text_must_occur() -> None:
         ],
         renders=renders,
     )
-    assert keys(narrow(rows, choice={}, text="TINY maker").entries) == ["tiny-1b"]
-    assert keys(narrow(rows, choice={}, text="tiny").entries) == ["tiny-1b", "tiny-2b"]
-    assert narrow(rows, choice={}, text="nothing").entries == ()
+    assert keys(search_with_counts(rows, choice={}, text="TINY maker").entries) == ["tiny-1b"]
+    assert keys(search_with_counts(rows, choice={}, text="tiny").entries) == ["tiny-1b", "tiny-2b"]
+    assert search_with_counts(rows, choice={}, text="nothing").entries == ()
 
 
 ENTRIES = st.lists(
@@ -118,26 +118,26 @@ CHOICES = st.fixed_dictionaries(
 
 
 @given(entries=ENTRIES, choice=CHOICES)
-def test_a_count_is_what_choosing_the_value_leaves(
-    entries: list[Entry], choice: dict[Facet, frozenset[str]]
+def test_a_count_equals_the_result_of_selecting_the_value(
+    entries: list[CatalogEntry], choice: dict[Facet, frozenset[str]]
 ) -> None:
-    rows: tuple[Indexed, ...] = index(entries, renders=renders)
-    found = narrow(rows, choice=choice)
+    rows: tuple[IndexedEntry, ...] = index_entries(entries, renders=renders)
+    found = search_with_counts(rows, choice=choice)
     for facet in Facet:
         for value in {value for row in rows for value in row.values[facet]}:
             own = choice.get(facet, frozenset())
-            chosen = own | {value} if facet in ALL_OF else frozenset({value})
-            then = narrow(rows, choice={**choice, facet: chosen})
+            chosen = own | {value} if facet in VENDOR_FACETS else frozenset({value})
+            then = search_with_counts(rows, choice={**choice, facet: chosen})
             assert found.counts[facet].get(value, 0) == len(then.entries)
 
 
 @given(entries=ENTRIES, choice=CHOICES, more=CHOICES)
 def test_another_facet_never_brings_an_entry_back(
-    entries: list[Entry],
+    entries: list[CatalogEntry],
     choice: dict[Facet, frozenset[str]],
     more: dict[Facet, frozenset[str]],
 ) -> None:
-    rows = index(entries, renders=renders)
-    wide = set(keys(narrow(rows, choice={Facet.SERVE: choice[Facet.SERVE]}).entries))
+    rows = index_entries(entries, renders=renders)
+    wide = set(keys(search_with_counts(rows, choice={Facet.SERVE: choice[Facet.SERVE]}).entries))
     both = {Facet.SERVE: choice[Facet.SERVE] | more[Facet.SERVE], Facet.TRAIN: more[Facet.TRAIN]}
-    assert set(keys(narrow(rows, choice=both).entries)) <= wide
+    assert set(keys(search_with_counts(rows, choice=both).entries)) <= wide

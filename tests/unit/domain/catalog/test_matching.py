@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.architectures import Architecture, read
-from controlplane.domain.catalog import Entry
-from controlplane.domain.catalog.matching import match
-from tests.unit.domain.catalog.values import entry
+from controlplane.domain.architectures import Architecture, parse_architecture
+from controlplane.domain.catalog import CatalogEntry
+from controlplane.domain.catalog.entries import match_entry
+from tests.unit.domain.catalog.entry_factory import entry
 
 FIGURES: dict[str, Any] = {
     "layers": 28,
@@ -39,7 +39,7 @@ def built(**changes: Any) -> Architecture:
         "vocab_size": 152064,
         "max_position_embeddings": 32768,
     }
-    return read({**config, **changes})
+    return parse_architecture({**config, **changes})
 
 
 @pytest.mark.parametrize(
@@ -52,32 +52,32 @@ def built(**changes: Any) -> Architecture:
         "/models/hub/Qwen2-7B-Instruct",
     ],
 )
-def test_a_model_is_known_by_its_repository_or_folder(name: str) -> None:
-    assert match([OTHER, INSTRUCT], names=[name], built=None) is INSTRUCT
+def test_a_model_is_matched_by_its_repository_or_folder(name: str) -> None:
+    assert match_entry([OTHER, INSTRUCT], names=[name], built=None) is INSTRUCT
 
 
-def test_somebody_elses_repository_of_that_name_is_not_the_entry() -> None:
-    assert match([INSTRUCT], names=["somebody/Qwen2-7B-Instruct"], built=None) is None
+def test_a_repository_of_another_owner_does_not_match() -> None:
+    assert match_entry([INSTRUCT], names=["somebody/Qwen2-7B-Instruct"], built=None) is None
 
 
-def test_the_name_goes_before_the_figures_so_that_a_difference_shows() -> None:
-    found = match([OTHER, INSTRUCT], names=["Maker/Other"], built=built())
+def test_the_name_takes_precedence_over_the_architecture() -> None:
+    found = match_entry([OTHER, INSTRUCT], names=["Maker/Other"], built=built())
     assert found is OTHER
 
 
-def test_without_a_name_figures_decide_where_they_fit_one_entry_only() -> None:
-    assert match([OTHER, INSTRUCT], names=["my-model"], built=built()) is INSTRUCT
+def test_without_a_name_a_unique_architecture_decides() -> None:
+    assert match_entry([OTHER, INSTRUCT], names=["my-model"], built=built()) is INSTRUCT
     twin = entry("qwen2-7b", **FIGURES)
-    assert match([INSTRUCT, twin], names=["my-model"], built=built()) is None
+    assert match_entry([INSTRUCT, twin], names=["my-model"], built=built()) is None
 
 
 @pytest.mark.parametrize(
     "change", [{"num_hidden_layers": 27}, {"num_key_value_heads": 28}, {"intermediate_size": 18000}]
 )
-def test_one_figure_that_differs_is_another_model(change: dict[str, int]) -> None:
-    assert match([INSTRUCT], names=[], built=built(**change)) is None
+def test_one_different_value_does_not_match(change: dict[str, int]) -> None:
+    assert match_entry([INSTRUCT], names=[], built=built(**change)) is None
 
 
-def test_an_entry_that_leaves_a_figure_open_is_not_recognised_by_figures() -> None:
-    vague: Entry = entry("vague", **(FIGURES | {"intermediate": None}))
-    assert match([vague], names=[""], built=built()) is None
+def test_an_entry_with_an_unknown_value_is_not_matched_by_architecture() -> None:
+    vague: CatalogEntry = entry("vague", **(FIGURES | {"intermediate": None}))
+    assert match_entry([vague], names=[""], built=built()) is None

@@ -14,9 +14,9 @@ import pytest
 
 from controlplane.domain.common.state_machine import IllegalTransition, StateMachine
 from controlplane.domain.jobs.lifecycle import ATTEMPT, ENDED_JOB_STATES, JOB, LIVE_ATTEMPT_STATES
-from controlplane.domain.models import MODEL
 from controlplane.domain.pipelines import PIPELINE, STEP
 from controlplane.domain.quotas.claims import CLAIM
+from controlplane.domain.registry.versions import MODEL
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, REPLICA
 from tests.cases import for_each_case
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from controlplane.domain.architectures import read
+from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.jobs.parallelism import (
     ParallelPlan,
     card_counts,
@@ -19,9 +19,16 @@ from controlplane.domain.jobs.parallelism import (
     read_plan,
     smallest,
 )
-from tests.unit.domain.sizing.shapes import CARD, DEEPSEEK_V3, EVERY, PAIRS, QWEN2_7B, TWO_RINGS
+from tests.unit.domain.sizing.model_configs import (
+    CARD,
+    DEEPSEEK_V3,
+    EVERY,
+    PAIRS,
+    QWEN2_7B,
+    TWO_RINGS,
+)
 
-QWEN = read(QWEN2_7B)
+QWEN = parse_architecture(QWEN2_7B)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,7 @@ def test_key_value_heads_are_sharded_or_replicated() -> None:
 
 
 def test_experts_must_divide() -> None:
-    deepseek = read(DEEPSEEK_V3)
+    deepseek = parse_architecture(DEEPSEEK_V3)
     found = check(ParallelPlan(data=24, expert=24), cards=24, architecture=deepseek)
     assert "must divide the 256 experts, got 24" in found[0].message
     found = check(ParallelPlan(data=4, expert=8), cards=4, architecture=deepseek)
@@ -129,7 +136,7 @@ def test_cards_without_a_plan_are_data_parallel() -> None:
     assert read_plan({"tensor": 2, "pipeline": None}, cards=8) == ParallelPlan(tensor=2, data=4)
 
 
-builds = some.sampled_from([read(config) for config in EVERY.values()])
+builds = some.sampled_from([parse_architecture(config) for config in EVERY.values()])
 chips = some.sampled_from([CARD, TWO_RINGS, PAIRS])
 
 

@@ -160,7 +160,7 @@ def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> N
 
 
 @pytest.mark.parametrize(
-    ("after", "around", "message"),
+    ("after", "context", "message"),
     [
         (
             (document("a", guaranteed=24), document("b", guaranteed=16)),

@@ -12,12 +12,12 @@ from hypothesis import strategies as some
 from controlplane.domain.architectures import (
     Attention,
     ConfigRefused,
+    architecture_from_catalog,
     contradictions,
-    from_facts,
-    read,
-    usual,
+    generic_decoder,
+    parse_architecture,
 )
-from tests.unit.domain.sizing import shapes
+from tests.unit.domain.sizing import model_configs
 
 
 @pytest.mark.parametrize(
@@ -36,46 +36,51 @@ from tests.unit.domain.sizing import shapes
 def test_published_models_have_the_parameters_that_are_published(
     name: str, attention: Attention, billions: float, active: float
 ) -> None:
-    built = read(shapes.EVERY[name])
+    built = parse_architecture(model_configs.EVERY[name])
     assert built.attention is attention
     assert built.parameters / 1e9 == pytest.approx(billions, rel=0.005)
     assert built.active_parameters / 1e9 == pytest.approx(active, rel=0.01)
 
 
 def test_five_of_six_layers_of_gemma_3_have_a_window() -> None:
-    built = read(shapes.GEMMA3_27B)
+    built = parse_architecture(model_configs.GEMMA3_27B)
     assert (built.window, built.windowed_layers, built.full_layers) == (1024, 52, 10)
     assert built.name == "Gemma3ForConditionalGeneration"
 
 
-def test_layer_types_go_before_the_usual_pattern() -> None:
-    text = shapes.GEMMA3_27B["text_config"]
+def test_layer_types_take_precedence_over_the_default_pattern() -> None:
+    text = model_configs.GEMMA3_27B["text_config"]
     types = ["sliding_attention"] * 60 + ["full_attention"] * 2
-    built = read({**shapes.GEMMA3_27B, "text_config": {**text, "layer_types": types}})
+    built = parse_architecture(
+        {**model_configs.GEMMA3_27B, "text_config": {**text, "layer_types": types}}
+    )
     assert built.windowed_layers == 60
 
 
 def test_qwen_2_has_a_window_only_if_it_is_switched_on() -> None:
-    with_window = {**shapes.QWEN2_7B, "sliding_window": 4096, "max_window_layers": 20}
-    assert read(with_window).windowed_layers == 0
-    assert read({**with_window, "use_sliding_window": True}).windowed_layers == 8
+    with_window = {**model_configs.QWEN2_7B, "sliding_window": 4096, "max_window_layers": 20}
+    assert parse_architecture(with_window).windowed_layers == 0
+    assert parse_architecture({**with_window, "use_sliding_window": True}).windowed_layers == 8
 
 
 def test_one_in_four_layers_of_qwen3_next_attends() -> None:
-    built = read(shapes.QWEN3_NEXT)
+    built = parse_architecture(model_configs.QWEN3_NEXT)
     assert built.recurrent is not None
     assert (built.recurrent.layers, built.cached_layers) == (36, 12)
 
 
 def test_types_of_layers_say_which_are_recurrent() -> None:
     types = ["linear_attention"] * 40 + ["full_attention"] * 8
-    built = read({**shapes.QWEN3_NEXT, "layer_types": types})
+    built = parse_architecture({**model_configs.QWEN3_NEXT, "layer_types": types})
     assert built.recurrent is not None
     assert (built.recurrent.layers, built.cached_layers) == (40, 8)
 
 
-def test_known_parameters_go_before_counted_ones() -> None:
-    assert read(shapes.QWEN2_7B, parameters=8_290_000_000).parameters == 8_290_000_000
+def test_known_parameters_take_precedence_over_counted_ones() -> None:
+    assert (
+        parse_architecture(model_configs.QWEN2_7B, parameters=8_290_000_000).parameters
+        == 8_290_000_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,21 +114,21 @@ def test_known_parameters_go_before_counted_ones() -> None:
         ({"layer_types": "full_attention"}, "layer_types", "must be a list, got 'full_attention'"),
     ],
 )
-def test_what_is_missing_or_absurd_is_named_with_its_value_and_what_would_be_right(
+def test_missing_or_implausible_fields_are_reported_with_value_and_range(
     change: Mapping[str, Any], field: str, words: str
 ) -> None:
     with pytest.raises(ConfigRefused) as refused:
-        read({**shapes.QWEN2_7B, **change})
+        parse_architecture({**model_configs.QWEN2_7B, **change})
     found = {finding.field: finding.message for finding in refused.value.findings}
     assert words in found[field]
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_findings_are_reported() -> None:
     with pytest.raises(ConfigRefused) as refused:
-        read({**shapes.QWEN2_7B, "vocab_size": None, "intermediate_size": 0})
+        parse_architecture({**model_configs.QWEN2_7B, "vocab_size": None, "intermediate_size": 0})
     assert [each.field for each in refused.value.findings] == ["intermediate_size", "vocab_size"]
     with pytest.raises(ConfigRefused) as refused:
-        read({**shapes.LLAMA3_8B, "layer_types": ["x"] * 5})
+        parse_architecture({**model_configs.LLAMA3_8B, "layer_types": ["x"] * 5})
     number, word = (each.message for each in refused.value.findings)
     assert "the 32 layers, got 5 names" in number
     assert "got 'x'" in word
@@ -132,7 +137,9 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 def test_types_of_layers_are_not_counted_against_a_number_of_layers_that_is_wrong() -> None:
     types = ["full_attention"] * 28
     with pytest.raises(ConfigRefused) as refused:
-        read({**shapes.QWEN2_7B, "num_hidden_layers": "28", "layer_types": types})
+        parse_architecture(
+            {**model_configs.QWEN2_7B, "num_hidden_layers": "28", "layer_types": types}
+        )
     assert [each.field for each in refused.value.findings] == ["num_hidden_layers"]
 
 
@@ -144,14 +151,16 @@ _anything = some.recursive(
 
 
 @given(
-    some.dictionaries(some.sampled_from(sorted(shapes.DEEPSEEK_V3)), _anything),
-    some.sampled_from([shapes.QWEN2_7B, shapes.DEEPSEEK_V3, shapes.GEMMA3_27B]),
+    some.dictionaries(some.sampled_from(sorted(model_configs.DEEPSEEK_V3)), _anything),
+    some.sampled_from(
+        [model_configs.QWEN2_7B, model_configs.DEEPSEEK_V3, model_configs.GEMMA3_27B]
+    ),
 )
-def test_whatever_a_configuration_holds_it_is_read_or_refused(
+def test_any_configuration_is_parsed_or_refused(
     change: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
     try:
-        built = read({**config, **change})
+        built = parse_architecture({**config, **change})
     except ConfigRefused as refusal:
         told = [finding.message for finding in refusal.findings]
     else:
@@ -176,25 +185,28 @@ FACTS: Mapping[str, Any] = {
 
 
 def test_a_model_that_is_as_the_catalog_says_contradicts_nothing() -> None:
-    assert contradictions(read(shapes.QWEN2_7B), FACTS) == ()
+    assert contradictions(parse_architecture(model_configs.QWEN2_7B), FACTS) == ()
 
 
-def test_each_field_that_differs_from_the_catalog_is_told_with_both_values() -> None:
-    built = read({**shapes.QWEN2_7B, "num_key_value_heads": 28})
+def test_each_field_that_differs_from_the_catalog_has_both_values() -> None:
+    built = parse_architecture({**model_configs.QWEN2_7B, "num_key_value_heads": 28})
     told = {each.field: (each.config, each.catalog) for each in contradictions(built, FACTS)}
     assert told == {"kv_heads": (28, 4)} | (
         {"params_b": told["params_b"]} if "params_b" in told else {}
     )
 
 
-def test_the_catalogs_facts_give_the_same_build_as_the_configuration() -> None:
-    from_catalog, from_config = from_facts(FACTS), read(shapes.QWEN2_7B)
+def test_catalog_facts_give_the_same_architecture_as_the_configuration() -> None:
+    from_catalog, from_config = (
+        architecture_from_catalog(FACTS),
+        parse_architecture(model_configs.QWEN2_7B),
+    )
     assert from_catalog.parameters == 7_620_000_000
     for field in ("layers", "hidden", "kv_heads", "vocabulary", "attention", "tied"):
         assert getattr(from_catalog, field) == getattr(from_config, field)
 
 
-def test_small_models_of_the_catalog_are_found_to_share_their_matrices_for_tokens() -> None:
+def test_small_catalog_models_have_tied_embeddings() -> None:
     small = {
         **FACTS,
         "id": "qwen2-0.5b-instruct",
@@ -206,17 +218,17 @@ def test_small_models_of_the_catalog_are_found_to_share_their_matrices_for_token
         "head_dim": 64,
         "intermediate_size": 4864,
     }
-    assert from_facts(small).tied
-    assert not from_facts(FACTS).tied
+    assert architecture_from_catalog(small).tied
+    assert not architecture_from_catalog(FACTS).tied
 
 
 @pytest.mark.parametrize("billions", [None, 0, -1, True, "7", 1e9])
 def test_a_catalog_entry_without_a_size_is_refused(billions: Any) -> None:
     with pytest.raises(ConfigRefused, match="params_b must be > 0"):
-        from_facts({**FACTS, "params_b": billions})
+        architecture_from_catalog({**FACTS, "params_b": billions})
 
 
-def test_a_usual_build_has_about_the_parameters_that_it_was_made_from() -> None:
+def test_a_generic_decoder_has_about_the_given_parameters() -> None:
     for parameters in (10_000_000, 500_000_000, 7_000_000_000, 70_000_000_000):
-        built = usual(parameters)
+        built = generic_decoder(parameters)
         assert 0.6 < 12 * built.layers * built.hidden**2 / parameters < 1.5

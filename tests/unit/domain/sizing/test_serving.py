@@ -10,27 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from controlplane.domain.architectures import read
+from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.sizing import (
-    SCHEMES,
-    Serving,
+    WEIGHT_SCHEMES,
+    ServingWorkload,
     UnknownScheme,
     bytes_per_token,
     cache_bytes,
-    deployment,
     largest_concurrency,
     largest_context,
-    scheme_called,
+    plan_replicas,
     serving_memory,
     serving_plan,
     weight_bytes,
+    weight_scheme,
 )
 from tests.benchmarks.sizing.comparing import estimated_gib
 from tests.benchmarks.sizing.published import PUBLISHED, Published
 from tests.cases import for_each_case
-from tests.unit.domain.sizing.shapes import (
+from tests.unit.domain.sizing.model_configs import (
     CARD,
     DEEPSEEK_V3,
     EVERY,
@@ -43,8 +43,8 @@ from tests.unit.domain.sizing.shapes import (
     TWO_RINGS,
 )
 
-HALF = scheme_called("bfloat16")
-WANTED = Serving(scheme=HALF, context=4096, concurrency=4)
+HALF = weight_scheme("bfloat16")
+WANTED = ServingWorkload(scheme=HALF, context=4096, concurrency=4)
 
 
 @pytest.mark.parametrize(
@@ -65,23 +65,23 @@ WANTED = Serving(scheme=HALF, context=4096, concurrency=4)
 def test_bytes_of_the_kv_cache_for_one_token_at_sixteen_bits(
     config: Mapping[str, Any], expected: int
 ) -> None:
-    assert bytes_per_token(read(config)) == expected
+    assert bytes_per_token(parse_architecture(config)) == expected
 
 
 def test_eight_bits_halve_the_cache() -> None:
-    assert bytes_per_token(read(QWEN2_7B), value_bytes=1) == 28_672
+    assert bytes_per_token(parse_architecture(QWEN2_7B), value_bytes=1) == 28_672
 
 
-def test_layers_with_a_window_keep_no_more_than_the_window() -> None:
-    gemma = read(GEMMA3_27B)
+def test_windowed_layers_cache_at_most_the_window() -> None:
+    gemma = parse_architecture(GEMMA3_27B)
     layer = 2 * 16 * 128 * 2
     held = cache_bytes(gemma, context=32_768, sequences=3)
     assert held == 3 * layer * (10 * 32_768 + 52 * 1024)
     assert cache_bytes(gemma, context=512, sequences=1) == layer * 62 * 512
 
 
-def test_recurrent_layers_keep_the_same_however_long_a_sequence_is() -> None:
-    hybrid = read(QWEN3_NEXT)
+def test_recurrent_state_does_not_grow_with_the_sequence() -> None:
+    hybrid = parse_architecture(QWEN3_NEXT)
     # 36 layers: 32 heads · 128 · 128 in float32, and a convolution over 4 tokens of 8,192 values in 16 bits.
     state = 36 * (32 * 128 * 128 * 4 + 8192 * 4 * 2)
     for context in (1, 1000, 100_000):
@@ -89,13 +89,13 @@ def test_recurrent_layers_keep_the_same_however_long_a_sequence_is() -> None:
 
 
 def test_cards_beyond_the_heads_of_keys_and_values_hold_copies() -> None:
-    qwen = read(QWEN2_7B)
+    qwen = parse_architecture(QWEN2_7B)
     assert bytes_per_token(qwen, tensor=2) == 57_344 / 2
     assert bytes_per_token(qwen, tensor=4) == bytes_per_token(qwen, tensor=14) == 57_344 / 4
 
 
 def test_what_mla_compresses_is_on_every_card_unless_the_engine_unpacks_it() -> None:
-    deepseek = read(DEEPSEEK_V3)
+    deepseek = parse_architecture(DEEPSEEK_V3)
     assert bytes_per_token(deepseek, tensor=8) == 70_272
     # 61 layers · 128 heads · (192 + 128) · 2 bytes.
     assert bytes_per_token(deepseek, latent=False) == 61 * 128 * 320 * 2
@@ -113,22 +113,22 @@ def test_what_mla_compresses_is_on_every_card_unless_the_engine_unpacks_it() -> 
     ],
 )
 def test_bits_of_a_weight_with_its_scales(scheme: str, bits: float) -> None:
-    assert scheme_called(scheme).bits_per_weight(row=4096) == pytest.approx(bits)
+    assert weight_scheme(scheme).bits_per_weight(row=4096) == pytest.approx(bits)
 
 
-def test_matrices_for_tokens_stay_in_sixteen_bits() -> None:
-    llama = read(LLAMA3_8B)
+def test_embeddings_stay_in_sixteen_bits() -> None:
+    llama = parse_architecture(LLAMA3_8B)
     embedding = 2 * 128_256 * 4096
     body = llama.parameters - embedding
     assert weight_bytes(llama, HALF) == 2 * llama.parameters
-    assert weight_bytes(llama, scheme_called("w4a16-awq")) == pytest.approx(
+    assert weight_bytes(llama, weight_scheme("w4a16-awq")) == pytest.approx(
         embedding * 2 + body * 4.15625 / 8, abs=1
     )
 
 
 def test_an_unknown_scheme_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(UnknownScheme, match=r"scheme 'w3a3' is not known; known are .*w8a8"):
-        scheme_called("w3a3")
+        weight_scheme("w3a3")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_serving_is_within_five_percent_of_what_was_published(figure: Published)
 
 
 def test_the_largest_that_fits_fits_and_one_more_does_not() -> None:
-    qwen = read(QWEN15_7B)
+    qwen = parse_architecture(QWEN15_7B)
     wanted = replace(WANTED, concurrency=16)
     limit = CARD.memory * wanted.memory_fraction
     context = largest_context(qwen, wanted, chip=CARD)
@@ -157,25 +157,27 @@ def test_the_largest_that_fits_fits_and_one_more_does_not() -> None:
 
 
 def test_a_model_that_fits_on_one_card_is_given_one() -> None:
-    assert serving_plan(read(QWEN2_7B), WANTED, chip=CARD) == ParallelPlan()
+    assert serving_plan(parse_architecture(QWEN2_7B), WANTED, chip=CARD) == ParallelPlan()
 
 
 def test_a_large_model_is_shared_inside_of_a_ring_before_it_is_cut_into_stages() -> None:
     # 140 GiB of weights on cards of 29 GiB that share links by four.
-    large = read({**LLAMA3_8B, "num_hidden_layers": 160, "hidden_size": 6144})
+    large = parse_architecture({**LLAMA3_8B, "num_hidden_layers": 160, "hidden_size": 6144})
     plan = serving_plan(large, WANTED, chip=TWO_RINGS)
     assert plan == ParallelPlan(tensor=4, pipeline=2)
 
 
 def test_more_requests_than_one_replica_holds_are_spread_over_several() -> None:
-    found = deployment(read(QWEN15_7B), replace(WANTED, concurrency=100), chip=CARD)
+    found = plan_replicas(
+        parse_architecture(QWEN15_7B), replace(WANTED, concurrency=100), chip=CARD
+    )
     assert found is not None
     assert found.replicas * found.concurrency >= 100
     assert found.memory.total <= CARD.memory * WANTED.memory_fraction
 
 
-def test_a_thousand_gibibytes_of_weights_fit_on_no_card() -> None:
-    huge = replace(read(LLAMA3_8B), parameters=500 * GIB, active_parameters=500 * GIB)
+def test_a_model_too_large_for_all_cards_has_no_plan() -> None:
+    huge = replace(parse_architecture(LLAMA3_8B), parameters=500 * GIB, active_parameters=500 * GIB)
     assert serving_memory(huge, WANTED).weights == 1000 * GIB
     assert largest_context(huge, WANTED, chip=CARD) == 0
     assert largest_concurrency(huge, WANTED, chip=CARD) == 0
@@ -183,8 +185,8 @@ def test_a_thousand_gibibytes_of_weights_fit_on_no_card() -> None:
 
 
 wishes = some.builds(
-    Serving,
-    scheme=some.sampled_from(list(SCHEMES.values())),
+    ServingWorkload,
+    scheme=some.sampled_from(list(WEIGHT_SCHEMES.values())),
     context=some.integers(1, 200_000),
     concurrency=some.integers(1, 512),
     cache_value_bytes=some.sampled_from([1, 2, 4]),
@@ -192,13 +194,11 @@ wishes = some.builds(
         ParallelPlan, tensor=some.sampled_from([1, 2, 4]), pipeline=some.integers(1, 4)
     ),
 )
-builds = some.sampled_from([read(config) for config in EVERY.values()])
+builds = some.sampled_from([parse_architecture(config) for config in EVERY.values()])
 
 
 @given(builds, wishes, some.integers(1, 100_000))
-def test_longer_contexts_more_requests_and_larger_models_never_need_less(
-    built: Any, wanted: Serving, more: int
-) -> None:
+def test_serving_memory_is_monotonic(built: Any, wanted: ServingWorkload, more: int) -> None:
     told = serving_memory(built, wanted).total
     longer = replace(wanted, context=wanted.context + more)
     assert serving_memory(built, longer).total >= told
@@ -209,7 +209,7 @@ def test_longer_contexts_more_requests_and_larger_models_never_need_less(
 
 
 @given(builds, wishes)
-def test_more_cards_never_make_one_hold_more_weights(built: Any, wanted: Serving) -> None:
+def test_more_cards_never_make_one_hold_more_weights(built: Any, wanted: ServingWorkload) -> None:
     told = serving_memory(built, wanted).weights
     shared = replace(wanted, plan=replace(wanted.plan, tensor=wanted.plan.tensor * 2))
     # Padding of the vocabulary may add a few rows.

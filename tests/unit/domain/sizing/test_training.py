@@ -9,28 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from controlplane.domain.architectures import Architecture, read
+from controlplane.domain.architectures import Architecture, parse_architecture
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.sizing import (
     Adapter,
-    Mixed,
-    Training,
+    MixedPrecision,
+    TrainingWorkload,
     adapter_parameters,
     largest_batch,
-    scheme_called,
     training_memory,
     training_plan,
+    weight_scheme,
 )
-from controlplane.domain.sizing.activations import kept_by_layer
+from controlplane.domain.sizing.training import layer_activations
 from tests.benchmarks.sizing.comparing import estimated_gib
 from tests.benchmarks.sizing.published import PUBLISHED, Published
-from tests.unit.domain.sizing.shapes import CARD, DEEPSEEK_V3, EVERY, LLAMA3_8B, QWEN2_7B
+from tests.unit.domain.sizing.model_configs import CARD, DEEPSEEK_V3, EVERY, LLAMA3_8B, QWEN2_7B
 
-HALF = scheme_called("bfloat16")
-WANTED = Training(batch=1, length=512, mixed=Mixed.MASTER_COPY)
-LLAMA = read(LLAMA3_8B)
+HALF = weight_scheme("bfloat16")
+WANTED = TrainingWorkload(batch=1, length=512, mixed=MixedPrecision.MASTER_COPY)
+LLAMA = parse_architecture(LLAMA3_8B)
 #: LLaMA-7B: the model of the papers on LoRA and ZeRO that everybody can recount.
-LLAMA_7B = read(
+LLAMA_7B = parse_architecture(
     {
         "architectures": ["LlamaForCausalLM"],
         "num_hidden_layers": 32,
@@ -45,14 +45,14 @@ LLAMA_7B = read(
 @pytest.mark.parametrize(
     ("mixed", "weights", "gradients", "optimizer"),
     [
-        (Mixed.FLOAT32, 4, 4, 8),
-        (Mixed.AUTOCAST, 6, 4, 8),
+        (MixedPrecision.FLOAT32, 4, 4, 8),
+        (MixedPrecision.AUTOCAST, 6, 4, 8),
         # The 16 bytes of the ZeRO paper, section 3.1.
-        (Mixed.MASTER_COPY, 2, 2, 12),
+        (MixedPrecision.MASTER_COPY, 2, 2, 12),
     ],
 )
-def test_bytes_for_each_parameter_that_is_trained(
-    mixed: Mixed, weights: int, gradients: int, optimizer: int
+def test_bytes_per_trained_parameter(
+    mixed: MixedPrecision, weights: int, gradients: int, optimizer: int
 ) -> None:
     held = training_memory(LLAMA, replace(WANTED, mixed=mixed))
     size = LLAMA.parameters
@@ -86,7 +86,7 @@ def test_an_adapter_trains_only_itself() -> None:
 
 
 def test_qlora_keeps_the_frozen_weights_in_four_bits() -> None:
-    frozen = Adapter(rank=16, base=scheme_called("nf4-double"))
+    frozen = Adapter(rank=16, base=weight_scheme("nf4-double"))
     held = training_memory(LLAMA_7B, replace(WANTED, adapter=frozen))
     embedding = 2 * 32_000 * 4096
     body = LLAMA_7B.parameters - embedding
@@ -94,22 +94,22 @@ def test_qlora_keeps_the_frozen_weights_in_four_bits() -> None:
     assert held.weights == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_plain_block_keeps_about_the_34_bytes_of_korthikanti() -> None:
+def test_a_plain_block_stores_about_34_bytes_as_in_korthikanti() -> None:
     # A feed-forward part four times as wide, without a gate, in 16 bits; they count dropout masks (2 of 34)
     # and norms without a copy in float32.
     plain = replace(LLAMA_7B, intermediate=4 * 4096, matrices=2)
-    kept = kept_by_layer(plain, mixed=Mixed.MASTER_COPY)
+    kept = layer_activations(plain, mixed=MixedPrecision.MASTER_COPY)
     assert (kept.whole + kept.divided) / 4096 == pytest.approx(34, rel=0.25)
 
 
 def test_recomputing_keeps_the_input_of_each_layer_and_one_layer_whole() -> None:
-    kept = kept_by_layer(LLAMA, mixed=Mixed.MASTER_COPY)
+    kept = layer_activations(LLAMA, mixed=MixedPrecision.MASTER_COPY)
     held = training_memory(LLAMA, replace(WANTED, recompute=True))
     layer = kept.whole + kept.divided
     assert held.activations == pytest.approx(512 * (32 * 4096 * 2 + layer), rel=1e-6)
 
 
-def test_gradients_that_are_dropped_are_never_there_with_all_activations() -> None:
+def test_dropped_gradients_and_all_activations_are_not_allocated_together() -> None:
     held = training_memory(LLAMA, replace(WANTED, drops_gradients=True))
     stays = training_memory(LLAMA, WANTED)
     assert held.not_at_once == min(held.gradients, held.activations + held.logits)
@@ -127,7 +127,7 @@ def test_tensor_parallel_cards_share_norms_only_with_sequence_parallelism() -> N
 
 
 def test_experts_are_divided_among_the_cards_that_share_them() -> None:
-    deepseek = read(DEEPSEEK_V3)
+    deepseek = parse_architecture(DEEPSEEK_V3)
     plan = ParallelPlan(data=64, zero_stage=1)
     together = training_memory(deepseek, replace(WANTED, plan=plan))
     apart = training_memory(deepseek, replace(WANTED, plan=replace(plan, expert=64)))
@@ -153,16 +153,18 @@ def test_the_largest_batch_fits_and_one_more_row_does_not() -> None:
 
 
 def test_the_plan_for_eight_cards_divides_states_before_matrices() -> None:
-    plan = training_plan(read(QWEN2_7B), replace(WANTED, recompute=True), chip=CARD, cards=8)
+    plan = training_plan(
+        parse_architecture(QWEN2_7B), replace(WANTED, recompute=True), chip=CARD, cards=8
+    )
     assert plan == ParallelPlan(data=8, zero_stage=1)
 
 
 trainings = some.builds(
-    Training,
+    TrainingWorkload,
     batch=some.integers(1, 64),
     length=some.integers(8, 8192),
     accumulation=some.integers(1, 8),
-    mixed=some.sampled_from(Mixed),
+    mixed=some.sampled_from(MixedPrecision),
     adapter=some.none() | some.builds(Adapter, rank=some.integers(1, 256), base=some.just(HALF)),
     recompute=some.booleans(),
     drops_gradients=some.booleans(),
@@ -174,12 +176,12 @@ trainings = some.builds(
         zero_stage=some.integers(0, 3),
     ),
 )
-builds = some.sampled_from([read(config) for config in EVERY.values()])
+builds = some.sampled_from([parse_architecture(config) for config in EVERY.values()])
 
 
 @given(builds, trainings, some.integers(1, 64))
-def test_larger_batches_longer_rows_and_larger_models_never_need_less(
-    built: Architecture, wanted: Training, more: int
+def test_training_memory_is_monotonic(
+    built: Architecture, wanted: TrainingWorkload, more: int
 ) -> None:
     told = training_memory(built, wanted).total
     for larger in (
@@ -192,7 +194,7 @@ def test_larger_batches_longer_rows_and_larger_models_never_need_less(
 
 
 @given(builds, trainings)
-def test_the_parts_add_up(built: Any, wanted: Training) -> None:
+def test_the_parts_add_up(built: Any, wanted: TrainingWorkload) -> None:
     held = training_memory(built, wanted)
     parts = held.weights + held.gradients + held.optimizer + held.activations + held.logits
     assert held.total == parts - held.not_at_once + held.process

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from controlplane.domain.architectures import read
+from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.common.accelerators import Dtype
 from controlplane.domain.sizing.training_performance import (
     ClusterThroughput,
@@ -20,7 +20,13 @@ from controlplane.domain.sizing.training_performance import (
     training_steps,
     utilization,
 )
-from tests.unit.domain.sizing.shapes import CARD, DEEPSEEK_V3, GEMMA3_27B, LLAMA3_8B, QWEN3_NEXT
+from tests.unit.domain.sizing.model_configs import (
+    CARD,
+    DEEPSEEK_V3,
+    GEMMA3_27B,
+    LLAMA3_8B,
+    QWEN3_NEXT,
+)
 
 MILLION = 1_000_000
 TRAINING = TrainingRun(rows=100, epochs=3, batch_size=8)
@@ -100,7 +106,7 @@ def test_more_rows_never_need_fewer_steps_and_larger_batches_never_more(
     assert training_steps(replace(training, batch_size=training.batch_size + more)) <= told
 
 
-LLAMA = read(LLAMA3_8B)
+LLAMA = parse_architecture(LLAMA3_8B)
 
 
 def test_a_token_of_llama_3_8b_takes_six_times_its_parameters_and_the_attention() -> None:
@@ -135,17 +141,17 @@ def test_the_540_billion_of_palm_need_what_its_appendix_says() -> None:
 
 
 def test_only_active_parameters_count_for_a_mixture() -> None:
-    deepseek = read(DEEPSEEK_V3)
+    deepseek = parse_architecture(DEEPSEEK_V3)
     weights = 6 * deepseek.active_parameters
     # 61 layers · 128 heads · (192 + 128) / 2 · 4,096 tokens · 12.
     assert training_operations(deepseek, length=4096) == weights + 12 * 61 * 128 * 160 * 4096
 
 
 def test_windowed_layers_look_no_further_and_recurrent_ones_not_at_all() -> None:
-    gemma = read(GEMMA3_27B)
+    gemma = parse_architecture(GEMMA3_27B)
     seen = 10 * 8192 + 52 * 1024
     assert training_operations(gemma, length=8192) == 6 * gemma.parameters + 12 * 32 * 128 * seen
-    hybrid = read(QWEN3_NEXT)
+    hybrid = parse_architecture(QWEN3_NEXT)
     weights = 6 * hybrid.active_parameters
     assert training_operations(hybrid, length=4096) == weights + 12 * 16 * 256 * 12 * 4096
 

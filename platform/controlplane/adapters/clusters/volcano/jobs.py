@@ -179,14 +179,14 @@ def _template(plan: Plan, role: Role, target: Target) -> Manifest:
     annotations.pop(marking.CARDS)
     spec.pop("hostname")
     for container in spec["containers"]:
-        _placed(container, several=len(replicas) > 1, given=role.environment)
+        _steps_by_section(container, several=len(replicas) > 1, given=role.environment)
     return {
         "metadata": {"labels": labels, "annotations": annotations},
         "spec": _scheduled(plan, spec, target),
     }
 
 
-def _placed(container: Manifest, *, several: bool, given: Mapping[str, str]) -> None:
+def _steps_by_section(container: Manifest, *, several: bool, given: Mapping[str, str]) -> None:
     """Fill in the place of the replica, which the kubelet reads where Volcano has written it."""
     place = f"$({INDEX_VARIABLE})"
     container["command"] = [part.replace(_PLACE, place) for part in container["command"]]

@@ -119,7 +119,7 @@ class LlmCompressorEngine:
 
 
 def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[FieldFinding]:
-    yield from quantization.check_plain(
+    yield from quantization.check_not_quantized(
         name=model.name,
         scheme=model.scheme or model.format,
         why="quantizing once more would only add to its loss",

@@ -13,7 +13,7 @@ from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
-from controlplane.domain.sizing import EngineMemory, Mixed, ServingTraits
+from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
 from controlplane.domain.specs import training
 from controlplane.ports.engines import (
     EngineProfile,
@@ -30,7 +30,7 @@ _MEMORY = EngineMemory(
     serving=ServingTraits(
         step_tokens=None, concurrency=1, graphs=Bytes(0), fused_latent=False, block=1
     ),
-    half=Mixed.AUTOCAST,
+    half=MixedPrecision.AUTOCAST,
     drops_gradients=True,
 )
 
@@ -121,7 +121,7 @@ def _check_model(
     task: Task, spec: Mapping[str, Any], *, model: ModelFacts
 ) -> Iterator[FieldFinding]:
     if task is Task.FINETUNE:
-        yield from quantization.check_plain(
+        yield from quantization.check_not_quantized(
             name=model.name, scheme=model.scheme or model.format, why="training needs plain weights"
         )
     else:

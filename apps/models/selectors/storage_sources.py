@@ -1,0 +1,121 @@
+"""Storage sources: what the apps above this one store and which artifacts they require.
+
+Jobs and deployments refer to blobs and versions of the registry, and this app cannot import them. Each such app
+registers a *source* that answers for its own rows when the project starts. Nothing is deleted while a required
+source is missing, because its artifacts would look unused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from controlplane.domain.storage.retention import RetentionItem
+from controlplane.domain.storage.usage import StorageKind
+
+#: Sources without which nothing may be deleted.
+REQUIRED = frozenset({"jobs", "serving", "workflows"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Why an artifact's bytes must be kept."""
+
+    reason: str
+    #: True: users cannot delete it either. False: only retention rules skip it.
+    firm: bool
+
+
+class StorageSource(Protocol):
+    """What one app stores in the artifact store and on clusters, and which artifacts it requires."""
+
+    @property
+    def name(self) -> str: ...
+
+    def digests(self) -> Iterator[str]:
+        """Every blob that a row of the app references, including repetitions."""
+        ...
+
+    def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
+        """Artifacts that it requires, by primary key; with ``of``, only those among the given keys."""
+        ...
+
+    def items(self) -> Iterable[RetentionItem]:
+        """Items of its own that a retention rule may remove."""
+        ...
+
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
+        """At least the ``count`` largest items of the teams (by primary key), in any order."""
+        ...
+
+    def items_of(self, uid: str) -> Iterable[RetentionItem]:
+        """Items of the attempt with that uid."""
+        ...
+
+    def usage(self) -> Iterable[tuple[int, StorageKind, int]]:
+        """Team (primary key), kind and bytes of what it stores outside artifacts."""
+        ...
+
+    def measure(self, *, at: datetime) -> None:
+        """Update its own ``StorageMeasure`` rows."""
+        ...
+
+    def attempt_labels(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
+        """For those of the attempts that are its own: display name and uid of the job."""
+        ...
+
+    def remove(self, item: RetentionItem, *, at: datetime) -> bool:
+        """Remove the bytes of one of its items; False if that is no longer possible or was done before."""
+        ...
+
+
+class HoldsOnlySource:
+    """Base of a source of an app that stores nothing itself; subclasses add ``name`` and ``holds``."""
+
+    def digests(self) -> Iterator[str]:
+        return iter(())
+
+    def items(self) -> Iterable[RetentionItem]:
+        return ()
+
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
+        return ()
+
+    def items_of(self, uid: str) -> Iterable[RetentionItem]:
+        return ()
+
+    def usage(self) -> Iterable[tuple[int, StorageKind, int]]:
+        return ()
+
+    def measure(self, *, at: datetime) -> None:
+        """Do nothing: it stores nothing."""
+
+    def attempt_labels(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
+        return {}
+
+    def remove(self, item: RetentionItem, *, at: datetime) -> bool:
+        return False
+
+
+class StorageSourcesMissing(RuntimeError):
+    """A required storage source is not registered."""
+
+
+_sources: dict[str, StorageSource] = {}
+
+
+def register_storage_source(source: StorageSource) -> None:
+    """Register a source; one with the same name is replaced."""
+    _sources[source.name] = source
+
+
+def storage_sources() -> tuple[StorageSource, ...]:
+    """Every registered source, by name.
+
+    :raises StorageSourcesMissing: if a required source is not registered.
+    """
+    if missing := REQUIRED - _sources.keys():
+        raise StorageSourcesMissing(f"nothing says what {', '.join(sorted(missing))} needs")
+    return tuple(_sources[name] for name in sorted(_sources))

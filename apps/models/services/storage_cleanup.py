@@ -1,0 +1,341 @@
+"""Garbage collection of blobs, and retention of versions and attempt items.
+
+Garbage collection removes blobs that no row references, in two steps::
+
+    unreferenced and older than the grace period ──▶ set aside ──a second grace period later──▶ discarded
+                                                        └── stored, read or referenced again ──▶ restored
+
+A blob is stored before the row that references it, so a young blob may be unreferenced. Storing or reading a blob
+that is set aside restores it; hence only bytes that nobody has stored, read or referenced for two grace periods
+are lost. Each step is one rename or one unlink: a collector that dies leaves nothing half done, and the next run
+resumes after the last saved digest.
+
+Retention removes what the rules no longer keep. A pure function plans it; each removal is checked again under a
+lock.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import islice
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.models import Team
+from apps.accounts.services import audit
+from apps.models.models import Artifact, StorageRun, StoreSize
+from apps.models.selectors import artifact_store
+from apps.models.selectors import storage as selectors
+from apps.models.selectors.storage import digests_referenced
+from apps.models.selectors.storage_sources import storage_sources
+from apps.models.services.storage import artifact_remove, lock_for_removal
+from controlplane.domain.storage.retention import (
+    Removal,
+    RetentionItem,
+    RetentionItemKind,
+    RetentionPlan,
+    RetentionRules,
+    plan,
+)
+from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.locks import AdvisoryLock, session_lock
+from controlplane.ports.artifacts import ArtifactStore, HeldBlob
+
+#: Longer than the time between storing a blob and committing the row that references it.
+GARBAGE_GRACE = timedelta(hours=24)
+#: Blobs examined per run.
+GARBAGE_BATCH = 100_000
+#: Blobs between two saves of the cursor.
+CURSOR_SAVED_EVERY = 1000
+
+
+def garbage_collect(
+    *,
+    at: datetime,
+    dry_run: bool = False,
+    grace: timedelta = GARBAGE_GRACE,
+    limit: int = GARBAGE_BATCH,
+) -> StorageRun | None:
+    """Collect garbage among at most ``limit`` blobs; a dry run reports without changes.
+
+    None if another run, or a backup, is active: a backup needs every blob that its rows reference.
+    """
+    with session_lock(AdvisoryLock.COLLECT_GARBAGE) as acquired:
+        if not acquired:
+            return None
+        cursor = "" if dry_run else _cursor()
+        with storage_run(StorageRun.Kind.GARBAGE, at=at, dry_run=dry_run, cursor=cursor) as run:
+            _collect(run, old=at - grace, limit=limit)
+        return run
+
+
+def _cursor() -> str:
+    """The digest at which the last run stopped."""
+    runs = StorageRun.objects.filter(kind=StorageRun.Kind.GARBAGE, dry_run=False)
+    return runs.values_list("cursor", flat=True).first() or ""
+
+
+def _collect(run: StorageRun, *, old: datetime, limit: int) -> None:
+    store = artifact_store()
+    needed = _referenced_keys()
+    if not run.dry_run:
+        run.removed_bytes += store.clear_unfinished(before=old)
+    blobs = list(islice(store.blobs(after=run.cursor), limit))
+    for blob in blobs:
+        _collect_blob(store, blob, run=run, needed=_key(blob.digest) in needed, old=old)
+        run.examined += 1
+        if run.examined % CURSOR_SAVED_EVERY == 0 and not run.dry_run:
+            run.cursor = blob.digest
+            run.save()
+    run.cursor = blobs[-1].digest if len(blobs) == limit and not run.dry_run else ""
+
+
+def _referenced_keys() -> set[bytes]:
+    """Binary digests of referenced blobs: half the size of their text, of which there may be millions."""
+    return {_key(digest) for digest in digests_referenced()}
+
+
+def _key(digest: str) -> bytes:
+    return bytes.fromhex(digest.removeprefix("sha256:"))
+
+
+def _collect_blob(
+    store: ArtifactStore, blob: HeldBlob, *, run: StorageRun, needed: bool, old: datetime
+) -> None:
+    if needed:
+        if blob.set_aside and not run.dry_run:
+            store.bring_back(blob.digest)
+        return
+    if blob.since > old:
+        return
+    if blob.set_aside:
+        run.removed += 1
+        run.removed_bytes += blob.size
+        if not run.dry_run:
+            store.discard(blob.digest)
+        return
+    run.set_aside += 1
+    if not run.dry_run:
+        store.set_aside(blob.digest)
+
+
+def storage_measure(*, at: datetime) -> bool:
+    """Count the store, and have every storage source measure its own data.
+
+    False if another worker is active: counting a large store takes longer than the interval.
+    """
+    with session_lock(AdvisoryLock.MEASURE_STORAGE) as acquired:
+        if not acquired:
+            return False
+        count = size = aside = 0
+        for blob in artifact_store().blobs():
+            count += 1
+            size += blob.size
+            aside += blob.size if blob.set_aside else 0
+        StoreSize.objects.update_or_create(
+            pk=1, defaults={"counted_at": at, "blobs": count, "size": size, "set_aside": aside}
+        )
+        for source in storage_sources():
+            source.measure(at=at)
+        return True
+
+
+INTERRUPTED = "it was cut off; the next round went on where it was"
+
+
+@contextmanager
+def storage_run(
+    kind: StorageRun.Kind, *, at: datetime, dry_run: bool = False, cursor: str = ""
+) -> Iterator[StorageRun]:
+    """Record a run, including an error that ends it.
+
+    An unfinished run of the same kind belongs to a dead process, since only one run is active at a time.
+    """
+    left_open = StorageRun.objects.filter(kind=kind, ended_at=None)
+    left_open.update(ended_at=at, error=INTERRUPTED)
+    run = StorageRun.objects.create(kind=kind, started_at=at, dry_run=dry_run, cursor=cursor)
+    try:
+        yield run
+    except Exception as error:
+        run.error = f"it broke off: {error}"
+        _end(run)
+        raise
+    _end(run)
+
+
+def _end(run: StorageRun) -> None:
+    run.ended_at = timezone.now()
+    run.save()
+
+
+log = logging.getLogger(__name__)
+
+RETENTION_LEASE = "registry.retention"
+RETENTION_LEASE_TTL = timedelta(minutes=5)
+#: Items removed per run; the rest follows in the next run.
+RETENTION_BATCH = 500
+#: Removals recorded in the details of one run.
+DETAILS_PER_RUN = 50
+#: Runs kept in the history.
+RUNS_KEPT = 500
+#: Actor of removals by rules.
+REMOVED_BY_RULE = "retention"
+
+
+def retention_items(*, at: datetime) -> list[RetentionItem]:
+    """Every item that a rule could remove, with its hold."""
+    reasons = selectors.holds(at=at)
+    return [
+        *_version_items(reasons),
+        *(item for source in storage_sources() for item in source.items()),
+    ]
+
+
+def _version_items(reasons: dict[int, list[str]]) -> Iterator[RetentionItem]:
+    rows = Artifact.objects.filter(
+        kind=Artifact.Kind.MODEL,
+        removed_at=None,
+        deleted_at=None,
+        modelversion__isnull=False,
+    ).select_related("team", "modelversion__line__team", "modelversion__base")
+    for artifact in rows.iterator(chunk_size=200):
+        version = artifact.modelversion
+        owner = version.line.team
+        # Avoids a query for the reverse relation.
+        version.artifact = artifact
+        yield RetentionItem(
+            kind=RetentionItemKind.VERSION,
+            uid=version.uid,
+            name=str(version),
+            team=owner.uid if owner else "",
+            size=artifact.size,
+            at=version.created_at,
+            series=version.line.uid,
+            number=version.number,
+            pinned=artifact.pinned_at is not None,
+            held="; ".join(reasons.get(artifact.pk, ())),
+            needs=selectors.required_versions(version),
+        )
+
+
+def retention_plan(*, at: datetime) -> RetentionPlan:
+    """What the next run removes under the current rules."""
+    own, default = selectors.retention_rules_by_team()
+    return plan(retention_items(at=at), rules=own, default=default, at=at)
+
+
+def retention_preview(*, team: Team | None, rules: RetentionRules, at: datetime) -> RetentionPlan:
+    """What a run would remove of that team, or of all teams without rules, under the given rules."""
+    own, default = selectors.retention_rules_by_team()
+    if team is None:
+        default = rules
+    else:
+        own[team.uid] = rules
+    found = plan(retention_items(at=at), rules=own, default=default, at=at)
+
+    def concerned(item: RetentionItem) -> bool:
+        return item.team not in own if team is None else item.team == team.uid
+
+    return RetentionPlan(
+        removals=tuple(one for one in found.removals if concerned(one.item)),
+        spared=tuple(item for item in found.spared if concerned(item)),
+    )
+
+
+def retention_run(*, at: datetime) -> StorageRun | None:
+    """Run retention: remove expired deleted artifacts, then what the rules do not keep.
+
+    None if another worker is active.
+    """
+    with leader_lease(RETENTION_LEASE, ttl=RETENTION_LEASE_TTL) as lease:
+        if lease is None:
+            return None
+        with storage_run(StorageRun.Kind.RETENTION, at=at) as run:
+            run.removed, run.removed_bytes = _remove_expired(at=at)
+            found = retention_plan(at=at)
+            run.examined = len(found.removals) + len(found.spared)
+            for removal in _renewing_lease(found, lease):
+                if removal_apply(removal, at=at):
+                    _record_removal(run, removal)
+        _delete_old_runs()
+        return run
+
+
+def _renewing_lease(found: RetentionPlan, lease: LeaderLease) -> Iterator[Removal]:
+    for removal in found.removals[:RETENTION_BATCH]:
+        if not lease.renew(ttl=RETENTION_LEASE_TTL):
+            log.warning("a round of retention took too long and was cut off")
+            return
+        yield removal
+
+
+def _record_removal(run: StorageRun, removal: Removal) -> None:
+    run.removed += 1
+    run.removed_bytes += removal.item.size
+    if len(run.details) < DETAILS_PER_RUN:
+        line = {
+            "kind": removal.item.kind.value,
+            "name": removal.item.name,
+            "size": removal.item.size,
+            "reason": removal.reason,
+        }
+        run.details.append(line)
+
+
+def _remove_expired(*, at: datetime) -> tuple[int, int]:
+    """Remove the bytes of deleted artifacts after the restore window; return count and bytes."""
+    count = size = 0
+    for artifact in list(selectors.artifacts_expired(at=at)[:RETENTION_BATCH]):
+        with transaction.atomic():
+            row = lock_for_removal(artifact)
+            if row.deleted_at is None or row.removed_at is not None:
+                continue
+            if selectors.deletion_blockers(row, at=at):
+                # It came into use just before it was deleted; a later run removes it.
+                continue
+            artifact_remove(row, at=at, reason=row.deletion_reason, by=row.deleted_by)
+        count, size = count + 1, size + row.size
+    return count, size
+
+
+def removal_apply(removal: Removal, *, at: datetime) -> bool:
+    """Remove the item unless it has come into use since the plan; return whether it was removed."""
+    item = removal.item
+    if item.kind is RetentionItemKind.VERSION:
+        return _remove_version(removal, at=at)
+    removed = any(source.remove(item, at=at) for source in storage_sources())
+    if removed:
+        log.info("bytes were removed by rule", extra={"kind": item.kind.value, "uid": item.uid})
+    return removed
+
+
+@transaction.atomic
+def _remove_version(removal: Removal, *, at: datetime) -> bool:
+    artifact = Artifact.objects.filter(modelversion__uid=removal.item.uid).first()
+    if artifact is None:
+        return False
+    row = lock_for_removal(artifact)
+    if not row.usable or selectors.deletion_blockers(row, at=at, by_rule=True):
+        return False
+    artifact_remove(row, at=at, reason=f"removed by a rule: {removal.reason}", by=REMOVED_BY_RULE)
+    audit(
+        actor=None,
+        action="storage.retention",
+        team=row.team,
+        uid=row.uid,
+        name=removal.item.name,
+        rule=removal.rule.value,
+    )
+    return True
+
+
+def _delete_old_runs() -> None:
+    edge = StorageRun.objects.order_by("-id").values_list("id", flat=True)[
+        RUNS_KEPT : RUNS_KEPT + 1
+    ]
+    for pk in edge:
+        StorageRun.objects.filter(id__lte=pk).delete()

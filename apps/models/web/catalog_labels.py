@@ -1,0 +1,249 @@
+"""Labels of catalog values, and the facts of an entry as labelled lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import pgettext, pgettext_lazy
+
+from controlplane.domain.catalog import CatalogEntry, CatalogTask, Caveat, Modality, Support
+from controlplane.domain.catalog.facets import Facet, SizeClass
+from controlplane.domain.common.resources import format_bytes
+from controlplane.web.templatetags.ninefold import figure, rounded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogFact:
+    """One line; ``value`` is empty if it is unknown."""
+
+    label: str
+    value: str
+    #: Label of a confidence below high; empty otherwise.
+    confidence: str | Promise = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedFact:
+    """One line for several entries."""
+
+    label: str
+    values: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        return len(set(self.values)) > 1
+
+
+def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
+    """Every line, in the same order for every entry; unknown facts have no value."""
+    figures = "params_context_dtype"
+    said = (
+        (_("Modality"), str(MODALITIES[entry.modality]), ""),
+        (pgettext("of a model", "Tasks"), _listed(entry.tasks), ""),
+        (_("Family"), entry.family, ""),
+        (_("Parameters"), _parameters(entry), figures),
+        (_("Context"), _context(entry), figures),
+        (_("Precision of the weights"), entry.dtype, figures),
+        (_("Architecture"), entry.architecture, "architecture"),
+        (_("Layers"), _count(entry.layers), "architecture"),
+        (_("Width of a layer"), _count(entry.hidden), "architecture"),
+        (_("Width inside of the feed-forward part"), _count(entry.intermediate), "architecture"),
+        (_("Attention"), entry.attention.upper() if entry.attention else "", "architecture"),
+        (_("Attention heads"), _count(entry.heads), "architecture"),
+        (_("Heads of keys and values"), _count(entry.kv_heads), "architecture"),
+        (_("Size of a head"), _count(entry.head_dim), "architecture"),
+        (_("Compressed keys and values"), _latent(entry), "architecture"),
+        (_("Experts"), _experts(entry), "architecture"),
+        (_("KV cache for a token, 16 bit"), _kv(entry), "architecture"),
+        (_("Licence"), entry.licence, "license"),
+    )
+    facts = [
+        CatalogFact(
+            label=label,
+            value=value,
+            confidence=CONFIDENCE_LABELS.get(entry.confidence.get(group, ""), "") if value else "",
+        )
+        for label, value, group in said
+    ]
+    return [*facts, *(_component(entry, name) for name in COMPONENTS)]
+
+
+def _component(entry: CatalogEntry, name: str) -> CatalogFact:
+    value = entry.components.get(name)
+    return CatalogFact(label=str(COMPONENTS[name]), value="" if value is None else str(value))
+
+
+def compared_facts(entries: Sequence[CatalogEntry]) -> list[ComparedFact]:
+    """The lines for which at least one of the entries has a value."""
+    columns = [catalog_facts(entry) for entry in entries]
+    lines = [
+        ComparedFact(label=facts[0].label, values=tuple(fact.value for fact in facts))
+        for facts in zip(*columns, strict=True)
+    ]
+    return [line for line in lines if any(line.values)]
+
+
+def _listed(tasks: Sequence[str]) -> str:
+    return str(_(", ")).join(str(ABILITIES.get(task, task)) for task in tasks)
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else figure(value)
+
+
+def _parameters(entry: CatalogEntry) -> str:
+    if entry.parameters is None:
+        return ""
+    if entry.active_parameters is None:
+        return rounded(entry.parameters)
+    return _("%(all)s, %(active)s of them for a token") % {
+        "all": rounded(entry.parameters),
+        "active": rounded(entry.active_parameters),
+    }
+
+
+def _context(entry: CatalogEntry) -> str:
+    if entry.context_length is None:
+        return ""
+    if entry.context_extended is None:
+        return _("%(count)s tokens") % {"count": figure(entry.context_length)}
+    return _("%(count)s tokens; %(more)s with RoPE scaling") % {
+        "count": figure(entry.context_length),
+        "more": figure(entry.context_extended),
+    }
+
+
+def _latent(entry: CatalogEntry) -> str:
+    if not entry.mla:
+        return ""
+    return _("rank %(rank)s and %(rope)s for the position") % {
+        "rank": entry.mla.get("kv_lora_rank", "–"),
+        "rope": entry.mla.get("qk_rope_head_dim", "–"),
+    }
+
+
+def _experts(entry: CatalogEntry) -> str:
+    if not entry.moe:
+        return ""
+    return _("%(count)s, of which %(chosen)s work on a token, and %(shared)s shared") % {
+        "count": entry.moe.get("experts", "–"),
+        "chosen": entry.moe.get("top_k", "–"),
+        "shared": entry.moe.get("shared_experts", "–"),
+    }
+
+
+def _kv(entry: CatalogEntry) -> str:
+    return format_bytes(entry.kv_bytes_per_token) if entry.kv_bytes_per_token else ""
+
+
+MODALITIES: Mapping[Modality, Promise] = {
+    Modality.LLM: lazy("language"),
+    Modality.VLM: lazy("vision and language"),
+    Modality.EMBEDDING: lazy("embedding"),
+    Modality.RERANK: lazy("reranking"),
+    Modality.ASR: lazy("speech to text"),
+    Modality.TTS: lazy("text to speech"),
+    Modality.IMAGE: lazy("image making"),
+    Modality.VIDEO: lazy("video making"),
+    Modality.RECOMMENDER: lazy("recommending"),
+}
+TASKS: Mapping[CatalogTask, Promise] = {
+    CatalogTask.TRAIN: lazy("Train"),
+    CatalogTask.SERVE: lazy("Serve"),
+    CatalogTask.QUANTIZE: lazy("Quantize"),
+}
+#: Labels of model tasks; others are shown by their code.
+ABILITIES: Mapping[str, Promise] = {
+    "chat": lazy("chat"),
+    "completion": lazy("completion"),
+    "vision": lazy("seeing images"),
+    "video": lazy("seeing videos"),
+    "audio": lazy("hearing"),
+    "speech": lazy("speaking"),
+    "reasoning": lazy("reasoning"),
+    "text-to-image": lazy("text to image"),
+    "image-to-image": lazy("image to image"),
+    "text-to-video": lazy("text to video"),
+    "transcription": lazy("transcription"),
+    "embedding": lazy("embedding"),
+    "multimodal-embedding": lazy("embedding of text and images"),
+    "graph-embedding": lazy("embedding of graphs"),
+    "rerank": lazy("reranking"),
+    "ranking": lazy("ranking"),
+    "retrieval": lazy("retrieval"),
+    "ctr": lazy("click prediction"),
+    "cvr": lazy("conversion prediction"),
+    "generative-recommendation": lazy("recommending by generating"),
+}
+SIZES: Mapping[SizeClass, Promise | str] = {
+    SizeClass.SMALL: lazy("under 1B"),
+    SizeClass.LIGHT: "1B – 4B",
+    SizeClass.MEDIUM: "4B – 10B",
+    SizeClass.LARGE: "10B – 40B",
+    SizeClass.HUGE: "40B – 100B",
+    SizeClass.GIANT: lazy("100B and more"),
+    SizeClass.UNKNOWN: lazy("unknown"),
+}
+FACETS: Mapping[Facet, Promise] = {
+    Facet.MODALITY: lazy("Modality"),
+    Facet.TRAIN: lazy("Trainable on"),
+    Facet.SERVE: lazy("Deployable on"),
+    Facet.QUANTIZE: lazy("Quantizable on"),
+    Facet.SIZE: lazy("Parameters"),
+    Facet.TASK: pgettext_lazy("of a model", "Task"),
+    Facet.FAMILY: lazy("Family"),
+    Facet.LICENCE: lazy("Licence"),
+}
+CAVEATS: Mapping[Caveat, Promise] = {
+    Caveat.ARCHITECTURE: lazy("The list names its architecture, not this model."),
+    Caveat.UNTRIED: lazy("Listed, without a mark that somebody tried it."),
+    Caveat.NEWS: lazy("From the release news, not from the table."),
+    Caveat.BACK_END: lazy("By its FSDP2 back end only."),
+    Caveat.GENERIC: lazy("From the type of its layers; nobody published a result."),
+    Caveat.LOADED: lazy("That release loads these schemes; which tool makes them is not said."),
+    Caveat.HEARSAY: lazy("People say so; no source was read."),
+}
+#: Labels of confidence levels below high.
+CONFIDENCE_LABELS: Mapping[str, Promise] = {
+    "medium": lazy("not checked"),
+    "low": lazy("a guess"),
+}
+#: Labels of component fields of the data files.
+COMPONENTS: Mapping[str, Promise] = {
+    "denoiser_params_b": lazy("Parameters of the denoiser, in billions"),
+    "text_encoder": lazy("Text encoder"),
+    "native_px": lazy("Pixels of an edge"),
+    "cross_attention_dim": lazy("Width of cross-attention"),
+    "joint_blocks": lazy("Joint blocks"),
+    "single_blocks": lazy("Single blocks"),
+    "ffn_dim": lazy("Width inside of a denoiser block"),
+    "source_repo": lazy("Source code"),
+}
+#: Labels of fields that can differ between a configuration and the catalog.
+FIELDS: Mapping[str, Promise] = {
+    "architecture": lazy("Architecture"),
+    "layers": lazy("Layers"),
+    "hidden_size": lazy("Width of a layer"),
+    "attention_heads": lazy("Attention heads"),
+    "kv_heads": lazy("Heads of keys and values"),
+    "head_dim": lazy("Size of a head"),
+    "intermediate_size": lazy("Width inside of the feed-forward part"),
+    "context_length": lazy("Context"),
+    "dtype": lazy("Precision of the weights"),
+    "params_b": lazy("Parameters, in billions"),
+    "mla.kv_lora_rank": lazy("Rank of compressed keys and values"),
+    "mla.qk_rope_head_dim": lazy("Size of a compressed head's position"),
+    "moe.experts": lazy("Experts"),
+    "moe.top_k": lazy("Experts for a token"),
+    "moe.shared_experts": lazy("Shared experts"),
+    "moe.moe_intermediate_size": lazy("Width inside of an expert"),
+}
+
+
+def support_state(status: Support) -> str:
+    """Display state of a support status."""
+    return "unsaid" if status is Support.UNKNOWN else status.value

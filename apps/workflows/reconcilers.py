@@ -1,0 +1,117 @@
+"""The pipeline controller.
+
+Each run leases pipelines, plans the next action of each, and performs it: begin a step, check whether it has
+ended, or end the pipeline. A run that dies at any point can be repeated: a step's job is submitted in the
+transaction that moves the step.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from apps.workflows import selectors, services
+from apps.workflows.models import Pipeline, Step
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.pipelines import (
+    FINAL_EVENTS,
+    MAX_STEPS,
+    NextAction,
+    PipelineAction,
+    PipelineState,
+    StepState,
+    plan_next_action,
+)
+from controlplane.persistence.leases import lease_rows, release_row
+from controlplane.persistence.state_transitions import LeaseLost
+
+log = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=60)
+BATCH = 32
+#: Each step begins and ends at most once per run; more would be an endless loop.
+_MAX_ACTIONS = 2 * MAX_STEPS + 1
+#: State reason after an unexpected exception.
+INTERNAL_ERROR = (
+    "a fault of ours keeps it from going on; it is tried again, and the worker's log says more"
+)
+
+
+def pipelines_reconcile(*, at: datetime, uid: str | None = None) -> int:
+    """Reconcile running pipelines, or one of them; return their number."""
+    rows = Pipeline.objects.filter(state=PipelineState.RUNNING).select_related(
+        "team", "created_by", "runs_as", "queue", "model_version__line", "cancel_requested_by"
+    )
+    if uid is not None:
+        rows = rows.filter(uid=uid)
+    leased = lease_rows(rows, limit=BATCH, ttl=LEASE)
+    for pipeline in leased:
+        try:
+            _advance(pipeline, at)
+        except (IllegalTransition, LeaseLost) as race:
+            # It was changed concurrently; the next run reads the current state.
+            log.info("a turn gave way", extra={"pipeline": pipeline.uid, "race": str(race)})
+        except Exception:
+            # An error of one pipeline must not stop the others; the next run retries.
+            log.exception("a turn failed", extra={"pipeline": pipeline.uid})
+            _record_reason(pipeline, INTERNAL_ERROR)
+        finally:
+            release_row(pipeline)
+    return len(leased)
+
+
+def _record_reason(pipeline: Pipeline, reason: str) -> None:
+    rows = Pipeline.objects.filter(pk=pipeline.pk, lease_token=pipeline.lease_token)
+    rows.exclude(state_reason=reason).update(state_reason=reason)
+
+
+def _advance(pipeline: Pipeline, at: datetime) -> None:
+    """Perform actions until the pipeline has to wait."""
+    for _ in range(_MAX_ACTIONS):
+        steps = selectors.pipeline_steps(pipeline)
+        next_action = plan_next_action(
+            [StepState(step.state) for step in steps],
+            cancelling=pipeline.cancel_requested_at is not None,
+        )
+        if next_action.action in FINAL_EVENTS:
+            services.pipeline_move(
+                pipeline,
+                FINAL_EVENTS[next_action.action],
+                at=at,
+                reason=_rest_reason(pipeline, next_action, steps),
+                lease_token=pipeline.lease_token,
+            )
+            return
+        if next_action.step_index is None or not _apply_action(
+            next_action.action, steps[next_action.step_index], pipeline=pipeline, at=at
+        ):
+            return
+
+
+def _apply_action(action: PipelineAction, step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
+    """Perform it; return whether the step has moved, so that there may be more to do immediately."""
+    if action is PipelineAction.FOLLOW:
+        return services.step_observe(step, pipeline=pipeline, at=at)
+    if action is PipelineAction.STOP:
+        return services.step_stop(step, pipeline=pipeline, at=at)
+    try:
+        services.step_begin(step, pipeline=pipeline, at=at)
+    except services.StepRefused as refusal:
+        services.step_fail(step, pipeline=pipeline, at=at, reason=str(refusal))
+    return True
+
+
+def _rest_reason(pipeline: Pipeline, next_action: NextAction, steps: list[Step]) -> str:
+    """Why the pipeline stops running."""
+    if next_action.action is PipelineAction.CANCEL:
+        asked = pipeline.cancel_requested_by
+        return f"cancelled by {asked.username}" if asked else "cancelled"
+    if next_action.step_index is not None:
+        step = steps[next_action.step_index]
+        if next_action.action is PipelineAction.HOLD:
+            return f"step {step.number} misses its gate: {step.gate_verdict}"
+        return f"step {step.number} failed: {step.state_reason}"
+    missed = selectors.step_held_by_gate(steps)
+    if missed is not None:
+        return f"ended at the gate of step {missed.number}: {missed.gate_verdict}"
+    return "every step is done"

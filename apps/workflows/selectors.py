@@ -1,0 +1,124 @@
+"""Queries for pipelines and their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.db.models import Prefetch, QuerySet
+
+from apps.accounts import selectors as accounts
+from apps.models.models import ModelVersion
+from apps.serving.models import Deployment
+from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
+from controlplane.domain.pipelines import PipelineState, StepKind, StepState
+from controlplane.ports.engines import Task
+
+EVENTS_SHOWN = 200
+
+
+def pipelines_visible(user: accounts.RequestUser) -> QuerySet[Pipeline]:
+    """Pipelines of the user's teams, with prefetched steps."""
+    return (
+        Pipeline.objects.filter(team__in=accounts.teams_of(user))
+        .select_related("team", "created_by", "model_version__line", "queue", "cancel_requested_by")
+        .prefetch_related(
+            Prefetch(
+                "steps",
+                queryset=Step.objects.select_related(
+                    "job",
+                    "deployment",
+                    "revision",
+                    "made__line",
+                    "model_version__line",
+                    "dataset_version__dataset",
+                ).order_by("number"),
+            )
+        )
+    )
+
+
+def pipeline_steps(pipeline: Pipeline) -> list[Step]:
+    """The current steps in order, with what the controller needs."""
+    rows = Step.objects.filter(pipeline=pipeline).select_related(
+        "job", "deployment", "made__line", "made__artifact", "dataset_version__dataset"
+    )
+    return list(rows.order_by("number"))
+
+
+def step_input(step: Step, *, steps: Sequence[Step], base: ModelVersion) -> ModelVersion:
+    """The input of a step: the newest version that an earlier step created."""
+    made = [one.made for one in steps if one.number < step.number and one.made is not None]
+    return made[-1] if made else base
+
+
+def deployment_live(*, pipeline: Pipeline, name: str) -> Deployment | None:
+    """The team's deployment with that name; None if there is none."""
+    return Deployment.objects.filter(team=pipeline.team, name=name, deleted_at=None).first()
+
+
+def step_held_by_gate(steps: Sequence[Step]) -> Step | None:
+    """The step whose missed gate stops the pipeline; None if none does."""
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if step.state == StepState.HELD:
+            return step
+        skipped = following is not None and following.state == StepState.SKIPPED
+        if skipped and step.state == StepState.SUCCEEDED and step.gate_passed is False:
+            return step
+    return None
+
+
+def pipeline_can_be_retried(pipeline: Pipeline) -> bool:
+    """Whether it stopped at a step that can be retried."""
+    return pipeline.state in (PipelineState.FAILED, PipelineState.CANCELLED)
+
+
+class PipelineEventSubject(StrEnum):
+    """What an event happened to."""
+
+    PIPELINE = "pipeline"
+    STEP = "step"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineHistoryEvent:
+    transition: PipelineTransition | StepTransition
+    subject: PipelineEventSubject
+    #: The step's number; None for the pipeline itself.
+    step: int | None = None
+
+
+def pipeline_events(pipeline: Pipeline) -> list[PipelineHistoryEvent]:
+    """Transitions of the pipeline and of its steps, newest first."""
+    own = PipelineTransition.objects.filter(entity=pipeline).order_by("-id")[:EVENTS_SHOWN]
+    of_steps = (
+        StepTransition.objects.filter(entity__pipeline=pipeline)
+        .select_related("entity")
+        .order_by("-id")[:EVENTS_SHOWN]
+    )
+    events = [
+        PipelineHistoryEvent(transition=transition, subject=PipelineEventSubject.PIPELINE)
+        for transition in own
+    ]
+    events += [
+        PipelineHistoryEvent(
+            transition=transition, subject=PipelineEventSubject.STEP, step=transition.entity.number
+        )
+        for transition in of_steps
+    ]
+    # At the same instant, the transition of the step precedes that of the pipeline.
+    events.sort(
+        key=lambda event: (
+            event.transition.at,
+            event.subject is PipelineEventSubject.PIPELINE,
+            event.transition.pk,
+        ),
+        reverse=True,
+    )
+    return events[:EVENTS_SHOWN]
+
+
+def engine_task(kind: StepKind) -> Task:
+    """The engine task of a step of that kind."""
+    return Task.SERVE if kind is StepKind.DEPLOY else Task(kind.value)

@@ -1,0 +1,468 @@
+"""Pipelines: validation of requests, submission, cancellation, retry and gate overrides.
+
+Every transition of a pipeline is made here.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from apps.accounts.models import Team, User
+from apps.accounts.selectors import RequestUser, require
+from apps.accounts.services import audit
+from apps.jobs.services import JobRequest, SpecRefused, engine_for, job_check
+from apps.models.models import DatasetVersion, ModelVersion
+from apps.models.services.versions import model_version_accept
+from apps.quotas.models import Queue
+from apps.serving.models import Deployment
+from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
+from apps.workflows import selectors
+from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
+from apps.workflows.selectors import engine_task
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.jobs.lifecycle import JobKind
+from controlplane.domain.pipelines import (
+    PIPELINE,
+    RETRIABLE_STATES,
+    STEP,
+    Gate,
+    PipelineEvent,
+    PipelineState,
+    StepEvent,
+    StepKind,
+    StepState,
+    gate_error,
+    permissions_for_steps,
+    step_order_error,
+)
+from controlplane.domain.quantization import SCHEMES
+from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent, DeploymentState
+from controlplane.outbox.messages import publish
+from controlplane.persistence.models import new_uid
+from controlplane.persistence.state_transitions import apply_transition
+from controlplane.ports import registry
+
+_MAX_JOB_NAME_LENGTH = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRequest:
+    """A requested step."""
+
+    kind: StepKind
+    #: Empty: the product chooses.
+    engine: str = ""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    chips: tuple[str, ...] = ("cpu",)
+    cards: int = 1
+    dataset_version: DatasetVersion | None = None
+    output_name: str = ""
+    deployment_name: str = ""
+    #: None: unchanged for an existing deployment, one for a new one.
+    replicas: int | None = None
+    gate: Gate | None = None
+
+    @property
+    def chosen_engine(self) -> str:
+        """Empty for a deployment without an engine: serving chooses one for the model at that time."""
+        if self.engine or self.kind is StepKind.DEPLOY:
+            return self.engine
+        return engine_for(engine_task(self.kind), chips=self.chips)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRequest:
+    """The steps and the input of the first."""
+
+    name: str
+    model_version: ModelVersion
+    queue: Queue
+    steps: tuple[StepRequest, ...]
+
+    @property
+    def kinds(self) -> tuple[StepKind, ...]:
+        return tuple(step.kind for step in self.steps)
+
+
+def pipeline_check(request: PipelineRequest, *, team: Team) -> tuple[FieldFinding, ...]:
+    """Every finding of the request; empty means that it can be submitted.
+
+    Findings of a step have its number, from 1, in their field: ``steps.2.learning_rate``. A step that works on the
+    output of an earlier one is checked with the expected version: the current version in the format that it will
+    have.
+    """
+    findings: list[FieldFinding] = []
+    if not request.name.strip():
+        findings.append(FieldFinding(field="name", message="give the pipeline a name"))
+    if refusal := step_order_error(request.kinds):
+        findings.append(FieldFinding(field="steps", message=refusal))
+    expected_version = request.model_version
+    for number, step in enumerate(request.steps, start=1):
+        for finding in _step_findings(step, request=request, team=team, version=expected_version):
+            shared = finding.field in ("model_version", "team", "queue")
+            place = finding.field if shared else f"steps.{number}.{finding.field}"
+            findings.append(replace(finding, field=place))
+        expected_version = _expected_version(step, expected_version)
+    # Each step reports the same findings of the first version.
+    return tuple(dict.fromkeys(findings))
+
+
+def _step_findings(
+    step: StepRequest, *, request: PipelineRequest, team: Team, version: ModelVersion
+) -> Iterator[FieldFinding]:
+    if step.kind is StepKind.DEPLOY:
+        yield from _deployment_findings(step, team=team)
+        yield from configuration_check(
+            _configuration(step, version), replicas=default_replicas(step)
+        )
+    else:
+        wanted = job_request(
+            step, name=request.name or "pipeline", queue=request.queue, version=version
+        )
+        yield from job_check(wanted)
+    if step.gate is None:
+        return
+    measured_metrics = _measured_metrics(step) if step.kind is StepKind.EVALUATE else None
+    if refusal := gate_error(step.kind, step.gate, measured_metrics=measured_metrics):
+        yield FieldFinding(field="gate", message=refusal)
+
+
+def _measured_metrics(step: StepRequest) -> list[str] | None:
+    """Metrics that the evaluation will measure; None if that is unknown."""
+    if step.chosen_engine not in registry.engine_names():
+        return None
+    normalise = registry.engine(step.chosen_engine).normalise
+    metrics = normalise(engine_task(step.kind), step.spec).get("metrics")
+    return metrics if isinstance(metrics, list) and metrics else None
+
+
+def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[FieldFinding]:
+    name = step.deployment_name
+    if not name:
+        yield FieldFinding(field="deployment_name", message="name the deployment")
+        return
+    found = Deployment.objects.filter(name=name, deleted_at=None).first()
+    if found is None:
+        return
+    if found.team_id != team.pk:
+        message = f"{name!r} is taken; model names are unique across the company, choose another"
+        yield FieldFinding(field="deployment_name", message=message)
+    elif not DEPLOYMENT.allows(DeploymentState(found.state), DeploymentEvent.CHANGE):
+        message = f"the deployment {name} is {found.state}; start it first, or choose another name"
+        yield FieldFinding(field="deployment_name", message=message)
+    elif step.replicas not in (None, found.replica_count):
+        message = (
+            f"must be {found.replica_count}, as the deployment {name} has now, got {step.replicas}; "
+            "a pipeline scales no deployment that is there: scale it on its own page"
+        )
+        yield FieldFinding(field="replicas", message=message)
+
+
+def default_replicas(step: StepRequest) -> int:
+    """Replicas of a deployment if the request does not say."""
+    if step.replicas is not None:
+        return step.replicas
+    found = Deployment.objects.filter(name=step.deployment_name, deleted_at=None).first()
+    return found.replica_count if found else 1
+
+
+def _expected_version(step: StepRequest, version: ModelVersion) -> ModelVersion:
+    """The version that the step will create, as far as checks depend on it; never saved."""
+    if step.kind is not StepKind.QUANTIZE or step.chosen_engine not in registry.engine_names():
+        return version
+    engine = registry.engine(step.chosen_engine)
+    expected_version = copy.copy(version)
+    scheme = str(engine.normalise(engine_task(step.kind), step.spec).get("scheme"))
+    expected_version.scheme = SCHEMES[scheme].short if scheme in SCHEMES else ""
+    # If an engine writes several formats, the format is not known yet.
+    formats = engine.profile().formats
+    expected_version.format = next(iter(formats)) if len(formats) == 1 else ""
+    return expected_version
+
+
+def job_request(step: StepRequest, *, name: str, queue: Queue, version: ModelVersion) -> JobRequest:
+    """The job of a step that is not a deployment."""
+    return JobRequest(
+        kind=JobKind(step.kind.value),
+        name=name[:_MAX_JOB_NAME_LENGTH],
+        spec=step.spec,
+        queue=queue,
+        engine=step.chosen_engine,
+        model_version=version,
+        dataset_version=step.dataset_version,
+        output_name=step.output_name,
+        chips=step.chips,
+        cards=step.cards,
+    )
+
+
+def _configuration(step: StepRequest, version: ModelVersion) -> RevisionConfiguration:
+    return RevisionConfiguration(
+        model_version=version,
+        engine=step.chosen_engine,
+        spec=step.spec,
+        chips=step.chips,
+        cards=step.cards,
+    )
+
+
+def step_request(step: Step) -> StepRequest:
+    """The request of a step, for another submission."""
+    return StepRequest(
+        kind=StepKind(step.kind),
+        engine=step.engine,
+        spec=step.spec,
+        chips=tuple(step.chips),
+        cards=step.cards,
+        dataset_version=step.dataset_version,
+        output_name=step.output_name,
+        deployment_name=step.deployment_name,
+        replicas=step.replicas,
+        gate=step.condition,
+    )
+
+
+def step_job_request(step: Step, *, pipeline: Pipeline, version: ModelVersion) -> JobRequest:
+    """The job request of the step."""
+    ending = f" · {step.number} {step.kind}"
+    name = pipeline.name[: _MAX_JOB_NAME_LENGTH - len(ending)] + ending
+    return job_request(step_request(step), name=name, queue=pipeline.queue, version=version)
+
+
+def step_configuration(step: Step, *, version: ModelVersion) -> RevisionConfiguration:
+    """The configuration of the deployment of the step."""
+    return _configuration(step_request(step), version)
+
+
+MAX_REASON_LENGTH = 500
+
+
+def steps_require_permissions(user: RequestUser, kinds: Sequence[StepKind], *, team: Team) -> None:
+    """:raises PermissionRefused: unless the user may run jobs, and deploy if a step deploys."""
+    for permission in permissions_for_steps(kinds):
+        require(user, permission, team=team)
+
+
+def step_kinds(pipeline: Pipeline) -> list[StepKind]:
+    """The kinds of the steps, in order."""
+    return [StepKind(step.kind) for step in pipeline.steps.all()]
+
+
+@transaction.atomic
+def pipeline_submit(*, actor: User, team: Team, request: PipelineRequest) -> Pipeline:
+    """Create the pipeline with its first step about to begin.
+
+    :raises SpecRefused: if anything in the request is invalid; nothing is stored then.
+    """
+    if findings := pipeline_check(request, team=team):
+        raise SpecRefused(findings)
+    pipeline = Pipeline.objects.create(
+        team=team,
+        created_by=actor,
+        runs_as=actor,
+        name=request.name.strip(),
+        model_version=request.model_version,
+        queue=request.queue,
+        state_reason="about to begin",
+    )
+    for number, step in enumerate(request.steps, start=1):
+        Step.objects.create(
+            pipeline=pipeline,
+            number=number,
+            kind=step.kind,
+            engine=step.chosen_engine,
+            spec=dict(step.spec),
+            chips=list(step.chips),
+            cards=step.cards,
+            dataset_version=step.dataset_version,
+            output_name=step.output_name,
+            deployment_name=step.deployment_name,
+            replicas=default_replicas(step),
+            gate=step.gate.as_json() if step.gate else None,
+        )
+    audit(
+        actor=actor,
+        action="pipeline.submit",
+        team=team,
+        uid=pipeline.uid,
+        name=pipeline.name,
+        steps=[kind.value for kind in request.kinds],
+    )
+    publish("pipeline.changed", pipeline_uid=pipeline.uid)
+    return pipeline
+
+
+@transaction.atomic
+def pipeline_cancel(*, pipeline: Pipeline, actor: User, at: datetime) -> bool:
+    """Request cancellation of a pipeline and its running step; return whether this request was the first.
+
+    :raises IllegalTransition: if it has already ended.
+    """
+    row = _locked(pipeline)
+    if not PIPELINE.allows(PipelineState(row.state), PipelineEvent.CANCEL):
+        raise IllegalTransition(machine=PIPELINE.name, state=row.state, event=PipelineEvent.CANCEL)
+    if row.cancel_requested_at is not None:
+        return False
+    row.cancel_requested_at, row.cancel_requested_by = at, actor
+    row.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
+    audit(actor=actor, action="pipeline.cancel", team=row.team, uid=row.uid, name=row.name)
+    if row.state == PipelineState.HELD:
+        # No step is running.
+        reason = f"cancelled by {actor.username}"
+        pipeline_move(row, PipelineEvent.CANCEL, at=at, reason=reason, actor=actor.username)
+    else:
+        publish("pipeline.changed", pipeline_uid=row.uid)
+    return True
+
+
+@transaction.atomic
+def pipeline_retry(*, pipeline: Pipeline, actor: User, at: datetime) -> None:
+    """Retry the step at which it ended and resume; a job resumes from its newest checkpoint.
+
+    :raises IllegalTransition: if it has neither failed nor been cancelled (of two concurrent requests one gets
+        this).
+    """
+    row = _locked(pipeline)
+    if not selectors.pipeline_can_be_retried(row):
+        raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be tried again")
+    for step in row.steps.filter(state__in=RETRIABLE_STATES).order_by("number"):
+        reason = f"tried again by {actor.username}"
+        step_move(step, StepEvent.RETRY, at=at, reason=reason, actor=actor.username, ended_at=None)
+    audit(actor=actor, action="pipeline.retry", team=row.team, uid=row.uid, name=row.name)
+    _resume(row, actor=actor, at=at, reason=f"tried again by {actor.username}")
+
+
+@transaction.atomic
+def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime) -> Step:
+    """Let the pipeline continue past the gate that it missed.
+
+    A rejected quantized version is accepted by this.
+
+    :raises IllegalTransition: if no gate holds it, or the gate has already been overridden.
+    :raises SpecRefused: without a reason.
+    :raises GateOverrideRefused: if the version can no longer be accepted.
+    """
+    given = reason.strip()
+    if not given or len(given) > MAX_REASON_LENGTH:
+        message = f"say in 1 to {MAX_REASON_LENGTH} characters why it may go on, got {len(given)}"
+        raise SpecRefused([FieldFinding(field="reason", message=message)])
+    row = _locked(pipeline)
+    steps = selectors.pipeline_steps(row)
+    step = selectors.step_held_by_gate(steps)
+    if step is None or row.state not in (PipelineState.HELD, PipelineState.SUCCEEDED):
+        raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be waved through")
+    why = f"waved through by {actor.username}: {given}"
+    override = {"waved_by": actor.username, "waved_reason": given}
+    if step.state == StepState.HELD:
+        step_move(step, StepEvent.WAVE, at=at, reason=why, actor=actor.username, **override)
+    else:
+        Step.objects.filter(pk=step.pk).update(state_reason=why, **override)
+    if step.made is not None and step.made.acceptance == Acceptance.REJECTED:
+        model_version_accept(version=step.made, actor=actor, reason=given)
+    for later in steps:
+        if later.state == StepState.SKIPPED:
+            step_move(later, StepEvent.RESUME, at=at, reason=why, actor=actor.username)
+    audit(
+        actor=actor,
+        action="pipeline.wave",
+        team=row.team,
+        uid=row.uid,
+        name=row.name,
+        step=step.number,
+        gate=step.gate,
+        verdict=step.gate_verdict,
+        reason=given,
+    )
+    _resume(row, actor=actor, at=at, reason=why)
+    return step
+
+
+def _resume(row: Pipeline, *, actor: User, at: datetime, reason: str) -> None:
+    pipeline_move(
+        row,
+        PipelineEvent.GO_ON,
+        at=at,
+        reason=reason,
+        actor=actor.username,
+        runs_as=actor,
+        cancel_requested_at=None,
+        cancel_requested_by=None,
+        ended_at=None,
+    )
+    publish("pipeline.changed", pipeline_uid=row.uid)
+
+
+def _locked(pipeline: Pipeline) -> Pipeline:
+    return (
+        Pipeline.objects.select_for_update(no_key=True, of=("self",))
+        .select_related("team", "created_by")
+        .get(pk=pipeline.pk)
+    )
+
+
+@transaction.atomic
+def pipeline_move(
+    pipeline: Pipeline,
+    event: PipelineEvent,
+    *,
+    at: datetime,
+    reason: str,
+    actor: str = "",
+    lease_token: int | None = None,
+    **changes: Any,
+) -> None:
+    """Make a transition, and publish a message if the pipeline stops running."""
+    resting = event is not PipelineEvent.GO_ON
+    if resting:
+        changes["ended_at"] = at
+    state = apply_transition(
+        pipeline,
+        PIPELINE,
+        event,
+        into=PipelineTransition,
+        at=at,
+        reason=reason,
+        actor=actor,
+        lease_token=lease_token,
+        state_reason=reason,
+        **changes,
+    )
+    if resting:
+        asked = pipeline.cancel_requested_by
+        publish(
+            "pipeline.ended",
+            event_uid=new_uid(),
+            pipeline_uid=pipeline.uid,
+            name=pipeline.name,
+            team_uid=pipeline.team.uid,
+            maker_uid=pipeline.created_by.uid,
+            actor_name=asked.username if asked and event is PipelineEvent.CANCEL else "",
+            state=state.value,
+            reason=reason,
+            at=at.isoformat(),
+        )
+
+
+def step_move(
+    step: Step, event: StepEvent, *, at: datetime, reason: str, actor: str = "", **changes: Any
+) -> None:
+    """:raises IllegalTransition: if the step was moved concurrently."""
+    apply_transition(
+        step,
+        STEP,
+        event,
+        into=StepTransition,
+        at=at,
+        reason=reason,
+        actor=actor,
+        state_reason=reason,
+        **changes,
+    )

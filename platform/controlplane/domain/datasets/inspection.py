@@ -1,0 +1,279 @@
+"""Inspection of an uploaded file in one pass, and output of its canonical rows in a second.
+
+::
+
+    inspection = inspect(stream, filename="addresses.csv")  # statistics, or DatasetRefused
+    for split, line in inspection.canonical(again):         # the same bytes from their start
+        spool[split].write(line)
+
+Neither pass holds more than one row, except for a JSON array, which is read whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from controlplane.domain.datasets import schemas
+from controlplane.domain.datasets.conversations import ChatMessage, RowRefused, printable
+from controlplane.domain.datasets.file_formats import FileFormat, Record, open_source, records
+from controlplane.domain.datasets.profiles import (
+    MEDIA_COLUMNS,
+    DatasetStatistics,
+    PreviewRow,
+    Profiler,
+    RowWarning,
+    RowWarnings,
+)
+from controlplane.domain.datasets.schemas import ColumnMapping, RowLayout, Schema
+from controlplane.domain.datasets.splits import Split, SplitFractions, Splitter
+from controlplane.domain.datasets.validation import FileLimits, ProblemLog
+
+DEFAULT_LIMITS = FileLimits()
+DEFAULT_FRACTIONS = SplitFractions()
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+#: Ignored column names that are recorded for display.
+_IGNORED_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectionOptions:
+    """Everything except the bytes that the result depends on."""
+
+    filename: str
+    limits: FileLimits
+    mapping: ColumnMapping | None
+    fractions: SplitFractions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanonicalFile:
+    """One split as canonical JSON Lines."""
+
+    rows: int
+    #: Bytes.
+    size: int
+    #: ``sha256:<64 hex>`` of its bytes.
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """Content and statistics of a valid file."""
+
+    format: FileFormat
+    schema: Schema
+    #: The columns and their roles as they were read.
+    columns: ColumnMapping
+    #: Up to ``_IGNORED_SHOWN`` columns without a role, in order of appearance.
+    ignored_columns: tuple[str, ...]
+    rows: int
+    #: Rows equal to an earlier one. They are kept.
+    duplicates: int
+    #: Whether the file names the split of each row.
+    splits_given: bool
+    #: Splits with rows, in the order train, validation, test.
+    files: Mapping[Split, CanonicalFile]
+    #: ``sha256:<64 hex>`` over the lines ``<split> <digest of its file>``: equal for equal rows in
+    #: equal splits, whatever the format of the upload.
+    digest: str
+    statistics: DatasetStatistics
+    #: Warnings with the rows that they concern.
+    warnings: tuple[RowWarning, ...]
+    preview: tuple[PreviewRow, ...]
+    #: Options of this inspection, to read the file the same way again.
+    options: InspectionOptions
+
+    def canonical(self, stream: BinaryIO | Iterable[bytes]) -> Iterator[tuple[Split, bytes]]:
+        """Split and canonical line of each row, from the file's bytes read again.
+
+        :raises DatasetRefused: if the bytes are not those that were inspected and have a problem.
+        """
+        for read in _rows(stream, self.options, ProblemLog(limit=self.options.limits.problems)):
+            yield read.split, read.line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InspectedRow:
+    number: int
+    split: Split
+    messages: tuple[ChatMessage, ...]
+    #: The rejected answer of a preference row; else empty.
+    rejected: str
+    line: bytes
+    #: The split of an earlier row with the same content.
+    duplicate_of: Split | None
+    #: The row has images, audio or video, which are not stored.
+    media: bool
+
+
+class _FileState:
+    """State of the whole file while its rows are read."""
+
+    def __init__(self, options: InspectionOptions) -> None:
+        self.splitter = Splitter(options.fractions)
+        self.format = FileFormat.JSONL
+        self.layout: RowLayout | None = None
+        self.ignored: dict[str, None] = {}
+
+
+def inspect(
+    stream: BinaryIO | Iterable[bytes],
+    *,
+    filename: str,
+    limits: FileLimits = DEFAULT_LIMITS,
+    columns: ColumnMapping | None = None,
+    fractions: SplitFractions = DEFAULT_FRACTIONS,
+) -> Inspection:
+    """Inspect the file.
+
+    ``columns`` maps columns to roles if their names are not standard; ``fractions`` hold rows out if the file has
+    no ``split`` column.
+
+    :raises DatasetRefused: if anything is wrong with the file.
+    """
+    options = InspectionOptions(
+        filename=filename, limits=limits, mapping=columns, fractions=fractions
+    )
+    log = ProblemLog(limit=limits.problems)
+    context = _FileState(options)
+    profiler = Profiler(preview=limits.preview)
+    warnings = RowWarnings()
+    writers = {split: _Digester() for split in Split}
+    for row in _rows(stream, options, log, context):
+        profiler.add(row.number, row.split, row.messages, rejected=row.rejected)
+        warnings.add(
+            row.number,
+            split=row.split,
+            duplicate_of=row.duplicate_of,
+            characters=sum(len(message.content) for message in row.messages) + len(row.rejected),
+            media=row.media,
+        )
+        writers[row.split].add(row.line)
+    layout = context.layout
+    if layout is None:
+        below = " below its header" if context.format is FileFormat.CSV else ""
+        log.stop(f"the file has no rows{below}")
+    files = {split: writer.file() for split, writer in writers.items() if writer.rows}
+    return Inspection(
+        format=context.format,
+        schema=layout.schema,
+        columns=layout.columns,
+        ignored_columns=tuple(context.ignored),
+        rows=context.splitter.rows,
+        duplicates=context.splitter.duplicates,
+        splits_given=bool(layout.columns.split),
+        files=files,
+        digest=_version_digest(files),
+        statistics=profiler.statistics(),
+        warnings=warnings.found(),
+        preview=tuple(profiler.preview),
+        options=options,
+    )
+
+
+def canonical_line(messages: Sequence[ChatMessage], *, rejected: str = "") -> bytes:
+    """A row as compact JSON in UTF-8 with a line feed.
+
+    ``rejected`` is the rejected answer of a preference row.
+
+    :raises RowRefused: if a content has half of a surrogate pair.
+    """
+    row: dict[str, object] = {
+        "messages": [{"role": m.role.value, "content": m.content} for m in messages]
+    }
+    if rejected:
+        row["rejected"] = rejected
+    try:
+        return (_ENCODER.encode(row) + "\n").encode()
+    except UnicodeEncodeError:
+        raise RowRefused("has half of a surrogate pair (\\ud800 to \\udfff)") from None
+
+
+def _rows(
+    stream: BinaryIO | Iterable[bytes],
+    options: InspectionOptions,
+    log: ProblemLog,
+    context: _FileState | None = None,
+) -> Iterator[_InspectedRow]:
+    """Every valid row; refuses the file at its end if a row was invalid."""
+    context = context or _FileState(options)
+    source = open_source(stream, filename=options.filename, limits=options.limits, log=log)
+    context.format = source.format
+    for record in records(source, limits=options.limits, log=log):
+        if context.layout is None:
+            context.layout = _layout(record, options, log)
+        row = _row(record, context.layout, context.splitter, log)
+        if len(context.ignored) < _IGNORED_SHOWN:
+            _record_ignored(record, context.layout, context.ignored)
+        if row is not None:
+            yield row
+    log.raise_if_any()
+
+
+def _layout(record: Record, options: InspectionOptions, log: ProblemLog) -> RowLayout:
+    number, fields = record
+    try:
+        return schemas.detect_layout(tuple(fields), options.mapping)
+    except RowRefused as refused:
+        log.stop(f"columns are missing: {refused}", row=number, column=refused.column)
+
+
+def _row(
+    record: Record, layout: RowLayout, splitter: Splitter, log: ProblemLog
+) -> _InspectedRow | None:
+    number, fields = record
+    try:
+        messages = schemas.read_messages(fields, layout)
+        rejected = schemas.read_rejected(fields, layout)
+        given = schemas.read_split(fields, layout)
+        line = canonical_line(messages, rejected=rejected)
+    except RowRefused as refused:
+        log.add(str(refused), row=number, column=refused.column)
+        return None
+    split = splitter.assign(line, given=given)
+    return _InspectedRow(
+        number=number,
+        split=split,
+        messages=messages,
+        rejected=rejected,
+        line=line,
+        duplicate_of=splitter.duplicate_of,
+        media=any(
+            value
+            for name, value in fields.items()
+            if name in MEDIA_COLUMNS and name not in layout.columns.names()
+        ),
+    )
+
+
+def _record_ignored(record: Record, layout: RowLayout, ignored: dict[str, None]) -> None:
+    used = layout.columns.names()
+    for name in record[1]:
+        if name not in used and len(ignored) < _IGNORED_SHOWN:
+            ignored[printable(name)] = None
+
+
+class _Digester:
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self.rows = 0
+        self._size = 0
+
+    def add(self, line: bytes) -> None:
+        self._hash.update(line)
+        self.rows += 1
+        self._size += len(line)
+
+    def file(self) -> CanonicalFile:
+        digest = f"sha256:{self._hash.hexdigest()}"
+        return CanonicalFile(rows=self.rows, size=self._size, digest=digest)
+
+
+def _version_digest(files: Mapping[Split, CanonicalFile]) -> str:
+    listing = "".join(f"{split} {file.digest}\n" for split, file in files.items())
+    return f"sha256:{hashlib.sha256(listing.encode()).hexdigest()}"

@@ -1,0 +1,152 @@
+"""Gates of pipelines: conditions on the metrics that a step measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from controlplane.domain.pipelines.lifecycle import StepKind
+from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.specs.evaluation import METRICS
+
+#: The metric of a gate on the acceptance of a quantized version.
+ACCEPTED = "accepted"
+
+
+#: Metrics of which lower values are better; for all others higher values are.
+_LOWER_IS_BETTER = frozenset({"perplexity"})
+
+
+#: Metrics that a gate can check, by step kind.
+GATE_METRICS: Mapping[StepKind, tuple[str, ...]] = {
+    StepKind.EVALUATE: METRICS,
+    StepKind.QUANTIZE: (ACCEPTED,),
+}
+
+
+class GateFailureAction(StrEnum):
+    """What happens if a gate is missed."""
+
+    #: Hold the pipeline until a user decides.
+    STOP = "stop"
+    #: End the pipeline as succeeded and skip the remaining steps.
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A condition on a metric of a step."""
+
+    #: One of ``GATED`` for the step's kind.
+    metric: str
+    #: Minimum of the metric, or maximum if lower is better; None for ``accepted``.
+    threshold: float | None = None
+    otherwise: GateFailureAction = GateFailureAction.STOP
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Gate:
+        return cls(
+            metric=stored["figure"],
+            threshold=stored["threshold"],
+            otherwise=GateFailureAction(stored["otherwise"]),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "figure": self.metric,
+            "threshold": self.threshold,
+            "otherwise": self.otherwise.value,
+        }
+
+    @property
+    def operator(self) -> str:
+        """``≥`` or ``≤``."""
+        return "≤" if self.metric in _LOWER_IS_BETTER else "≥"
+
+    @property
+    def expression(self) -> str:
+        """``exact_match ≥ 0.8``."""
+        if self.threshold is None:
+            return self.metric
+        return f"{self.metric} {self.operator} {self.threshold:g}"
+
+
+def gate_error(kind: StepKind, gate: Gate, *, measured_metrics: Sequence[str] | None = None) -> str:
+    """Why a step of that kind cannot have this gate; empty if it can.
+
+    ``measured_metrics`` are the metrics that an evaluation will measure, if they are known.
+    """
+    known = GATE_METRICS.get(kind, ())
+    if not known:
+        return f"a step that is to {kind} measures nothing that a gate could look at"
+    if gate.metric not in known:
+        return f"a gate behind {kind} looks at {' or '.join(known)}, got {gate.metric!r}"
+    if gate.metric == ACCEPTED:
+        return "" if gate.threshold is None else "accepted takes no threshold; leave it out"
+    if refusal := _threshold_error(gate):
+        return refusal
+    if measured_metrics is not None and gate.metric not in measured_metrics:
+        return f"the step does not measure {gate.metric}; it measures {', '.join(measured_metrics)}"
+    return ""
+
+
+def _threshold_error(gate: Gate) -> str:
+    threshold = gate.threshold
+    if threshold is None or not math.isfinite(threshold):
+        return f"give the {gate.metric} that is wanted, got {threshold!r}"
+    if gate.metric in _LOWER_IS_BETTER:
+        return "" if threshold >= 1 else f"{gate.metric} is never below 1, got {threshold:g}"
+    if not 0 <= threshold <= 1:
+        return f"{gate.metric} is a share from 0 to 1, got {threshold:g}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateVerdict:
+    passed: bool
+    #: Message that names the metric, its value and the threshold.
+    reason: str
+
+
+def evaluate_gate(
+    gate: Gate,
+    *,
+    metrics: Mapping[str, Any],
+    acceptance: Acceptance = Acceptance.ACCEPTED,
+    acceptance_reason: str = "",
+) -> GateVerdict:
+    """Whether the metrics pass the gate. A metric that is missing or not a finite number misses it."""
+    if gate.metric == ACCEPTED:
+        return _evaluate_acceptance(acceptance, acceptance_reason)
+    name, operator, value = gate.metric, gate.operator, metrics.get(gate.metric)
+    threshold = gate.threshold if gate.threshold is not None else math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return GateVerdict(
+            passed=False,
+            reason=f"no {name} was measured; the gate asks for {operator} {threshold:g}",
+        )
+    lower_is_better = name in _LOWER_IS_BETTER
+    if value <= threshold if lower_is_better else value >= threshold:
+        return GateVerdict(
+            passed=True, reason=f"{name} is {value:.6g}; the gate asks for {operator} {threshold:g}"
+        )
+    if lower_is_better:
+        return GateVerdict(
+            passed=False,
+            reason=f"{name} is as much as {value:.6g}; the gate asks for {operator} {threshold:g}",
+        )
+    return GateVerdict(
+        passed=False,
+        reason=f"{name} is only {value:.6g}; the gate asks for {operator} {threshold:g}",
+    )
+
+
+def _evaluate_acceptance(acceptance: Acceptance, reason: str) -> GateVerdict:
+    if acceptance is Acceptance.REJECTED:
+        return GateVerdict(passed=False, reason=f"the quantized version was rejected: {reason}")
+    if reason:
+        return GateVerdict(passed=True, reason=f"the quantized version was accepted: {reason}")
+    return GateVerdict(passed=True, reason="the quantized version was accepted")

@@ -1,0 +1,202 @@
+"""Pipelines: state machines of a pipeline and its steps, and the next action of the controller.
+
+The steps fine-tune, evaluate, quantize, evaluate again and deploy can each be left out. A step works on the newest
+model version that an earlier step created, or on the one that the pipeline began with. A gate behind a step checks
+its metrics: if they miss it, the pipeline is held until a user overrides the gate, or ends there. A pipeline that
+ended without success can be retried; it resumes at the step that did not finish::
+
+    pipeline  RUNNING ──succeed──▶ SUCCEEDED   all steps are done, or a gate skipped the rest
+                 │ ──hold──▶ HELD              a gate was missed; a user decides
+                 │ ──fail──▶ FAILED            a step failed
+                 │ ──cancel▶ CANCELLED
+                 ◀──go_on── any of the four
+
+    step      WAITING ─begin▶ RUNNING ─succeed▶ SUCCEEDED
+                 ▲  │            │ ──miss──▶ HELD ──wave──▶ SUCCEEDED
+                 │  └────fail────┴─────────▶ FAILED ──retry──▶ WAITING
+                 │               └─cancel──▶ CANCELLED ──retry──▶ WAITING
+                 └──resume── SKIPPED ◀──skip── WAITING
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.state_machine import StateMachine
+
+MAX_STEPS = 12
+#: A deployment that is degraded for this long fails its step; the deployment itself keeps recovering.
+DEGRADED_TIMEOUT = timedelta(minutes=5)
+
+
+class StepKind(StrEnum):
+    FINETUNE = "finetune"
+    EVALUATE = "evaluate"
+    QUANTIZE = "quantize"
+    DEPLOY = "deploy"
+
+
+#: Kinds that create a model version, which later steps use.
+MODEL_PRODUCING_KINDS = frozenset({StepKind.FINETUNE, StepKind.QUANTIZE})
+
+
+class PipelineState(StrEnum):
+    RUNNING = "running"
+    HELD = "held"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class PipelineEvent(StrEnum):
+    SUCCEED = "succeed"
+    HOLD = "hold"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    #: A user retries a step or overrides a gate.
+    GO_ON = "go_on"
+
+
+PIPELINE = StateMachine(
+    name="pipeline",
+    initial=PipelineState.RUNNING,
+    transitions={
+        (PipelineState.RUNNING, PipelineEvent.SUCCEED): PipelineState.SUCCEEDED,
+        (PipelineState.RUNNING, PipelineEvent.HOLD): PipelineState.HELD,
+        (PipelineState.RUNNING, PipelineEvent.FAIL): PipelineState.FAILED,
+        (PipelineState.RUNNING, PipelineEvent.CANCEL): PipelineState.CANCELLED,
+        (PipelineState.HELD, PipelineEvent.GO_ON): PipelineState.RUNNING,
+        (PipelineState.HELD, PipelineEvent.CANCEL): PipelineState.CANCELLED,
+        (PipelineState.FAILED, PipelineEvent.GO_ON): PipelineState.RUNNING,
+        (PipelineState.CANCELLED, PipelineEvent.GO_ON): PipelineState.RUNNING,
+        # The rest was skipped by a gate.
+        (PipelineState.SUCCEEDED, PipelineEvent.GO_ON): PipelineState.RUNNING,
+    },
+)
+
+
+class StepState(StrEnum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    HELD = "held"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+
+
+class StepEvent(StrEnum):
+    BEGIN = "begin"
+    SUCCEED = "succeed"
+    #: It succeeded, but its metrics miss the gate.
+    MISS = "miss"
+    WAVE = "wave"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    RETRY = "retry"
+    SKIP = "skip"
+    RESUME = "resume"
+
+
+STEP = StateMachine(
+    name="step",
+    initial=StepState.WAITING,
+    transitions={
+        (StepState.WAITING, StepEvent.BEGIN): StepState.RUNNING,
+        (StepState.WAITING, StepEvent.FAIL): StepState.FAILED,
+        (StepState.WAITING, StepEvent.SKIP): StepState.SKIPPED,
+        (StepState.RUNNING, StepEvent.SUCCEED): StepState.SUCCEEDED,
+        (StepState.RUNNING, StepEvent.MISS): StepState.HELD,
+        (StepState.RUNNING, StepEvent.FAIL): StepState.FAILED,
+        (StepState.RUNNING, StepEvent.CANCEL): StepState.CANCELLED,
+        (StepState.HELD, StepEvent.WAVE): StepState.SUCCEEDED,
+        (StepState.FAILED, StepEvent.RETRY): StepState.WAITING,
+        (StepState.CANCELLED, StepEvent.RETRY): StepState.WAITING,
+        (StepState.SKIPPED, StepEvent.RESUME): StepState.WAITING,
+    },
+)
+
+#: The next step may begin after a step in one of these states.
+DONE_STATES = frozenset({StepState.SUCCEEDED, StepState.SKIPPED})
+#: A step in one of these states can be retried.
+RETRIABLE_STATES = frozenset({StepState.FAILED, StepState.CANCELLED})
+
+
+class PipelineAction(StrEnum):
+    """What the controller does next for a pipeline."""
+
+    BEGIN = "begin"
+    FOLLOW = "follow"
+    #: Stop the running step because the pipeline is being cancelled.
+    STOP = "stop"
+    SUCCEED = "succeed"
+    HOLD = "hold"
+    FAIL = "fail"
+    CANCEL = "cancel"
+
+
+#: Actions that take a pipeline out of RUNNING, and the event of each.
+FINAL_EVENTS: Mapping[PipelineAction, PipelineEvent] = {
+    PipelineAction.SUCCEED: PipelineEvent.SUCCEED,
+    PipelineAction.HOLD: PipelineEvent.HOLD,
+    PipelineAction.FAIL: PipelineEvent.FAIL,
+    PipelineAction.CANCEL: PipelineEvent.CANCEL,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextAction:
+    action: PipelineAction
+    #: Index of the step, from 0; None if the action concerns the whole pipeline.
+    step_index: int | None = None
+
+
+def plan_next_action(states: Sequence[StepState], *, cancelling: bool = False) -> NextAction:
+    """The next action for a running pipeline, given the states of its steps in order."""
+    for place, state in enumerate(states):
+        if state in DONE_STATES:
+            continue
+        if state is StepState.RUNNING:
+            return NextAction(
+                action=PipelineAction.STOP if cancelling else PipelineAction.FOLLOW,
+                step_index=place,
+            )
+        if cancelling:
+            return NextAction(action=PipelineAction.CANCEL, step_index=place)
+        if state is StepState.WAITING:
+            return NextAction(action=PipelineAction.BEGIN, step_index=place)
+        return NextAction(
+            action=PipelineAction.HOLD if state is StepState.HELD else PipelineAction.FAIL,
+            step_index=place,
+        )
+    return NextAction(action=PipelineAction.SUCCEED)
+
+
+def step_order_error(kinds: Sequence[StepKind]) -> str:
+    """Why the steps cannot follow each other in this order; empty if they can."""
+    if not kinds:
+        return "choose at least one step"
+    if len(kinds) > MAX_STEPS:
+        return f"a pipeline has at most {MAX_STEPS} steps, got {len(kinds)}"
+    if StepKind.DEPLOY in kinds[:-1]:
+        return f"deploy must be the last step, got it as step {kinds.index(StepKind.DEPLOY) + 1}"
+    quantized = False
+    for number, kind in enumerate(kinds, start=1):
+        if quantized and kind in MODEL_PRODUCING_KINDS:
+            return f"step {number} cannot {kind} what has been quantized; put it before the quantize step"
+        quantized = quantized or kind is StepKind.QUANTIZE
+    return ""
+
+
+def permissions_for_steps(kinds: Sequence[StepKind]) -> tuple[Permission, ...]:
+    """Permissions that a user needs in the team to run such steps."""
+    needed = []
+    if any(kind is not StepKind.DEPLOY for kind in kinds):
+        needed.append(Permission.RUN)
+    if StepKind.DEPLOY in kinds:
+        needed.append(Permission.DEPLOY)
+    return tuple(needed)

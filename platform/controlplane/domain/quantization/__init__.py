@@ -1,0 +1,33 @@
+"""Quantization of models: schemes, formats and the accepted loss of quality."""
+
+from controlplane.domain.quantization.quality import (
+    MetricComparison,
+    QuantizationVerdict,
+    compare_metrics,
+)
+from controlplane.domain.quantization.schemes import (
+    COMPRESSED_TENSORS,
+    GROUP_SIZES,
+    SCHEMES,
+    QuantizationScheme,
+    check_group_size,
+    check_loadable,
+    check_not_quantized,
+    input_widths,
+    is_calibrated,
+)
+
+__all__ = [
+    "COMPRESSED_TENSORS",
+    "GROUP_SIZES",
+    "SCHEMES",
+    "MetricComparison",
+    "QuantizationScheme",
+    "QuantizationVerdict",
+    "check_group_size",
+    "check_loadable",
+    "check_not_quantized",
+    "compare_metrics",
+    "input_widths",
+    "is_calibrated",
+]

@@ -1,0 +1,225 @@
+"""The catalog that this release ships: whole, true to where it was taken from, and what it promises."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.domain.architectures import ConfigRefused, architecture_from_catalog
+from controlplane.domain.catalog import CatalogEntry, CatalogTask, Caveat, Modality, Support
+from controlplane.domain.catalog.entries import architecture_facts
+from controlplane.domain.catalog.parsing import Catalog, read_catalog
+
+ROOT = Path(__file__).resolve().parents[4]
+DATA = ROOT / "platform" / "controlplane" / "catalog"
+TAKEN_FROM = ROOT.parent / "shared" / "data" / "catalog.yaml"
+CHIP_KINDS = {"nvidia": "GPU", "ascend": "NPU"}
+#: Our names of engines that are called otherwise where the facts were taken from.
+NAMES = {
+    "llama-factory": "llamafactory",
+    "ms-swift": "ms_swift",
+    "mindspeed-llm": "mindspeed_llm",
+    "mindspeed-mm": "mindspeed_mm",
+    "diffsynth-studio": "diffsynth_studio",
+    "FunASR": "funasr",
+    "FlagEmbedding": "flag_embedding",
+}
+#: Our figures → theirs.
+FIGURES = {
+    "layers": "layers",
+    "hidden": "hidden_size",
+    "heads": "attention_heads",
+    "kv_heads": "kv_heads",
+    "head_dim": "head_dim",
+    "intermediate": "intermediate_size",
+    "context_length": "context_length",
+    "context_extended": "context_length_extended",
+    "kv_bytes_per_token": "kv_cache_bytes_per_token_16bit",
+}
+WORDS = {
+    "title": "display_name",
+    "family": "family",
+    "architecture": "architecture",
+    "attention": "attention",
+    "dtype": "dtype",
+    "licence": "license",
+    "hf_repo": "hf_repo",
+    "modelscope_id": "modelscope_id",
+}
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return read_catalog({file.name: file.read_text() for file in DATA.glob("*.toml")})
+
+
+@pytest.fixture(scope="module")
+def origin() -> dict[str, dict[str, Any]]:
+    if not TAKEN_FROM.exists():
+        pytest.skip("the collection of facts that the catalog was taken from is not here")
+    yaml = pytest.importorskip("yaml")
+    document = yaml.load(TAKEN_FROM.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return {model["id"]: model for model in document["models"]}
+
+
+def engines_of_this_release() -> frozenset[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return frozenset(project["entry-points"]["ninefold.engines"])
+
+
+def test_all_entries_are_there(catalog: Catalog) -> None:
+    assert len(catalog.entries) == 166
+
+
+def on_both(entries: Iterable[CatalogEntry], task: CatalogTask) -> list[str]:
+    """Keys of those that a source supports on a GPU and on an NPU, by engines of this release."""
+    engines = engines_of_this_release()
+    return [
+        entry.key
+        for entry in entries
+        if all(
+            any(
+                claim.status is Support.SUPPORTED
+                for claim in entry.claims(task, vendor=vendor, engines=engines)
+            )
+            for vendor in CHIP_KINDS
+        )
+    ]
+
+
+def test_sources_name_forty_models_as_trainable_on_both_kinds_of_chips(catalog: Catalog) -> None:
+    assert len(on_both(catalog.entries.values(), CatalogTask.TRAIN)) >= 40
+
+
+def test_sources_name_twenty_models_as_deployable_on_both_kinds_of_chips(catalog: Catalog) -> None:
+    assert len(on_both(catalog.entries.values(), CatalogTask.SERVE)) >= 20
+
+
+def test_every_language_model_but_one_can_be_sized(catalog: Catalog) -> None:
+    unsized = []
+    for entry in catalog.entries.values():
+        if entry.modality is Modality.LLM:
+            try:
+                architecture_from_catalog(architecture_facts(entry))
+            except ConfigRefused:
+                unsized.append(entry.key)
+    assert unsized == ["joyai-llm-flash"]
+
+
+def test_the_kv_cache_follows_from_the_other_figures(catalog: Catalog) -> None:
+    for entry in catalog.entries.values():
+        if entry.mla or not entry.kv_bytes_per_token or not entry.attention.isalpha():
+            continue
+        figures = (entry.layers, entry.kv_heads, entry.head_dim)
+        known = [figure for figure in figures if figure is not None]
+        assert entry.kv_bytes_per_token == 4 * math.prod(known), entry.key
+
+
+def test_the_catalog_speaks_of_chips_only_by_names_of_plug_ins(catalog: Catalog) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    vendors = {cell.vendor for entry in catalog.entries.values() for cell in entry.cells}
+    assert vendors <= set(project["entry-points"]["ninefold.chips"])
+
+
+def test_facts_are_those_that_were_collected(
+    catalog: Catalog, origin: dict[str, dict[str, Any]]
+) -> None:
+    assert set(catalog.entries) == set(origin)
+    for key, entry in catalog.entries.items():
+        theirs = origin[key]
+        for name, other in FIGURES.items():
+            assert getattr(entry, name) == theirs[other], f"{key}: {name}"
+        for name, other in WORDS.items():
+            assert getattr(entry, name) == (theirs[other] or ""), f"{key}: {name}"
+        assert entry.modality == theirs["modality"]
+        assert list(entry.tasks) == theirs["tasks"]
+        assert list(entry.evidence) == theirs["evidence"]
+        assert list(entry.prequantized) == theirs["quantization"]["prequantized_repos"]
+        assert dict(entry.components) == theirs.get("components", {})
+        for name in ("parameters", "active_parameters"):
+            billions = theirs[name.replace("parameters", "params_b")]
+            assert getattr(entry, name) == (billions and round(billions * 1e9)), f"{key}: {name}"
+        for name in ("mla", "moe", "confidence"):
+            known = {what: value for what, value in (theirs[name] or {}).items() if value}
+            ours = {what: value for what, value in (getattr(entry, name) or {}).items() if value}
+            assert ours == known, f"{key}: {name}"
+
+
+def test_no_claim_about_serving_is_stronger_than_the_collected_one(
+    catalog: Catalog, origin: dict[str, dict[str, Any]]
+) -> None:
+    for key, entry in catalog.entries.items():
+        cells = {(cell.vendor, cell.engine): cell for cell in entry.claims(CatalogTask.SERVE)}
+        collected = {
+            (vendor, engine): status
+            for vendor, engines in origin[key]["engines"].items()
+            for engine, status in engines.items()
+        }
+        assert set(cells) == set(collected), key
+        for place, status in collected.items():
+            said = Support.UNKNOWN if status == "likely" else Support(status)
+            assert cells[place].status.rank >= said.rank, f"{key}: {place}"
+
+
+def test_unverified_claims_are_unknown(catalog: Catalog, origin: dict[str, dict[str, Any]]) -> None:
+    likely = [
+        (key, vendor, engine)
+        for key, model in origin.items()
+        for vendor, engines in model["engines"].items()
+        for engine, status in engines.items()
+        if status == "likely"
+    ]
+    assert len(likely) > 90
+    for key, vendor, engine in likely:
+        (cell,) = [
+            cell
+            for cell in catalog.entries[key].claims(CatalogTask.SERVE, vendor=vendor)
+            if cell.engine == engine
+        ]
+        assert (cell.status, cell.caveat) == (Support.UNKNOWN, Caveat.HEARSAY)
+
+
+def test_training_is_claimed_as_it_was_collected(
+    catalog: Catalog, origin: dict[str, dict[str, Any]]
+) -> None:
+    for key, entry in catalog.entries.items():
+        cells = {(cell.vendor, cell.engine): cell for cell in entry.claims(CatalogTask.TRAIN)}
+        seen = set()
+        for vendor, collected in origin[key]["training"].items():
+            for toolkit in collected["toolkits"]:
+                name, _, mark = toolkit.partition("(")
+                place = (vendor, NAMES.get(name, name))
+                seen.add(place)
+                cell = cells[place]
+                assert list(cell.methods) == collected["methods"], f"{key}: {place}"
+                older = mark[:1] == "v" and mark[1:2].isdigit()
+                assert cell.status is not Support.SUPPORTED or not older, f"{key}: {place}"
+                assert cell.status is Support.UNKNOWN or not older or cell.versions
+        assert seen == set(cells), key
+
+
+def test_schemes_that_follow_from_layers_only_are_no_support(catalog: Catalog) -> None:
+    generic = [
+        cell
+        for entry in catalog.entries.values()
+        for cell in entry.claims(CatalogTask.QUANTIZE, vendor="nvidia")
+    ]
+    assert len(generic) > 100
+    assert {cell.status for cell in generic} == {Support.UNKNOWN}
+
+
+def test_schemes_on_npus_are_those_that_were_verified(
+    catalog: Catalog, origin: dict[str, dict[str, Any]]
+) -> None:
+    for key, entry in catalog.entries.items():
+        schemes = [
+            scheme
+            for cell in entry.claims(CatalogTask.QUANTIZE, vendor="ascend")
+            for scheme in cell.methods
+        ]
+        assert schemes == origin[key]["quantization"]["ascend"], key
