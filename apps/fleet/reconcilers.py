@@ -7,7 +7,7 @@ from datetime import datetime
 
 from apps.fleet import selectors, services
 from apps.fleet.models import Cluster
-from controlplane.ports.clusters import ClusterError, IsolatesTeams
+from controlplane.ports.clusters import ClusterError, TeamIsolatingCluster
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def isolation_reconcile() -> int:
     for cluster in Cluster.objects.filter(kind__in=selectors.REMOTE_KINDS):
         try:
             adapter = selectors.cluster_adapter(cluster)
-            if isinstance(adapter, IsolatesTeams):
+            if isinstance(adapter, TeamIsolatingCluster):
                 adapter.reconcile_isolation()
                 reconciled += 1
         except (ClusterError, UnknownAdapter) as error:

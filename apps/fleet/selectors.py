@@ -22,13 +22,13 @@ from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
 from controlplane.ports.chips import VendorProfile
 from controlplane.ports.clusters import (
-    Check,
+    CheckVerdict,
+    ClusterAdapter,
+    ClusterCheck,
     ClusterError,
     ClusterUnavailable,
-    Inspectable,
-    Verdict,
+    InspectableCluster,
 )
-from controlplane.ports.clusters import Cluster as ClusterAdapter
 
 #: The kind whose options get defaults from this installation.
 _LOCAL = "local"
@@ -94,7 +94,7 @@ def inspectable(cluster: Cluster | None) -> bool:
 _inspection_pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask-cluster")
 
 
-def inspect(cluster: Cluster, question: Callable[[Inspectable], Result]) -> Result:
+def inspect(cluster: Cluster, question: Callable[[InspectableCluster], Result]) -> Result:
     """Return the answer of the cluster, within ``INSPECTION_TIMEOUT_SECONDS``.
 
     :raises ClusterError: if it does not answer in time, refuses, or its kind cannot be inspected.
@@ -103,7 +103,7 @@ def inspect(cluster: Cluster, question: Callable[[Inspectable], Result]) -> Resu
         adapter = cluster_adapter(cluster)
     except registry.UnknownAdapter as unknown:
         raise ClusterError(str(unknown)) from unknown
-    if not isinstance(adapter, Inspectable):
+    if not isinstance(adapter, InspectableCluster):
         raise ClusterError(f"a cluster of kind {cluster.kind!r} says nothing of itself")
     answer = _inspection_pool.submit(question, adapter)
     try:
@@ -115,12 +115,12 @@ def inspect(cluster: Cluster, question: Callable[[Inspectable], Result]) -> Resu
         ) from None
 
 
-def checks_of(cluster: Cluster) -> tuple[Check, ...]:
+def checks_of(cluster: Cluster) -> tuple[ClusterCheck, ...]:
     """What the last check found; empty if there was none."""
     return tuple(
-        Check(
+        ClusterCheck(
             name=one["name"],
-            verdict=Verdict(one["verdict"]),
+            verdict=CheckVerdict(one["verdict"]),
             message=one["message"],
             remedy=one["remedy"],
         )
@@ -262,7 +262,7 @@ def _chips_counted() -> Iterator[FleetChip]:
 
 def fleet_chip(name: str) -> FleetChip | None:
     """The chip of that name or alias; None if no plug-in knows it."""
-    chip = registry.chip_called(name)
+    chip = registry.chip_by_name(name)
     if chip is None:
         return None
     return next(one for one in _chips_counted() if one.chip.name == chip.name)

@@ -33,14 +33,12 @@ from controlplane.persistence.state_transitions import LeaseLost
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import (
-    Cluster as ClusterAdapter,
-)
-from controlplane.ports.clusters import (
+    ClusterAdapter,
     ClusterError,
     ClusterUnavailable,
     LaunchRefused,
     ObservedLaunch,
-    Phase,
+    ReplicaPhase,
 )
 from controlplane.ports.engines import ROLES, RenderRequest, Task
 from controlplane.ports.launches import Launch
@@ -284,7 +282,7 @@ def _reconcile_running(replica: Replica, at: datetime) -> None:
 
 
 def _check_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> None:
-    if any(one.phase is not Phase.RUNNING for one in observed.replicas):
+    if any(one.phase is not ReplicaPhase.RUNNING for one in observed.replicas):
         _set_message(replica, observed.replicas[0].message or "starting")
         return
     endpoint = _adapter(replica).endpoint(

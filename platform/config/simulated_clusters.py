@@ -11,7 +11,10 @@ from django.conf import settings
 from apps.fleet import selectors, services
 from apps.fleet.models import Cluster
 from controlplane.adapters.clusters.simulated import SimulatedCluster
-from controlplane.adapters.clusters.simulated.reporting import Listener, Voice
+from controlplane.adapters.clusters.simulated.progress_reports import (
+    ProgressReporter,
+    ReportReceiver,
+)
 from controlplane.ports.clusters import ClusterError
 
 KIND = "simulated"
@@ -66,13 +69,13 @@ def cluster_named(name: str) -> SimulatedCluster:
     return known[name]
 
 
-def report_processes(*, listener: Listener, interval: timedelta, limit: int) -> int:
+def report_processes(*, listener: ReportReceiver, interval: timedelta, limit: int) -> int:
     """Report for the processes of every simulated cluster; return how many reports were sent.
 
-    :raises controlplane.adapters.clusters.simulated.reporting.Away: if the listener is unreachable.
+    :raises ReceiverUnavailable: if the listener is unreachable.
     """
     return sum(
-        Voice(adapter.records, listener=listener, every=interval).speak(
+        ProgressReporter(adapter.records, listener=listener, every=interval).send_reports(
             at=adapter.now(), most=limit
         )
         for _, adapter in all_clusters()

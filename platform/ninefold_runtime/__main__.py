@@ -10,10 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ninefold_runtime import specs
-from ninefold_runtime.exits import BadInput, ExitCode, understood
-from ninefold_runtime.inputs import Folders
-from ninefold_runtime.report import Address, Reporter
-from ninefold_runtime.signals import StopRequest
+from ninefold_runtime.exits import BadInput, ExitCode, StopRequest, task_error_of
+from ninefold_runtime.report import ReportAddress, Reporter
+from ninefold_runtime.task_folders import TaskFolders
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -23,11 +22,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.task == "tiny-model":
             return _tiny_model(options)
-        folders = Folders.of_process()
+        folders = TaskFolders.from_environment()
         work = folders.work
         return _TASKS[options.task](options, folders)
     except Exception as error:  # noqa: BLE001 - the last line of defence: it decides the exit code
-        fault = understood(error, work=work)
+        fault = task_error_of(error, work=work)
         if fault is None:
             traceback.print_exc()
             print(f"{options.task} failed: {type(error).__name__}: {error}", file=sys.stderr)
@@ -53,11 +52,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _finetune(options: argparse.Namespace, folders: Folders) -> int:
+def _finetune(options: argparse.Namespace, folders: TaskFolders) -> int:
     spec = specs.load(options.spec, specs.FinetuneSpec)
     stop = StopRequest()
     stop.listen()
-    with Reporter(Address.of_process()) as reporter:
+    with Reporter(ReportAddress.from_environment()) as reporter:
         reporter.message("loading the engine")
         from ninefold_runtime.finetune import finetune
 
@@ -65,10 +64,10 @@ def _finetune(options: argparse.Namespace, folders: Folders) -> int:
     return ExitCode.FINISHED
 
 
-def _evaluate(options: argparse.Namespace, folders: Folders) -> int:
+def _evaluate(options: argparse.Namespace, folders: TaskFolders) -> int:
     spec = specs.load(options.spec, specs.EvaluateSpec)
     StopRequest().listen()
-    with Reporter(Address.of_process()) as reporter:
+    with Reporter(ReportAddress.from_environment()) as reporter:
         reporter.message("loading the engine")
         from ninefold_runtime.evaluate import evaluate
 
@@ -76,10 +75,10 @@ def _evaluate(options: argparse.Namespace, folders: Folders) -> int:
     return ExitCode.FINISHED
 
 
-def _quantize(options: argparse.Namespace, folders: Folders) -> int:
+def _quantize(options: argparse.Namespace, folders: TaskFolders) -> int:
     spec = specs.load(options.spec, specs.QuantizeSpec)
     StopRequest().listen()
-    with Reporter(Address.of_process()) as reporter:
+    with Reporter(ReportAddress.from_environment()) as reporter:
         reporter.message("loading the engine")
         from ninefold_runtime.quantize import quantize
 
@@ -87,17 +86,17 @@ def _quantize(options: argparse.Namespace, folders: Folders) -> int:
     return ExitCode.FINISHED
 
 
-def _script(options: argparse.Namespace, folders: Folders) -> int:
+def _script(options: argparse.Namespace, folders: TaskFolders) -> int:
     from ninefold_runtime.scripts import run_script
 
     spec = specs.load(options.spec, specs.ScriptSpec)
     stop = StopRequest()
     stop.listen()
-    with Reporter(Address.of_process()) as reporter:
+    with Reporter(ReportAddress.from_environment()) as reporter:
         return run_script(spec=spec, folders=folders, reporter=reporter, stop=stop)
 
 
-def _serve(options: argparse.Namespace, folders: Folders) -> int:
+def _serve(options: argparse.Namespace, folders: TaskFolders) -> int:
     from ninefold_runtime.serving.server import serve
 
     spec = specs.load(options.spec, specs.ServeSpec)
@@ -116,7 +115,7 @@ def _tiny_model(options: argparse.Namespace) -> int:
     return ExitCode.FINISHED
 
 
-_TASKS: dict[str, Callable[[argparse.Namespace, Folders], int]] = {
+_TASKS: dict[str, Callable[[argparse.Namespace, TaskFolders], int]] = {
     "finetune": _finetune,
     "evaluate": _evaluate,
     "quantize": _quantize,

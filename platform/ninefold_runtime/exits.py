@@ -1,15 +1,20 @@
-"""How a task ends: exit codes, and the faults that lead to them.
+"""How a task ends: exit codes, the errors behind them, and SIGTERM.
 
-Every fault ends the process with one line on standard error that says what was wrong; a traceback is
-kept for what nobody foresaw. Out of disk and out of memory reach us in many disguises (an ``OSError``, a
+Every known error ends the process with one line on standard error that says what was wrong; a traceback is
+kept for unforeseen ones. Out of disk and out of memory come in many disguises (an ``OSError``, a
 ``SafetensorError``, a bare ``RuntimeError`` of the serialiser), so they are told apart in one place.
+
+On SIGTERM a task that cannot save ends at once; inside ``StopRequest.deferred()`` the request is only
+remembered, and the task reads ``requested`` at the next point where saving makes sense.
 """
 
 from __future__ import annotations
 
 import errno
 import shutil
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 
@@ -34,7 +39,7 @@ class ExitCode(IntEnum):
     DIVERGED = 3
     #: The control plane refused what was reported, or stayed away too long.
     NOT_REPORTED = 4
-    #: A card did not pass its burn-in; the result says in what.
+    #: A card did not pass its burn-in; the result names the test.
     UNFIT = 5
     OUT_OF_MEMORY = 12
     DISK_FULL = 28
@@ -48,40 +53,40 @@ EXIT_OUT_OF_MEMORY = int(ExitCode.OUT_OF_MEMORY)
 EXIT_STOPPED = int(ExitCode.STOPPED)
 
 
-class Fault(Exception):
+class TaskError(Exception):
     """An end that is understood: one line for the reader, one code for the supervisor."""
 
     code = ExitCode.FAILED
 
 
-class BadInput(Fault):
+class BadInput(TaskError):
     code = ExitCode.BAD_INPUT
 
 
-class Diverged(Fault):
+class Diverged(TaskError):
     code = ExitCode.DIVERGED
 
 
-class NotReported(Fault):
+class NotReported(TaskError):
     code = ExitCode.NOT_REPORTED
 
 
-class OutOfMemory(Fault):
+class OutOfMemory(TaskError):
     code = ExitCode.OUT_OF_MEMORY
 
 
-class DiskFull(Fault):
+class DiskFull(TaskError):
     code = ExitCode.DISK_FULL
 
 
-class Stopped(Fault):
+class TaskStopped(TaskError):
     code = ExitCode.STOPPED
 
 
-def understood(error: BaseException, *, work: Path) -> Fault | None:
-    """The fault behind any exception, or None where it is not one that we know."""
+def task_error_of(error: BaseException, *, work: Path) -> TaskError | None:
+    """The task error for any exception, or None where it is not a known one."""
     for link in _chain(error):
-        if isinstance(link, Fault):
+        if isinstance(link, TaskError):
             return link
         if _is_disk_full(link, work=work):
             free = _free_bytes(work)
@@ -108,17 +113,17 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _is_disk_full(error: BaseException, *, work: Path) -> bool:
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return True
-    words = str(error).lower()
-    if any(phrase in words for phrase in _NO_SPACE_WORDS):
+    text = str(error).lower()
+    if any(phrase in text for phrase in _NO_SPACE_WORDS):
         return True
-    return any(phrase in words for phrase in _WRITER_WORDS) and _free_bytes(work) < _NEARLY_FULL
+    return any(phrase in text for phrase in _WRITER_WORDS) and _free_bytes(work) < _NEARLY_FULL
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    words = str(error).lower()
-    return isinstance(error, RuntimeError) and any(phrase in words for phrase in _NO_MEMORY_WORDS)
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(phrase in text for phrase in _NO_MEMORY_WORDS)
 
 
 def _free_bytes(folder: Path) -> int:
@@ -131,3 +136,36 @@ def _free_bytes(folder: Path) -> int:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__
+
+
+class StopRequest:
+    """Whether a stop was requested of this process."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._deferred = False
+
+    def listen(self) -> None:
+        """Take over SIGTERM and SIGINT; only the main thread may call it."""
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, self._on_signal)
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Inside, a request is remembered rather than raised.
+
+        :raises TaskStopped: on entry, if the request came before.
+        """
+        if self.requested:
+            raise TaskStopped("stopped before it began")
+        self._deferred = True
+        try:
+            yield
+        finally:
+            self._deferred = False
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        first = not self.requested
+        self.requested = True
+        if first and not self._deferred:
+            raise TaskStopped(f"stopped by {signal.Signals(number).name}")

@@ -17,33 +17,34 @@ import datasets
 import torch
 from transformers import PrinterCallback, ProgressCallback
 
-from ninefold_runtime import checkpoints, devices, models
-from ninefold_runtime.exits import BadInput, Diverged, Stopped
-from ninefold_runtime.inputs import Folders
+from ninefold_runtime import checkpoints, models
+from ninefold_runtime.exits import BadInput, Diverged, StopRequest, TaskStopped
 from ninefold_runtime.report import Reporter
-from ninefold_runtime.signals import StopRequest
 from ninefold_runtime.specs import FinetuneSpec
-from ninefold_runtime.training_answers import answers_trainer, texts_trainer
-from ninefold_runtime.training_preferences import preferences_trainer
-from ninefold_runtime.training_progress import Observer
-from ninefold_runtime.training_rewards import rewards_trainer
-from ninefold_runtime.training_run import Builder, Run
+from ninefold_runtime.task_folders import TaskFolders
+from ninefold_runtime.training_objectives import (
+    dpo_trainer,
+    grpo_trainer,
+    pretrain_trainer,
+    sft_trainer,
+)
+from ninefold_runtime.training_run import TrainerBuilder, TrainingObserver, TrainingRun
 
 _LONGEST_BY_DEFAULT = 2048
-_BUILDERS: Mapping[str, Builder] = {
-    "sft": answers_trainer,
-    "pretrain": texts_trainer,
-    "dpo": preferences_trainer,
-    "grpo": rewards_trainer,
+_BUILDERS: Mapping[str, TrainerBuilder] = {
+    "sft": sft_trainer,
+    "pretrain": pretrain_trainer,
+    "dpo": dpo_trainer,
+    "grpo": grpo_trainer,
 }
 
 
 def finetune(
-    *, spec: FinetuneSpec, folders: Folders, reporter: Reporter, stop: StopRequest
+    *, spec: FinetuneSpec, folders: TaskFolders, reporter: Reporter, stop: StopRequest
 ) -> None:
     """Train, save and hand over the model.
 
-    :raises Stopped: if asked to end; a checkpoint of the last step is saved.
+    :raises TaskStopped: on a stop request; a checkpoint of the last step is saved.
     :raises Diverged: if the loss is no longer finite.
     :raises BadInput: if the model, the dataset or the spec cannot be used.
     """
@@ -61,7 +62,7 @@ def finetune(
     with stop.deferred():
         outcome = trainer.train(resume_from_checkpoint=str(newest.folder) if newest else None)
     if stop.requested:
-        raise Stopped(f"stopped at step {trainer.state.global_step}; its checkpoint is saved")
+        raise TaskStopped(f"stopped at step {trainer.state.global_step}; its checkpoint is saved")
     observer = run.observer
     if trainer.eval_dataset is not None and observer.evaluated_step != trainer.state.global_step:
         trainer.evaluate()
@@ -75,19 +76,23 @@ def finetune(
         metrics["eval_loss"] = observer.evaluation
     result = folders.work / "result"
     _save(trainer, run.tokenizer, result, merge=spec.method == "lora")
-    reporter.deliver(result, kind="model", metrics=metrics | observer.figures)
+    reporter.deliver(result, kind="model", metrics=metrics | observer.trainer_metrics)
 
 
-def _loaded(spec: FinetuneSpec, folders: Folders, reporter: Reporter, stop: StopRequest) -> Run:
+def _loaded(
+    spec: FinetuneSpec, folders: TaskFolders, reporter: Reporter, stop: StopRequest
+) -> TrainingRun:
     source = folders.model()
-    devices.seed_everything(spec.seed)
+    models.seed_everything(spec.seed)
     context = models.context_length(source)
-    return Run(
+    return TrainingRun(
         spec=spec,
         folders=folders,
         reporter=reporter,
-        observer=Observer(reporter=reporter, stop=stop, keep_checkpoints=spec.keep_checkpoints),
-        tokenizer=models.load_tokenizer(source, talks=spec.objective != "pretrain"),
+        observer=TrainingObserver(
+            reporter=reporter, stop=stop, keep_checkpoints=spec.keep_checkpoints
+        ),
+        tokenizer=models.load_tokenizer(source, require_chat_template=spec.objective != "pretrain"),
         # Trained weights stay in float32 whatever is computed in; LoRA's base is only read.
         model=models.load_model(
             source, precision="float32" if spec.method == "full" else spec.precision

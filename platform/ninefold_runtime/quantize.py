@@ -25,17 +25,17 @@ os.environ.setdefault("TQDM_DISABLE", "1")
 
 from loguru import logger
 
-from ninefold_runtime import devices, measuring, models, quantize_calibration, quantize_recipes
+from ninefold_runtime import evaluate, llm_compressor, models
+from ninefold_runtime.evaluate import Measurement, ProgressRange
 from ninefold_runtime.exits import BadInput
-from ninefold_runtime.inputs import Folders, Message
-from ninefold_runtime.measuring import Measured, Steps
 from ninefold_runtime.report import Reporter
 from ninefold_runtime.specs import QuantizeSpec
+from ninefold_runtime.task_folders import Message, TaskFolders
 
 _SOFTWARE = ("llmcompressor", "compressed-tensors", "torch", "transformers")
 
 
-def quantize(*, spec: QuantizeSpec, folders: Folders, reporter: Reporter) -> None:
+def quantize(*, spec: QuantizeSpec, folders: TaskFolders, reporter: Reporter) -> None:
     """Measure, quantize, measure again and hand over the model.
 
     :raises BadInput: if the model, the dataset or the spec cannot be used.
@@ -46,7 +46,7 @@ def quantize(*, spec: QuantizeSpec, folders: Folders, reporter: Reporter) -> Non
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Made:
+class _QuantizedWeights:
     """What became of the weights."""
 
     layers: tuple[str, ...]
@@ -55,7 +55,7 @@ class _Made:
 
 
 class _Quantization:
-    def __init__(self, *, spec: QuantizeSpec, folders: Folders, reporter: Reporter) -> None:
+    def __init__(self, *, spec: QuantizeSpec, folders: TaskFolders, reporter: Reporter) -> None:
         self._spec = spec
         self._reporter = reporter
         self._source = folders.model()
@@ -63,48 +63,48 @@ class _Quantization:
         _check_plain(self._source)
         self._rows = folders.rows(spec.split, limit=spec.limit)
         self._calibration: list[list[Message]] = []
-        if quantize_recipes.needs_calibration(spec):
-            self._calibration = quantize_calibration.chosen(
+        if llm_compressor.needs_calibration(spec):
+            self._calibration = llm_compressor.choose_rows(
                 folders.rows(spec.calibration_split), count=spec.calibration_rows, seed=spec.seed
             )
 
     def run(self) -> None:
-        devices.seed_everything(self._spec.seed)
+        models.seed_everything(self._spec.seed)
         tokenizer = models.load_tokenizer(self._source)
         model = models.load_model(self._source, precision="auto").eval()
         self._reporter.message(
             f"{model.config.architectures[0]} with {model.num_parameters():,} parameters on "
-            f"{devices.device()}; {len(self._rows):,} rows of {self._spec.split} before and after"
+            f"{models.current_device()}; {len(self._rows):,} rows of {self._spec.split} before and after"
         )
         before = self._measured(model, tokenizer, done=0)
-        made = self._make(model, tokenizer)
+        weights = self._make(model, tokenizer)
         del model
         gc.collect()
         self._reporter.message("measuring the files as they were saved")
         quantized = models.load_model(self._result, precision="auto").eval()
         after = self._measured(quantized, tokenizer, done=len(self._rows))
-        metrics = self._metrics(before, after, made)
-        self._write(before, after, made, metrics)
+        metrics = self._metrics(before, after, weights)
+        self._write(before, after, weights, metrics)
         self._reporter.deliver(self._result, kind="model", metrics=metrics)
 
-    def _measured(self, model: Any, tokenizer: Any, *, done: int) -> Measured:
-        return measuring.measure(
+    def _measured(self, model: Any, tokenizer: Any, *, done: int) -> Measurement:
+        return evaluate.measure(
             model,
             tokenizer,
             self._rows,
-            wanted=self._spec,
+            spec=self._spec,
             context=models.context_length(self._source),
-            steps=Steps(done=done, total=2 * len(self._rows)),
+            progress_range=ProgressRange(done=done, total=2 * len(self._rows)),
             reporter=self._reporter,
         )
 
-    def _make(self, model: Any, tokenizer: Any) -> _Made:
+    def _make(self, model: Any, tokenizer: Any) -> _QuantizedWeights:
         spec = self._spec
-        layers = quantize_recipes.quantized_layers(model, ignore=spec.ignore)
-        group_size = quantize_recipes.group_size_for(
+        layers = llm_compressor.quantized_layers(model, ignore=spec.ignore)
+        group_size = llm_compressor.group_size_for(
             spec, [layer.in_features for layer in layers.values()]
         )
-        batches = quantize_calibration.batches(
+        batches = llm_compressor.calibration_batches(
             tokenizer, self._calibration, max_length=spec.max_length
         )
         self._reporter.message(
@@ -118,8 +118,8 @@ class _Quantization:
         )
         names = tuple(layers)
         del layers
-        quantize_calibration.apply(
-            model, recipe=quantize_recipes.recipe(spec, group_size=group_size), batches=batches
+        llm_compressor.apply_recipe(
+            model, recipe=llm_compressor.build_recipe(spec, group_size=group_size), batches=batches
         )
         shutil.rmtree(self._result, ignore_errors=True)
         self._result.mkdir(parents=True)
@@ -127,14 +127,18 @@ class _Quantization:
         tokenizer.save_pretrained(self._result)
         # Its YAML holds tags that build Python objects; what was done is in the report.
         (self._result / "recipe.yaml").unlink(missing_ok=True)
-        return _Made(layers=names, group_size=group_size, calibration_rows=len(self._calibration))
+        return _QuantizedWeights(
+            layers=names, group_size=group_size, calibration_rows=len(self._calibration)
+        )
 
-    def _metrics(self, before: Measured, after: Measured, made: _Made) -> dict[str, float]:
+    def _metrics(
+        self, before: Measurement, after: Measurement, weights: _QuantizedWeights
+    ) -> dict[str, float]:
         """Figures in pairs, ``…_before`` and ``…_after``; sizes in bytes."""
         old, new = _tensor_bytes(self._source), _tensor_bytes(self._result)
         pairs: dict[str, tuple[float, float]] = {
             "size": (sum(old.values()), sum(new.values())),
-            "layers_size": (_of(made.layers, old), _of(made.layers, new)),
+            "layers_size": (_of(weights.layers, old), _of(weights.layers, new)),
         }
         for name, value in before.metrics.items():
             pairs[name] = (value, after.metrics[name])
@@ -150,16 +154,20 @@ class _Quantization:
         }
 
     def _write(
-        self, before: Measured, after: Measured, made: _Made, metrics: Mapping[str, float]
+        self,
+        before: Measurement,
+        after: Measurement,
+        weights: _QuantizedWeights,
+        metrics: Mapping[str, float],
     ) -> None:
         spec = self._spec
         report = {
             "scheme": spec.scheme,
-            "group_size": made.group_size,
-            "layers": len(made.layers),
+            "group_size": weights.group_size,
+            "layers": len(weights.layers),
             "ignored": spec.ignore,
-            "calibration_split": spec.calibration_split if made.calibration_rows else None,
-            "calibration_rows": made.calibration_rows,
+            "calibration_split": spec.calibration_split if weights.calibration_rows else None,
+            "calibration_rows": weights.calibration_rows,
             "split": spec.split,
             "rows": len(self._rows),
             "metrics": metrics,

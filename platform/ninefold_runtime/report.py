@@ -1,4 +1,4 @@
-"""Telling the control plane how it goes, and handing over what came out. Standard library only.
+"""Reports to the control plane: progress points, and the upload of outputs. Standard library only.
 
 ::
 
@@ -6,9 +6,13 @@
     PUT  {url}/files/{path}    the file, with its SHA-256 in a header
     PUT  {url}/manifest        last: every file with size and digest, and the metrics
 
-Progress is sent by a thread of its own, so that a slow or absent control plane never slows training; it is
+Progress is sent by a thread of its own, so that a slow or unreachable control plane never slows training; it is
 printed as well, which is the log of the job. Files and the manifest are the result: they are sent in the
-foreground and repeated until they arrive, are refused, or patience ends.
+foreground and repeated until they arrive, are refused, or the time limit is reached.
+
+While the control plane is unreachable a long run would queue points without end. Above the limit every second
+plain point of the older half is dropped: the curve stays whole and loses detail. Checkpoints and evaluations
+are few and stay longest.
 """
 
 from __future__ import annotations
@@ -21,13 +25,12 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
-from ninefold_runtime.backlog import Backlog, Point
 from ninefold_runtime.exits import BadInput, NotReported
 
 _TIMEOUT_SECONDS = 60.0
@@ -37,24 +40,24 @@ _POINTS_KEPT = 4000
 _CHUNK = 1024 * 1024
 
 
-class _Away(Exception):
+class _ServerUnavailable(Exception):
     """The control plane cannot take it now; the same request may succeed later."""
 
 
-class _Refused(Exception):
+class _ReportRejected(Exception):
     """The control plane will never take it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class ReportAddress:
     """Where the attempt reports, and as whom."""
 
     url: str
     token: str
 
     @classmethod
-    def of_process(cls) -> Address | None:
-        """None where nobody listens.
+    def from_environment(cls) -> ReportAddress | None:
+        """None without a report address.
 
         :raises BadInput: if the URL is not http(s).
         """
@@ -71,17 +74,17 @@ class Reporter:
 
     def __init__(
         self,
-        address: Address | None,
+        address: ReportAddress | None,
         *,
         patience_seconds: float = 600.0,
         first_pause_seconds: float = 0.5,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
     ) -> None:
         self._address = address
         self._patience = patience_seconds
         self._first_pause = first_pause_seconds
-        self._say = say or _print
-        self._backlog = Backlog(limit=_POINTS_KEPT)
+        self._log = log or _print
+        self._backlog = ProgressBacklog(limit=_POINTS_KEPT)
         self._wake = threading.Condition()
         self._in_flight = 0
         self._closing = False
@@ -102,16 +105,16 @@ class Reporter:
     def progress(self, **values: Any) -> None:
         """Note one point and print it. Never blocks on the network and never fails."""
         point = {name: _finite(value) for name, value in values.items() if value is not None}
-        self._say(in_words(point))
+        self._log(format_point(point))
         self._note(point)
 
     def checkpoint(self, *, step: int) -> None:
-        self._say(f"checkpoint saved at step {step}")
+        self._log(f"checkpoint saved at step {step}")
         self._note({"checkpoint": {"step": step}})
 
     def message(self, text: str) -> None:
         """A line of the log only."""
-        self._say(text)
+        self._log(text)
 
     def flush(self, *, within_seconds: float) -> bool:
         """Wait until every point has been sent; False if some are still here after that time."""
@@ -121,7 +124,7 @@ class Reporter:
             )
 
     def deliver(self, folder: Path, *, kind: str, metrics: Mapping[str, Any]) -> None:
-        """Send every file below the folder, then the manifest that makes them the result.
+        """Send every file below the folder, then the manifest that completes the result.
 
         :raises NotReported: if the control plane refuses one, or stays away longer than patience.
         """
@@ -129,19 +132,19 @@ class Reporter:
         numbers = {name: _finite(value) for name, value in metrics.items()}
         manifest = {"kind": kind, "files": files, "metrics": numbers}
         if self._address is None:
-            self._say(f"{len(files)} files are ready; there is nobody to report to")
+            self._log(f"{len(files)} files are ready; there is nobody to report to")
             return
         self.flush(within_seconds=30.0)
         for file in files:
-            self._say(f"uploading {file['path']} ({file['size']} bytes)")
-            self._insist(
+            self._log(f"uploading {file['path']} ({file['size']} bytes)")
+            self._send_until_accepted(
                 "PUT",
                 f"/files/{quote(file['path'])}",
                 body=folder / file["path"],
                 headers={"X-Content-SHA256": file["sha256"]},
             )
-        self._insist("PUT", "/manifest", body=_json(manifest), headers=_JSON)
-        self._say(f"handed over {len(files)} files")
+        self._send_until_accepted("PUT", "/manifest", body=_json(manifest), headers=_JSON)
+        self._log(f"handed over {len(files)} files")
 
     def _note(self, point: Point) -> None:
         with self._wake:
@@ -171,15 +174,15 @@ class Reporter:
         """True if the batch must be sent again."""
         try:
             self._request("POST", "/progress", body=_json({"points": batch}), headers=_JSON)
-        except _Away:
+        except _ServerUnavailable:
             return True
-        except _Refused as refusal:
-            self._say(f"progress is no longer reported: {refusal}")
+        except _ReportRejected as refusal:
+            self._log(f"progress is no longer reported: {refusal}")
             with self._wake:
                 self._muted = True
         return False
 
-    def _insist(
+    def _send_until_accepted(
         self, method: str, path: str, *, body: bytes | Path, headers: Mapping[str, str]
     ) -> None:
         give_up_at = time.monotonic() + self._patience
@@ -188,21 +191,21 @@ class Reporter:
             try:
                 self._request(method, path, body=body, headers=headers)
                 return
-            except _Refused as refusal:
+            except _ReportRejected as refusal:
                 raise NotReported(f"the control plane refused {path}: {refusal}") from refusal
-            except _Away as away:
+            except _ServerUnavailable as away:
                 if time.monotonic() + pause > give_up_at:
                     raise NotReported(
                         f"{path} could not be handed over in {self._patience:.0f} s: {away}"
                     ) from away
-                self._say(f"{path} is tried again in {pause:.1f} s: {away}")
+                self._log(f"{path} is tried again in {pause:.1f} s: {away}")
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _request(
         self, method: str, path: str, *, body: bytes | Path, headers: Mapping[str, str]
     ) -> None:
-        """:raises _Away: if it may succeed later. :raises _Refused: if it never will."""
+        """:raises _ServerUnavailable: if it may succeed later. :raises _ReportRejected: if it never will."""
         if self._address is None:
             return
         parts = urlsplit(self._address.url)
@@ -216,23 +219,23 @@ class Reporter:
                 content.seek(0)
                 status, text = _exchange(connection, method, parts.path + path, content, sent)
         except (ConnectionError, TimeoutError, http.client.HTTPException) as error:
-            raise _Away(f"{type(error).__name__}: {error}") from error
+            raise _ServerUnavailable(f"{type(error).__name__}: {error}") from error
         except OSError as error:
             if error.filename is not None:
                 raise
-            raise _Away(f"{type(error).__name__}: {error}") from error
+            raise _ServerUnavailable(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
         if status >= 500 or status in (408, 425, 429):
-            raise _Away(f"it answered {status}")
+            raise _ServerUnavailable(f"it answered {status}")
         if status >= 300:
-            raise _Refused(f"it answered {status}: {text}")
+            raise _ReportRejected(f"it answered {status}: {text}")
 
 
 _JSON = {"Content-Type": "application/json"}
 
 
-def in_words(point: Mapping[str, Any]) -> str:
+def format_point(point: Mapping[str, Any]) -> str:
     """One line for the log: ``step 10/120 · loss 1.234 · 850 tokens/s · 95 s left``."""
     words = []
     if "step" in point:
@@ -258,7 +261,7 @@ def _exchange(
     body: BinaryIO,
     headers: Mapping[str, str],
 ) -> tuple[int, str]:
-    """The status of the answer, and its reason in words."""
+    """The status of the response, and its reason as a message."""
     try:
         connection.request(method, target, body, dict(headers))
     except (BrokenPipeError, ConnectionResetError):
@@ -303,9 +306,53 @@ def _json(value: object) -> bytes:
 
 
 def _finite(value: Any) -> Any:
-    """JSON knows neither infinity nor NaN; such a figure is sent as null."""
+    """JSON has neither infinity nor NaN; such a value is sent as null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _print(text: str) -> None:
     print(text, flush=True)
+
+
+Point = dict[str, Any]
+
+_PRECIOUS = frozenset({"checkpoint", "eval_loss"})
+
+
+class ProgressBacklog:
+    """A bounded queue of points in the order in which they came."""
+
+    def __init__(self, *, limit: int) -> None:
+        self._limit = limit
+        self._points: list[Point] = []
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def add(self, point: Point) -> None:
+        self._points.append(point)
+        self._shrink()
+
+    def take(self, count: int) -> list[Point]:
+        """Remove and return up to ``count`` of the oldest."""
+        taken, self._points = self._points[:count], self._points[count:]
+        return taken
+
+    def put_back(self, points: Iterable[Point]) -> None:
+        """Return what could not be sent to the front."""
+        self._points[:0] = points
+        self._shrink()
+
+    def _shrink(self) -> None:
+        if len(self._points) <= self._limit:
+            return
+        middle = len(self._points) // 2
+        older, newer = self._points[:middle], self._points[middle:]
+        plain = 0
+        kept = []
+        for point in older:
+            precious = not _PRECIOUS.isdisjoint(point)
+            plain += not precious
+            if precious or plain % 2:
+                kept.append(point)
+        self._points = (kept + newer)[-self._limit :]

@@ -28,7 +28,7 @@ def normalised(text: str) -> str:
 def labels(text: str) -> tuple[tuple[str, str], ...]:
     """``(label, value)`` pairs in order; empty if the text is not labelled throughout.
 
-    A comma belongs to the value unless it stands between two pairs.
+    A comma belongs to the value unless it separates two pairs.
     """
     rest = normalised(text)
     pairs = []

@@ -157,7 +157,7 @@ def _value(value: Any, hint: Any, *, at: str) -> Any:
         return parse(value, hint, at=at)
     if _fits(value, hint):
         return float(value) if hint is float else value
-    raise BadInput(f"{at} must be {_in_words(hint)}, not {value!r}")
+    raise BadInput(f"{at} must be {_type_label(hint)}, not {value!r}")
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -177,11 +177,11 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, (int, float) if hint is float else hint)
 
 
-def _in_words(hint: Any) -> str:
+def _type_label(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(get_args(hint))
     if get_origin(hint) in (Union, UnionType):
-        return " or ".join(_in_words(choice) for choice in get_args(hint))
+        return " or ".join(_type_label(choice) for choice in get_args(hint))
     if hint is NoneType:
         return "null"
     return (

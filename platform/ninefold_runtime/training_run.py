@@ -1,23 +1,34 @@
-"""What every objective's trainer is made of: the model, the arguments that all share, the adapter, the rows."""
+"""Shared parts of every objective's trainer: model, training arguments, adapter, examples and progress.
+
+One callback reports progress at each logging step, seals a checkpoint at each save, and stops at the next step
+once the process was asked to stop.
+
+Where the loss falls in ``sft``: on what the assistant says, and on nothing else. A chat template that marks the
+assistant's turns (``{% generation %}``) says where each of them is; for a known family TRL has a marked twin
+of the template; with any other only the last answer of a conversation is trained, whose place follows from
+rendering the prompt with and without it.
+"""
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import datasets
 import torch
 from peft import LoraConfig
+from transformers import TrainerCallback
+from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
-from ninefold_runtime import conversations, devices
-from ninefold_runtime.exits import BadInput, Diverged
-from ninefold_runtime.inputs import Folders, Message
+from ninefold_runtime import checkpoints, models
+from ninefold_runtime.exits import BadInput, Diverged, StopRequest
 from ninefold_runtime.report import Reporter
 from ninefold_runtime.specs import FinetuneSpec
-from ninefold_runtime.training_progress import Observer
-from ninefold_runtime.training_rows import Row
+from ninefold_runtime.task_folders import Message, Preference, TaskFolders
 
 #: Above this many parameters activations are recomputed rather than kept, on accelerators.
 _RECOMPUTE_ABOVE = 1_000_000_000
@@ -40,13 +51,13 @@ class FiniteLoss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class TrainingRun:
     """One run with everything loaded."""
 
     spec: FinetuneSpec
-    folders: Folders
+    folders: TaskFolders
     reporter: Reporter
-    observer: Observer
+    observer: TrainingObserver
     tokenizer: Any
     model: Any
     #: Positions that the model supports.
@@ -61,7 +72,7 @@ class Run:
     def arguments(self) -> dict[str, Any]:
         """What ``TrainingArguments`` takes whatever the objective."""
         spec = self.spec
-        on_processor = devices.device().type == "cpu"
+        on_processor = models.current_device().type == "cpu"
         return {
             "output_dir": str(self.folders.checkpoints),
             "num_train_epochs": spec.epochs,
@@ -76,7 +87,7 @@ class Run:
             "lr_scheduler_type": spec.scheduler,
             "seed": spec.seed,
             "data_seed": spec.seed,
-            "bf16": devices.dtype(spec.precision) == torch.bfloat16,
+            "bf16": models.torch_dtype(spec.precision) == torch.bfloat16,
             "use_cpu": on_processor,
             "dataloader_pin_memory": not on_processor,
             "include_num_input_tokens_seen": "non_padding",
@@ -105,11 +116,11 @@ class Run:
             task_type="CAUSAL_LM",
         )
 
-    def dataset(self, name: str, rows: Iterable[Row]) -> Any:
+    def dataset(self, name: str, rows: Iterable[TrainingExample]) -> Any:
         """Memory-mapped from the working folder, so that a large dataset need not fit into memory as tokens."""
         kept = rows if isinstance(rows, list) else list(rows)
 
-        def generate() -> Iterator[Row]:
+        def generate() -> Iterator[TrainingExample]:
             yield from kept
 
         cache = self.folders.work / "tmp" / "datasets" / name
@@ -120,10 +131,10 @@ class Run:
         """Say what is about to be trained, on what, and what it learns from."""
         self.reporter.message(
             f"{self.model.config.architectures[0]} with {self.model.num_parameters():,} parameters on "
-            f"{devices.device()}; {train:,} rows to train on, {validation:,} to validate; {learns}"
+            f"{models.current_device()}; {train:,} rows to train on, {validation:,} to validate; {learns}"
         )
 
-    def note_lost_rows(self, *, rows: int, kept: int, limit: int) -> None:
+    def report_dropped_examples(self, *, rows: int, kept: int, limit: int) -> None:
         """Say how many rows teach nothing, since their answer begins beyond so many tokens.
 
         :raises BadInput: if none is left.
@@ -139,7 +150,7 @@ class Run:
 
     def prompt_fits(self, prompt: list[Message], *, within: int) -> bool:
         """Whether the prompt takes fewer tokens than that."""
-        return len(conversations.prompt_ids(self.tokenizer, prompt)) < within
+        return len(models.prompt_ids(self.tokenizer, prompt)) < within
 
     def _recomputes(self, *, on_processor: bool) -> bool:
         if self.spec.recompute == "auto":
@@ -148,4 +159,132 @@ class Run:
 
 
 #: Makes the trainer of one objective.
-Builder = Callable[[Run], Any]
+TrainerBuilder = Callable[[TrainingRun], Any]
+
+
+TrainingExample = dict[str, Any]
+
+
+def has_assistant_markers(tokenizer: Any) -> bool:
+    """Whether every assistant turn can be distinguished from the rest."""
+    if has_generation_markers(tokenizer.chat_template):
+        return True
+    try:
+        return get_training_chat_template(tokenizer) is not None
+    except ValueError:
+        return False
+
+
+def sft_example(messages: list[Message], *, every_turn: bool) -> TrainingExample:
+    """The row in the form in which TRL puts the loss on every assistant turn, or on the last one."""
+    if every_turn:
+        return {"messages": messages}
+    return {"prompt": messages[:-1], "completion": messages[-1:]}
+
+
+def text_example(messages: list[Message]) -> TrainingExample:
+    """The conversation as plain text: a text is a row with assistant turns only."""
+    return {"text": "\n\n".join(message["content"] for message in messages)}
+
+
+def preference_example(preference: Preference) -> TrainingExample:
+    """Two answers to the same prompt."""
+    return {
+        "prompt": preference.messages[:-1],
+        "chosen": preference.messages[-1:],
+        "rejected": [{"role": "assistant", "content": preference.rejected}],
+    }
+
+
+def prompt_example(messages: list[Message]) -> TrainingExample:
+    """A prompt, and the answer that others are compared with."""
+    return {"prompt": messages[:-1], "reference": messages[-1]["content"]}
+
+
+#: What trainers of preferences and rewards log beside the loss → the names under which it is reported.
+_TRAINER_METRICS = {
+    "rewards/accuracies": "preference_accuracy",
+    "rewards/margins": "preference_margin",
+    "reward": "reward",
+    "completions/mean_length": "answer_tokens",
+}
+
+
+class TrainingObserver(TrainerCallback):
+    """Reports a run; ``evaluation`` is the newest validation loss."""
+
+    def __init__(self, *, reporter: Reporter, stop: StopRequest, keep_checkpoints: int) -> None:
+        self._reporter = reporter
+        self._stop = stop
+        self._keep = keep_checkpoints
+        self._began_at = 0.0
+        self._began_step = 0
+        self._tokens_at_last = 0.0
+        self._last_at = 0.0
+        #: The newest training loss and validation loss.
+        self.loss: float | None = None
+        self.evaluation: float | None = None
+        self.evaluated_step = -1
+        #: The newest of what was logged beside the loss.
+        self.trainer_metrics: dict[str, float] = {}
+
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        self._began_at = self._last_at = time.monotonic()
+        self._began_step = state.global_step
+        self._tokens_at_last = float(state.num_input_tokens_seen or 0)
+
+    def on_step_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
+        if self._stop.requested:
+            control.should_save = True
+            control.should_evaluate = False
+            control.should_training_stop = True
+
+    def on_log(
+        self, _args: Any, state: Any, _control: Any, logs: dict[str, Any] | None = None, **_: Any
+    ) -> None:
+        logs = logs or {}
+        if "eval_loss" in logs:
+            self.evaluation = float(logs["eval_loss"])
+            self.evaluated_step = state.global_step
+            self._report(state, eval_loss=self.evaluation)
+        elif "loss" in logs:
+            self.loss = float(logs["loss"])
+            self.trainer_metrics = {
+                name: float(logs[key]) for key, name in _TRAINER_METRICS.items() if key in logs
+            }
+            self._report(
+                state,
+                loss=self.loss,
+                **self.trainer_metrics,
+                learning_rate=float(logs.get("learning_rate", 0.0)),
+                tokens_per_second=self._tokens_per_second(state),
+            )
+
+    def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
+        root = Path(args.output_dir)
+        folder = root / f"checkpoint-{state.global_step}"
+        checkpoints.seal(folder)
+        checkpoints.keep_newest(root, count=self._keep)
+        self._reporter.checkpoint(step=state.global_step)
+
+    def _report(self, state: Any, **values: float | None) -> None:
+        self._reporter.progress(
+            step=state.global_step,
+            total_steps=state.max_steps,
+            epoch=round(float(state.epoch or 0.0), 3),
+            **values,
+            eta_seconds=self._eta_seconds(state),
+        )
+
+    def _eta_seconds(self, state: Any) -> float | None:
+        done = state.global_step - self._began_step
+        if done <= 0:
+            return None
+        elapsed = time.monotonic() - self._began_at
+        return round(float(elapsed / done * (state.max_steps - state.global_step)), 1)
+
+    def _tokens_per_second(self, state: Any) -> float | None:
+        now, tokens = time.monotonic(), float(state.num_input_tokens_seen or 0)
+        elapsed, counted = now - self._last_at, tokens - self._tokens_at_last
+        self._last_at, self._tokens_at_last = now, tokens
+        return round(counted / elapsed, 1) if elapsed > 0 and counted > 0 else None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from controlplane.adapters.clusters.simulated import SimulatedCluster
-from controlplane.ports.launches import Launch, Placement, Role
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "var" / "bench" / "simulated.json"
@@ -66,10 +66,10 @@ def _training(name: str, *, node: str) -> Launch:
     return Launch(
         name=name,
         roles=(
-            Role(
+            LaunchRole(
                 name="trainer",
                 argv=("train",),
-                placements=(Placement(node=node, cards=tuple(range(8))),),
+                placements=(LaunchPlacement(node=node, cards=tuple(range(8))),),
             ),
         ),
     )

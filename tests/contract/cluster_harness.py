@@ -15,8 +15,8 @@ from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.simulation.run_profiles import PREFIX
-from controlplane.ports.clusters import Cluster, ObservedLaunch, Phase
-from controlplane.ports.launches import Launch, Placement, Role
+from controlplane.ports.clusters import ClusterAdapter, ObservedLaunch, ReplicaPhase
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 from tests.contract.waiting import until
 from tests.kubernetes import images
 
@@ -28,19 +28,19 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 )
 
 
-def python_role(code: str, *, replicas: int = 1, name: str = "main", **values: Any) -> Role:
+def python_role(code: str, *, replicas: int = 1, name: str = "main", **values: Any) -> LaunchRole:
     """A role that runs the code on the cluster's Python."""
-    return Role(
+    return LaunchRole(
         name=name,
         argv=("{python}", "-c", code),
-        placements=tuple(Placement(node=NODE) for _ in range(replicas)),
+        placements=tuple(LaunchPlacement(node=NODE) for _ in range(replicas)),
         **values,
     )
 
 
 class Harness(Protocol):
     @property
-    def cluster(self) -> Cluster: ...
+    def cluster(self) -> ClusterAdapter: ...
 
     def running(self, launch: Launch, *, stubborn: bool = False) -> None:
         """Launch it and return once every process runs; ``stubborn`` ones ignore a polite stop."""
@@ -53,11 +53,11 @@ class Harness(Protocol):
     def close(self) -> None: ...
 
 
-def observed(cluster: Cluster, name: str) -> ObservedLaunch:
+def observed(cluster: ClusterAdapter, name: str) -> ObservedLaunch:
     return cluster.observe([name])[name]
 
 
-def ended(cluster: Cluster, name: str) -> ObservedLaunch:
+def ended(cluster: ClusterAdapter, name: str) -> ObservedLaunch:
     """The Launch, as soon as it has ended."""
 
     def look() -> ObservedLaunch | None:
@@ -67,10 +67,10 @@ def ended(cluster: Cluster, name: str) -> ObservedLaunch:
     return until(look, what=f"{name} ends")
 
 
-def phase_is(cluster: Cluster, name: str, phase: Phase) -> Callable[[], bool]:
+def phase_is(cluster: ClusterAdapter, name: str, phase: ReplicaPhase) -> Callable[[], bool]:
     def look() -> bool:
         launch = observed(cluster, name)
-        if launch.ended and phase not in (Phase.EXITED, Phase.LOST):
+        if launch.ended and phase not in (ReplicaPhase.EXITED, ReplicaPhase.LOST):
             raise AssertionError(f"{name} ended: {launch.replicas}")
         return all(replica.phase is phase for replica in launch.replicas)
 
@@ -121,7 +121,7 @@ class SimulatedHarness:
             launch = replace(launch, labels={**launch.labels, f"{PREFIX}obeys": "no"})
         self.cluster.launch(launch)
         self.pass_time(self.PREPARED_IN)
-        assert phase_is(self.cluster, launch.name, Phase.RUNNING)()
+        assert phase_is(self.cluster, launch.name, ReplicaPhase.RUNNING)()
 
     def played(self, name: str, *, output: bytes, exit_code: int) -> None:
         labels = {"run-seconds": "1", "exit-code": str(exit_code), "output": output.decode()}
@@ -143,7 +143,7 @@ def open_folder() -> Path:
     return folder
 
 
-def end_all(cluster: Cluster) -> None:
+def end_all(cluster: ClusterAdapter) -> None:
     for name in cluster.names():
         cluster.stop(name, grace=timedelta(0))
     for name in cluster.names():
@@ -153,11 +153,11 @@ def end_all(cluster: Cluster) -> None:
 class RealHarness:
     """Programs run for real: what they do is what they say."""
 
-    cluster: Cluster
+    cluster: ClusterAdapter
 
     def running(self, launch: Launch, *, stubborn: bool = False) -> None:
         self.cluster.launch(launch)
-        until(phase_is(self.cluster, launch.name, Phase.RUNNING), what=f"{launch.name} runs")
+        until(phase_is(self.cluster, launch.name, ReplicaPhase.RUNNING), what=f"{launch.name} runs")
         if stubborn:
             until(lambda: b"deaf" in self.output(launch.name), what="it ignores SIGTERM")
 

@@ -9,19 +9,19 @@ from datetime import timedelta
 import pytest
 
 from controlplane.ports.clusters import (
-    Cluster,
+    ClusterAdapter,
     ClusterError,
     ExitCause,
     LaunchRefused,
-    Phase,
+    ReplicaPhase,
 )
 from controlplane.ports.launches import (
     EngineEnvironment,
     InputTree,
     Launch,
-    Placement,
+    LaunchPlacement,
+    LaunchRole,
     Probe,
-    Role,
 )
 from tests.contract.cluster_harness import (
     NODE,
@@ -64,7 +64,7 @@ def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
 
 
 def test_it_is_a_cluster(harness: Harness) -> None:
-    assert isinstance(harness.cluster, Cluster)
+    assert isinstance(harness.cluster, ClusterAdapter)
 
 
 def test_the_inventory_names_each_node_and_card_once(harness: Harness) -> None:
@@ -86,7 +86,7 @@ def test_a_launch_runs_and_shows_its_labels(harness: Harness) -> None:
     launch = observed(harness.cluster, "sleeper")
     (replica,) = launch.replicas
     assert dict(launch.labels) == {"team": "maps", "uid": "7"}
-    assert (replica.role, replica.index, replica.phase) == ("main", 0, Phase.RUNNING)
+    assert (replica.role, replica.index, replica.phase) == ("main", 0, ReplicaPhase.RUNNING)
     assert replica.started_at is not None
     assert not launch.ended
     assert harness.cluster.names() == {"sleeper"}
@@ -137,7 +137,11 @@ def test_an_exit_is_reported_with_its_code(
 ) -> None:
     harness.played("job", output=b"", exit_code=exit_code)
     (replica,) = observed(harness.cluster, "job").replicas
-    assert (replica.phase, replica.exit_code, replica.cause) == (Phase.EXITED, exit_code, cause)
+    assert (replica.phase, replica.exit_code, replica.cause) == (
+        ReplicaPhase.EXITED,
+        exit_code,
+        cause,
+    )
     assert replica.ended_at is not None
     assert replica.message
 
@@ -257,10 +261,10 @@ IMPOSSIBLE = {
     "a role without a place": replace(SLEEPER, roles=(replace(ROLE, placements=()),)),
     "a role's name with a slash": replace(SLEEPER, roles=(replace(ROLE, name="a/b"),)),
     "an unknown node": replace(
-        SLEEPER, roles=(replace(ROLE, placements=(Placement(node="elsewhere"),)),)
+        SLEEPER, roles=(replace(ROLE, placements=(LaunchPlacement(node="elsewhere"),)),)
     ),
     "an unknown card": replace(
-        SLEEPER, roles=(replace(ROLE, placements=(Placement(node=NODE, cards=(0, 99)),)),)
+        SLEEPER, roles=(replace(ROLE, placements=(LaunchPlacement(node=NODE, cards=(0, 99)),)),)
     ),
     "a file above": replace(SLEEPER, files={"../spec.json": "{}"}),
     "a file above by a detour": replace(SLEEPER, files={"a/../../spec.json": "{}"}),
@@ -291,7 +295,8 @@ IMPOSSIBLE = {
         SLEEPER, roles=(replace(ROLE, environment={"A=B": "c"}),)
     ),
     "a NUL in the command": replace(
-        SLEEPER, roles=(Role(name="main", argv=("a\0b",), placements=(Placement(node=NODE),)),)
+        SLEEPER,
+        roles=(LaunchRole(name="main", argv=("a\0b",), placements=(LaunchPlacement(node=NODE),)),),
     ),
 }
 

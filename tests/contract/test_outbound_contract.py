@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.fakes.outbound import Call, MemoryOutbound
+from controlplane.adapters.fakes.outbound import MemoryOutbound, RecordedCall
 from controlplane.adapters.outbound import HttpOutbound
 from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressRefused
 from controlplane.ports.outbound import Outbound, OutboundFailed
@@ -46,7 +46,7 @@ class Setting:
 
 
 def fake(server: WebServer) -> Outbound:
-    def respond(call: Call) -> tuple[int, dict[str, str], bytes]:
+    def respond(call: RecordedCall) -> tuple[int, dict[str, str], bytes]:
         target = call.target
         headers = {name.lower(): value for name, value in call.headers.items()}
         server.requests.append(

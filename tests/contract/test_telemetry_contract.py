@@ -17,11 +17,11 @@ from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.domain.telemetry import Metric, Reading
-from controlplane.ports.readings import Reader
+from controlplane.ports.expositions import ExpositionReader
 from controlplane.ports.telemetry import (
-    Batch,
-    Refusal,
+    RejectedReading,
     Telemetry,
+    TelemetryBatch,
     TelemetryError,
     TelemetryFailed,
 )
@@ -56,7 +56,7 @@ EXPECTED = Reading(
     faults=("79",),
     vendor="nvidia",
 )
-REFUSED = Refusal(what="GPU-0a", why="nothing says which node it is in")
+REFUSED = RejectedReading(what="GPU-0a", why="nothing says which node it is in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def outbound(server: WebServer, *, seconds: float = 2.0) -> HttpOutbound:
 
 
 def memory(server: WebServer) -> Setting:
-    source = MemoryTelemetry(batch=Batch(readings=(EXPECTED,), refused=(REFUSED,)))
+    source = MemoryTelemetry(batch=TelemetryBatch(readings=(EXPECTED,), refused=(REFUSED,)))
 
     def fail() -> None:
         source.trouble = "nothing is there"
@@ -158,7 +158,7 @@ def test_it_tells_the_same_again_however_it_is_told(setting: Setting) -> None:
     setting.source.read()
     for _ in range(2):
         batch = setting.source.read()
-        assert batch.every() == (EXPECTED,)
+        assert batch.all_readings() == (EXPECTED,)
         assert batch.refused == (REFUSED,)
 
 
@@ -220,22 +220,22 @@ def test_a_text_is_read_as_a_whole_once_its_form_is_known(server: WebServer) -> 
                 source.read()
             continue
         batch = source.read()
-        assert len(batch.every()) == (2 if text == longer else 1)
-        assert batch.every()[0] == EXPECTED
+        assert len(batch.all_readings()) == (2 if text == longer else 1)
+        assert batch.all_readings()[0] == EXPECTED
         sheets.append(len(batch.sheets))
     assert sheets == [0, 1, 0, 1, 1]
 
 
-def learnt_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def layouts_learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts whose forms are asked for from now on."""
     learnt = []
-    before = Reader.form_of
+    before = ExpositionReader.layout_of
 
-    def form_of(self: Reader, text: str, **named: Any) -> Any:
+    def layout_of(self: ExpositionReader, text: str, **named: Any) -> Any:
         learnt.append(text)
         return before(self, text, **named)
 
-    monkeypatch.setattr(Reader, "form_of", form_of)
+    monkeypatch.setattr(ExpositionReader, "layout_of", layout_of)
     return learnt
 
 
@@ -246,11 +246,11 @@ def test_an_exporter_whose_texts_keep_changing_is_learnt_seldom(
     source = ExporterTelemetry(
         outbound=outbound(server), vendor="nvidia", targets=[{"url": url}], clock=lambda: AT
     )
-    learnt = learnt_of(monkeypatch)
+    learnt = layouts_learnt(monkeypatch)
     for number in range(20):
         text = TEXT.replace("GPU-1b", f"GPU-{number}").replace('gpu="0"', 'gpu="0",Hostname="n1"')
         server.answers["/metrics"] = (200, {}, text.encode())
-        assert len(source.read().every()) == 2
+        assert len(source.read().all_readings()) == 2
     assert len(learnt) <= 6
 
 
@@ -261,7 +261,7 @@ def test_an_exporter_whose_texts_have_no_form_is_asked_for_it_seldom(
     source = ExporterTelemetry(
         outbound=outbound(server), vendor="nvidia", targets=[{"url": url, "node": "a"}]
     )
-    learnt = learnt_of(monkeypatch)
+    learnt = layouts_learnt(monkeypatch)
     server.answers["/metrics"] = (200, {}, b"\n" + TEXT.encode())
     for _ in range(20):
         assert len(source.read().readings) == 2
@@ -280,15 +280,15 @@ def test_forms_have_room_until_it_is_full_and_again_when_it_is_given_back(
         targets=[{"url": f"{base}/{name}", "node": name} for name in "ab"],
     )
     server.answers |= {"/a": (200, {}, TEXT.encode()), "/b": (200, {}, TEXT.encode())}
-    learnt = learnt_of(monkeypatch)
+    learnt = layouts_learnt(monkeypatch)
     looked = []
 
-    class Habits(dict[str, Any]):
+    class Layouts(dict[str, Any]):
         def values(self) -> Any:
             looked.append(1)
             return super().values()
 
-    monkeypatch.setattr(source, "_habits", Habits(source._habits))
+    monkeypatch.setattr(source, "_layouts", Layouts(source._layouts))
 
     def sheets() -> list[str]:
         return [sheet.whose[0].node for sheet in source.read().sheets]

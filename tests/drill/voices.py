@@ -19,12 +19,11 @@ from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.services.pushes import Push, push_record
 from apps.monitoring.services.sources import source_read
 from apps.monitoring.services.telemetry import Recorded, readings_record
-from controlplane.adapters.clusters.kubernetes.conditions import node_signs
+from controlplane.adapters.clusters.kubernetes.node_conditions import node_condition_signals
 from controlplane.domain.telemetry import Reading
-from controlplane.ports.diagnoses import Diagnosis
-from controlplane.ports.readers import telemetry_reader
-from controlplane.ports.readings import MalformedExposition
-from controlplane.ports.telemetry import Batch
+from controlplane.ports.clusters import ClusterDiagnosis
+from controlplane.ports.expositions import MalformedExposition, telemetry_reader
+from controlplane.ports.telemetry import TelemetryBatch
 from tests.drill.expositions import exposition
 from tests.drill.faults import Node
 
@@ -116,7 +115,7 @@ class Voices:
                 continue
             source = self._sources[vendor]
             recorded = readings_record(source=source, readings=readings, at=at)
-            batch = Batch(readings=tuple(readings), silent=silent)
+            batch = TelemetryBatch(readings=tuple(readings), silent=silent)
             source_read(source=source, at=at, recorded=recorded, batch=batch)
             done.append(recorded)
         return done
@@ -124,9 +123,11 @@ class Voices:
     def tell_conditions(self, *, at: datetime) -> None:
         """All nodes as their cluster's interface would list them."""
         signs = tuple(
-            sign for name in self._nodes for sign in node_signs(self._listed(name, at=at))
+            sign
+            for name in self._nodes
+            for sign in node_condition_signals(self._listed(name, at=at))
         )
-        signals = tuple(changes(self._cluster, Diagnosis(signs=signs), at=at))
+        signals = tuple(changes(self._cluster, ClusterDiagnosis(signals=signs), at=at))
         if signals:
             signals_record(signals=signals, at=at)
 

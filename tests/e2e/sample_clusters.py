@@ -12,29 +12,29 @@ from django.utils import timezone
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
-    Check,
-    Cluster,
+    CheckVerdict,
+    ClusterAdapter,
+    ClusterCheck,
     ClusterEvent,
     ClusterObject,
     NodeCondition,
+    NodeInspection,
     NodePod,
-    NodeView,
-    Verdict,
 )
 
 _CHECKS = (
-    ("api", Verdict.PASSED, "the API server answers; it is v1.34.2", ""),
+    ("api", CheckVerdict.PASSED, "the API server answers; it is v1.34.2", ""),
     (
         "permissions",
-        Verdict.LACKING,
+        CheckVerdict.LACKING,
         "the account may not watch events in all namespaces",
         "grant get, list and watch on events to the service account ninefold-control",
     ),
-    ("namespaces", Verdict.PASSED, "namespaces can be made", ""),
-    ("device-plugins", Verdict.PASSED, "4 nodes offer nvidia.com/gpu", ""),
+    ("namespaces", CheckVerdict.PASSED, "namespaces can be made", ""),
+    ("device-plugins", CheckVerdict.PASSED, "4 nodes offer nvidia.com/gpu", ""),
     (
         "volcano",
-        Verdict.LACKING,
+        CheckVerdict.LACKING,
         "Volcano is not installed: pods of a gang are bound one by one",
         "install Volcano 1.15 or register the cluster without gang scheduling",
     ),
@@ -65,9 +65,9 @@ class SampleCluster(FakeCluster):
     def version(self) -> str:
         return "v1.34.2"
 
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[ClusterCheck, ...]:
         return tuple(
-            Check(name=name, verdict=verdict, message=message, remedy=remedy)
+            ClusterCheck(name=name, verdict=verdict, message=message, remedy=remedy)
             for name, verdict, message, remedy in _CHECKS
         )
 
@@ -101,9 +101,9 @@ class SampleCluster(FakeCluster):
             ),
         )
 
-    def node(self, name: str) -> NodeView:
+    def node(self, name: str) -> NodeInspection:
         now = timezone.now()
-        return NodeView(
+        return NodeInspection(
             name=name,
             conditions=(
                 NodeCondition(
@@ -165,7 +165,7 @@ class SampleClusters(AppConfig):
 
         make = registry.cluster
 
-        def cluster(kind: str, options: Mapping[str, Any]) -> Cluster:
+        def cluster(kind: str, options: Mapping[str, Any]) -> ClusterAdapter:
             return SampleCluster(**options) if kind == "fake" else make(kind, options)
 
         registry.cluster = cluster

@@ -16,7 +16,7 @@ import pytest
 
 import ninefold_runtime
 from controlplane.adapters.engines.transformers import TransformersEngine
-from controlplane.adapters.engines.transformers.specs import runtime_spec
+from controlplane.adapters.engines.transformers.engine import runtime_spec
 from controlplane.ports.engines import Task
 from ninefold_runtime.samples import addresses, tiny_models
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from controlplane.adapters.engines.ms_swift import families
+from controlplane.adapters.engines import ms_swift
 from controlplane.domain.specs.training import METHODS
 from controlplane.ports.launches import Launch
 from tests.engine import published
-from tests.unit.engines.orders import QWEN3_8B, rendered
+from tests.unit.engines.training_requests import QWEN3_8B, rendered
 
 ROW = {
     "messages": [
@@ -121,7 +121,7 @@ def by_swift(
         written(launch, folder)
         asked.append([str(folder), *commands(launch, "swift")[0][1:]])
     asked.append(_merging(folder_of(work, "merge", model=model)))
-    told = {*families.FAMILIES.values(), families.LLAMA_3}
+    told = {*ms_swift.FAMILIES.values(), ms_swift.LLAMA_3}
     asked.append(["families", *([each.model_type, each.template] for each in told)])
     asked.append(["families", ["qwen2", "no such template"]])
     packages = [published.installed(published.MS_SWIFT[request.param])]

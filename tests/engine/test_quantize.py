@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from controlplane.adapters.engines.llm_compressor import LlmCompressorEngine
-from controlplane.adapters.engines.llm_compressor.engine import QUANTIZABLE
+from controlplane.adapters.engines.llm_compressor import QUANTIZABLE, LlmCompressorEngine
 from controlplane.domain.quantization import SCHEMES, compare_metrics
 from controlplane.domain.registry.versions import Acceptance, parse_model_config
 from controlplane.ports.engines import RenderRequest, Task
-from controlplane.ports.launches import Placement
+from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chips
 from ninefold_runtime.exits import ExitCode
 from tests.engine.conftest import (
@@ -53,7 +52,7 @@ def quantize_spec(scheme: str, **changes: Any) -> dict[str, Any]:
         name="attempt-1",
         spec={"scheme": scheme, **QUICK, **changes},
         chip=chips()["cpu"],
-        placements=(Placement(node="local", cards=(0,)),),
+        placements=(LaunchPlacement(node="local", cards=(0,)),),
         inputs=(),
     )
     return dict(json.loads(LlmCompressorEngine().render(request).files["spec.json"]))

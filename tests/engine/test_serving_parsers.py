@@ -14,7 +14,7 @@ from controlplane.ports.engines import FlagsChecked
 from controlplane.ports.launches import Launch
 from controlplane.ports.registry import engine
 from tests.engine import published
-from tests.unit.engines.serving_orders import (
+from tests.unit.engines.serving_requests import (
     CHIPS,
     COMPRESSED,
     MODELSLIM,

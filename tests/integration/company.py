@@ -43,9 +43,9 @@ from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, Spe
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
-from controlplane.ports.clusters import Phase
+from controlplane.ports.clusters import ReplicaPhase
 from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
-from controlplane.ports.launches import EngineEnvironment, Launch, Probe, Role
+from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, Probe
 
 ENGINE = "plain"
 
@@ -91,7 +91,7 @@ class PlainEngine:
         return Launch(
             name=request.name,
             roles=(
-                Role(
+                LaunchRole(
                     name=ROLES[request.task],
                     argv=("{python}", "-m", "program"),
                     placements=request.placements,
@@ -236,7 +236,7 @@ class Company:
         self.report_outputs(attempt, contents, metrics)
         self.cluster.finish(attempt.launch_name)
 
-    def phase_of(self, name: str) -> Phase | None:
+    def phase_of(self, name: str) -> ReplicaPhase | None:
         """What the cluster says of the first replica of a Launch; None if it knows none."""
         observed = self.cluster.observe([name]).get(name)
         return observed.replicas[0].phase if observed else None

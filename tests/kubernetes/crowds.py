@@ -21,8 +21,8 @@ from typing import Any
 import psutil
 import pytest
 
-from controlplane.adapters.clusters.kubernetes.access import from_kubeconfig
-from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
+from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable
 from tests.kubernetes import building, clusters, control_planes, processes
 
@@ -99,7 +99,7 @@ ASCEND_910A = Kind(
 class Crowd:
     """The nodes, and the loop that plays their kubelets."""
 
-    api: Api
+    api: KubernetesApi
     #: Of an administrator.
     kubeconfig: str
     api_server: psutil.Process
@@ -189,7 +189,7 @@ def gathered(*kinds: Kind, say: building.Say) -> Iterator[Crowd]:
         )
         plane.start_controllers(options=("--controllers=*,-nodelifecycle",))
         kubeconfig = (folder / "admin.kubeconfig").read_text()
-        api = Api(from_kubeconfig(kubeconfig), rate=1000.0, burst=1000)
+        api = KubernetesApi(from_kubeconfig(kubeconfig), rate=1000.0, burst=1000)
         server = processes.running("kube-apiserver", folder=folder)
         assert server is not None
         crowd = Crowd(api=api, kubeconfig=kubeconfig, api_server=server)

@@ -20,9 +20,9 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     SchedulingSnapshot,
 )
-from controlplane.ports.clusters import Cluster, ClusterUnavailable, ObservedNode
-from controlplane.ports.launches import Launch, Placement, Role
-from controlplane.ports.registry import geometries_on
+from controlplane.ports.clusters import ClusterAdapter, ClusterUnavailable, ObservedNode
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
+from controlplane.ports.registry import geometries_on_node
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 WITHIN = 30.0
@@ -48,7 +48,7 @@ def view(node: ObservedNode, *, held: Mapping[str, str]) -> NodeSnapshot:
         ),
         capacity=node.capacity,
         schedulable=node.ready,
-        geometries=geometries_on(labels, {card.chip for card in node.cards}),
+        geometries=geometries_on_node(labels, {card.chip for card in node.cards}),
         domains=network_domains(labels),
         labels=labels,
     )
@@ -102,17 +102,17 @@ def decided(
 def launch_of(decision: Decision, *, name: str, labels: Mapping[str, str] | None = None) -> Launch:
     """Where the scheduler put it; what it runs is never run."""
     placements = tuple(
-        Placement(
+        LaunchPlacement(
             node=replica.node,
             cards=tuple(int(card.rpartition("/")[2]) for card in replica.cards),
         )
         for replica in sorted(decision.replicas, key=lambda each: each.index)
     )
-    role = Role(name="trainer", argv=("train",), placements=placements)
+    role = LaunchRole(name="trainer", argv=("train",), placements=placements)
     return Launch(name=name, roles=(role,), labels=labels or {"team": "research"})
 
 
-def launched(cluster: Cluster, launch: Launch) -> None:
+def launched(cluster: ClusterAdapter, launch: Launch) -> None:
     """Asked for until it is there, as the product's loop does: a namespace takes a moment to be ready."""
     limit = time.monotonic() + WITHIN
     while True:

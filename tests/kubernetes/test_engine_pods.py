@@ -20,9 +20,9 @@ import pytest
 
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster, launching
-from controlplane.ports.clusters import ObservedReplica, Phase
+from controlplane.ports.clusters import ObservedReplica, ReplicaPhase
 from controlplane.ports.engines import RenderRequest, Task
-from controlplane.ports.launches import InputTree, Launch, Placement
+from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
 from controlplane.ports.registry import chips, engine
 from tests.contract.cluster_harness import end_all
 from tests.contract.waiting import until
@@ -30,7 +30,7 @@ from tests.kubernetes import stand_in_images
 from tests.kubernetes.clusters import NODE, LiveCluster
 from tests.kubernetes.stand_in import CHANGED
 from tests.kubernetes.stand_in_images import IMAGES, MOUNTED, StandInImage
-from tests.unit.engines.orders import QWEN3_8B
+from tests.unit.engines.training_requests import QWEN3_8B
 
 pytestmark = pytest.mark.kubernetes
 
@@ -62,7 +62,7 @@ class Case:
     changed: str = ""
 
     def done(self, seen: ObservedReplica) -> bool:
-        ready = self.task is Task.SERVE and seen.phase is Phase.RUNNING
+        ready = self.task is Task.SERVE and seen.phase is ReplicaPhase.RUNNING
         return seen.ended or ready
 
     def failure(self, seen: ObservedReplica, log: str) -> str:
@@ -71,7 +71,7 @@ class Case:
             named = seen.ended and seen.exit_code != 0 and f"rule {self.changed}" in log
             return "" if named else f"{seen.phase} without naming the rule"
         if self.task is Task.SERVE:
-            return "" if seen.phase is Phase.RUNNING else "not ready"
+            return "" if seen.phase is ReplicaPhase.RUNNING else "not ready"
         collected = "files of the model are in outputs" in log
         return "" if seen.exit_code == 0 and collected else "no model"
 
@@ -79,9 +79,9 @@ class Case:
 def test_each_engine_starts_in_its_image_and_each_rule_of_the_image_is_enforced(
     live_cluster: LiveCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    extras = launching._extras
+    extras = launching._pod_extras
     monkeypatch.setattr(
-        launching, "_extras", lambda replicas: replace(extras(replicas), host_paths=())
+        launching, "_pod_extras", lambda replicas: replace(extras(replicas), host_paths=())
     )
     archive, store = tmp_path / "stand-ins.tar", tmp_path / "store"
     stand_in_images.write(archive)
@@ -125,7 +125,7 @@ def rendered(image: StandInImage, *, task: Task, trees: Mapping[str, InputTree])
             name=f"engine-{image.engine.replace('_', '-')}",
             spec=SPECS[task],
             chip=chip,
-            placements=(Placement(node=NODE, cards=tuple(range(first, first + CARDS))),),
+            placements=(LaunchPlacement(node=NODE, cards=tuple(range(first, first + CARDS))),),
             inputs=tuple(trees[name] for name in names),
             report_url="https://ninefold.example/api/v1/attempts/1",
             token=KEY,

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
-from controlplane.adapters.clusters.kubernetes.api import Api
+from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
 from controlplane.ports.clusters import (
     ClusterUnavailable,
     ExitCause,
     LaunchRefused,
     ObservedReplica,
-    Phase,
+    ReplicaPhase,
 )
-from controlplane.ports.launches import Launch, Placement, Role
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 from tests.contract.waiting import until
 from tests.kubernetes import clusters, images
 from tests.kubernetes.clusters import NODE, LiveCluster
@@ -35,10 +35,10 @@ SPACE = "/api/v1/namespaces/ninefold-maps"
 
 
 def sleeper(name: str, *, code: str = "import time; time.sleep(600)", count: int = 1) -> Launch:
-    role = Role(
+    role = LaunchRole(
         name="main",
         argv=("{python}", "-c", code),
-        placements=tuple(Placement(node=NODE) for _ in range(count)),
+        placements=tuple(LaunchPlacement(node=NODE) for _ in range(count)),
     )
     return Launch(name=name, roles=(role,), labels={"team": "maps"}, secrets={"KEY": "a secret"})
 
@@ -70,10 +70,10 @@ def first(cluster: KubernetesCluster, name: str) -> ObservedReplica:
 
 
 def runs(cluster: KubernetesCluster, name: str) -> ObservedReplica:
-    return in_phase(cluster, name, Phase.RUNNING)
+    return in_phase(cluster, name, ReplicaPhase.RUNNING)
 
 
-def in_phase(cluster: KubernetesCluster, name: str, phase: Phase) -> ObservedReplica:
+def in_phase(cluster: KubernetesCluster, name: str, phase: ReplicaPhase) -> ObservedReplica:
     def look() -> ObservedReplica | None:
         seen = first(cluster, name)
         return seen if seen.phase is phase else None
@@ -132,17 +132,17 @@ def test_a_worker_that_dies_between_two_objects_leaves_one_launch_after_the_next
     calls: int,
 ) -> None:
     launch = sleeper(f"dies-{calls}", count=2)
-    create = Api.create
+    create = KubernetesApi.create
     made: list[str] = []
 
-    def dying(self: Api, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def dying(self: KubernetesApi, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         if len(made) == calls:
             raise Killed
         made.append(path)
         return create(self, path, body)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Api, "create", dying)
+        patch.setattr(KubernetesApi, "create", dying)
         with pytest.raises(Killed):
             cluster_of(live_cluster).launch(launch)
     before = {pod["metadata"]["uid"] for pod in pods(live_cluster, launch.name)}
@@ -160,7 +160,7 @@ def test_a_pod_that_somebody_deletes_ends_with_that_reason_and_is_not_made_again
     cluster.launch(launch)
     runs(cluster, launch.name)
     live_cluster.control_plane.request("DELETE", f"{SPACE}/pods/deleted-main-0")
-    end = in_phase(cluster, launch.name, Phase.EXITED)
+    end = in_phase(cluster, launch.name, ReplicaPhase.EXITED)
     assert end.cause is ExitCause.STOPPED
     assert end.message == "its pod was deleted on the cluster"
     cluster.launch(launch)
@@ -181,7 +181,7 @@ def test_what_vanished_with_its_finalizer_is_lost_and_not_made_again(
         kind="application/merge-patch+json",
     )
     plane.request("DELETE", f"{SPACE}/pods/vanished-main-0?gracePeriodSeconds=0")
-    lost = in_phase(cluster, launch.name, Phase.LOST)
+    lost = in_phase(cluster, launch.name, ReplicaPhase.LOST)
     assert "deleted there" in lost.message
     cluster.launch(launch)
     assert pods(live_cluster, launch.name) == []
@@ -218,7 +218,7 @@ def test_an_image_that_does_not_exist_is_named(
 ) -> None:
     cluster.launch(replace(sleeper("pictureless"), image="ninefold.test/absent:9"))
     seen = saying(cluster, "pictureless", "the image")
-    assert seen.phase is Phase.PREPARING
+    assert seen.phase is ReplicaPhase.PREPARING
     assert "ninefold.test/absent:9" in seen.message
 
 
@@ -254,7 +254,7 @@ def test_a_node_that_takes_no_work_keeps_it_waiting_with_the_reason(
         "metadata": {"name": "waits-main-0", "namespace": "ninefold-maps"},
     }
     plane.request("POST", f"{SPACE}/pods/waits-main-0/eviction", body=eviction)
-    assert in_phase(cluster, "waits", Phase.EXITED).cause is ExitCause.STOPPED
+    assert in_phase(cluster, "waits", ReplicaPhase.EXITED).cause is ExitCause.STOPPED
 
 
 def test_a_credential_that_was_withdrawn_stops_nothing_and_says_so(
@@ -307,7 +307,7 @@ def _silent_node(live: LiveCluster, made: KubernetesCluster) -> None:
     """Silence is no end; an administrator's word that the machine is off is one."""
     live.node.kill_kubelet()
     until(lambda: not made.inventory()[0].ready, within=WITHIN, what="the node is not ready")
-    assert first(made, "endures").phase is Phase.RUNNING
+    assert first(made, "endures").phase is ReplicaPhase.RUNNING
     made.stop("endures", grace=timedelta(0))
     assert not first(made, "endures").ended
     taint = {"key": "node.kubernetes.io/out-of-service", "value": "off", "effect": "NoExecute"}
@@ -317,5 +317,5 @@ def _silent_node(live: LiveCluster, made: KubernetesCluster) -> None:
         body={"spec": {"taints": [taint]}},
         kind="application/merge-patch+json",
     )
-    lost = in_phase(made, "endures", Phase.LOST)
+    lost = in_phase(made, "endures", ReplicaPhase.LOST)
     assert NODE in lost.message

@@ -12,7 +12,7 @@ from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.domain.common.topology import network_domains
 from controlplane.domain.scheduling.plans import PendingCode
 from controlplane.domain.scheduling.snapshots import RunningClaim
-from controlplane.ports.clusters import Phase
+from controlplane.ports.clusters import ReplicaPhase
 from tests.kubernetes.crowds import H800, Crowd
 from tests.kubernetes.fleets import decided, gang, launch_of, launched, running
 
@@ -63,7 +63,7 @@ def test_a_gang_of_64_cards_is_placed_under_one_leaf_and_its_pods_land_there(
 
     def all_run() -> bool:
         seen = cluster.observe(["gang"])["gang"]
-        return {replica.phase for replica in seen.replicas} == {Phase.RUNNING}
+        return {replica.phase for replica in seen.replicas} == {ReplicaPhase.RUNNING}
 
     until(all_run, "eight replicas run")
     landed = [pod["spec"]["nodeName"] for pod in pods_of(crowd, "gang")]

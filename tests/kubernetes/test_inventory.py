@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
-from controlplane.adapters.clusters.kubernetes.access import Access, from_kubeconfig
-from controlplane.adapters.clusters.kubernetes.api import Api
+from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
 from controlplane.adapters.clusters.kubernetes.checks import PERMISSIONS, connection_checks
-from controlplane.adapters.clusters.kubernetes.topologies import HYPERNODES
+from controlplane.adapters.clusters.kubernetes.kubeconfig import ApiAccess, from_kubeconfig
+from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES
 from controlplane.domain.common.topology import network_domains
 from controlplane.ports import registry
-from controlplane.ports.clusters import Verdict
+from controlplane.ports.clusters import CheckVerdict
 from tests.kubernetes.crowds import ASCEND_910A, H800, Crowd
 from tests.kubernetes.fleets import decided, gang, launch_of, launched
 
@@ -178,11 +178,11 @@ def test_the_connection_of_an_administrator_passes_every_check(
     cluster: KubernetesCluster,
 ) -> None:
     found = cluster.checks()
-    assert {check.verdict for check in found} == {Verdict.PASSED}, found
+    assert {check.verdict for check in found} == {CheckVerdict.PASSED}, found
     assert "Cards that nodes offer: 432, on 54 of 54 nodes" in {check.message for check in found}
 
 
-def limited(crowd: Crowd, *, without: tuple[str, str]) -> Api:
+def limited(crowd: Crowd, *, without: tuple[str, str]) -> KubernetesApi:
     """As an account that may do all that the checks ask about, but for one verb."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     rules = [
@@ -212,8 +212,8 @@ def limited(crowd: Crowd, *, without: tuple[str, str]) -> Api:
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     answer = crowd.api.create(f"{accounts}/limited/token", review)
     admin = from_kubeconfig(crowd.kubeconfig)
-    return Api(
-        Access(server=admin.server, authority=admin.authority, token=answer["status"]["token"])
+    return KubernetesApi(
+        ApiAccess(server=admin.server, authority=admin.authority, token=answer["status"]["token"])
     )
 
 
@@ -232,11 +232,11 @@ def test_the_rules_that_the_checks_name_are_enough_and_a_missing_one_is_found(
             prefix="ninefold",
             plugins=tuple(registry.chip_plugins().values()),
         )
-        return len([check for check in found if check.verdict is not Verdict.PASSED]) == 1
+        return len([check for check in found if check.verdict is not CheckVerdict.PASSED]) == 1
 
     until(judged, "one check that does not pass")
-    (failed,) = [check for check in found if check.verdict is not Verdict.PASSED]
-    assert (failed.name, failed.verdict) == ("permissions", Verdict.FAILED)
+    (failed,) = [check for check in found if check.verdict is not CheckVerdict.PASSED]
+    assert (failed.name, failed.verdict) == ("permissions", CheckVerdict.FAILED)
     assert failed.message == "The account may not delete pods"
 
 

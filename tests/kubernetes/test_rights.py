@@ -20,10 +20,10 @@ import pytest
 import urllib3
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
-from controlplane.adapters.clusters.kubernetes.access import from_kubeconfig
-from controlplane.adapters.clusters.kubernetes.isolation import ENFORCE
-from controlplane.adapters.clusters.kubernetes.names import POD_SECURITY
-from controlplane.ports.clusters import Phase
+from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig
+from controlplane.adapters.clusters.kubernetes.object_names import POD_SECURITY
+from controlplane.adapters.clusters.kubernetes.team_isolation import ENFORCE
+from controlplane.ports.clusters import ReplicaPhase
 from controlplane.ports.launches import Launch
 from tests.contract.cluster_harness import SLEEPS, observed, phase_is, python_role
 from tests.contract.waiting import until
@@ -235,7 +235,7 @@ def _lived_through(cluster: KubernetesCluster, live: LiveCluster) -> None:
         "PATCH", record, body=forgotten, kind="application/merge-patch+json"
     ).raise_for_status()
     cluster.launch(launch)
-    until(phase_is(cluster, launch.name, Phase.RUNNING), within=WITHIN, what="it runs")
+    until(phase_is(cluster, launch.name, ReplicaPhase.RUNNING), within=WITHIN, what="it runs")
     found = cluster.endpoint(launch.name, role="main", index=0, port="http")
     assert found is not None
     assert found.credential == "only this once"
@@ -244,9 +244,9 @@ def _lived_through(cluster: KubernetesCluster, live: LiveCluster) -> None:
     assert cluster.events(launch.name)
     assert cluster.node("real-1") is not None
     # Its node has cards that MindCluster would look after; what is not there was not refused.
-    assert not [each for each in cluster.diagnose().unread if "not permitted" in each.reason]
-    assert cluster.mark("real-1", "a test of rights")
-    cluster.unmark("real-1")
+    assert not [each for each in cluster.diagnose().unreadable if "not permitted" in each.reason]
+    assert cluster.taint_node("real-1", "a test of rights")
+    cluster.untaint_node("real-1")
     assert cluster.names() == {launch.name}
     _isolated_again(cluster, live)
     cluster.stop(launch.name, grace=timedelta(seconds=1))

@@ -11,18 +11,18 @@ from functools import partial
 
 import pytest
 
-from controlplane.adapters.clusters.volcano import VolcanoCluster, names
+from controlplane.adapters.clusters.volcano import VolcanoCluster, object_names
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.ports.clusters import (
+    CheckVerdict,
     ClusterUnavailable,
     ExitCause,
     LaunchRefused,
     ObservedLaunch,
-    Phase,
-    Verdict,
+    ReplicaPhase,
 )
-from controlplane.ports.launches import Launch, Placement, Probe, Role
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, Probe
 from tests.contract import waiting
 from tests.kubernetes import clusters, images, volcano
 from tests.kubernetes.clusters import LiveCluster
@@ -75,15 +75,15 @@ def cluster(live_cluster: LiveCluster, stand_in: StandIn) -> Iterator[VolcanoClu
         for name in made.names():
             ended(made, name)
             made.remove(name)
-        made.keep_queues({})
+        made.sync_queues({})
 
 
-def python(code: str, *, replicas: int = 2, cards: int = 1, probed: bool = False) -> Role:
-    return Role(
+def python(code: str, *, replicas: int = 2, cards: int = 1, probed: bool = False) -> LaunchRole:
+    return LaunchRole(
         name="main",
         argv=("{python}", "-c", code, "{index}"),
         placements=tuple(
-            Placement(node=clusters.NODE, cards=tuple(range(cards))) for _ in range(replicas)
+            LaunchPlacement(node=clusters.NODE, cards=tuple(range(cards))) for _ in range(replicas)
         ),
         ports=("http",) if probed else (),
         probe=Probe(port="http", path="/") if probed else None,
@@ -105,7 +105,7 @@ def running(cluster: VolcanoCluster, name: str) -> None:
     def look() -> bool:
         found = seen(cluster, name)
         assert not found.ended, found.replicas
-        return all(replica.phase is Phase.RUNNING for replica in found.replicas)
+        return all(replica.phase is ReplicaPhase.RUNNING for replica in found.replicas)
 
     until(look, what=f"{name} runs")
 
@@ -146,7 +146,7 @@ def test_one_that_fails_ends_the_others_and_is_told_apart_from_them(
 
 
 def test_work_is_stopped_by_us_while_it_runs_and_while_it_waits(cluster: VolcanoCluster) -> None:
-    cluster.keep_queues(tree(queue("full", chip=CHIP, guaranteed=1, cap=1)))
+    cluster.sync_queues(tree(queue("full", chip=CHIP, guaranteed=1, cap=1)))
     cluster.launch(Launch(name="runs", roles=(python(SLEEPS),), grace=NO_GRACE))
     waits = Launch(name="waits", roles=(python(SLEEPS),), labels={"queue": "full"})
     cluster.launch(waits)
@@ -160,7 +160,7 @@ def test_work_is_stopped_by_us_while_it_runs_and_while_it_waits(cluster: Volcano
 def test_what_does_not_fit_into_its_queue_waits_and_says_the_numbers(
     cluster: VolcanoCluster,
 ) -> None:
-    assert cluster.keep_queues(tree(queue("small", chip=CHIP, guaranteed=2, cap=2))) == ()
+    assert cluster.sync_queues(tree(queue("small", chip=CHIP, guaranteed=2, cap=2))) == ()
     labels = {"queue": "small"}
     cluster.launch(Launch(name="first", roles=(python(SLEEPS),), labels=labels, grace=NO_GRACE))
     running(cluster, "first")
@@ -168,7 +168,7 @@ def test_what_does_not_fit_into_its_queue_waits_and_says_the_numbers(
 
     def reason() -> bool:
         found = seen(cluster, "second")
-        assert all(one.phase is Phase.PREPARING for one in found.replicas)
+        assert all(one.phase is ReplicaPhase.PREPARING for one in found.replicas)
         return "is full" in found.replicas[0].message
 
     until(reason, what="it says why it waits")
@@ -180,21 +180,23 @@ def test_what_does_not_fit_into_its_queue_waits_and_says_the_numbers(
 
 
 def test_a_closed_queue_takes_nothing_until_it_is_opened_again(cluster: VolcanoCluster) -> None:
-    path = f"/apis/{names.QUEUES}/queues/{names.queue_name('shut', installation=OURS)}"
+    path = (
+        f"/apis/{object_names.QUEUES}/queues/{object_names.queue_name('shut', installation=OURS)}"
+    )
 
     def state() -> str:
         found = cluster.api.found(path) or {}
         return str((found.get("status") or {}).get("state") or "")
 
-    cluster.keep_queues(tree(queue("shut")))
+    cluster.sync_queues(tree(queue("shut")))
     until(lambda: state() == "Open", what="the queue is open")
-    cluster.keep_queues(tree(queue("shut", state=QueueState.CLOSED)))
+    cluster.sync_queues(tree(queue("shut", state=QueueState.CLOSED)))
     until(lambda: state() == "Closed", what="the queue is closed")
     launch = Launch(name="late", roles=(python("print(1)"),), labels={"queue": "shut"})
     with pytest.raises(ClusterUnavailable, match="queue shut is closed"):
         cluster.launch(launch)
     assert "late" not in cluster.names()
-    cluster.keep_queues(tree(queue("shut")))
+    cluster.sync_queues(tree(queue("shut")))
     until(lambda: state() == "Open", what="the queue is open again")
     cluster.launch(launch)
     assert ended(cluster, "late").replicas[0].cause is ExitCause.FINISHED
@@ -202,16 +204,18 @@ def test_a_closed_queue_takes_nothing_until_it_is_opened_again(cluster: VolcanoC
 
 def test_the_tree_is_kept_step_by_step_and_taken_away_again(cluster: VolcanoCluster) -> None:
     def theirs() -> dict[str, object]:
-        listed = cluster.api.list(f"/apis/{names.QUEUES}/queues").items
-        mine = [one for one in listed if names.is_ours(one, installation=OURS)]
-        return {one["metadata"]["labels"][names.UID]: one["spec"].get("deserved") for one in mine}
+        listed = cluster.api.list(f"/apis/{object_names.QUEUES}/queues").items
+        mine = [one for one in listed if object_names.is_ours(one, installation=OURS)]
+        return {
+            one["metadata"]["labels"][object_names.UID]: one["spec"].get("deserved") for one in mine
+        }
 
-    cluster.keep_queues(
+    cluster.sync_queues(
         tree(
             queue("top", chip=CHIP, guaranteed=8), queue("a", parent="top", chip=CHIP, guaranteed=8)
         )
     )
-    cluster.keep_queues(
+    cluster.sync_queues(
         tree(
             queue("top", chip=CHIP, guaranteed=4),
             queue("b", parent="top", chip=CHIP, guaranteed=4),
@@ -219,7 +223,7 @@ def test_the_tree_is_kept_step_by_step_and_taken_away_again(cluster: VolcanoClus
     )
     four = {"nvidia.com/gpu": "4"}
     assert theirs() == {"top": four, "b": four}
-    cluster.keep_queues({})
+    cluster.sync_queues({})
     assert theirs() == {}
 
 
@@ -232,16 +236,16 @@ def test_work_that_must_lie_close_together_needs_nodes_that_say_where_they_stand
 
     leaf = "topology.ninefold.dev/leaf"
     label(live_cluster, leaf, "l1")
-    cluster.keep_topology()
+    cluster.sync_topology()
     try:
         cluster.launch(launch)
-        job = cluster.api.get(f"/apis/{names.JOBS}/namespaces/ninefold-shared/jobs/close")
+        job = cluster.api.get(f"/apis/{object_names.JOBS}/namespaces/ninefold-shared/jobs/close")
         assert job["spec"]["networkTopology"] == {"mode": "hard", "highestTierAllowed": 1}
         assert ended(cluster, "close").replicas[0].cause is ExitCause.FINISHED
     finally:
         label(live_cluster, leaf, None)
-        cluster.keep_topology()
-    assert cluster.api.list(f"/apis/{names.TOPOLOGY}/hypernodes").items == []
+        cluster.sync_topology()
+    assert cluster.api.list(f"/apis/{object_names.TOPOLOGY}/hypernodes").items == []
 
 
 def test_a_replica_that_serves_is_reached_like_on_any_kubernetes(cluster: VolcanoCluster) -> None:
@@ -250,7 +254,7 @@ def test_a_replica_that_serves_is_reached_like_on_any_kubernetes(cluster: Volcan
         "http.server.SimpleHTTPRequestHandler).serve_forever()"
     )
     role = python(code, replicas=1, probed=True)
-    serving = Role(
+    serving = LaunchRole(
         name=role.name,
         argv=("{python}", "-c", code, "{port:http}"),
         placements=role.placements,
@@ -263,22 +267,24 @@ def test_a_replica_that_serves_is_reached_like_on_any_kubernetes(cluster: Volcan
     found = cluster.endpoint("serves", role="main", index=0, port="http")
     assert found is not None
     assert found.url.startswith("http://10.77.")
-    group = cluster.api.get(f"/apis/{names.QUEUES}/namespaces/ninefold-shared/podgroups/serves")
+    group = cluster.api.get(
+        f"/apis/{object_names.QUEUES}/namespaces/ninefold-shared/podgroups/serves"
+    )
     assert group["spec"]["minResources"]["nvidia.com/gpu"] == "1"
 
 
 def test_priorities_and_checks_are_those_of_the_cluster(cluster: VolcanoCluster) -> None:
-    cluster.keep_priorities({"urgent": 100, "low": -10})
-    cluster.keep_priorities({"urgent": 100})
-    path = f"/apis/{names.PRIORITIES}/priorityclasses"
+    cluster.sync_priority_classes({"urgent": 100, "low": -10})
+    cluster.sync_priority_classes({"urgent": 100})
+    path = f"/apis/{object_names.PRIORITIES}/priorityclasses"
     values = {
-        one["metadata"]["annotations"][names.TITLE]: one["value"]
+        one["metadata"]["annotations"][object_names.TITLE]: one["value"]
         for one in cluster.api.list(path).items
-        if names.is_ours(one, installation=OURS) and "annotations" in one["metadata"]
+        if object_names.is_ours(one, installation=OURS) and "annotations" in one["metadata"]
     }
     assert values.items() >= {"urgent": 100, "low": -10}.items()
     found = {check.name: check for check in cluster.checks()}
-    assert found["volcano-interfaces"].verdict is Verdict.PASSED
+    assert found["volcano-interfaces"].verdict is CheckVerdict.PASSED
     # The stand-in brings no configuration of Volcano's scheduler.
-    assert found["volcano-scheduler"].verdict is Verdict.LACKING
+    assert found["volcano-scheduler"].verdict is CheckVerdict.LACKING
     assert "nvidia.com/gpu" in cluster.scheduler_configuration()

@@ -14,11 +14,11 @@ import requests
 
 from apps.fleet.management.commands.watch_clusters import clusters_watch
 from apps.fleet.models import Cluster
-from controlplane.adapters.clusters.kubernetes import names
-from controlplane.adapters.clusters.kubernetes.access import from_kubeconfig
-from controlplane.adapters.clusters.kubernetes.api import Api
-from controlplane.adapters.clusters.kubernetes.watching import Watcher
-from controlplane.adapters.clusters.kubernetes.watching_followers import Terms
+from controlplane.adapters.clusters.kubernetes import object_names
+from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
+from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig
+from controlplane.adapters.clusters.kubernetes.reflectors import WatchTimeouts
+from controlplane.adapters.clusters.kubernetes.watcher import Watcher
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.encryption import encrypt
 from tests.kubernetes import clusters, processes
@@ -61,9 +61,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 class Heard:
     """A watcher of the real server, and what it told when."""
 
-    def __init__(self, plane: ControlPlane, *, terms: Terms) -> None:
+    def __init__(self, plane: ControlPlane, *, timeouts: WatchTimeouts) -> None:
         access = from_kubeconfig((plane.folder / "admin.kubeconfig").read_text())
-        self.watcher = Watcher(Api(access), installation="east", terms=terms)
+        self.watcher = Watcher(KubernetesApi(access), installation="east", timeouts=timeouts)
         self.launches: dict[str, float] = {}
         self.nodes = 0
         self.alive = 0
@@ -82,7 +82,7 @@ class Heard:
 
     def _follows(self) -> bool:
         # Asked for is not open yet: a server that is frozen in between leaves it waiting for the first byte.
-        return all(follower._stream is not None for follower in self.watcher._followers)
+        return all(reflector._stream is not None for reflector in self.watcher._reflectors)
 
     def _launches_changed(self, changed: frozenset[str]) -> None:
         self.launches |= dict.fromkeys(changed, time.monotonic())
@@ -108,8 +108,8 @@ class Heard:
 
 
 @pytest.fixture
-def heard(plane: ControlPlane) -> Iterator[Heard]:
-    made = Heard(plane, terms=Terms(answer=2.0, silence=6.0, pulse=2.0))
+def on_activity(plane: ControlPlane) -> Iterator[Heard]:
+    made = Heard(plane, timeouts=WatchTimeouts(answer=2.0, idle=6.0, heartbeat=2.0))
     yield made
     made.stop()
 
@@ -123,7 +123,7 @@ def until(condition: Callable[[], bool], *, what: str, within: float = WITHIN) -
 
 def create(plane: ControlPlane, launch: str, *, installation: str = "east") -> float:
     """A pod of that Launch, without a node; when it had been made."""
-    labels = names.marks(installation=installation, launch=launch)
+    labels = object_names.owner_labels(installation=installation, launch=launch)
     body: dict[str, Any] = {
         "metadata": {"name": launch, "labels": labels},
         "spec": {
@@ -156,41 +156,43 @@ def server(plane: ControlPlane) -> psutil.Process:
     return found
 
 
-def test_what_happens_to_a_pod_is_told_within_a_second(plane: ControlPlane, heard: Heard) -> None:
+def test_what_happens_to_a_pod_is_told_within_a_second(
+    plane: ControlPlane, on_activity: Heard
+) -> None:
     for number in range(5):
         launch = f"attempt-{number}"
         made = create(plane, launch)
-        assert heard.of(launch) - made < AT_ONCE
+        assert on_activity.of(launch) - made < AT_ONCE
         gone = delete(plane, launch)
-        assert heard.of(launch) - gone < AT_ONCE
+        assert on_activity.of(launch) - gone < AT_ONCE
     create(plane, "attempt-of-others", installation="west")
     create(plane, "attempt-last")
-    heard.of("attempt-last")
-    assert "attempt-of-others" not in heard.launches
+    on_activity.of("attempt-last")
+    assert "attempt-of-others" not in on_activity.launches
     delete(plane, "attempt-last")
     delete(plane, "attempt-of-others")
 
 
 def test_a_card_that_is_lost_and_a_pod_of_others_that_takes_some_change_the_nodes(
-    plane: ControlPlane, heard: Heard
+    plane: ControlPlane, on_activity: Heard
 ) -> None:
     path = "/api/v1/nodes"
     plane.request("POST", path, body={"metadata": {"name": "n1"}}).raise_for_status()
-    until(lambda: heard.nodes > 0, what="the node", within=AT_ONCE)
-    counted = heard.nodes
+    until(lambda: on_activity.nodes > 0, what="the node", within=AT_ONCE)
+    counted = on_activity.nodes
     cards = {"status": {"allocatable": {"nvidia.com/gpu": "8"}}}
     merge = "application/merge-patch+json"
     plane.request("PATCH", f"{path}/n1/status", body=cards, kind=merge).raise_for_status()
-    until(lambda: heard.nodes > counted, what="the cards", within=AT_ONCE)
-    counted = heard.nodes
+    until(lambda: on_activity.nodes > counted, what="the cards", within=AT_ONCE)
+    counted = on_activity.nodes
 
     create(plane, "theirs", installation="west")
     bind(plane, "theirs", node="n1")
-    until(lambda: heard.nodes > counted, what="a pod of others on the node", within=AT_ONCE)
-    counted = heard.nodes
+    until(lambda: on_activity.nodes > counted, what="a pod of others on the node", within=AT_ONCE)
+    counted = on_activity.nodes
     ended = {"status": {"phase": "Succeeded"}}
     plane.request("PATCH", f"{PODS}/theirs/status", body=ended, kind=merge).raise_for_status()
-    until(lambda: heard.nodes > counted, what="its end", within=AT_ONCE)
+    until(lambda: on_activity.nodes > counted, what="its end", within=AT_ONCE)
     delete(plane, "theirs")
     plane.request("DELETE", f"{path}/n1").raise_for_status()
 
@@ -234,26 +236,28 @@ def test_a_registered_cluster_is_followed_and_its_news_go_out(
 
 
 def test_a_server_that_is_frozen_for_a_while_is_followed_again(
-    plane: ControlPlane, heard: Heard
+    plane: ControlPlane, on_activity: Heard
 ) -> None:
     frozen = server(plane)
     frozen.suspend()
     try:
-        until(lambda: all(one.trouble for one in heard.watcher.state()), what="it is noticed")
+        until(
+            lambda: all(one.last_error for one in on_activity.watcher.state()), what="it is noticed"
+        )
     finally:
         frozen.resume()
     create(plane, "attempt-thawed")
-    heard.of("attempt-thawed")
+    on_activity.of("attempt-thawed")
     delete(plane, "attempt-thawed")
 
 
 def test_it_stops_at_once_while_the_server_is_frozen(plane: ControlPlane) -> None:
-    heard = Heard(plane, terms=Terms())
+    on_activity = Heard(plane, timeouts=WatchTimeouts())
     frozen = server(plane)
     frozen.suspend()
     try:
         # Far below the minute after which a silent connection is given up.
-        assert heard.stop() < 5 * AT_ONCE
+        assert on_activity.stop() < 5 * AT_ONCE
         # The reads themselves were ended, not left behind.
         until(
             lambda: not [one for one in threading.enumerate() if one.name == "watch"],
@@ -265,37 +269,37 @@ def test_it_stops_at_once_while_the_server_is_frozen(plane: ControlPlane) -> Non
 
 
 def test_nothing_that_changed_while_the_server_was_killed_and_back_is_missed(
-    plane: ControlPlane, heard: Heard
+    plane: ControlPlane, on_activity: Heard
 ) -> None:
     create(plane, "attempt-before")
-    heard.of("attempt-before")
+    on_activity.of("attempt-before")
     command = server(plane).cmdline()
     processes.stop(SERVER, folder=plane.folder, hard=True)
-    until(lambda: all(one.errors for one in heard.watcher.state()), what="it is noticed")
+    until(lambda: all(one.errors for one in on_activity.watcher.state()), what="it is noticed")
 
     processes.start(SERVER, command, folder=plane.folder)
     processes.until(plane.ready, name=SERVER, folder=plane.folder, within=WITHIN)
     delete(plane, "attempt-before")
     create(plane, "attempt-after")
-    heard.of("attempt-before")
-    heard.of("attempt-after")
+    on_activity.of("attempt-before")
+    on_activity.of("attempt-after")
     delete(plane, "attempt-after")
 
 
 def test_versions_that_etcd_has_forgotten_are_listed_anew(
-    plane: ControlPlane, heard: Heard
+    plane: ControlPlane, on_activity: Heard
 ) -> None:
     """The server is stopped, its store changes and is compacted, and it comes back with a new memory."""
     create(plane, "attempt-old")
-    heard.of("attempt-old")
-    lists = heard.watcher.state()[0].lists
+    on_activity.of("attempt-old")
+    lists = on_activity.watcher.state()[0].lists
     command = server(plane).cmdline()
     processes.stop(SERVER, folder=plane.folder, hard=True)
     remove_from_store(plane, "attempt-old")
     processes.start(SERVER, command, folder=plane.folder)
     processes.until(plane.ready, name=SERVER, folder=plane.folder, within=WITHIN)
-    heard.of("attempt-old")
-    assert heard.watcher.state()[0].lists > lists
+    on_activity.of("attempt-old")
+    assert on_activity.watcher.state()[0].lists > lists
 
 
 def remove_from_store(plane: ControlPlane, pod: str) -> None:

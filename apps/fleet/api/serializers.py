@@ -9,7 +9,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import FleetChip, checks_of, clusters, nodes
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from controlplane.domain.common.accelerators import CardState, ChipKind, Confidence
-from controlplane.ports.clusters import Verdict
+from controlplane.ports.clusters import CheckVerdict
 from controlplane.web.rest import Filters, Reference, StrictSerializer, VisibleField
 
 #: Characters; the adapter has a bound of its own.
@@ -18,7 +18,7 @@ LONGEST_KUBECONFIG = 300_000
 
 class CheckSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    verdict = serializers.ChoiceField(choices=[(one.value, one.value) for one in Verdict])
+    verdict = serializers.ChoiceField(choices=[(one.value, one.value) for one in CheckVerdict])
     message = serializers.CharField()
     remedy = serializers.CharField(help_text="What to do about it; empty: nothing.")
 

@@ -21,12 +21,12 @@ from controlplane.domain.common.permissions import Permission
 from controlplane.persistence.encryption import encrypt, reencrypted
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.clusters import (
-    Check,
+    CheckVerdict,
+    ClusterCheck,
     ClusterError,
     CredentialRefused,
-    Inspectable,
-    Locatable,
-    Verdict,
+    InspectableCluster,
+    LocatableCluster,
 )
 from controlplane.ports.registry import UnknownAdapter
 
@@ -49,8 +49,8 @@ class ClusterRefused(Exception):
 class ClusterUnfit(Exception):
     """Nothing could run there; ``checks`` say why, and how to fix it."""
 
-    def __init__(self, checks: tuple[Check, ...]) -> None:
-        failed = [check for check in checks if check.verdict is Verdict.FAILED]
+    def __init__(self, checks: tuple[ClusterCheck, ...]) -> None:
+        failed = [check for check in checks if check.verdict is CheckVerdict.FAILED]
         super().__init__("; ".join(check.message for check in failed))
         self.checks = checks
         self.failed = failed
@@ -170,7 +170,7 @@ def cluster_change(
     return cluster
 
 
-def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[Check, ...]:
+def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[ClusterCheck, ...]:
     """Run the checks and store their results.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
@@ -179,7 +179,7 @@ def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[Check
     try:
         checks = _collect_checks(cluster, at=at)
     except (ClusterError, UnknownAdapter) as error:
-        checks = (Check(name="adapter", verdict=Verdict.FAILED, message=str(error)),)
+        checks = (ClusterCheck(name="adapter", verdict=CheckVerdict.FAILED, message=str(error)),)
         _store_checks(cluster, checks, at=at)
     with transaction.atomic():
         cluster.save(update_fields=["checks", "checked_at", "version"])
@@ -240,7 +240,7 @@ def _location(cluster: Cluster) -> Mapping[str, Any]:
         adapter = selectors.cluster_adapter(cluster)
     except (ClusterError, UnknownAdapter):
         return {}
-    return adapter.location() if isinstance(adapter, Locatable) else {}
+    return adapter.location() if isinstance(adapter, LocatableCluster) else {}
 
 
 @transaction.atomic
@@ -349,15 +349,15 @@ def _run_checks(cluster: Cluster, *, although_unfit: bool, at: datetime) -> None
         raise ClusterRefused(str(refusal), field="kubeconfig") from refusal
     except (ClusterError, UnknownAdapter) as refusal:
         raise ClusterRefused(str(refusal), field="options") from refusal
-    if not although_unfit and any(check.verdict is Verdict.FAILED for check in checks):
+    if not although_unfit and any(check.verdict is CheckVerdict.FAILED for check in checks):
         raise ClusterUnfit(checks)
 
 
-def _collect_checks(cluster: Cluster, *, at: datetime) -> tuple[Check, ...]:
+def _collect_checks(cluster: Cluster, *, at: datetime) -> tuple[ClusterCheck, ...]:
     """Run the checks and set their results on the row, unsaved."""
     adapter = selectors.cluster_adapter(cluster)
-    checks: tuple[Check, ...] = ()
-    if isinstance(adapter, Inspectable):
+    checks: tuple[ClusterCheck, ...] = ()
+    if isinstance(adapter, InspectableCluster):
         checks = adapter.checks()
         try:
             cluster.version = adapter.version()[:60]
@@ -368,7 +368,7 @@ def _collect_checks(cluster: Cluster, *, at: datetime) -> tuple[Check, ...]:
     return checks
 
 
-def _store_checks(cluster: Cluster, checks: tuple[Check, ...], *, at: datetime) -> None:
+def _store_checks(cluster: Cluster, checks: tuple[ClusterCheck, ...], *, at: datetime) -> None:
     cluster.checks = [asdict(check) for check in checks]
     cluster.checked_at = at
 

@@ -15,8 +15,8 @@ from apps.fleet.services.cluster_status import QUEUE_SYNC_STALE
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import format_card_groups, nic_groups, numa_groups
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.ports.chips import NICS, NUMA, RINGS
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.discovery import NICS, NUMA, RINGS
 
 UNSEEN = "the cluster no longer reports it"
 UNHEALTHY = "the cluster reports it as not healthy"

@@ -22,7 +22,7 @@ from controlplane.domain.common.resources import GIB
 from controlplane.domain.common.topology import Geometry, Group
 from controlplane.domain.faults import FaultLevel
 from controlplane.ports import registry
-from controlplane.ports.chips import Series, VendorProfile
+from controlplane.ports.chips import ExporterSeries, VendorProfile
 from controlplane.ports.engines import Task
 from controlplane.web.tables import FilterForm
 
@@ -257,7 +257,7 @@ def _unverified(chip: Chip) -> list[ChipSpecValue]:
     return [spec_value for spec_value in spec_values(chip) if spec_value.unverified]
 
 
-def _metrics(profile: VendorProfile) -> list[tuple[Promise | str, Series]]:
+def _metrics(profile: VendorProfile) -> list[tuple[Promise | str, ExporterSeries]]:
     """Return the series that each metric is read from."""
     series = profile.exporter.series if profile.exporter else {}
     return [(METRIC_LABELS.get(name, name), one) for name, one in series.items()]

@@ -26,7 +26,7 @@ from apps.fleet.models import Cluster
 from apps.fleet.services import clusters as services
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from controlplane.domain.common.permissions import Permission
-from controlplane.ports.clusters import Check, Verdict
+from controlplane.ports.clusters import CheckVerdict, ClusterCheck
 from controlplane.web.forms import PlainForm
 from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import row_action
@@ -237,13 +237,13 @@ def cluster_health(cluster: Cluster, *, at: datetime) -> str:
     contact = last_contact_at(cluster)
     if cluster.trouble:
         return "down"
-    if Verdict.FAILED in verdicts:
+    if CheckVerdict.FAILED in verdicts:
         return "failing"
     if contact is None:
         return "unseen"
     if at - contact > STALE_AFTER:
         return "late"
-    return "degraded" if Verdict.LACKING in verdicts else "well"
+    return "degraded" if CheckVerdict.LACKING in verdicts else "well"
 
 
 def _row(cluster: Cluster, *, at: datetime) -> dict[str, Any]:
@@ -298,9 +298,9 @@ def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     return render(request, "fleet/cluster.html", context)
 
 
-def _checks(checks: tuple[Check, ...]) -> list[dict[str, str]]:
+def _checks(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]]:
     """Return the checks, failed ones first."""
-    order = (Verdict.FAILED, Verdict.LACKING, Verdict.PASSED)
+    order = (CheckVerdict.FAILED, CheckVerdict.LACKING, CheckVerdict.PASSED)
     return [
         {
             "name": check.name,
@@ -391,7 +391,7 @@ _action = row_action(load=_cluster_or_404, page="cluster")
 @_action
 def cluster_check(request: AuthenticatedRequest, cluster_row: Cluster) -> str:
     checks = services.cluster_check(cluster=cluster_row, actor=request.user, at=timezone.now())
-    failed = sum(check.verdict is Verdict.FAILED for check in checks)
+    failed = sum(check.verdict is CheckVerdict.FAILED for check in checks)
     if failed:
         return gettext("Checked: %(failed)d of %(total)d checks failed.") % {
             "failed": failed,

@@ -17,9 +17,8 @@ from apps.jobs.services import LaunchComparison
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports import registry as ports
-from controlplane.ports.differences import Part
 from controlplane.ports.engines import FlagsChecked
-from controlplane.ports.launches import Launch
+from controlplane.ports.launches import DifferencePart, Launch
 
 
 @extend_schema_serializer(
@@ -44,7 +43,7 @@ class RenderSubmitSerializer(JobSubmitSerializer):
     def validate_on(self, names: list[str]) -> tuple[Chip, Chip]:
         found = []
         for name in names:
-            chip = ports.chip_called(name)
+            chip = ports.chip_by_name(name)
             if chip is None:
                 known = ", ".join(ports.chips())
                 raise serializers.ValidationError(f"no chip is called {name!r}; known: {known}")
@@ -71,7 +70,7 @@ class RenderedSerializer(serializers.Serializer[Any]):
 
 class DifferenceSerializer(serializers.Serializer[Any]):
     path = serializers.CharField(help_text="For example image, argv.3 or files/train.yaml:12.")
-    part = serializers.ChoiceField(choices=[(part.value, part.value) for part in Part])
+    part = serializers.ChoiceField(choices=[(part.value, part.value) for part in DifferencePart])
     left = serializers.CharField(allow_null=True)
     right = serializers.CharField(allow_null=True)
 

@@ -52,7 +52,7 @@ from controlplane.ports.clusters import (
     ExitCause,
     LaunchRefused,
     ObservedLaunch,
-    Phase,
+    ReplicaPhase,
 )
 
 log = logging.getLogger(__name__)
@@ -198,7 +198,7 @@ def _reconcile_launched(attempt: Attempt, context: ReconcileContext) -> None:
 def _reconcile_alive(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     phases = {replica.phase for replica in observed.replicas}
     messages = [replica.message for replica in observed.replicas if replica.message]
-    if attempt.state == AttemptState.LAUNCHED and phases == {Phase.RUNNING}:
+    if attempt.state == AttemptState.LAUNCHED and phases == {ReplicaPhase.RUNNING}:
         services.attempt_transition(
             attempt, AttemptEvent.RUN, at=at, reason="running", started_at=at
         )

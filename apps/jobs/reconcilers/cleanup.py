@@ -12,8 +12,7 @@ from apps.jobs.services.secret_variables import RETRY_RETENTION, secret_variable
 from apps.jobs.services.storage import checkpoints_mark_removed
 from apps.models.selectors.storage import checkpoint_retention
 from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptState
-from controlplane.ports.clusters import Cluster as ClusterAdapter
-from controlplane.ports.clusters import ClusterError
+from controlplane.ports.clusters import ClusterAdapter, ClusterError
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from apps.jobs.reconcilers import launches
 from apps.quotas.models import Claim
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.persistence.state_transitions import LeaseLost
-from controlplane.ports.clusters import Cluster, ClusterUnavailable, ObservedLaunch
+from controlplane.ports.clusters import ClusterAdapter, ClusterUnavailable, ObservedLaunch
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class ReconcileContext:
             return adapter.observe([name]).get(name)
         return self._observed[key].get(name)
 
-    def _observe_all(self, key: int | None, adapter: Cluster) -> None:
+    def _observe_all(self, key: int | None, adapter: ClusterAdapter) -> None:
         names = [
             one.launch_name
             for one in self.attempts

@@ -18,7 +18,7 @@ from controlplane.domain.quotas.claims import GangShape
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
-from controlplane.ports.clusters import Cluster, ClusterError
+from controlplane.ports.clusters import ClusterAdapter, ClusterError
 from controlplane.ports.engines import RenderRequest, Task
 from controlplane.ports.launches import Launch
 
@@ -29,7 +29,7 @@ TAIL_BYTES = 8 * 1024
 _CHUNK_BYTES = 1 << 20
 
 
-def adapter_of(attempt: Attempt) -> Cluster:
+def adapter_of(attempt: Attempt) -> ClusterAdapter:
     """:raises ValueError: if the attempt has not been admitted to a cluster."""
     if attempt.cluster is None:
         raise ValueError(f"attempt {attempt.uid} is on no cluster yet")

@@ -11,7 +11,7 @@ from apps.jobs.selectors.secret_variables import masked_log
 from apps.models import selectors as registry
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.ports.artifacts import BlobMissing
-from controlplane.ports.clusters import Cluster, ClusterError, LogChunk
+from controlplane.ports.clusters import ClusterAdapter, ClusterError, LogChunk
 from controlplane.ports.engines import ROLES, Task
 
 #: Size of the chunks that a search reads.
@@ -37,7 +37,7 @@ def attempt_log(attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
         return LogChunk(content=b"", next_offset=max(0, offset), complete=False)
 
 
-def cluster_log(adapter: Cluster, attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
+def cluster_log(adapter: ClusterAdapter, attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
     """A chunk of the log from the cluster, with values of secret variables masked.
 
     :raises ClusterError: if the cluster does not answer.

@@ -124,7 +124,7 @@ def attempt_utilization(attempt: Attempt) -> Utilization | None:
     """
     job = attempt.job
     speed = _speed(attempt)
-    chip = ports.chip_called(attempt.chip) if attempt.chip else None
+    chip = ports.chip_by_name(attempt.chip) if attempt.chip else None
     # Conditions without a query first: most attempts fail one of them.
     if job.kind != JobKind.FINETUNE or chip is None or not chip.peak_rates or speed is None:
         return None

@@ -18,9 +18,14 @@ from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import registry
 from controlplane.ports.artifacts import BlobMissing
-from controlplane.ports.differences import Difference, differences
 from controlplane.ports.engines import Engine, FlagsChecked, RenderRequest, Task
-from controlplane.ports.launches import InputTree, Launch, Placement
+from controlplane.ports.launches import (
+    InputTree,
+    Launch,
+    LaunchDifference,
+    LaunchPlacement,
+    launch_differences,
+)
 
 #: Longer texts are paired line by line, because alignment takes quadratic time.
 _MAX_ALIGNED_LINES = 400
@@ -66,7 +71,7 @@ class LaunchComparison:
     #: For each chip; None if it cannot be rendered.
     launches: tuple[Launch | None, Launch | None]
     sections: tuple[ComparedSection, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[LaunchDifference, ...]
     #: Paths of fields of the spec that differ between the chips.
     changed_fields: tuple[str, ...]
     flags: FlagsChecked
@@ -138,7 +143,7 @@ def _preview(
     task: Task,
     spec: Mapping[str, Any],
     chip: Chip,
-    placements: tuple[Placement, ...],
+    placements: tuple[LaunchPlacement, ...],
     version: ModelVersion | None,
     inputs: tuple[InputTree, ...],
 ) -> _LaunchPreview:
@@ -159,10 +164,11 @@ def _preview(
     return _LaunchPreview(chip=chip, spec=spec, launch=launch)
 
 
-def _placements(replicas: int, cards: int) -> tuple[Placement, ...]:
+def _placements(replicas: int, cards: int) -> tuple[LaunchPlacement, ...]:
     """Placements on placeholder nodes, because the scheduler has not chosen nodes yet."""
     return tuple(
-        Placement(node=f"node-{index}", cards=tuple(range(cards))) for index in range(replicas)
+        LaunchPlacement(node=f"node-{index}", cards=tuple(range(cards)))
+        for index in range(replicas)
     )
 
 
@@ -193,7 +199,7 @@ def _compare(engine: Engine, left: _LaunchPreview, right: _LaunchPreview) -> Lau
         findings=(left.findings, right.findings),
         launches=(left.launch, right.launch),
         sections=tuple(_sections(left.launch, right.launch)),
-        differences=differences(left.launch, right.launch)
+        differences=launch_differences(left.launch, right.launch)
         if left.launch is not None and right.launch is not None
         else (),
         changed_fields=tuple(_changed_fields(left.spec or {}, right.spec or {})) if both else (),

@@ -202,7 +202,7 @@ def _check_variables(engine: Engine, task: Task, spec: Mapping[str, Any]) -> lis
         FieldFinding(field=at, message=device_variable_error(name, at=at))
         for at, name in variables
         # Invalid names are refused by the engine's own check.
-        if registry.decides_devices(name) and not variable_name_error(name, at=at)
+        if registry.selects_devices(name) and not variable_name_error(name, at=at)
     ]
 
 

@@ -56,7 +56,7 @@ def chips_expand(
                 findings.append(_finding(message=why))
             chosen |= {chip.name: chip for chip in found}
             continue
-        chip = registry.chip_called(group)
+        chip = registry.chip_by_name(group)
         if chip is None:
             whole = (one.name for one in registry.chips().values() if not one.slice_of)
             known = ", ".join((*CHIP_GROUPS, *whole, *sorted(_profiles())))
@@ -88,7 +88,7 @@ def engine_for(task: Task, *, chips: Sequence[str]) -> str:
 
 def _chips_named(group: str) -> Sequence[Chip]:
     """Chips of that name or group, whether the fleet has them or not."""
-    chip = registry.chip_called(group)
+    chip = registry.chip_by_name(group)
     if chip is not None:
         return (chip,)
     return [chip for chip in registry.chips().values() if _in_group(group, chip)]
@@ -101,7 +101,7 @@ def equal_chips(requested: Sequence[str], chips: Sequence[str]) -> int:
     """
     if requested[0] not in {*CHIP_GROUPS, *_profiles()}:
         return 1
-    known = (registry.chip_called(name) for name in chips)
+    known = (registry.chip_by_name(name) for name in chips)
     equal = takewhile(lambda chip: chip is not None and _is_equal_in(requested[0], chip), known)
     return max(1, sum(1 for _ in equal))
 

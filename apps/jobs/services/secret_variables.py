@@ -41,7 +41,7 @@ def secret_variables_check(
 def _wrong(name: str, value: str, *, spec: Mapping[str, Any]) -> str | None:
     if message := variable_name_error(name, at=FIELD):
         return message
-    if registry.decides_devices(name):
+    if registry.selects_devices(name):
         return device_variable_error(name, at=FIELD)
     plain = spec.get("environment")
     if isinstance(plain, Mapping) and name in plain:

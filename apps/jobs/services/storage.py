@@ -26,8 +26,7 @@ from controlplane.domain.jobs.lifecycle import (
 from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind
 from controlplane.domain.storage.usage import StorageKind
 from controlplane.ports.artifacts import BlobMissing
-from controlplane.ports.clusters import Cluster as ClusterAdapter
-from controlplane.ports.clusters import ClusterError
+from controlplane.ports.clusters import ClusterAdapter, ClusterError
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)

@@ -96,9 +96,9 @@ class ChipComparisonForm(PlainForm):
         reasons = {chip.name: why for chip in chips if (why := engine.runs_on(task, chip))}
         running = [one for one in known if one.chip.name not in reasons] or known
         usable = [one.chip for one in running]
-        left = registry.chip_called(str(data.get("left") or preferred))
+        left = registry.chip_by_name(str(data.get("left") or preferred))
         left = left if left in usable else usable[0]
-        right = registry.chip_called(str(data.get("right") or "")) or _contrasting_chip(
+        right = registry.chip_by_name(str(data.get("right") or "")) or _contrasting_chip(
             left, running
         )
         #: The chips that are compared; defaults replace invalid values.

@@ -125,7 +125,7 @@ class FinetuneForm(ModelJobForm):
     def _disable_unavailable(self, user: User) -> None:
         """Disable values that the selected engine, chip or model does not support, with the reason."""
         engine, task = registry.engine(self.engine_name()), Task.FINETUNE
-        chip = registry.chip_called(self.preferred_chip())
+        chip = registry.chip_by_name(self.preferred_chip())
         limits = engine.limits(task, chip=chip, model=self._facts(user))
         for each in self.engine_fields:
             limit_field(self.fields[each.name], each, limits)

@@ -43,7 +43,12 @@ from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, JOB, JobEvent, 
 from controlplane.domain.jobs.retries import RetryPolicy
 from controlplane.domain.quotas.claims import ClaimState, GangShape
 from controlplane.ports.artifacts import BlobMissing
-from controlplane.ports.clusters import ClusterError, ClusterEvent, ClusterObject, Inspectable
+from controlplane.ports.clusters import (
+    ClusterError,
+    ClusterEvent,
+    ClusterObject,
+    InspectableCluster,
+)
 from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, is_fragment, row_action, show
 
@@ -283,7 +288,7 @@ def _cluster_details(attempt: Attempt, where: Cluster) -> dict[str, Any]:
     """Objects and events of its Launch, or the error of the cluster."""
 
     def both(
-        cluster: Inspectable,
+        cluster: InspectableCluster,
     ) -> tuple[tuple[ClusterObject, ...], tuple[ClusterEvent, ...]]:
         return cluster.objects(attempt.launch_name), cluster.events(attempt.launch_name)
 

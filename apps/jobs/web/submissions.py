@@ -35,8 +35,8 @@ from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports import registry
 from controlplane.ports.artifacts import StorageFull
-from controlplane.ports.differences import Part
 from controlplane.ports.engines import Task
+from controlplane.ports.launches import DifferencePart
 from controlplane.web.forms import only_unfilled
 
 FORMS: Mapping[JobKind, type[JobForm]] = {
@@ -169,11 +169,11 @@ def job_check(request: AuthenticatedRequest, kind: str) -> HttpResponse:
 
 
 #: Labels of the parts of a Launch that differ.
-_PARTS: Mapping[Part, Any] = {
-    Part.IMAGE: lazy("image"),
-    Part.ENVIRONMENT: lazy("environment"),
-    Part.ARGUMENTS: lazy("arguments"),
-    Part.CARDS: lazy("cards"),
+_PARTS: Mapping[DifferencePart, Any] = {
+    DifferencePart.IMAGE: lazy("image"),
+    DifferencePart.ENVIRONMENT: lazy("environment"),
+    DifferencePart.ARGUMENTS: lazy("arguments"),
+    DifferencePart.CARDS: lazy("cards"),
 }
 
 

@@ -151,7 +151,7 @@ def estimate_memory(
     """
     request = _validated_request(given)
     memory = _engine_memory(engine)
-    found = ports.chip_called(chip)
+    found = ports.chip_by_name(chip)
     if found is None:
         known = ", ".join(sorted(ports.chips()))
         raise SizingRefused(

@@ -47,7 +47,7 @@ from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.hubs import HubUnreachable
-from controlplane.ports.outbound import Answer, Outbound, OutboundFailed
+from controlplane.ports.outbound import Outbound, OutboundFailed, OutboundResponse
 from controlplane.web.outbound import outbound
 
 #: Duration of one time slice, so that imports alternate.
@@ -364,7 +364,7 @@ class RangeDownloader:
         )
         return content
 
-    def _range_body(self, answer: Answer, *, offset: int, last: int) -> bytes:
+    def _range_body(self, answer: OutboundResponse, *, offset: int, last: int) -> bytes:
         if answer.status in (401, 403, 404):
             raise HubRefused(
                 f"the hub does not give {self._url} out (status {answer.status}); its owner may ask for "
@@ -381,7 +381,7 @@ class RangeDownloader:
             )
         return answer.body
 
-    def _get_range(self, offset: int, last: int) -> Answer:
+    def _get_range(self, offset: int, last: int) -> OutboundResponse:
         if self._redirect_target:
             answer = self._request_range(self._redirect_target, offset, last)
             if answer.status not in _SIGNATURE_EXPIRED:
@@ -396,7 +396,7 @@ class RangeDownloader:
             url = urljoin(url, answer.headers.get("location", ""))
         raise HubUnreachable(f"the hub redirects more than {_MAX_REDIRECTS} times")
 
-    def _request_range(self, url: str, offset: int, last: int) -> Answer:
+    def _request_range(self, url: str, offset: int, last: int) -> OutboundResponse:
         own = is_same_origin(before=self._url, after=url)
         headers = {"Range": f"bytes={offset}-{last}", **(self._headers if own else {})}
         # A server without range support answers with the whole file.

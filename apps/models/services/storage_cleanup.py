@@ -43,7 +43,7 @@ from controlplane.domain.storage.retention import (
 )
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.locks import AdvisoryLock, session_lock
-from controlplane.ports.artifacts import ArtifactStore, HeldBlob
+from controlplane.ports.artifacts import ArtifactStore, StoredBlob
 
 #: Longer than the time between storing a blob and committing the row that references it.
 GARBAGE_GRACE = timedelta(hours=24)
@@ -104,7 +104,7 @@ def _key(digest: str) -> bytes:
 
 
 def _collect_blob(
-    store: ArtifactStore, blob: HeldBlob, *, run: StorageRun, needed: bool, old: datetime
+    store: ArtifactStore, blob: StoredBlob, *, run: StorageRun, needed: bool, old: datetime
 ) -> None:
     if needed:
         if blob.set_aside and not run.dry_run:

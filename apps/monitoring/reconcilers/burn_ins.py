@@ -29,7 +29,12 @@ from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import FaultView, IsolationView, Policy, Situation
 from controlplane.domain.health.grades import Grades
 from controlplane.domain.health.isolations import IsolationState, disproved, unsettled
-from controlplane.ports.clusters import Cluster, ClusterError, ClusterUnavailable, LaunchRefused
+from controlplane.ports.clusters import (
+    ClusterAdapter,
+    ClusterError,
+    ClusterUnavailable,
+    LaunchRefused,
+)
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
@@ -162,7 +167,7 @@ def _cards(row: Isolation) -> list[Card]:
     return covered_by(row, Card.objects.filter(node=row.node_id).order_by("index"))
 
 
-def _adapter(row: Isolation) -> Cluster:
+def _adapter(row: Isolation) -> ClusterAdapter:
     """:raises ClusterUnavailable: if its options, too, are such that nobody can ask it anything."""
     try:
         return fleet.cluster_adapter(row.node.cluster)

@@ -20,8 +20,13 @@ from apps.monitoring.services.faults import signals_record
 from controlplane.domain.faults import FaultLevel, FaultMap
 from controlplane.domain.health.signals import Origin, Signal
 from controlplane.ports import registry
-from controlplane.ports.clusters import ClusterError
-from controlplane.ports.diagnoses import SILENT, Diagnosed, Diagnosis, Sign
+from controlplane.ports.clusters import (
+    NODE_UNREACHABLE,
+    ClusterDiagnosis,
+    ClusterError,
+    ClusterSignal,
+    DiagnosableCluster,
+)
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +41,7 @@ _LONGEST_CODE, _LONGEST_MESSAGE = 120, 2000
 
 _asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="diagnose-cluster")
 #: Cluster's uid → the question that it has not answered yet: nobody is asked twice at once.
-_open: dict[str, Future[Diagnosis]] = {}
+_open: dict[str, Future[ClusterDiagnosis]] = {}
 
 #: Node, card, origin, code.
 Key = tuple[str, int | None, str, str]
@@ -67,7 +72,7 @@ def cluster_signals_sync(*, at: datetime, uid: str | None = None) -> int:
     )
 
 
-def _question(cluster: Cluster) -> Callable[[], Diagnosis] | None:
+def _question(cluster: Cluster) -> Callable[[], ClusterDiagnosis] | None:
     """None of a cluster that says nothing of itself."""
     try:
         adapter = fleet.cluster_adapter(cluster)
@@ -77,19 +82,19 @@ def _question(cluster: Cluster) -> Callable[[], Diagnosis] | None:
     except Exception:
         log.exception("a cluster's adapter could not be made", extra={"cluster": cluster.name})
         return None
-    return adapter.diagnose if isinstance(adapter, Diagnosed) else None
+    return adapter.diagnose if isinstance(adapter, DiagnosableCluster) else None
 
 
 def _answers(
-    asked: Mapping[Future[Diagnosis], str], late: Mapping[Future[Diagnosis], str]
-) -> Iterator[tuple[Future[Diagnosis], str]]:
+    asked: Mapping[Future[ClusterDiagnosis], str], late: Mapping[Future[ClusterDiagnosis], str]
+) -> Iterator[tuple[Future[ClusterDiagnosis], str]]:
     yield from ((future, uid) for future, uid in late.items() if future.done())
     with suppress(TimeoutError):
         for future in as_completed(asked, timeout=PATIENCE):
             yield future, asked[future]
 
 
-def _recorded(cluster: Cluster, answer: Future[Diagnosis], *, at: datetime) -> bool:
+def _recorded(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at: datetime) -> bool:
     """Whether it answered; one cluster's trouble spoils no other's turn."""
     try:
         signals = tuple(changes(cluster, answer.result(), at=at))
@@ -105,9 +110,9 @@ def _recorded(cluster: Cluster, answer: Future[Diagnosis], *, at: datetime) -> b
     return True
 
 
-def changes(cluster: Cluster, diagnosis: Diagnosis, *, at: datetime) -> Iterator[Signal]:
+def changes(cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime) -> Iterator[Signal]:
     """What is new, other than it was, due to be told again, or over."""
-    for unread in diagnosis.unread:
+    for unread in diagnosis.unreadable:
         told = {"cluster": cluster.name, "origin": unread.origin, "node": unread.node}
         log.debug("signs could not be read", extra={**told, "reason": unread.reason})
     standing = _standing(cluster)
@@ -117,10 +122,10 @@ def changes(cluster: Cluster, diagnosis: Diagnosis, *, at: datetime) -> Iterator
         told_now.add(key)
         if _is_news(signal, standing.get(key)):
             yield signal
-    silent = {(unread.origin, unread.node) for unread in diagnosis.unread}
+    silent = {(unread.origin, unread.node) for unread in diagnosis.unreadable}
     for key, before in standing.items():
         node, index, origin, code = key
-        lasts = origin in LASTING or (origin == Origin.SILENCE and code == SILENT)
+        lasts = origin in LASTING or (origin == Origin.SILENCE and code == NODE_UNREACHABLE)
         unheard = {(Origin(origin), ""), (Origin(origin), node)} & silent
         if lasts and key not in told_now and not unheard:
             yield Signal(
@@ -155,11 +160,13 @@ def _is_news(signal: Signal, before: _Standing | None) -> bool:
     )
 
 
-def _strongest(cluster: Cluster, diagnosis: Diagnosis, *, at: datetime) -> Mapping[Key, Signal]:
+def _strongest(
+    cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
+) -> Mapping[Key, Signal]:
     """One sign of each fault: the newest of events, and of what lasts the worst."""
     maps = {name: plugin.profile().faults for name, plugin in registry.chip_plugins().items()}
     found: dict[Key, Signal] = {}
-    for sign in diagnosis.signs:
+    for sign in diagnosis.signals:
         signal = _signal(cluster, sign, maps=maps, at=at)
         key: Key = (signal.node, signal.index, signal.origin, signal.code)
         rival = found.get(key)
@@ -168,7 +175,9 @@ def _strongest(cluster: Cluster, diagnosis: Diagnosis, *, at: datetime) -> Mappi
     return found
 
 
-def _signal(cluster: Cluster, sign: Sign, *, maps: Mapping[str, FaultMap], at: datetime) -> Signal:
+def _signal(
+    cluster: Cluster, sign: ClusterSignal, *, maps: Mapping[str, FaultMap], at: datetime
+) -> Signal:
     known = maps.get(sign.vendor, FaultMap())
     # What lasts is as of now: clocks of nodes are their own affair, and an end of ours must not look newer.
     moment = sign.origin is Origin.EVENT and sign.since is not None

@@ -21,8 +21,7 @@ from apps.monitoring.selectors.policies import health_stance
 from apps.monitoring.selectors.situations import situation_now
 from apps.monitoring.services import provings
 from controlplane.persistence.leases import LeaderLease, leader_lease
-from controlplane.ports.clusters import ClusterError, ClusterUnavailable
-from controlplane.ports.diagnoses import Markable
+from controlplane.ports.clusters import ClusterError, ClusterUnavailable, TaintableCluster
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
@@ -106,7 +105,7 @@ def _mark(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
     if not Isolation.objects.filter(pk=row.pk, ended_at=None).update(marked_node=True):
         return False
     try:
-        return adapter.mark(row.node.name, row.reason)
+        return adapter.taint_node(row.node.name, row.reason)
     except ClusterError as error:
         _unreachable(row, error, away)
         return False
@@ -121,20 +120,20 @@ def _unmark(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
     adapter = _markable(row)
     try:
         if adapter is not None and not again:
-            adapter.unmark(row.node.name)
+            adapter.untaint_node(row.node.name)
     except ClusterError as error:
         _unreachable(row, error, away)
         return False
     return bool(Isolation.objects.filter(pk=row.pk).update(marked_node=False))
 
 
-def _markable(row: Isolation) -> Markable | None:
+def _markable(row: Isolation) -> TaintableCluster | None:
     try:
         adapter = fleet.cluster_adapter(row.node.cluster)
     except (ClusterError, UnknownAdapter) as error:
         _unreachable(row, error)
         return None
-    return adapter if isinstance(adapter, Markable) else None
+    return adapter if isinstance(adapter, TaintableCluster) else None
 
 
 def _unreachable(row: Isolation, error: Exception, away: set[int] | None = None) -> None:

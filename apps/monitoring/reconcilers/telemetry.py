@@ -36,7 +36,7 @@ from apps.monitoring.services.sources import (
 from apps.monitoring.services.telemetry import readings_record
 from controlplane.domain.common.accelerators import CardState
 from controlplane.persistence.leases import lease_rows, release_row
-from controlplane.ports.telemetry import Batch, TelemetryError
+from controlplane.ports.telemetry import TelemetryBatch, TelemetryError
 
 log = logging.getLogger(__name__)
 
@@ -63,12 +63,12 @@ def sources_read(*, at: datetime) -> int:
     return answered
 
 
-def _read(source: Source) -> Batch:
+def _read(source: Source) -> TelemetryBatch:
     """In a thread of its own: it comes near no database."""
     return source_adapter(source).read()
 
 
-def _keep(source: Source, done: Future[Batch], *, at: datetime) -> bool:
+def _keep(source: Source, done: Future[TelemetryBatch], *, at: datetime) -> bool:
     """Whether it told something."""
     try:
         batch = done.result()

@@ -29,8 +29,8 @@ from controlplane.domain.waves import (
     node_event,
 )
 from controlplane.persistence.leases import leader_lease
-from controlplane.ports.clusters import Cluster, ClusterError, LaunchRefused, ObservedLaunch
-from controlplane.ports.launches import Launch, Placement, Role
+from controlplane.ports.clusters import ClusterAdapter, ClusterError, LaunchRefused, ObservedLaunch
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ def _worked(row: RolloutNode, *, at: datetime) -> _Look:
     return _ended(row, adapter, observed)
 
 
-def _ended(row: RolloutNode, adapter: Cluster, observed: ObservedLaunch) -> _Look:
+def _ended(row: RolloutNode, adapter: ClusterAdapter, observed: ObservedLaunch) -> _Look:
     chunk = adapter.log(
         row.launch_name, role=_ROLE, index=0, offset=-_TAIL_BYTES, limit=_TAIL_BYTES
     )
@@ -189,10 +189,10 @@ def _launch(row: RolloutNode) -> Launch:
     return Launch(
         name=row.launch_name,
         roles=(
-            Role(
+            LaunchRole(
                 name=_ROLE,
                 argv=tuple(row.rollout.argv),
-                placements=(Placement(node=row.node.name, cards=cards),),
+                placements=(LaunchPlacement(node=row.node.name, cards=cards),),
                 limits=Resources(cpu=Millicpu(1000 * max(len(cards), 1))),
             ),
         ),
@@ -212,5 +212,5 @@ def _remove(row: RolloutNode) -> None:
     waves.command_removed(row=row)
 
 
-def _adapter(row: RolloutNode) -> Cluster:
+def _adapter(row: RolloutNode) -> ClusterAdapter:
     return fleet.cluster_adapter(row.node.cluster)

@@ -20,7 +20,7 @@ from apps.monitoring.selectors.fleet_figures import FRESH
 from apps.quotas.selectors.free_capacity import natural_sort_key
 from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE, group_starts, run_lengths
 from controlplane.domain.common.topology import network_domains
-from controlplane.ports.registry import geometries_on
+from controlplane.ports.registry import geometries_on_node
 
 
 class Heat(StrEnum):
@@ -287,7 +287,7 @@ def _domain_of(parts: Mapping[str, Part], node: NodeHeat, places: Mapping[str, i
 def _line(node: NodeHeat, place: int, chips: dict[str, int]) -> str:
     own = node.chips.split(",")
     indices = tuple(map(int, node.indices.split(",")))
-    geometries = tuple(geometries_on(node.labels, set(own)).values())
+    geometries = tuple(geometries_on_node(node.labels, set(own)).values())
     count = len(indices)
     first = json.dumps(
         [

@@ -27,7 +27,7 @@ from controlplane.domain.health.decisions import (
     Situation,
 )
 from controlplane.ports import registry
-from controlplane.ports.diagnoses import KEEPER, OURS
+from controlplane.ports.clusters import REMEDIATED_BY_NINEFOLD, REMEDIATION_LABEL
 
 _ANSWERED = (Decision.Outcome.DONE, Decision.Outcome.OVERTAKEN)
 
@@ -160,7 +160,7 @@ def _nodes(troubled: Collection[int], uids: Collection[str]) -> dict[str, NodeVi
              WHERE node.removed_at IS NULL
              ORDER BY node.uid, card.uid
             """,
-            [list(troubled), list(uids), KEEPER],
+            [list(troubled), list(uids), REMEDIATION_LABEL],
         )
         rows = cursor.fetchall()
     return _node_views(rows)
@@ -188,7 +188,7 @@ def _node_view(uid: str, rows: list[tuple[Any, ...]]) -> NodeView:
         pool=f"{max(chips, key=chips.count)} in {name}" if chips else f"{name}",
         cards=cards,
         heard_at=max(heard, default=None),
-        keeper="" if keeper in (None, OURS) else keeper,
+        keeper="" if keeper in (None, REMEDIATED_BY_NINEFOLD) else keeper,
         binds_by_node=binding == Cluster.BindingMode.NODE,
     )
 

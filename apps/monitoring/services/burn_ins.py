@@ -16,9 +16,9 @@ from apps.fleet.models import Card, Node
 from controlplane.domain.common.accelerators import CardState, Chip, ChipKind, Dtype
 from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.ports import registry
-from controlplane.ports.clusters import Cluster, ObservedLaunch
+from controlplane.ports.clusters import ClusterAdapter, ObservedLaunch
 from controlplane.ports.engines import ROLES, RenderRequest, Task
-from controlplane.ports.launches import Launch, Placement
+from controlplane.ports.launches import Launch, LaunchPlacement
 
 #: Has torch for the processor and for CUDA.
 _ENGINE = "transformers"
@@ -66,7 +66,7 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
         raise BurnInImpossible(
             "it has no cards to test" if not chips else "its cards are of several chips"
         )
-    chip = registry.chip_called(chips.pop())
+    chip = registry.chip_by_name(chips.pop())
     if chip is None:
         raise BurnInImpossible(f"no plug-in knows the chip {whole[0].chip}")
     engine = registry.engine(_ENGINE)
@@ -78,7 +78,9 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
             name=name,
             spec={"argv": ["-m", "ninefold_runtime.burnin"]},
             chip=chip,
-            placements=(Placement(node=node.name, cards=tuple(card.index for card in whole)),),
+            placements=(
+                LaunchPlacement(node=node.name, cards=tuple(card.index for card in whole)),
+            ),
             inputs=(),
             labels={"kind": "burn-in", "node": node.uid},
         )
@@ -119,7 +121,7 @@ def burn_in_spec(chip: Chip, *, cards: int) -> dict[str, Any]:
     }
 
 
-def burn_in_result(adapter: Cluster, name: str, observed: ObservedLaunch) -> BurnInResult:
+def burn_in_result(adapter: ClusterAdapter, name: str, observed: ObservedLaunch) -> BurnInResult:
     """Of a Launch that has ended.
 
     :raises ClusterUnavailable: if its log cannot be read now.

@@ -36,9 +36,8 @@ from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin, Signal
 from controlplane.ports import registry
-from controlplane.ports.readers import telemetry_reader
-from controlplane.ports.readings import MalformedExposition
-from controlplane.ports.telemetry import Batch
+from controlplane.ports.expositions import MalformedExposition, telemetry_reader
+from controlplane.ports.telemetry import TelemetryBatch
 
 #: Cards that one node can have; slices are passed over anyway.
 MOST_CARDS = 1024
@@ -173,7 +172,7 @@ def _require_time(measured_at: datetime, *, at: datetime) -> None:
 
 
 @transaction.atomic
-def _record(*, token: NodeToken, push: Push, batch: Batch, at: datetime) -> Pushed:
+def _record(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: datetime) -> Pushed:
     node = token.node
     reader_ok = _reader_ok(push.text)
     agent = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}

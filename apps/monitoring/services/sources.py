@@ -23,7 +23,7 @@ from controlplane.domain.health.signals import Origin
 from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.persistence.models import new_uid
-from controlplane.ports.telemetry import Batch, Refusal, TelemetryError
+from controlplane.ports.telemetry import RejectedReading, TelemetryBatch, TelemetryError
 
 SHORTEST, LONGEST = 5, 3600
 #: Parts that did not answer are kept with their reasons up to so many.
@@ -53,7 +53,7 @@ class Trial:
     #: Nodes that it told of, and those of them that the cluster does not have.
     nodes: tuple[str, ...]
     strangers: tuple[str, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[RejectedReading, ...]
     silent: Mapping[str, str]
 
     @property
@@ -199,7 +199,7 @@ def source_try(*, source: Source, actor: User) -> Trial:
         batch = adapter.read()
     except TelemetryError as error:
         raise SourceRefused(str(error), field="options") from error
-    readings = batch.every()
+    readings = batch.all_readings()
     told = {reading.node for reading in readings}
     known = set(source.cluster.nodes.values_list("name", flat=True))
     return Trial(
@@ -249,7 +249,7 @@ def _audit(source: Source, *, actor: User, action: str, **detail: Any) -> None:
     )
 
 
-def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: Batch) -> None:
+def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: TelemetryBatch) -> None:
     """Remember that it was read, and what of it was refused or did not answer."""
     Source.objects.filter(pk=source.pk).update(
         read_at=at,
@@ -282,7 +282,7 @@ def part_silent(source: Source, part: str) -> str | None:
     return "" if known else None
 
 
-def _kept(batch: Batch) -> dict[str, str]:
+def _kept(batch: TelemetryBatch) -> dict[str, str]:
     silent = sorted(batch.silent.items())[:_SILENT_KEPT]
     return {_plain(name): _plain(why) for name, why in silent}
 

@@ -32,7 +32,7 @@ from controlplane.domain.health.signals import Origin, Signal
 from controlplane.domain.sheets import Sheet
 from controlplane.domain.telemetry import MEASURES, Reading
 from controlplane.ports import registry
-from controlplane.ports.telemetry import Refusal
+from controlplane.ports.telemetry import RejectedReading
 
 #: How many different reasons are kept in words.
 TOLD = 20
@@ -97,7 +97,7 @@ def readings_record(
     sheets: Sequence[Sheet] = (),
     origin: Origin = Origin.EXPORTER,
     node: str | None = None,
-    refused: Iterable[Refusal] = (),
+    refused: Iterable[RejectedReading] = (),
     behind: bool = False,
 ) -> Recorded:
     """Keep what a source told of its cluster's cards, now. Says what became of it.

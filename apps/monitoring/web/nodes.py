@@ -25,7 +25,7 @@ from apps.monitoring.web.figure_words import briefly
 from apps.monitoring.web.fleet import cells_of
 from apps.quotas.selectors import usage_by_team
 from apps.serving import selectors as serving
-from controlplane.ports.clusters import ClusterError, NodeView
+from controlplane.ports.clusters import ClusterError, NodeInspection
 from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import is_fragment, run_action
 
@@ -87,7 +87,7 @@ def _seen(found: Node) -> dict[str, Any]:
     return {"view": view, **_parts(view)}
 
 
-def _parts(view: NodeView) -> dict[str, Any]:
+def _parts(view: NodeInspection) -> dict[str, Any]:
     pods = sorted(view.pods, key=lambda pod: (not pod.launch, pod.namespace, pod.name))
     return {
         "conditions": sorted(view.conditions, key=lambda one: (one.good, one.name)),

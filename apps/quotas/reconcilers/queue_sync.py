@@ -13,7 +13,7 @@ from apps.quotas.models import PriorityClass
 from apps.quotas.selectors.queue_trees import tree_documents
 from controlplane.domain.quotas.documents import Documents
 from controlplane.persistence.leases import leader_lease
-from controlplane.ports.clusters import ClusterError, QueueKeeper
+from controlplane.ports.clusters import ClusterError, QueueSyncingCluster
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
@@ -44,28 +44,32 @@ def cluster_queues_sync() -> int:
     return synced
 
 
-def _syncing_clusters() -> list[tuple[Cluster, QueueKeeper]]:
+def _syncing_clusters() -> list[tuple[Cluster, QueueSyncingCluster]]:
     """Remote clusters whose adapter syncs queues; local ones have no copy of the queues."""
-    found: list[tuple[Cluster, QueueKeeper]] = []
+    found: list[tuple[Cluster, QueueSyncingCluster]] = []
     for cluster in Cluster.objects.filter(kind__in=fleet.REMOTE_KINDS):
         try:
             adapter = fleet.cluster_adapter(cluster)
         except (ClusterError, UnknownAdapter):
             # The inventory reports the error.
             continue
-        if isinstance(adapter, QueueKeeper):
+        if isinstance(adapter, QueueSyncingCluster):
             found.append((cluster, adapter))
     return found
 
 
 def _sync(
-    cluster: Cluster, keeper: QueueKeeper, *, documents: Documents, classes: Mapping[str, int]
+    cluster: Cluster,
+    keeper: QueueSyncingCluster,
+    *,
+    documents: Documents,
+    classes: Mapping[str, int],
 ) -> bool:
     """Sync one cluster; return whether it is up to date, as far as that cluster supports it."""
     try:
-        findings = keeper.keep_queues(documents)
-        keeper.keep_priorities(classes)
-        keeper.keep_topology()
+        findings = keeper.sync_queues(documents)
+        keeper.sync_priority_classes(classes)
+        keeper.sync_topology()
     except ClusterError as error:
         log.warning(
             "a cluster's copy of the queues is out of date",

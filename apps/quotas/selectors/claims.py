@@ -37,7 +37,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queues import TOTAL
 from controlplane.persistence.models import LoopState
-from controlplane.ports.launches import Placement
+from controlplane.ports.launches import LaunchPlacement
 
 #: Queueing time of a claim: one that resumes an evicted workload keeps the time of its predecessor.
 PENDING_SINCE = Coalesce("in_line_since", "created_at")
@@ -236,7 +236,7 @@ def cluster_of(claim: Claim) -> Cluster:
     return node.cluster
 
 
-def placements_of(claim: Claim) -> tuple[Placement, ...]:
+def placements_of(claim: Claim) -> tuple[LaunchPlacement, ...]:
     """Placements of the replicas of an admitted single-role claim, in index order."""
     names = dict(
         Node.objects.filter(uid__in=[one["node"] for one in claim.placement]).values_list(
@@ -244,7 +244,7 @@ def placements_of(claim: Claim) -> tuple[Placement, ...]:
         )
     )
     return tuple(
-        Placement(node=names[one["node"]], cards=tuple(one["cards"]))
+        LaunchPlacement(node=names[one["node"]], cards=tuple(one["cards"]))
         for one in sorted(claim.placement, key=lambda one: int(one["index"]))
     )
 

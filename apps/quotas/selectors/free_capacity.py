@@ -29,7 +29,7 @@ from controlplane.domain.scheduling.snapshots import (
     NodeSnapshot,
     SchedulingSnapshot,
 )
-from controlplane.ports.registry import geometries_on
+from controlplane.ports.registry import geometries_on_node
 
 
 class CardUse(StrEnum):
@@ -221,7 +221,7 @@ def _allocated_memory() -> Mapping[str, int]:
 def _node_cards(
     row: _NodeRow, indices: str, chips: str, letters: str, *, allocated: Mapping[str, int] | None
 ) -> _NodeCards:
-    geometries = geometries_on(row.labels, set(chips.split(",")))
+    geometries = geometries_on_node(row.labels, set(chips.split(",")))
     return _NodeCards(
         chips=chips,
         indices=indices,

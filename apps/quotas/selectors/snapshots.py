@@ -31,7 +31,7 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     SchedulingSnapshot,
 )
-from controlplane.ports.registry import geometries_on
+from controlplane.ports.registry import geometries_on_node
 
 
 def snapshot() -> SchedulingSnapshot:
@@ -276,7 +276,7 @@ def _idle_node(node: NodeRow, cards: tuple[CardSnapshot, ...]) -> NodeSnapshot:
         cards=cards,
         capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
         schedulable=node.ready and not node.cordoned,
-        geometries=geometries_on(labels, {card.chip for card in cards}),
+        geometries=geometries_on_node(labels, {card.chip for card in cards}),
         domains=network_domains(labels),
         labels=labels,
         binding=CardBinding(node.binding),

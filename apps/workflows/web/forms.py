@@ -217,7 +217,9 @@ class EvaluateStepForm(StepForm):
         ],
         required=False,
     )
-    threshold = number_field(_("Threshold"), help_text=_("A share such as 0.8; for perplexity from 1."))
+    threshold = number_field(
+        _("Threshold"), help_text=_("A share such as 0.8; for perplexity from 1.")
+    )
     otherwise = _failure_action_field()
 
     def spec(self) -> dict[str, Any]:

@@ -34,8 +34,8 @@ from config.demo.company import Company
 from config.demo.workload import DemoJobRequest, requests
 from config.wiring import TOPICS
 from controlplane.adapters.clusters.simulated import SimulatedCluster
-from controlplane.adapters.clusters.simulated.records import Report
-from controlplane.adapters.clusters.simulated.reporting import NotHeard
+from controlplane.adapters.clusters.simulated.progress_reports import ReportRejected
+from controlplane.adapters.clusters.simulated.store import ReportTarget
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox import messages
@@ -106,7 +106,10 @@ class DemoDay:
         first = not Node.objects.filter(cluster__kind=simulated_clusters.KIND).exists()
         faults = (
             (timedelta(hours=9), lambda: gpus.faults.kill_card("h800-17", 3)),
-            (timedelta(hours=6), lambda: npus.faults.silence("a2-09", words="no heartbeat")),
+            (
+                timedelta(hours=6),
+                lambda: npus.faults.make_unreachable("a2-09", words="no heartbeat"),
+            ),
             (timedelta(hours=5), lambda: gpus.faults.slow_card("a800-05", 1, slowness=1.6)),
             (timedelta(hours=4), lambda: npus.faults.recover("a2-09")),
             (timedelta(hours=2), lambda: npus.faults.kill_card("a3-21", 10, words="HBM ECC")),
@@ -144,10 +147,10 @@ def time_frozen_at(at: datetime) -> Iterator[None]:
 class DirectReporter:
     """Calls the services behind the attempt endpoints directly, with the same token."""
 
-    def progress(self, report: Report, points: Sequence[Mapping[str, Any]]) -> None:
+    def progress(self, report: ReportTarget, points: Sequence[Mapping[str, Any]]) -> None:
         services.progress_record(attempt=_attempt(report), points=points, at=timezone.now())
 
-    def file(self, report: Report, path: str, content: bytes) -> None:
+    def file(self, report: ReportTarget, path: str, content: bytes) -> None:
         services.file_receive(
             attempt=_attempt(report),
             path=path,
@@ -155,15 +158,15 @@ class DirectReporter:
             chunks=[content],
         )
 
-    def manifest(self, report: Report, manifest: Mapping[str, Any]) -> None:
+    def manifest(self, report: ReportTarget, manifest: Mapping[str, Any]) -> None:
         services.manifest_record(attempt=_attempt(report), manifest=manifest)
 
 
-def _attempt(report: Report) -> Attempt:
+def _attempt(report: ReportTarget) -> Attempt:
     uid = report.url.rstrip("/").rpartition("/")[2]
     attempt = selectors.attempt_by_token(uid=uid, token=report.token)
     if attempt is None:
-        raise NotHeard("the attempt has ended")
+        raise ReportRejected("the attempt has ended")
     return attempt
 
 

@@ -3,9 +3,9 @@
 A digest is ``sha256:<64 hex>``. A *tree* (a model version, a dataset version, a checkpoint) is a mapping
 of relative path → digest kept in the database; the store knows blobs only.
 
-Nobody can see from the store alone whether a blob is still needed, and somebody may store the same bytes
-at the very moment at which they are found to be needless. Hence a blob goes in two steps: it is *set aside*,
-from where whoever stores or reads it brings it back, and *discarded* only a good while later.
+The store alone does not know whether a blob is still referenced, and the same bytes may be stored again at the
+moment at which garbage collection finds them unreferenced. Hence a blob is deleted in two steps: it is *set
+aside*, from where storing or reading it brings it back, and *discarded* only later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBlob:
+class StoredBlob:
     """A blob as the store lists it."""
 
     digest: str
@@ -49,7 +49,7 @@ class HeldBlob:
 @runtime_checkable
 class ArtifactStore(Protocol):
     def put(self, chunks: Iterable[bytes], *, expected: str | None = None) -> Blob:
-        """Store the bytes and say what they are; storing twice keeps one, which is new again.
+        """Store the bytes and return their digest; storing twice keeps one, with a new time.
 
         :raises ArtifactError: if ``expected`` is given and the content differs.
         :raises StorageFull: if the disk is full.
@@ -72,10 +72,10 @@ class ArtifactStore(Protocol):
         ...
 
     def delete(self, digest: str) -> None:
-        """At once, set aside or not. Tolerates "gone"."""
+        """Delete at once, set aside or not. A missing one is no error."""
         ...
 
-    def blobs(self, *, after: str = "") -> Iterator[HeldBlob]:
+    def blobs(self, *, after: str = "") -> Iterator[StoredBlob]:
         """Every blob with a digest greater than ``after``, in the order of digests.
 
         One that is set aside is marked so; one that has been stored again since is listed twice.
@@ -83,17 +83,17 @@ class ArtifactStore(Protocol):
         ...
 
     def set_aside(self, digest: str) -> None:
-        """Mark it as needless. Whoever stores, opens or materialises it brings it back. Tolerates "gone"."""
+        """Mark it as unreferenced. Storing, opening or materialising restores it. A missing one is no error."""
         ...
 
     def bring_back(self, digest: str) -> None:
-        """Undo ``set_aside``. Tolerates "gone"."""
+        """Undo ``set_aside``. A missing one is no error."""
         ...
 
     def discard(self, digest: str) -> None:
-        """Delete what is set aside under that digest, and nothing else. Tolerates "gone"."""
+        """Delete what is set aside under that digest, and nothing else. A missing one is no error."""
         ...
 
     def clear_unfinished(self, *, before: datetime) -> int:
-        """Delete what crashed writers left before that instant; say how many bytes that were."""
+        """Delete files that crashed writers left before that instant; return their bytes."""
         ...

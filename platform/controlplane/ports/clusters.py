@@ -12,10 +12,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.signals import Origin
 from controlplane.domain.quotas.documents import Documents
 from controlplane.ports.launches import Launch
 
@@ -36,17 +38,17 @@ class LaunchRefused(ClusterError):
     """The Launch can never run as it is (a path that leaves its folder, an unknown node, a clashing name)."""
 
 
-class Phase(StrEnum):
+class ReplicaPhase(StrEnum):
     """What one replica is doing."""
 
-    #: The software environment or the inputs are being made ready.
+    #: The software environment or the inputs are being prepared.
     PREPARING = "preparing"
     #: The process runs; its probe has not succeeded yet (only where there is a probe).
     STARTING = "starting"
     RUNNING = "running"
-    #: The process group is gone and its exit is known.
+    #: The process group has ended and its exit is known.
     EXITED = "exited"
-    #: The process group is gone and nobody saw how (the machine restarted, the supervisor was killed).
+    #: The process group has ended and its exit is unknown (the machine restarted, the supervisor was killed).
     LOST = "lost"
 
 
@@ -55,13 +57,13 @@ class ExitCause(StrEnum):
 
     FINISHED = "finished"
     FAILED = "failed"
-    #: A signal that nobody here sent ended it.
+    #: Ended by a signal that Ninefold did not send.
     KILLED = "killed"
     STOPPED = "stopped"
     OUT_OF_MEMORY = "out_of_memory"
     OUT_OF_TIME = "out_of_time"
     DISK_FULL = "disk_full"
-    #: Its environment or inputs could not be made ready.
+    #: Its environment or inputs could not be prepared.
     NOT_PREPARED = "not_prepared"
     LOST = "lost"
 
@@ -71,7 +73,7 @@ class ExitCause(StrEnum):
 _KILLED_CODES = frozenset({129, 130, 137, 143})
 
 
-def cause_of_exit(code: int) -> ExitCause:
+def exit_cause_of_code(code: int) -> ExitCause:
     """The cause that an exit code shows where nothing else is known."""
     if code == 0:
         return ExitCause.FINISHED
@@ -82,7 +84,7 @@ def cause_of_exit(code: int) -> ExitCause:
 class ObservedReplica:
     role: str
     index: int
-    phase: Phase
+    phase: ReplicaPhase
     #: A short sentence on what is going on ("installing 34 of 62 packages"), or why it ended.
     message: str = ""
     exit_code: int | None = None
@@ -93,12 +95,12 @@ class ObservedReplica:
 
     @property
     def ended(self) -> bool:
-        return self.phase in (Phase.EXITED, Phase.LOST)
+        return self.phase in (ReplicaPhase.EXITED, ReplicaPhase.LOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedLaunch:
-    """What the cluster knows of one Launch. ``replicas`` has one entry per replica of every role."""
+    """The cluster's status of one Launch. ``replicas`` has one entry per replica of every role."""
 
     name: str
     replicas: tuple[ObservedReplica, ...]
@@ -106,7 +108,7 @@ class ObservedLaunch:
 
     @property
     def ended(self) -> bool:
-        """Every process group is gone: the cards are free."""
+        """Every process group has ended: the cards are free."""
         return all(replica.ended for replica in self.replicas)
 
 
@@ -117,7 +119,7 @@ class ObservedCard:
     memory: Bytes = Bytes(0)
     serial: str = ""
     healthy: bool = True
-    #: Work that is not ours has it, or as many cards of the node as this one stands for.
+    #: Allocated to work that is not ours: this card, or as many of the node as are marked so.
     taken: bool = False
     #: It is divided into slices, and given out as these alone.
     partitioned: bool = False
@@ -148,7 +150,7 @@ class LogChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class ReplicaEndpoint:
     """Where a replica's port can be reached from the gateway."""
 
     url: str
@@ -157,7 +159,7 @@ class Endpoint:
 
 
 @runtime_checkable
-class Cluster(Protocol):
+class ClusterAdapter(Protocol):
     """Where Launches run."""
 
     @property
@@ -185,7 +187,7 @@ class Cluster(Protocol):
         ...
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
-        """The named Launches that exist. A name that is absent here is gone or was never launched."""
+        """The named Launches that exist. A name that is absent here was removed or never launched."""
         ...
 
     def names(self) -> frozenset[str]:
@@ -207,7 +209,7 @@ class Cluster(Protocol):
         ...
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
-        """Bytes on disk that removing each of the named Launches would free; what is gone is left out.
+        """Bytes on disk that removing each of the named Launches would free; missing ones are left out.
 
         Inputs do not count: they belong to the artifact store.
         """
@@ -220,28 +222,28 @@ class Cluster(Protocol):
         """
         ...
 
-    def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
+    def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
         """Where that port can be reached; None until it has been assigned."""
         ...
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How one check of a connection went."""
 
     PASSED = "passed"
-    #: Work can run, but not everything; the remedy says what is lost.
+    #: Workloads can run with restrictions; the message says what is lost.
     LACKING = "lacking"
     #: Nothing can run until it is put right.
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class ClusterCheck:
     """One thing that a cluster must have, and whether it has it."""
 
     #: A stable word, such as ``api``, ``permissions`` or ``device-plugins``.
     name: str
-    verdict: Verdict
+    verdict: CheckVerdict
     #: What was found, as a sentence.
     message: str
     #: What an administrator of that cluster does about it; empty where nothing is to be done.
@@ -250,10 +252,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEvent:
-    """Something that a cluster says happened to one of its objects."""
+    """An event of a cluster about one of its objects."""
 
     at: datetime
-    #: Whether it is trouble; otherwise it is news.
+    #: Whether its type is ``Warning``; otherwise ``Normal``.
     warning: bool
     reason: str
     message: str
@@ -264,7 +266,7 @@ class ClusterEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObject:
-    """One object that stands for a part of a Launch, as the cluster keeps it."""
+    """One object of a Launch, as the cluster stores it."""
 
     kind: str
     namespace: str
@@ -286,21 +288,21 @@ class NodeCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePod:
-    """A pod on a node, ours or somebody else's."""
+    """A pod on a node, of Ninefold or of others."""
 
     namespace: str
     name: str
     phase: str
     #: The Launch that it belongs to; empty if it is not ours.
     launch: str
-    #: What it asked for, by resource, as the cluster writes amounts.
+    #: Its resource requests, as the cluster writes quantities.
     requests: Mapping[str, str] = field(default_factory=dict)
     started_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
-    """What a cluster says of one node beyond its cards."""
+class NodeInspection:
+    """Details of one node beyond its cards."""
 
     name: str
     conditions: tuple[NodeCondition, ...]
@@ -314,20 +316,20 @@ class NodeView:
 
 
 @runtime_checkable
-class Locatable(Protocol):
-    """A cluster that can be pointed elsewhere, where what was launched is not."""
+class LocatableCluster(Protocol):
+    """A cluster whose options can point to another place, where its Launches do not exist."""
 
     def location(self) -> Mapping[str, str]:
-        """What its work is found by, under the option that says so; a credential is no part of it.
+        """Options that identify where its workloads are; a credential is no part of it.
 
-        Nothing is asked of the cluster. Work is found again exactly while all of it stays the same.
+        The cluster is not called. Workloads are found again exactly while all of it stays the same.
         """
         ...
 
 
 @runtime_checkable
-class Inspectable(Protocol):
-    """A cluster that can say more of itself than where work runs."""
+class InspectableCluster(Protocol):
+    """A cluster that can be inspected: version, checks, objects, events and nodes."""
 
     def version(self) -> str:
         """Of its API, as it calls it.
@@ -336,12 +338,12 @@ class Inspectable(Protocol):
         """
         ...
 
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[ClusterCheck, ...]:
         """What it needs for our work, in a fixed order. A cluster that does not answer fails one check."""
         ...
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
-        """What stands for the Launch there.
+        """The Launch's objects there.
 
         :raises ClusterError: if it does not answer or refuses.
         """
@@ -354,7 +356,7 @@ class Inspectable(Protocol):
         """
         ...
 
-    def node(self, name: str) -> NodeView | None:
+    def node(self, name: str) -> NodeInspection | None:
         """One node; None if there is no such node.
 
         :raises ClusterError: if it does not answer or refuses.
@@ -363,8 +365,8 @@ class Inspectable(Protocol):
 
 
 @runtime_checkable
-class Watchable(Protocol):
-    """A cluster that says at once when something changed, so that nobody has to ask all the time."""
+class WatchableCluster(Protocol):
+    """A cluster that reports changes at once, so that it need not be polled."""
 
     def watch(
         self,
@@ -383,7 +385,7 @@ class Watchable(Protocol):
 
 
 @runtime_checkable
-class IsolatesTeams(Protocol):
+class TeamIsolatingCluster(Protocol):
     """A cluster on which objects of its own separate teams from each other and from the rest of the network."""
 
     def reconcile_isolation(self) -> None:
@@ -395,31 +397,116 @@ class IsolatesTeams(Protocol):
 
 
 @runtime_checkable
-class QueueKeeper(Protocol):
-    """A cluster whose own scheduler has to know our queues: it keeps a copy of them and of what goes with them.
+class QueueSyncingCluster(Protocol):
+    """A cluster whose own scheduler needs our queues: it has a copy of them and of what belongs to them.
 
     Each method brings its part of the copy up to date and changes nothing where it is; what is not ours is left
     alone. None of them is quick enough to be called inside a transaction.
     """
 
-    def keep_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
+    def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         """Let it have the queues of the tree, and no others of ours.
 
         :return: what it would refuse of the tree, in which case nothing was changed; else what of the tree it does
-            not hold to, and what it cannot forget yet. ``field`` is the queue's name as people know it.
+            not enforce, and what it cannot delete yet. ``field`` is the queue's display name.
         :raises ClusterError: if it does not answer or refuses; what was done until then stays.
         """
         ...
 
-    def keep_priorities(self, classes: Mapping[str, int]) -> None:
-        """Let it have a priority class for each value, by what people call it; one that we forgot stays.
+    def sync_priority_classes(self, classes: Mapping[str, int]) -> None:
+        """Create a priority class for each value, by display name; a removed one stays.
 
         :raises ClusterError: if it does not answer or refuses.
         """
         ...
 
-    def keep_topology(self) -> None:
-        """Let it know which nodes stand together in the network, as far as nobody else tells it.
+    def sync_topology(self) -> None:
+        """Publish the network topology of the nodes, unless another controller does.
+
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+
+#: The code of a signal that a node has been without heartbeat for too long.
+NODE_UNREACHABLE: Final = "node-silent"
+#: The node label that names who acts on its faults, so that we only watch. Adapters set it where somebody
+#: does, and leave what an administrator of the cluster set. Without it, or with ``REMEDIATED_BY_NINEFOLD``,
+#: Ninefold acts.
+REMEDIATION_LABEL: Final = "ninefold.io/keeper"
+REMEDIATED_BY_NINEFOLD: Final = "ninefold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSignal:
+    """One signal of the cluster about a node, or about one of its cards."""
+
+    node: str
+    #: The card's place in its node, as the inventory counts; None for the node itself.
+    index: int | None = None
+    origin: Origin
+    #: A code of the vendor's fault map, a condition's type, an event's reason.
+    code: str
+    #: The required action; None where the fault map of ``vendor`` gives it.
+    level: FaultLevel | None = None
+    #: The vendor of the code; empty where it belongs to none.
+    vendor: str = ""
+    #: Whether its source calls it minor, should no fault map know the code.
+    minor: bool = False
+    #: The message of its source.
+    message: str = ""
+    #: When it happened, or began, as the cluster reports it; None where it does not.
+    since: datetime | None = None
+    #: False where it is reported as resolved, as opposed to no longer reported.
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableSource:
+    """A source that could not be read: its earlier signals may still hold."""
+
+    origin: Origin
+    #: Empty where it is about every node.
+    node: str = ""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDiagnosis:
+    """All signals of a cluster at one time. A lasting signal that is absent here is resolved."""
+
+    signals: tuple[ClusterSignal, ...] = ()
+    unreadable: tuple[UnreadableSource, ...] = ()
+
+
+@runtime_checkable
+class DiagnosableCluster(Protocol):
+    """A cluster that reports faults of its nodes and cards."""
+
+    def diagnose(self) -> ClusterDiagnosis:
+        """Its current signals, in few calls whatever its size; what is malformed or forbidden is ``unreadable``.
+
+        :raises ClusterUnavailable: if it does not answer: then nothing is known of any card.
+        """
+        ...
+
+
+@runtime_checkable
+class TaintableCluster(Protocol):
+    """A cluster that can keep its own scheduler off an isolated node by a taint."""
+
+    def taint_node(self, node: str, reason: str) -> bool:
+        """Keep new pods away from it; running ones stay.
+
+        Repeating it changes nothing, or the reason. Cordons and taints of others are left as they are.
+
+        :return: whether our taint is present; not if the node is deleted, or has another installation's.
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+    def untaint_node(self, node: str) -> None:
+        """Remove our taint; without one, or without such a node, nothing happens.
 
         :raises ClusterError: if it does not answer or refuses.
         """

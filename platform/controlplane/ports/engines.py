@@ -1,6 +1,6 @@
 """The engine port: renders a spec into a Launch for a chip. One plug-in per engine.
 
-An engine that cannot do what is asked says so before anything is queued (``check``), with a message
+An engine that cannot run a spec reports it before anything is queued (``check``), with a message
 that names the field; the reconciler calls ``render`` only after that. One spec (``controlplane.domain.specs``)
 serves every engine: ``render`` translates it, and what two chips make of it differs only in what the chip gives.
 
@@ -19,11 +19,11 @@ from typing import Any, Protocol, runtime_checkable
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
-from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, Placement
+from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, LaunchPlacement
 
 
 class Task(StrEnum):
-    """What an engine can be asked to do."""
+    """Tasks of engines."""
 
     FINETUNE = "finetune"
     EVALUATE = "evaluate"
@@ -49,7 +49,7 @@ class FlagsChecked(StrEnum):
     RUN = "run"
     #: The engine's own published parser reads them in this project's tests.
     PARSED = "parsed"
-    #: Written from its documentation; the page says so.
+    #: Written from its documentation; the page shows that.
     UNVERIFIED = "unverified"
 
 
@@ -66,9 +66,9 @@ class ProgressFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineProfile:
-    """What is true of an engine whatever it is asked."""
+    """Properties of an engine that hold for every task."""
 
-    #: What people call it.
+    #: Display name.
     title: str
     #: Versions that the renderer was written for, as a PEP 440 specifier such as ``>=0.20,<0.34``; empty
     #: where the engine is part of this product.
@@ -77,15 +77,15 @@ class EngineProfile:
     default_version: str = ""
     #: Image for each chip or vendor, the chip's own name first; ``{version}`` is filled in.
     images: Mapping[str, str] = field(default_factory=dict)
-    #: The product's names of figures → the engine's series on its ``/metrics``.
+    #: The product's metric names → the engine's series on its ``/metrics``.
     metrics: Mapping[str, str] = field(default_factory=dict)
     progress: ProgressFormat | None = None
     flags: FlagsChecked = FlagsChecked.UNVERIFIED
-    #: Formats of quantized weights that it loads or makes, for example ``compressed-tensors``.
+    #: Formats of quantized weights that it loads or writes, for example ``compressed-tensors``.
     formats: frozenset[str] = frozenset()
     #: How it uses memory, for sizing.
     memory: EngineMemory = DEFAULT_ENGINE_MEMORY
-    #: What people who operate it should know, such as what it answers without a key.
+    #: Notes for operators, such as what it answers without a key.
     remarks: tuple[str, ...] = ()
     #: Where its arguments were read.
     sources: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class EngineProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What an engine needs to know of a model to judge it."""
+    """The model properties by which an engine checks a spec."""
 
     name: str
     #: ``architectures[0]`` of its ``config.json``.
@@ -118,7 +118,7 @@ class RenderRequest:
     name: str
     spec: Mapping[str, Any]
     chip: Chip
-    placements: tuple[Placement, ...]
+    placements: tuple[LaunchPlacement, ...]
     inputs: tuple[InputTree, ...]
     #: Where the process reports; the token goes beside it, as a secret.
     report_url: str = ""
@@ -148,7 +148,7 @@ class Engine(Protocol):
         ...
 
     def runs_on(self, task: Task, chip: Chip) -> str:
-        """Empty if it does that task on the chip; otherwise why not, in words."""
+        """Empty if it runs that task on the chip; otherwise the reason why not."""
         ...
 
     def limits(
@@ -164,7 +164,7 @@ class Engine(Protocol):
         ...
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
-        """Values that suit this model better than the defaults; they hold where a spec says nothing."""
+        """Values that suit this model better than the defaults; used where a spec sets none."""
         ...
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:

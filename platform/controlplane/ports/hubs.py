@@ -1,7 +1,7 @@
 """The hub port: where models are published. One adapter for each interface, not for each mirror.
 
-Mirrors speak a hub's interface under another address, so an adapter is told its address with every call and
-has none of its own but the usual one. Every call goes through ``controlplane.ports.outbound``.
+Mirrors serve a hub's interface under another address, so an adapter gets its address with every call and
+has only the default one of its own. Every call goes through ``controlplane.ports.outbound``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from controlplane.ports.outbound import Outbound
 
 
 class HubUnreachable(Exception):
-    """No useful answer came; trying again later may help. The message says what came."""
+    """No usable response; trying again later may help. The message describes the response."""
 
 
 @runtime_checkable
@@ -24,7 +24,7 @@ class Hub(Protocol):
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Display name."""
         ...
 
     @property

@@ -18,16 +18,18 @@ filled by the cluster; no other braces are touched, and nothing passes a shell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from difflib import SequenceMatcher
+from enum import StrEnum
 from typing import Self
 
 from controlplane.domain.common.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class LaunchPlacement:
     """Where one replica runs."""
 
     #: The node's name inside its cluster.
@@ -47,13 +49,13 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class LaunchRole:
     """Identical processes of a Launch."""
 
     name: str
     argv: tuple[str, ...]
     #: One entry per replica.
-    placements: tuple[Placement, ...]
+    placements: tuple[LaunchPlacement, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Names of TCP ports that the cluster assigns; each is had as ``{port:NAME}``.
     ports: tuple[str, ...] = ()
@@ -89,7 +91,7 @@ class Launch:
     """Everything that a cluster needs to run one gang of processes, all or nothing."""
 
     name: str
-    roles: tuple[Role, ...]
+    roles: tuple[LaunchRole, ...]
     #: Small text files, by path relative to ``{work}``; a path may not leave it.
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[InputTree, ...] = ()
@@ -117,3 +119,113 @@ class Launch:
         roles = tuple(replace(role, limits=limits[role.name]) for role in self.roles)
         bounds = [bound for bound in (self.run_within, run_within) if bound is not None]
         return replace(self, roles=roles, run_within=min(bounds, default=None))
+
+
+#: Values of placeholders and of the Launch itself, which neither spec nor chip sets.
+_LEFT_OUT = frozenset({"MASTER_PORT", "NINEFOLD_REPORT_URL"})
+
+
+class DifferencePart(StrEnum):
+    """What kind of thing differs."""
+
+    IMAGE = "image"
+    ENVIRONMENT = "environment"
+    #: Arguments of the program, on its command line or in a file.
+    ARGUMENTS = "arguments"
+    CARDS = "cards"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchDifference:
+    """One thing that is not the same in two Launches."""
+
+    path: str
+    part: DifferencePart
+    #: None where the first has nothing there.
+    left: str | None
+    right: str | None
+
+
+def launch_differences(a: Launch, b: Launch) -> tuple[LaunchDifference, ...]:
+    """Everything that differs in what the two would run, in a fixed order; secrets and names do not count."""
+    return tuple(_differences(a, b))
+
+
+def _differences(a: Launch, b: Launch) -> Iterator[LaunchDifference]:
+    if a.image != b.image:
+        yield LaunchDifference(path="image", part=DifferencePart.IMAGE, left=a.image, right=b.image)
+    names = (a.engine.name if a.engine else "", b.engine.name if b.engine else "")
+    if names[0] != names[1]:
+        yield LaunchDifference(
+            path="engine", part=DifferencePart.IMAGE, left=names[0], right=names[1]
+        )
+    left_roles = {role.name: role for role in a.roles}
+    right_roles = {role.name: role for role in b.roles}
+    for name in dict.fromkeys((*left_roles, *right_roles)):
+        left, right = left_roles.get(name), right_roles.get(name)
+        if left is None or right is None:
+            yield LaunchDifference(
+                path=f"roles.{name}",
+                part=DifferencePart.CARDS,
+                left=name if left else None,
+                right=name if right else None,
+            )
+        else:
+            yield from _of_roles(left, right)
+    for path in sorted({*a.files, *b.files}):
+        yield from _of_lines(
+            f"files/{path}",
+            a.files[path].splitlines() if path in a.files else [],
+            b.files[path].splitlines() if path in b.files else [],
+            separator=":",
+        )
+
+
+def _of_roles(left: LaunchRole, right: LaunchRole) -> Iterator[LaunchDifference]:
+    cards = tuple(_cards(role) for role in (left, right))
+    if cards[0] != cards[1]:
+        yield LaunchDifference(
+            path="cards", part=DifferencePart.CARDS, left=cards[0], right=cards[1]
+        )
+    yield from _of_lines("argv", left.argv, right.argv, separator=".")
+    yield from _of_variables(left.environment, right.environment)
+
+
+def _of_variables(left: Mapping[str, str], right: Mapping[str, str]) -> Iterator[LaunchDifference]:
+    for name in sorted({*left, *right} - _LEFT_OUT):
+        if left.get(name) != right.get(name):
+            yield LaunchDifference(
+                path=f"environment.{name}",
+                part=DifferencePart.ENVIRONMENT,
+                left=left.get(name),
+                right=right.get(name),
+            )
+
+
+def _of_lines(
+    where: str,
+    left: list[str] | tuple[str, ...],
+    right: list[str] | tuple[str, ...],
+    *,
+    separator: str,
+) -> Iterator[LaunchDifference]:
+    """Lines that were changed, left out or added, numbered from 1 as on the side that has them."""
+    for kind, i, i_end, j, j_end in SequenceMatcher(a=left, b=right, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        for offset in range(max(i_end - i, j_end - j)):
+            old = left[i + offset] if i + offset < i_end else None
+            new = right[j + offset] if j + offset < j_end else None
+            number = (i if old is not None else j) + offset + 1
+            yield LaunchDifference(
+                path=f"{where}{separator}{number}",
+                part=DifferencePart.ARGUMENTS,
+                left=old,
+                right=new,
+            )
+
+
+def _cards(role: LaunchRole) -> str:
+    """``2 × 8``: replicas and the cards of each."""
+    counts = sorted({len(placement.cards) for placement in role.placements})
+    return f"{len(role.placements)} × {'/'.join(map(str, counts))}"

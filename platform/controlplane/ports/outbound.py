@@ -1,4 +1,4 @@
-"""The outbound port: calls from the product to addresses that people chose.
+"""The outbound port: calls from the product to user-configured addresses.
 
 Everything that calls a URL from a form goes through here, so that one policy
 (``controlplane.domain.outbound.egress``) decides where the product may reach.
@@ -12,18 +12,18 @@ from typing import Protocol, runtime_checkable
 
 
 class OutboundFailed(Exception):
-    """No whole answer came; the message says how far the call got."""
+    """No complete response; the message names the step that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the other side said, whatever its status. Redirects are answers too: none is followed."""
+class OutboundResponse:
+    """The response, whatever its status. Redirects are responses too: none is followed."""
 
     status: int
     #: Names in lower case; of several with one name the last.
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    #: From the first look-up of the name to the last byte.
+    #: From the first name resolution to the last byte.
     seconds: float
     #: The IP address that was connected to.
     address: str
@@ -32,7 +32,7 @@ class Answer:
 @runtime_checkable
 class Outbound(Protocol):
     def check(self, url: str) -> None:
-        """What can be said about a URL without calling it; names are not resolved.
+        """Check a URL without calling it; names are not resolved.
 
         :raises EgressRefused: if the policy forbids it.
         """
@@ -40,7 +40,7 @@ class Outbound(Protocol):
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
-    ) -> Answer:
+    ) -> OutboundResponse:
         """GET, for an answer of at most ``largest`` bytes; without it the adapter's own bound holds.
 
         :raises EgressRefused: if the policy forbids the URL or an address that it leads to.
@@ -48,6 +48,8 @@ class Outbound(Protocol):
         """
         ...
 
-    def post(self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+    def post(
+        self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> OutboundResponse:
         """POST, with the same refusals as :meth:`fetch`."""
         ...

@@ -18,9 +18,13 @@ from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports.artifacts import ArtifactStore
-from controlplane.ports.chips import ChipPlugin
-from controlplane.ports.clusters import Cluster, ClusterError, Inspectable, Watchable
-from controlplane.ports.discovery import geometry_on
+from controlplane.ports.chips import ChipPlugin, geometry_on
+from controlplane.ports.clusters import (
+    ClusterAdapter,
+    ClusterError,
+    InspectableCluster,
+    WatchableCluster,
+)
 from controlplane.ports.engines import Engine, EngineProfile
 from controlplane.ports.hubs import Hub
 from controlplane.ports.outbound import Outbound
@@ -39,7 +43,7 @@ def _load(group: str, name: str) -> Any:
     return next(iter(found)).load()
 
 
-def cluster(kind: str, options: Mapping[str, Any]) -> Cluster:
+def cluster(kind: str, options: Mapping[str, Any]) -> ClusterAdapter:
     """A new adapter of that kind. Callers keep it only as long as the options stay the same.
 
     :raises UnknownAdapter: if no package provides it.
@@ -50,18 +54,18 @@ def cluster(kind: str, options: Mapping[str, Any]) -> Cluster:
         signature(adapter).bind(**options)
     except TypeError as error:
         raise ClusterError(f"the options do not fit a cluster of kind {kind!r}: {error}") from error
-    return cast(Cluster, adapter(**options))
+    return cast(ClusterAdapter, adapter(**options))
 
 
 @cache
 def cluster_is_watchable(kind: str) -> bool:
-    """Whether clusters of that kind say when something changed. False if no package provides the kind."""
-    return _cluster_is(kind, Watchable)
+    """Whether clusters of that kind can be watched. False if no package provides the kind."""
+    return _cluster_is(kind, WatchableCluster)
 
 
 def cluster_is_inspectable(kind: str) -> bool:
-    """Whether clusters of that kind say what stands on them. False if no package provides the kind."""
-    return _cluster_is(kind, Inspectable)
+    """Whether clusters of that kind can be inspected. False if no package provides the kind."""
+    return _cluster_is(kind, InspectableCluster)
 
 
 @cache
@@ -88,7 +92,7 @@ def _outbound(kind: str, policy: EgressPolicy, proxy: str, seconds: float) -> Ou
 
 
 def outbound(policy: EgressPolicy, proxy: str, *, seconds: float = 10.0) -> Outbound:
-    """For every call to an address that somebody chose, under that policy and by that proxy, if any.
+    """For calls to user-configured addresses, under that policy and by that proxy, if any.
 
     A whole call takes at most ``seconds``.
     """
@@ -120,7 +124,7 @@ def telemetry_kinds() -> tuple[str, ...]:
 
 @cache
 def telemetry_vendors() -> tuple[str, ...]:
-    """Vendors of whose exporters the names are known."""
+    """Vendors whose exporters' series names are known."""
     return tuple(
         name
         for name, plugin in chip_plugins().items()
@@ -183,8 +187,8 @@ def image_template(profile: EngineProfile, *, engine: str, chip: Chip) -> str:
     return profile.images.get(chip.name) or profile.images.get(chip.vendor) or ""
 
 
-def chip_called(name: str) -> Chip | None:
-    """The chip of that name or alias, whatever its case; None if no plug-in knows it."""
+def chip_by_name(name: str) -> Chip | None:
+    """The chip of that name or alias, ignoring case; None if no plug-in knows it."""
     wanted = name.strip().lower()
     known = chips()
     return known.get(wanted) or next(
@@ -213,7 +217,7 @@ def _device_patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(map(re.compile, patterns))
 
 
-def decides_devices(variable: str) -> bool:
+def selects_devices(variable: str) -> bool:
     """Whether an environment variable of that name decides which cards a job sees, whatever the vendor."""
     return variable in _device_variables() or any(
         pattern.fullmatch(variable) for pattern in _device_patterns()
@@ -238,12 +242,12 @@ def hidden_devices(used: Iterable[str]) -> dict[str, str]:
         hidden |= {chip.visible_devices_variable: "" for chip in plugin.chips()}
         hidden[profile.runtime_variable] = profile.no_devices
     # Vendors share names: those of the cards in use stay as their own plug-in and device plug-in set them.
-    kept = {""} | {chip.visible_devices_variable for chip in own}
-    kept |= {chip_plugin(chip).profile().runtime_variable for chip in own}
-    return {name: value for name, value in sorted(hidden.items()) if name not in kept}
+    preserved = {""} | {chip.visible_devices_variable for chip in own}
+    preserved |= {chip_plugin(chip).profile().runtime_variable for chip in own}
+    return {name: value for name, value in sorted(hidden.items()) if name not in preserved}
 
 
-def geometries_on(labels: Mapping[str, str], names: Iterable[str]) -> Mapping[str, Geometry]:
+def geometries_on_node(labels: Mapping[str, str], names: Iterable[str]) -> Mapping[str, Geometry]:
     """How the cards of each of those chips hang together on a node with those labels.
 
     A chip is absent if any of its cards are as good as any others, or if no plug-in knows it. Where an

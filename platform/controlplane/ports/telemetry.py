@@ -1,7 +1,8 @@
-"""The telemetry port: somewhere that figures of cards can be read.
+"""The telemetry port: a source of card metrics.
 
-A package declares an entry point in ``ninefold.telemetry``. An adapter brings what it read into the product's own
-names and units; whether a value is possible, and whose card it is, the product judges for all of them alike.
+A package declares an entry point in ``ninefold.telemetry``. An adapter converts what it read to the product's
+own names and units; whether a value is possible, and which card it belongs to, is decided by the product for
+all of them.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from controlplane.domain.outbound.egress import parse_target
 from controlplane.domain.telemetry import Reading
 
 if TYPE_CHECKING:
-    # It brings numpy, which whoever only names a source does not need.
+    # It imports numpy, which code that only names a source does not need.
     from controlplane.domain.sheets import Sheet
 
 
 class TelemetryError(Exception):
-    """An adapter cannot be used as it was asked for; the message names the option and what would be right."""
+    """An adapter cannot be used with its options; the message names the option and what would be right."""
 
 
 class TelemetryFailed(TelemetryError):
-    """Nothing could be read; the message says why. Sooner or later it may work again."""
+    """Nothing could be read; the message gives the reason. It may work again later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Something that was read and not kept."""
+class RejectedReading:
+    """Something that was read and rejected."""
 
     #: What it was about, such as a card or a series.
     what: str
@@ -37,23 +38,23 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class TelemetryBatch:
     """What one reading of a source brought."""
 
     readings: tuple[Reading, ...] = ()
     #: Readings of many cards each, where they came in the usual form.
     sheets: tuple[Sheet, ...] = ()
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RejectedReading, ...] = ()
     #: Parts of the source that did not answer, such as one exporter of many → why.
     silent: Mapping[str, str] = field(default_factory=dict)
 
-    def every(self) -> tuple[Reading, ...]:
+    def all_readings(self) -> tuple[Reading, ...]:
         """All readings, those in sheets too."""
         return (*self.readings, *(one for sheet in self.sheets for one in sheet.readings()))
 
 
 def exporter_name(*, url: str, node: str) -> str:
-    """What one exporter of many is called where it is spoken of: its node, or its address where it has none.
+    """The display name of one exporter: its node, or its address where it has none.
 
     :raises EgressRefused: if the URL is none, where it is needed.
     """
@@ -65,8 +66,8 @@ def exporter_name(*, url: str, node: str) -> str:
 
 @runtime_checkable
 class Telemetry(Protocol):
-    def read(self) -> Batch:
-        """The newest figures of all cards that the source knows; what does not answer in time is ``silent``.
+    def read(self) -> TelemetryBatch:
+        """The newest metrics of all cards of the source; sources without a response in time are ``silent``.
 
         :raises TelemetryFailed: if nothing at all could be read.
         """

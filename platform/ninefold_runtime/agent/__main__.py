@@ -10,64 +10,62 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ninefold_runtime.agent.batches import Batch, Sample, exposition
-from ninefold_runtime.agent.locality import card_info
-from ninefold_runtime.agent.pushes import Server
-from ninefold_runtime.agent.readers import CHOICES, Reader, choose
-from ninefold_runtime.agent.sending import Sender
-from ninefold_runtime.agent.sequences import Sequence
-from ninefold_runtime.exits import BadInput, ExitCode, Fault, Stopped
-from ninefold_runtime.signals import StopRequest
+from ninefold_runtime.agent.pci_topology import card_info
+from ninefold_runtime.agent.push_client import PushServer
+from ninefold_runtime.agent.readers import CHOICES, CardReader, choose_reader
+from ninefold_runtime.agent.samples import CardSample, SampleBatch, exposition
+from ninefold_runtime.agent.sender import BatchSender, BatchSequence
+from ninefold_runtime.exits import BadInput, ExitCode, StopRequest, TaskError, TaskStopped
 
 _MOST_SECONDS = 3600.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 if it was asked to end; else the code of the fault, which is one line on standard error."""
+    """0 after a stop request; else the exit code of the error, which is one line on standard error."""
     options = _parser().parse_args(arguments)
     try:
         StopRequest().listen()
         _run(options)
-    except Stopped as stopped:
+    except TaskStopped as stopped:
         print(f"agent: {stopped}", flush=True)
-    except Fault as fault:
+    except TaskError as fault:
         print(f"agent: {fault}", file=sys.stderr, flush=True)
         return fault.code
     return ExitCode.FINISHED
 
 
 def _run(options: argparse.Namespace) -> None:
-    server = Server.of(options.server, authorities=options.authorities)
-    reader = choose(options.reader, node=options.node, cards=options.cards)
-    sender = Sender(
+    server = PushServer.of(options.server, authorities=options.authorities)
+    reader = choose_reader(options.reader, node=options.node, cards=options.cards)
+    sender = BatchSender(
         server,
         vendor=reader.vendor,
         token=lambda: _token(options.token_file),
-        sequence=Sequence(options.state, say=_say),
+        sequence=BatchSequence(options.state, log=_log),
         keep=options.keep,
-        say=_say,
+        log=_log,
     )
-    _say(f"reads {reader.vendor} cards of {options.node} every {options.every:g} s")
-    if server.is_overheard:
-        _say("the token crosses the network in the clear: use an https address")
+    _log(f"reads {reader.vendor} cards of {options.node} every {options.every:g} s")
+    if server.is_plaintext:
+        _log("the token crosses the network in the clear: use an https address")
     sender.start()
     watch(reader, sender=sender, every_seconds=options.every)
 
 
-def watch(reader: Reader, *, sender: Sender, every_seconds: float) -> None:
+def watch(reader: CardReader, *, sender: BatchSender, every_seconds: float) -> None:
     """Read on the beat for ever; a beat that a slow reader missed is left out.
 
     :raises NotReported: if the control plane refuses the token.
     """
-    due, said = time.monotonic(), ""
+    due, last_error = time.monotonic(), ""
     while True:
         began, at = time.monotonic(), datetime.now(UTC)
         reading = reader.read()
-        if reading.trouble != said:
-            _say(reading.trouble or "the cards can be read again")
-            said = reading.trouble
-        figures = {
-            # Where some cards answer, the others are told by their silence.
+        if reading.error != last_error:
+            _log(reading.error or "the cards can be read again")
+            last_error = reading.error
+        metrics = {
+            # Where some cards answer, the missing ones show which cards failed.
             "reader_ok": bool(reading.samples),
             "reader_seconds": round(time.monotonic() - began, 6),
             "batches_waiting": sender.waiting,
@@ -75,9 +73,9 @@ def watch(reader: Reader, *, sender: Sender, every_seconds: float) -> None:
             "batches_refused_total": sender.refused,
             "batches_untaken_total": sender.untaken,
         }
-        own = [Sample(name=f"ninefold_agent_{name}", value=figures[name]) for name in figures]
+        own = [CardSample(name=f"ninefold_agent_{name}", value=metrics[name]) for name in metrics]
         located = card_info(reading.addresses)
-        sender.add(Batch(at=at, text=exposition((*reading.samples, *located, *own))))
+        sender.add(SampleBatch(at=at, text=exposition((*reading.samples, *located, *own))))
         due = max(due + every_seconds, time.monotonic())
         sender.pause(due - time.monotonic())
 
@@ -138,7 +136,7 @@ def _token(path: Path) -> str:
     return token
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(text, flush=True)
 
 

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ninefold_runtime import specs
-from ninefold_runtime.burnin import outcomes, processes
+from ninefold_runtime.burnin import card_processes, outcomes
 from ninefold_runtime.burnin.specs import BurninSpec
-from ninefold_runtime.exits import BadInput, ExitCode, understood
-from ninefold_runtime.report import Address, Reporter
-from ninefold_runtime.signals import StopRequest
+from ninefold_runtime.exits import BadInput, ExitCode, StopRequest, task_error_of
+from ninefold_runtime.report import ReportAddress, Reporter
 
-#: Before the result, on one line of the log: for who starts a burn-in and has nobody that it reports to.
+#: Prefix of the result on one line of the log: for a burn-in started without a report address.
 RESULT = "RESULT "
 
 
@@ -37,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _all(spec, path=options.spec, work=work)
         return _one(spec, options)
     except Exception as error:  # noqa: BLE001 - the last line of defence: it decides the exit code
-        fault = understood(error, work=work)
+        fault = task_error_of(error, work=work)
         if fault is None:
             traceback.print_exc()
             print(f"burn-in failed: {type(error).__name__}: {error}", file=sys.stderr)
@@ -70,16 +69,16 @@ def _all(spec: BurninSpec, *, path: Path, work: Path) -> int:
     folder, scratch = work / "result", work / "cards"
     for each in (folder, scratch):
         each.mkdir(parents=True, exist_ok=True)
-    with Reporter(Address.of_process()) as reporter:
+    with Reporter(ReportAddress.from_environment()) as reporter:
         began = time.monotonic()
         reporter.message(f"burn-in of {spec.cards} × {spec.device}, {spec.seconds} s")
-        found = processes.run(spec, path=path, folder=scratch)
+        found = card_processes.run_card_processes(spec, path=path, folder=scratch)
         about = {
             "seconds": round(time.monotonic() - began, 1),
             "node": platform.node(),
             "torch": version("torch"),
         }
-        result = outcomes.result(found, device=spec.device, about=about)
+        result = outcomes.burnin_result(found, device=spec.device, about=about)
         for outcome in found:
             reporter.message(_line(outcome))
         text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
@@ -92,12 +91,12 @@ def _all(spec: BurninSpec, *, path: Path, work: Path) -> int:
 def _one(spec: BurninSpec, options: argparse.Namespace) -> int:
     from ninefold_runtime.burnin import card_tests
 
-    card_tests.run(spec, index=options.card, meeting=options.meeting, out=options.out)
+    card_tests.run_card_tests(spec, index=options.card, meeting=options.meeting, out=options.out)
     return ExitCode.FINISHED
 
 
-def _metrics(found: list[outcomes.Outcome]) -> dict[str, Any]:
-    """The worst figure of each test."""
+def _metrics(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
+    """The worst value of each test."""
     metrics: dict[str, float] = {}
     for outcome in found:
         if outcome.measured is not None:
@@ -106,7 +105,7 @@ def _metrics(found: list[outcomes.Outcome]) -> dict[str, Any]:
     return metrics
 
 
-def _line(outcome: outcomes.Outcome) -> str:
+def _line(outcome: outcomes.BurninOutcome) -> str:
     figure = "" if outcome.measured is None else f"{outcome.measured:.4g} {outcome.unit}, "
     return f"card {outcome.card}, {outcome.test} {outcome.verdict}: {figure}{outcome.words}"
 

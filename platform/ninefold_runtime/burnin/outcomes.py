@@ -8,31 +8,31 @@ from enum import StrEnum
 from typing import Any
 
 
-class Verdict(StrEnum):
+class BurninVerdict(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
-    #: There was nothing to test; the words say why. It stands in nobody's way.
+    #: There was nothing to test; ``words`` gives the reason. It blocks nothing.
     SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class BurninOutcome:
     """Of one test on one card."""
 
     test: str
     #: From 0, as the process sees them.
     card: int
-    verdict: Verdict
-    #: None where it came to no figure.
+    verdict: BurninVerdict
+    #: None without a measurement.
     measured: float | None
-    #: The least that passes; None where the figure is not judged.
+    #: The minimum that passes; None where the value is not checked.
     expected: float | None
     unit: str
-    #: What was seen, in words; of a failure, where.
+    #: The observation as a message; for a failure, with its location.
     words: str
 
 
-def judged(
+def rate_outcome(
     *,
     test: str,
     card: int,
@@ -41,7 +41,7 @@ def judged(
     floor: float,
     unit: str,
     words: str,
-) -> Outcome:
+) -> BurninOutcome:
     """The outcome of a rate: at least ``floor`` of what is expected passes."""
     least = None if expected is None else expected * floor
     slow = least is not None and not measured >= least
@@ -49,10 +49,10 @@ def judged(
         words = f"{words}; nobody said what to expect"
     elif slow:
         words = f"{words}; less than {floor:.0%} of the {expected:.4g} that are expected"
-    return Outcome(
+    return BurninOutcome(
         test=test,
         card=card,
-        verdict=Verdict.FAILED if slow else Verdict.PASSED,
+        verdict=BurninVerdict.FAILED if slow else BurninVerdict.PASSED,
         measured=measured,
         expected=least,
         unit=unit,
@@ -60,7 +60,7 @@ def judged(
     )
 
 
-def broken(
+def failed_outcome(
     *,
     test: str,
     card: int,
@@ -68,12 +68,12 @@ def broken(
     measured: float | None = None,
     expected: float | None = None,
     unit: str = "",
-) -> Outcome:
+) -> BurninOutcome:
     """The outcome of a test that failed for another reason than its rate."""
-    return Outcome(
+    return BurninOutcome(
         test=test,
         card=card,
-        verdict=Verdict.FAILED,
+        verdict=BurninVerdict.FAILED,
         measured=measured,
         expected=expected,
         unit=unit,
@@ -81,22 +81,24 @@ def broken(
     )
 
 
-def result(outcomes: Iterable[Outcome], *, device: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def burnin_result(
+    outcomes: Iterable[BurninOutcome], *, device: str, about: Mapping[str, Any]
+) -> dict[str, Any]:
     """The content of ``burnin.json``: ``passed`` is true only if something was tested and nothing failed."""
     listed = sorted(outcomes, key=lambda outcome: (outcome.card, outcome.test))
     verdicts = {outcome.verdict for outcome in listed}
     return {
         "kind": "burnin",
-        "passed": Verdict.PASSED in verdicts and Verdict.FAILED not in verdicts,
+        "passed": BurninVerdict.PASSED in verdicts and BurninVerdict.FAILED not in verdicts,
         "device": device,
         **about,
         "tests": [asdict(outcome) for outcome in listed],
     }
 
 
-def read(rows: Iterable[Mapping[str, Any]]) -> list[Outcome]:
+def read_outcomes(rows: Iterable[Mapping[str, Any]]) -> list[BurninOutcome]:
     """Outcomes from the file of a card's process.
 
     :raises ValueError: if it is not such a file; also ``KeyError`` and ``TypeError``.
     """
-    return [Outcome(**{**row, "verdict": Verdict(row["verdict"])}) for row in rows]
+    return [BurninOutcome(**{**row, "verdict": BurninVerdict(row["verdict"])}) for row in rows]

@@ -15,7 +15,7 @@ from typing import Literal
 
 from ninefold_runtime.exits import BadInput
 
-#: Below this nothing can be said of a card; beyond, it is another kind of test.
+#: Below this the result is not meaningful; beyond, it is another kind of test.
 SHORTEST_SECONDS = 5
 LONGEST_SECONDS = 86_400
 MOST_CARDS = 64

@@ -55,7 +55,7 @@ _SHORT_PROVINCES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SamplePlace:
     """A path down the administrative tree. ``city`` is empty in a municipality."""
 
     province: str
@@ -79,7 +79,7 @@ class Phrases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SampleRow:
     instruction: str
     output: str
     split: str
@@ -90,10 +90,10 @@ class Row:
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def places() -> tuple[Place, ...]:
+def places() -> tuple[SamplePlace, ...]:
     """Every place of the shipped divisions that is made of common characters, in a fixed order."""
     every = [
-        Place(province=province, city=city, district=district, street=street)
+        SamplePlace(province=province, city=city, district=district, street=street)
         for province, cities in divisions.load().items()
         for city, districts in cities.items()
         for district, streets in districts.items()
@@ -116,7 +116,7 @@ def answer(fields: Sequence[str]) -> str:
     return ",".join((field or " ") + label for field, label in zip(fields, LABELS, strict=True))
 
 
-def generate(*, rows: int, seed: int) -> Iterator[Row]:
+def generate(*, rows: int, seed: int) -> Iterator[SampleRow]:
     """That many rows in random order, the same ones for the same seed.
 
     :raises ValueError: if there are fewer places than rows, or too few rows to hold any out.
@@ -131,10 +131,10 @@ def generate(*, rows: int, seed: int) -> Iterator[Row]:
     chosen = rng.sample(known, rows)
     for place, split in zip(chosen, _splits(chosen), strict=True):
         text, fields = _write_down(place, words, rng)
-        yield Row(instruction=text, output=answer(fields), split=split)
+        yield SampleRow(instruction=text, output=answer(fields), split=split)
 
 
-def _splits(chosen: Sequence[Place]) -> list[str]:
+def _splits(chosen: Sequence[SamplePlace]) -> list[str]:
     """A split for each place; only one whose characters training still shows is held out."""
     shown = Counter(character for place in chosen for character in set(str(place)))
     each = int(len(chosen) * HELD_OUT)
@@ -150,7 +150,9 @@ def _splits(chosen: Sequence[Place]) -> list[str]:
     return splits[::-1]
 
 
-def _write_down(place: Place, words: Phrases, rng: random.Random) -> tuple[str, tuple[str, ...]]:
+def _write_down(
+    place: SamplePlace, words: Phrases, rng: random.Random
+) -> tuple[str, tuple[str, ...]]:
     """An input for the place as a person would type it, and its six fields."""
     province, city = _abbreviated(place, rng)
     detail = _detail(place.street, words, rng) if rng.random() < 0.85 else ""
@@ -166,7 +168,7 @@ def _write_down(place: Place, words: Phrases, rng: random.Random) -> tuple[str, 
     return address, (province, city, place.district, place.street, detail, remark)
 
 
-def _abbreviated(place: Place, rng: random.Random) -> tuple[str, str]:
+def _abbreviated(place: SamplePlace, rng: random.Random) -> tuple[str, str]:
     province, city = place.province, place.city
     if not city:
         return province, province if rng.random() < 0.5 else ""

@@ -8,36 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import threading
 import time
 import uuid
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 from ninefold_runtime.serving import requests
-from ninefold_runtime.serving.generations import (
-    Event,
-    Failed,
-    Finished,
-    Generator,
-    Overloaded,
-    Piece,
-    Ticket,
-)
-from ninefold_runtime.serving.metrics import Metrics
-from ninefold_runtime.serving.requests import Rejected, TextRequest
-from ninefold_runtime.serving.wire import (
-    Answer,
-    Left,
+from ninefold_runtime.serving.asgi import (
+    AsgiResponse,
+    HttpDisconnected,
     Receive,
     Scope,
     Send,
     bearer,
-    encoded,
+    json_bytes,
     read_body,
-    wait_for_departure,
+    wait_for_disconnect,
 )
+from ninefold_runtime.serving.generation import (
+    Event,
+    GenerationFailed,
+    GenerationFinished,
+    GenerationRequest,
+    QueueFull,
+    TextDelta,
+    TextGenerator,
+)
+from ninefold_runtime.serving.requests import RequestRejected, TextRequest
 
 _PARSERS: dict[str, Callable[[bytes], TextRequest]] = {
     "/v1/chat/completions": requests.chat,
@@ -46,7 +48,7 @@ _PARSERS: dict[str, Callable[[bytes], TextRequest]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reply:
+class _ResponseFrame:
     """What stays the same in every part of one answer."""
 
     id: str
@@ -54,7 +56,7 @@ class _Reply:
     model: str
     is_chat: bool
 
-    def body(self, *, text: str, reason: str | None, usage: Finished) -> dict[str, Any]:
+    def body(self, *, text: str, reason: str | None, usage: GenerationFinished) -> dict[str, Any]:
         """The whole answer."""
         content: dict[str, Any] = (
             {"message": {"role": "assistant", "content": text}} if self.is_chat else {"text": text}
@@ -81,7 +83,7 @@ class _Reply:
             "choices": [{"index": 0, **content, "logprobs": None, "finish_reason": reason}],
         }
 
-    def usage_chunk(self, usage: Finished) -> dict[str, Any]:
+    def usage_chunk(self, usage: GenerationFinished) -> dict[str, Any]:
         return {**self._frame("chat.completion.chunk"), "choices": [], "usage": _usage(usage)}
 
     def _frame(self, kind: str) -> dict[str, Any]:
@@ -96,36 +98,36 @@ class _Reply:
 class EngineApp:
     """One model behind OpenAI's interface."""
 
-    def __init__(self, *, generator: Generator, model_name: str, key: str) -> None:
+    def __init__(self, *, generator: TextGenerator, model_name: str, key: str) -> None:
         self._generator = generator
         self._model = model_name
         self._key = key.encode()
         self._created = int(time.time())
-        self._metrics = Metrics()
+        self._metrics = EngineMetrics()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = Answer(send)
+        answer = AsgiResponse(send)
         path = scope["path"]
         try:
             await self._route(scope, receive, answer)
-        except Rejected as rejected:
+        except RequestRejected as rejected:
             await answer.json(rejected.status, rejected.body())
-        except Overloaded as overloaded:
-            busy = Rejected(str(overloaded), kind="server_error", code="engine_overloaded")
+        except QueueFull as overloaded:
+            busy = RequestRejected(str(overloaded), kind="server_error", code="engine_overloaded")
             await answer.json(503, busy.body(), headers=((b"retry-after", b"1"),))
-        except Left:
+        except HttpDisconnected:
             answer.status = 499
         finally:
             operation = path.removeprefix("/v1/") if path in _PARSERS else "other"
             self._metrics.request(operation=operation, status=answer.status or 500)
 
-    async def _route(self, scope: Scope, receive: Receive, answer: Answer) -> None:
+    async def _route(self, scope: Scope, receive: Receive, answer: AsgiResponse) -> None:
         method, path = scope["method"], scope["path"]
         if path == "/health":
             await answer.json(200, {"status": "ok"})
             return
         if not hmac.compare_digest(bearer(scope), self._key):
-            raise Rejected(
+            raise RequestRejected(
                 "Incorrect API key provided.", status=401, param=None, code="invalid_api_key"
             )
         if path in _PARSERS:
@@ -144,7 +146,7 @@ class EngineApp:
             text = self._metrics.text(running=running, waiting=waiting)
             await answer.whole(200, text.encode(), kind=b"text/plain; version=0.0.4")
         else:
-            raise Rejected(f"Unknown request URL: {method} {path}", status=404)
+            raise RequestRejected(f"Unknown request URL: {method} {path}", status=404)
 
     def _description(self) -> dict[str, Any]:
         return {
@@ -155,12 +157,12 @@ class EngineApp:
             "max_model_len": self._generator.context_length,
         }
 
-    async def _generate(self, path: str, receive: Receive, answer: Answer) -> None:
+    async def _generate(self, path: str, receive: Receive, answer: AsgiResponse) -> None:
         wanted = _PARSERS[path](await read_body(receive))
         if wanted.model != self._model:
             raise requests.unknown_model(wanted.model, served=[self._model])
         prompt = self._encoded(wanted)
-        reply = _Reply(
+        reply = _ResponseFrame(
             id=("chatcmpl-" if wanted.messages else "cmpl-") + uuid.uuid4().hex,
             created=int(time.time()),
             model=self._model,
@@ -185,7 +187,7 @@ class EngineApp:
 
     async def _events(
         self, wanted: TextRequest, prompt: list[int], receive: Receive
-    ) -> AsyncGenerator[Piece | Finished, None]:
+    ) -> AsyncGenerator[TextDelta | GenerationFinished, None]:
         """The parts of the answer as they come.
 
         :raises Left: when the client has left; the generation is cancelled then, as it is whenever
@@ -193,33 +195,33 @@ class EngineApp:
         """
         loop = asyncio.get_running_loop()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        ticket = Ticket(
+        ticket = GenerationRequest(
             prompt=prompt,
             sampling=wanted.sampling,
-            tell=lambda event: _put_from_thread(loop, events, event),
+            on_event=lambda event: _put_from_thread(loop, events, event),
         )
         began_at, first = time.monotonic(), True
         self._generator.submit(ticket)
-        departure = asyncio.ensure_future(wait_for_departure(receive))
+        departure = asyncio.ensure_future(wait_for_disconnect(receive))
         departure.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while True:
                 event = await events.get()
                 if event is None:
-                    raise Left
-                if isinstance(event, Failed):
-                    raise Rejected(event.message, status=500, kind="server_error")
+                    raise HttpDisconnected
+                if isinstance(event, GenerationFailed):
+                    raise RequestRejected(event.message, status=500, kind="server_error")
                 if first:
                     self._metrics.first_token(seconds=time.monotonic() - began_at)
                     first = False
-                if isinstance(event, Finished):
+                if isinstance(event, GenerationFinished):
                     self._metrics.generated(
                         prompt_tokens=event.prompt_tokens,
                         completion_tokens=event.completion_tokens,
                         seconds=time.monotonic() - began_at,
                     )
                 yield event
-                if isinstance(event, Finished):
+                if isinstance(event, GenerationFinished):
                     return
         finally:
             self._generator.cancel(ticket)
@@ -227,28 +229,36 @@ class EngineApp:
 
 
 async def _stream(
-    events: AsyncIterator[Piece | Finished], reply: _Reply, answer: Answer, *, include_usage: bool
+    events: AsyncIterator[TextDelta | GenerationFinished],
+    reply: _ResponseFrame,
+    answer: AsgiResponse,
+    *,
+    include_usage: bool,
 ) -> None:
     if reply.is_chat:
-        await answer.event(encoded(reply.chunk(text="", first=True)))
+        await answer.event(json_bytes(reply.chunk(text="", first=True)))
     try:
         async for event in events:
-            if isinstance(event, Piece):
-                await answer.event(encoded(reply.chunk(text=event.text)))
+            if isinstance(event, TextDelta):
+                await answer.event(json_bytes(reply.chunk(text=event.text)))
                 continue
-            await answer.event(encoded(reply.chunk(text=None, reason=event.reason)))
+            await answer.event(json_bytes(reply.chunk(text=None, reason=event.reason)))
             if include_usage:
-                await answer.event(encoded(reply.usage_chunk(event)))
-    except Rejected as rejected:
+                await answer.event(json_bytes(reply.usage_chunk(event)))
+    except RequestRejected as rejected:
         # The stream has begun: the error can only be its last event.
-        await answer.event(encoded(rejected.body()))
+        await answer.event(json_bytes(rejected.body()))
     await answer.end()
 
 
-async def _collect(events: AsyncIterator[Piece | Finished], reply: _Reply, answer: Answer) -> None:
+async def _collect(
+    events: AsyncIterator[TextDelta | GenerationFinished],
+    reply: _ResponseFrame,
+    answer: AsgiResponse,
+) -> None:
     pieces = []
     async for event in events:
-        if isinstance(event, Piece):
+        if isinstance(event, TextDelta):
             pieces.append(event.text)
         else:
             body = reply.body(text="".join(pieces), reason=event.reason, usage=event)
@@ -257,10 +267,10 @@ async def _collect(events: AsyncIterator[Piece | Finished], reply: _Reply, answe
 
 def _require(method: str, wanted: str) -> None:
     if method != wanted:
-        raise Rejected(f"This address takes {wanted}, not {method}.", status=405)
+        raise RequestRejected(f"This address takes {wanted}, not {method}.", status=405)
 
 
-def _usage(finished: Finished) -> dict[str, int]:
+def _usage(finished: GenerationFinished) -> dict[str, int]:
     return {
         "prompt_tokens": finished.prompt_tokens,
         "completion_tokens": finished.completion_tokens,
@@ -274,3 +284,67 @@ def _put_from_thread(
     # A loop that has closed has no readers left.
     if not loop.is_closed():
         loop.call_soon_threadsafe(events.put_nowait, event)
+
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class DurationHistogram:
+    """Counts of durations by upper bound, in seconds."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_SECONDS) + 1)
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self._counts[bisect_left(_SECONDS, seconds)] += 1
+        self._sum += seconds
+
+    def lines(self, name: str) -> list[str]:
+        lines, total = [f"# TYPE {name} histogram"], 0
+        for bound, count in zip((*map(str, _SECONDS), "+Inf"), self._counts, strict=True):
+            total += count
+            lines.append(f'{name}_bucket{{le="{bound}"}} {total}')
+        return [*lines, f"{name}_sum {self._sum:.6f}", f"{name}_count {total}"]
+
+
+class EngineMetrics:
+    """What has happened since the process began. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._first_token = DurationHistogram()
+        self._duration = DurationHistogram()
+
+    def request(self, *, operation: str, status: int) -> None:
+        with self._lock:
+            self._requests[operation, status] += 1
+
+    def first_token(self, *, seconds: float) -> None:
+        with self._lock:
+            self._first_token.observe(seconds)
+
+    def generated(self, *, prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
+        with self._lock:
+            self._tokens["prompt"] += prompt_tokens
+            self._tokens["completion"] += completion_tokens
+            self._duration.observe(seconds)
+
+    def text(self, *, running: int, waiting: int) -> str:
+        """The exposition format, version 0.0.4."""
+        with self._lock:
+            lines = ["# TYPE ninefold_engine_requests_total counter"]
+            for (operation, status), count in sorted(self._requests.items()):
+                labels = f'operation="{operation}",status="{status}"'
+                lines.append(f"ninefold_engine_requests_total{{{labels}}} {count}")
+            for kind in ("prompt", "completion"):
+                name = f"ninefold_engine_{kind}_tokens_total"
+                lines += [f"# TYPE {name} counter", f"{name} {self._tokens[kind]}"]
+            for name, value in (("running", running), ("waiting", waiting)):
+                gauge = f"ninefold_engine_requests_{name}"
+                lines += [f"# TYPE {gauge} gauge", f"{gauge} {value}"]
+            lines += self._first_token.lines("ninefold_engine_time_to_first_token_seconds")
+            lines += self._duration.lines("ninefold_engine_request_seconds")
+        return "\n".join(lines) + "\n"

@@ -13,11 +13,17 @@ from typing import Any
 import torch
 from transformers import StoppingCriteriaList
 
-from ninefold_runtime import conversations
+from ninefold_runtime import models
 from ninefold_runtime.exits import BadInput
-from ninefold_runtime.serving.generations import Failed, Finished, Overloaded, Piece, Ticket
-from ninefold_runtime.serving.requests import Message, Rejected, Sampling
-from ninefold_runtime.serving.texts import Detokenizer, StopScanner
+from ninefold_runtime.serving.detokenizer import Detokenizer, StopScanner
+from ninefold_runtime.serving.generation import (
+    GenerationFailed,
+    GenerationFinished,
+    GenerationRequest,
+    QueueFull,
+    TextDelta,
+)
+from ninefold_runtime.serving.requests import Message, RequestRejected, Sampling
 
 
 class TransformersGenerator:
@@ -30,8 +36,8 @@ class TransformersGenerator:
         self._decoding_tokenizer = copy.deepcopy(tokenizer)
         self._context_length = context_length
         self._queue_size = queue_size
-        self._waiting: deque[Ticket] = deque()
-        self._running: Ticket | None = None
+        self._waiting: deque[GenerationRequest] = deque()
+        self._running: GenerationRequest | None = None
         self._changed = threading.Condition()
         threading.Thread(target=self._work, name="generator", daemon=True).start()
 
@@ -41,21 +47,21 @@ class TransformersGenerator:
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         try:
-            return conversations.prompt_ids(self._tokenizer, messages)
+            return models.prompt_ids(self._tokenizer, messages)
         except BadInput as refusal:
-            raise Rejected(str(refusal), param="messages") from refusal
+            raise RequestRejected(str(refusal), param="messages") from refusal
 
     def encode_text(self, text: str) -> list[int]:
         return [int(token) for token in self._tokenizer.encode(text)]
 
-    def submit(self, ticket: Ticket) -> None:
+    def submit(self, ticket: GenerationRequest) -> None:
         with self._changed:
             if len(self._waiting) >= self._queue_size and self._running is not None:
-                raise Overloaded(f"{len(self._waiting)} requests wait already")
+                raise QueueFull(f"{len(self._waiting)} requests wait already")
             self._waiting.append(ticket)
             self._changed.notify()
 
-    def cancel(self, ticket: Ticket) -> None:
+    def cancel(self, ticket: GenerationRequest) -> None:
         ticket.cancelled.set()
         with self._changed:
             if ticket in self._waiting:
@@ -75,14 +81,16 @@ class TransformersGenerator:
                 self._generate(ticket)
             except Exception as error:  # noqa: BLE001 - one request must not end the process
                 traceback.print_exc(file=sys.stderr)
-                ticket.tell(Failed(message=f"generation failed: {type(error).__name__}"))
+                ticket.on_event(
+                    GenerationFailed(message=f"generation failed: {type(error).__name__}")
+                )
 
-    def _generate(self, ticket: Ticket) -> None:
-        room = self._context_length - len(ticket.prompt)
+    def _generate(self, ticket: GenerationRequest) -> None:
+        remaining = self._context_length - len(ticket.prompt)
         wanted = ticket.sampling.max_tokens
-        limit = room if wanted is None else min(wanted, room)
+        limit = remaining if wanted is None else min(wanted, remaining)
         ends = self._model.generation_config.eos_token_id
-        stream = _Stream(
+        stream = _TokenStream(
             ticket,
             self._decoding_tokenizer,
             ends=frozenset(ends if isinstance(ends, list) else [ends]),
@@ -98,15 +106,15 @@ class TransformersGenerator:
                 streamer=stream,
                 stopping_criteria=StoppingCriteriaList([stream.must_stop]),
                 pad_token_id=self._tokenizer.pad_token_id,
-                **_choice(ticket.sampling, self._model.generation_config),
+                **_sampling_arguments(ticket.sampling, self._model.generation_config),
             )
-        ticket.tell(stream.finished(limit=limit))
+        ticket.on_event(stream.finished(limit=limit))
 
 
-class _Stream:
+class _TokenStream:
     """Hears each token as it is chosen (the interface of transformers' streamers)."""
 
-    def __init__(self, ticket: Ticket, tokenizer: Any, *, ends: frozenset[int]) -> None:
+    def __init__(self, ticket: GenerationRequest, tokenizer: Any, *, ends: frozenset[int]) -> None:
         self._ticket = ticket
         self._text = Detokenizer(
             lambda tokens: str(tokenizer.decode(list(tokens), skip_special_tokens=True))
@@ -124,30 +132,30 @@ class _Stream:
         for token in value.flatten().tolist():
             self._count += 1
             self._ended = token in self._ends
-            self._pass_on(self._stops.push(self._text.push(token)))
+            self._emit(self._stops.push(self._text.push(token)))
 
     def end(self) -> None:
-        self._pass_on(self._stops.push(self._text.finish()) + self._stops.finish())
+        self._emit(self._stops.push(self._text.finish()) + self._stops.finish())
 
     def must_stop(self, input_ids: Any, _scores: Any, **_: Any) -> Any:
         over = self._stops.stopped or self._ticket.cancelled.is_set()
         return torch.full((input_ids.shape[0],), over, device=input_ids.device)
 
-    def finished(self, *, limit: int) -> Finished:
+    def finished(self, *, limit: int) -> GenerationFinished:
         cut = self._count >= limit and not self._ended and not self._stops.stopped
-        return Finished(
+        return GenerationFinished(
             reason="length" if cut else "stop",
             prompt_tokens=len(self._ticket.prompt),
             completion_tokens=self._count,
         )
 
-    def _pass_on(self, text: str) -> None:
+    def _emit(self, text: str) -> None:
         if text and not self._ticket.cancelled.is_set():
-            self._ticket.tell(Piece(text=text))
+            self._ticket.on_event(TextDelta(text=text))
 
 
-def _choice(sampling: Sampling, defaults: Any) -> dict[str, Any]:
-    """Arguments of ``generate``; where the request is silent, what the model's settings say."""
+def _sampling_arguments(sampling: Sampling, defaults: Any) -> dict[str, Any]:
+    """Arguments of ``generate``; the model's generation config fills what the request omits."""
     temperature = sampling.temperature
     if temperature is None:
         temperature = float(defaults.temperature or 1.0) if defaults.do_sample else 0.0

@@ -54,7 +54,7 @@ _MOST_STOPS = 4
 _LARGEST_SEED = 2**63 - 1
 
 
-class Rejected(Exception):
+class RequestRejected(Exception):
     """An answer in OpenAI's error shape."""
 
     def __init__(
@@ -108,13 +108,13 @@ class TextRequest:
 
 
 def chat(body: bytes) -> TextRequest:
-    """:raises Rejected: naming the field that is wrong, missing or not supported."""
+    """:raises RequestRejected: naming the field that is wrong, missing or not supported."""
     fields = _fields(body, supported=_CHAT)
     return _request(fields, messages=_messages(fields), prompt=None, default_tokens=None)
 
 
 def completion(body: bytes) -> TextRequest:
-    """:raises Rejected: naming the field that is wrong, missing or not supported."""
+    """:raises RequestRejected: naming the field that is wrong, missing or not supported."""
     fields = _fields(body, supported=_COMPLETION)
     # OpenAI's default for this endpoint is 16 tokens.
     return _request(fields, messages=None, prompt=_prompt(fields), default_tokens=16)
@@ -130,9 +130,9 @@ def _request(
     stream = _boolean(fields, "stream")
     options = fields.get("stream_options") or {}
     if not isinstance(options, dict) or set(options) - {"include_usage"}:
-        raise Rejected("stream_options may hold include_usage only", param="stream_options")
+        raise RequestRejected("stream_options may hold include_usage only", param="stream_options")
     if options and not stream:
-        raise Rejected("stream_options needs stream to be true", param="stream_options")
+        raise RequestRejected("stream_options needs stream to be true", param="stream_options")
     chosen = "max_completion_tokens" if fields.get("max_completion_tokens") else "max_tokens"
     limit = _number(fields, chosen, least=1, most=_LARGEST_SEED, whole=True)
     seed = _number(fields, "seed", least=-_LARGEST_SEED, most=_LARGEST_SEED, whole=True)
@@ -156,17 +156,19 @@ def _fields(body: bytes, *, supported: frozenset[str]) -> dict[str, Any]:
     try:
         fields = json.loads(body)
     except UnicodeDecodeError as error:
-        raise Rejected(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+        raise RequestRejected(
+            f"the body is not UTF-8: {error.reason} at byte {error.start}"
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise Rejected(f"the body is not JSON: {error}") from error
+        raise RequestRejected(f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise Rejected("the body must be a JSON object")
+        raise RequestRejected("the body must be a JSON object")
     for name, value in fields.items():
         if name in supported or value is None or value in _NEUTRAL.get(name, ()):
             continue
         known = name in _NEUTRAL
         what = f"{name} = {json.dumps(value)[:80]}" if known else f"the field {name!r}"
-        raise Rejected(
+        raise RequestRejected(
             f"{what} is not supported by this server", param=name, code="unsupported_parameter"
         )
     return fields
@@ -175,14 +177,14 @@ def _fields(body: bytes, *, supported: frozenset[str]) -> dict[str, Any]:
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not value:
-        raise Rejected(f"{name} must be a non-empty string", param=name)
+        raise RequestRejected(f"{name} must be a non-empty string", param=name)
     return value
 
 
 def _boolean(fields: Mapping[str, Any], name: str) -> bool:
     value = fields.get(name)
     if value is not None and not isinstance(value, bool):
-        raise Rejected(f"{name} must be true or false, not {value!r}", param=name)
+        raise RequestRejected(f"{name} must be true or false, not {value!r}", param=name)
     return bool(value)
 
 
@@ -196,7 +198,7 @@ def _number(
     if not right_type or not least <= value <= most:
         kind = "a whole number" if whole else "a number"
         bounds = f"from {least:g}" if most == _LARGEST_SEED else f"from {least:g} to {most:g}"
-        raise Rejected(f"{name} must be {kind} {bounds}, not {value!r}", param=name)
+        raise RequestRejected(f"{name} must be {kind} {bounds}, not {value!r}", param=name)
     return int(value) if whole else float(value)
 
 
@@ -208,7 +210,7 @@ def _stops(fields: Mapping[str, Any]) -> tuple[str, ...]:
         or len(stops) > _MOST_STOPS
         or not all(isinstance(stop, str) and stop for stop in stops)
     ):
-        raise Rejected(
+        raise RequestRejected(
             f"stop must be a non-empty string or up to {_MOST_STOPS} of them", param="stop"
         )
     return tuple(stops)
@@ -219,29 +221,29 @@ def _prompt(fields: Mapping[str, Any]) -> str:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, str) or not value:
-        raise Rejected("prompt must be one non-empty string", param="prompt")
+        raise RequestRejected("prompt must be one non-empty string", param="prompt")
     return value
 
 
 def _messages(fields: Mapping[str, Any]) -> tuple[Message, ...]:
     value = fields.get("messages")
     if not isinstance(value, list) or not value:
-        raise Rejected("messages must be a non-empty list", param="messages")
+        raise RequestRejected("messages must be a non-empty list", param="messages")
     return tuple(_message(each, at=f"messages[{index}]") for index, each in enumerate(value))
 
 
 def _message(value: Any, *, at: str) -> Message:
     if not isinstance(value, dict):
-        raise Rejected(f"{at} must be an object", param=at)
+        raise RequestRejected(f"{at} must be an object", param=at)
     role = value.get("role")
     if not isinstance(role, str) or role not in _ROLES:
-        raise Rejected(
+        raise RequestRejected(
             f"{at}.role must be one of {', '.join(_ROLES)}, not {role!r}", param=f"{at}.role"
         )
     if unknown := sorted(
         name for name in value if name not in ("role", "content", "name") and value[name]
     ):
-        raise Rejected(
+        raise RequestRejected(
             f"{at}.{unknown[0]} is not supported by this server",
             param=f"{at}.{unknown[0]}",
             code="unsupported_parameter",
@@ -254,18 +256,18 @@ def _content(value: Any, *, at: str) -> str:
         return value
     if isinstance(value, list) and value:
         return "".join(_part(part, at=f"{at}[{index}]") for index, part in enumerate(value))
-    raise Rejected(f"{at} must be a string or a list of text parts", param=at)
+    raise RequestRejected(f"{at} must be a string or a list of text parts", param=at)
 
 
 def _part(part: Any, *, at: str) -> str:
     if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
         return str(part["text"])
     kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-    raise Rejected(f"{at} is of type {kind!r}; this server reads text only", param=at)
+    raise RequestRejected(f"{at} is of type {kind!r}; this server reads text only", param=at)
 
 
-def too_long(*, tokens: int, context: int, param: str) -> Rejected:
-    return Rejected(
+def too_long(*, tokens: int, context: int, param: str) -> RequestRejected:
+    return RequestRejected(
         f"This model's maximum context length is {context} tokens, and the prompt has {tokens}. "
         "Please shorten it so that there is room for an answer.",
         param=param,
@@ -273,8 +275,8 @@ def too_long(*, tokens: int, context: int, param: str) -> Rejected:
     )
 
 
-def unknown_model(name: str, *, served: Sequence[str]) -> Rejected:
-    return Rejected(
+def unknown_model(name: str, *, served: Sequence[str]) -> RequestRejected:
+    return RequestRejected(
         f"The model {name!r} does not exist here; this server has {', '.join(served)}.",
         status=404,
         param="model",

@@ -7,18 +7,18 @@ import signal
 
 import uvicorn
 
-from ninefold_runtime import devices, models
+from ninefold_runtime import models
 from ninefold_runtime.exits import BadInput
-from ninefold_runtime.inputs import Folders
 from ninefold_runtime.serving.app import EngineApp
 from ninefold_runtime.serving.generator import TransformersGenerator
 from ninefold_runtime.specs import ServeSpec
+from ninefold_runtime.task_folders import TaskFolders
 
-#: How long requests in progress may take to end once the process is asked to.
+#: How long requests in progress may take to end after a stop request.
 _DRAIN_SECONDS = 25
 
 
-def serve(*, spec: ServeSpec, folders: Folders, host: str, port: int) -> None:
+def serve(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) -> None:
     """Serve until SIGTERM, then let the requests in progress end.
 
     :raises BadInput: if there is no key, or the model cannot be loaded.
@@ -52,7 +52,7 @@ def serve(*, spec: ServeSpec, folders: Folders, host: str, port: int) -> None:
     )
     print(
         f"{model.config.architectures[0]} with {model.num_parameters():,} parameters on "
-        f"{devices.device()}, {context_length} positions, listening on {host}:{port}",
+        f"{models.current_device()}, {context_length} positions, listening on {host}:{port}",
         flush=True,
     )
     # uvicorn raises the signal again once it has drained; the process then ends by itself.

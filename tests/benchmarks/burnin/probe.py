@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ninefold_runtime.burnin import matrices
+from ninefold_runtime.burnin import matrix_test
 
 DTYPES = ("float32", "bfloat16", "float16")
 THREADS = (1, 2, 3)
@@ -33,14 +33,14 @@ def kernels(sizes: list[int], seeds: int) -> dict[str, Any]:
     for dtype in DTYPES:
         for size in sizes:
             for seed in range(seeds):
-                left, right = matrices.factors(size, dtype=dtype, seed=seed)
+                left, right = matrix_test.factors(size, dtype=dtype, seed=seed)
                 truth = left.double() @ right.double()
                 for threads in THREADS:
                     torch.set_num_threads(threads)
                     product = torch.empty_like(left)
-                    matrices.multiply(left, right, out=product)
+                    matrix_test.multiply(left, right, out=product)
                     checked += 1
-                    if error := matrices.wrong_by(product, truth):
+                    if error := matrix_test.wrong_by(product, truth):
                         alarms.append([dtype, size, seed, threads, error])
     return {"checked": checked, "alarms": alarms}
 
@@ -50,11 +50,11 @@ def orders(size: int, seeds: int) -> dict[str, Any]:
     checked, alarms = 0, []
     for dtype in DTYPES:
         for seed in range(seeds):
-            left, right = matrices.factors(size, dtype=dtype, seed=seed)
+            left, right = matrix_test.factors(size, dtype=dtype, seed=seed)
             truth = left[:_ROWS].double() @ right.double()
             for name, total in _summed(left[:_ROWS], right):
                 checked += 1
-                if error := matrices.wrong_by(total.to(left.dtype), truth):
+                if error := matrix_test.wrong_by(total.to(left.dtype), truth):
                     alarms.append([dtype, name, seed, error])
     generator = torch.Generator().manual_seed(0)
     reals = [torch.randn(size, size, generator=generator) for _ in range(2)]
@@ -119,7 +119,7 @@ def flips(size: int, count: int) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for dtype in DTYPES:
-        left, right = matrices.factors(size, dtype=dtype, seed=1)
+        left, right = matrix_test.factors(size, dtype=dtype, seed=1)
         truth = left[:_ROWS].double() @ right.double()
         generator = torch.Generator().manual_seed(2)
         reals = [
@@ -137,9 +137,9 @@ def flips(size: int, count: int) -> dict[str, Any]:
         rates: dict[str, list[float]] = {"first": [], "later": [], "probable": [], "gamma": []}
         for bit in range(8 * left.element_size()):
             flipped = _flipped(right_result, bit)
-            seen = [matrices.wrong_by(one, aim) for one, aim in zip(flipped, exact, strict=True)]
+            seen = [matrix_test.wrong_by(one, aim) for one, aim in zip(flipped, exact, strict=True)]
             later = [
-                matrices.difference(*pair)
+                matrix_test.difference(*pair)
                 for pair in zip(flipped[:, None], right_result[:, None], strict=True)
             ]
             rates["first"].append(_share(torch.tensor(seen) != 0))
@@ -162,7 +162,7 @@ def _share(seen: Any) -> float:
 
 
 def main(arguments: list[str]) -> None:
-    matrices._require_float32_sums()
+    matrix_test._require_float32_sums()
     results = []
     for what, sizes, count in zip(*[iter(arguments)] * 3, strict=True):
         if what == "kernels":

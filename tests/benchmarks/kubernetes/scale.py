@@ -25,8 +25,8 @@ from pathlib import Path
 import psutil
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
-from controlplane.ports.clusters import Phase
-from controlplane.ports.launches import Launch, Placement, Role
+from controlplane.ports.clusters import ReplicaPhase
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 from tests.kubernetes import clusters, crowds
 from tests.kubernetes.crowds import Crowd, Kind
 from tests.kubernetes.fleets import launched
@@ -204,8 +204,8 @@ def _launch(number: int, kind: Kind) -> Launch:
     """Half of a node's cards; two on each node before any is left out."""
     node, half = divmod(number, _PER_NODE)
     cards = tuple(range(half * _CARDS, (half + 1) * _CARDS))
-    placement = Placement(node=f"{kind.name}-{node:04}", cards=cards)
-    role = Role(name="trainer", argv=("train",), placements=(placement,))
+    placement = LaunchPlacement(node=f"{kind.name}-{node:04}", cards=cards)
+    role = LaunchRole(name="trainer", argv=("train",), placements=(placement,))
     return Launch(name=f"bench-{number:05}", roles=(role,), labels={"team": _TEAM})
 
 
@@ -227,7 +227,9 @@ def _launch_at_once(crowd: Crowd, asked: Sequence[Launch]) -> float:
 def _all_run(cluster: KubernetesCluster, names: Sequence[str]) -> bool:
     seen = cluster.observe(names)
     return len(seen) == len(names) and all(
-        replica.phase is Phase.RUNNING for launch in seen.values() for replica in launch.replicas
+        replica.phase is ReplicaPhase.RUNNING
+        for launch in seen.values()
+        for replica in launch.replicas
     )
 
 

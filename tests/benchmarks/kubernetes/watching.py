@@ -19,10 +19,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import psutil
 
-from controlplane.adapters.clusters.kubernetes.access import Access
-from controlplane.adapters.clusters.kubernetes.api import Api
-from controlplane.adapters.clusters.kubernetes.names import LAUNCH
-from controlplane.adapters.clusters.kubernetes.watching import Watcher
+from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
+from controlplane.adapters.clusters.kubernetes.kubeconfig import ApiAccess
+from controlplane.adapters.clusters.kubernetes.object_names import LAUNCH
+from controlplane.adapters.clusters.kubernetes.watcher import Watcher
 
 OURS, BURST = 1_000, 10_000
 WITHIN = 300.0
@@ -154,8 +154,8 @@ def main(pods: int = 50_000, nodes: int = 5_000) -> int:
     here, there = context.Pipe()
     server = context.Process(target=serve, args=(there, pods, nodes), daemon=True)
     server.start()
-    access = Access(server=f"http://127.0.0.1:{here.recv()}", token="t")
-    watcher = Watcher(Api(access), installation="east")
+    access = ApiAccess(server=f"http://127.0.0.1:{here.recv()}", token="t")
+    watcher = Watcher(KubernetesApi(access), installation="east")
     stopping, seen = threading.Event(), set[str]()
 
     def watch() -> None:

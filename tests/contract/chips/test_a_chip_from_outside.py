@@ -28,18 +28,18 @@ from apps.jobs.services import JobRequest, job_check, job_submit
 from apps.jobs.web.forms import ScriptForm
 from apps.quotas.models import Claim, Queue
 from apps.serving.web.forms import DeploymentForm
-from controlplane.adapters.engines import images, torchrun
+from controlplane.adapters.engines import torchrun
 from controlplane.domain.common.accelerators import Dtype
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.telemetry import Metric
 from controlplane.ports import registry
+from controlplane.ports.chips import discover
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.discovery import discover
 from controlplane.ports.engines import RenderRequest, Task
-from controlplane.ports.launches import Placement
-from controlplane.ports.readings import Reader
+from controlplane.ports.expositions import ExpositionReader
+from controlplane.ports.launches import LaunchPlacement
 from tests import factories
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -91,7 +91,7 @@ def fleet_with_it(outside: Path, db: None) -> Cluster:
 def test_a_fresh_process_knows_it_once_it_is_installed(installed: Path) -> None:
     program = (
         "import json; from controlplane.ports import registry; "
-        "print(json.dumps([registry.chip_called('OSP2').name, sorted(registry.chip_plugins())]))"
+        "print(json.dumps([registry.chip_by_name('OSP2').name, sorted(registry.chip_plugins())]))"
     )
     path = os.pathsep.join([str(ROOT / "platform"), str(ROOT), str(installed)])
     known = subprocess.run(
@@ -107,7 +107,7 @@ def test_a_fresh_process_knows_it_once_it_is_installed(installed: Path) -> None:
 
 
 def test_without_the_package_nobody_knows_it() -> None:
-    assert registry.chip_called(NAME) is None
+    assert registry.chip_by_name(NAME) is None
 
 
 def test_what_is_sized_by_it_has_its_figures(outside: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_spec_rendered_for_it_differs_in_what_the_chip_gives(outside: Path) ->
             name="attempt-1",
             spec=engine.normalise(Task.SCRIPT, {"argv": ["true"]}),
             chip=chip,
-            placements=(Placement(node="perch", cards=(2, 3)),),
+            placements=(LaunchPlacement(node="perch", cards=(2, 3)),),
             inputs=(),
         )
     )
@@ -139,13 +139,15 @@ def test_a_spec_rendered_for_it_differs_in_what_the_chip_gives(outside: Path) ->
 
 def test_engines_run_on_it_in_the_images_that_its_maker_names(outside: Path) -> None:
     engine = registry.engine("llamafactory")
-    image = images.template(engine.profile(), engine="llamafactory", chip=registry.chips()[NAME])
+    image = registry.image_template(
+        engine.profile(), engine="llamafactory", chip=registry.chips()[NAME]
+    )
     assert image == "registry.osprey.example/llamafactory:osprey"
 
 
 def test_engines_are_told_the_scripts_of_its_images(outside: Path) -> None:
-    shared, _differing = torchrun.of_chip(
-        registry.chips()[NAME], (Placement(node="perch", cards=(0,)),)
+    shared, _differing = torchrun.chip_variables(
+        registry.chips()[NAME], (LaunchPlacement(node="perch", cards=(0,)),)
     )
     assert shared["NINEFOLD_SET_ENV"] == "/opt/osprey/environment.sh"
 
@@ -182,7 +184,9 @@ def test_its_exporter_is_read_and_its_faults_have_levels(outside: Path) -> None:
         'osprey_power_mw{serial="S1"} 250000\n'
         'osprey_last_fault{serial="S1"} 31\n'
     )
-    (reading,) = Reader(profile.exporter, vendor="osprey").read(text, at=AT, node="n1").readings
+    (reading,) = (
+        ExpositionReader(profile.exporter, vendor="osprey").read(text, at=AT, node="n1").readings
+    )
     assert reading.serial == "S1"
     assert reading.figures == {
         Metric.UTILIZATION: 50,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from controlplane.domain.telemetry import Metric, Reading
-from controlplane.ports.readers import telemetry_reader
-from ninefold_runtime.agent.batches import exposition
+from controlplane.ports.expositions import telemetry_reader
 from ninefold_runtime.agent.readers import ascend, nvidia
 from ninefold_runtime.agent.readers.cpu import CpuReader
+from ninefold_runtime.agent.samples import exposition
 from tests.unit.runtime.agent.test_readers import A3, NVIDIA
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,9 +12,8 @@ from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.telemetry import Metric
 from controlplane.ports import registry
-from controlplane.ports.chips import ChipPlugin
-from controlplane.ports.discovery import discover
-from controlplane.ports.readings import FAULT
+from controlplane.ports.chips import ChipPlugin, discover
+from controlplane.ports.expositions import FAULT
 from tests.cases import for_each_case
 
 FIGURES = {*Metric, FAULT}
@@ -94,7 +93,7 @@ def test_it_is_found_by_its_name_and_by_each_alias(chip: Chip) -> None:
     assert len(chip.name) <= 60
     for name in {chip.name, *chip.aliases}:
         assert name == name.lower().strip()
-        assert registry.chip_called(name.upper()) == chip
+        assert registry.chip_by_name(name.upper()) == chip
 
 
 @each_chip

@@ -12,9 +12,9 @@ from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import Engine, RenderRequest, Task
-from controlplane.ports.launches import InputTree, Placement
+from controlplane.ports.launches import InputTree, LaunchPlacement
 from controlplane.ports.registry import chips, engine, engine_names
-from tests.unit.engines.orders import DATASET, MODEL_TREE, QWEN3_8B
+from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 #: The product's tables: an engine takes fields from them and has none of its own.
 TABLES: Mapping[Task, tuple[SpecField, ...]] = {
@@ -75,7 +75,7 @@ def request_of(
         "spec": SPECS[task],
         "chip": chips()[chip],
         "placements": tuple(
-            Placement(node=f"n{index}", cards=tuple(range(cards))) for index in range(nodes)
+            LaunchPlacement(node=f"n{index}", cards=tuple(range(cards))) for index in range(nodes)
         ),
         "inputs": tuple(_trees(task)),
         "report_url": "https://ninefold.example/api/v1/attempts/1",

@@ -27,7 +27,7 @@ def address(worked: Attempt) -> str:
 def test_objects_and_events_come_after_the_page(
     browser: Client, worked: Attempt, address: str, fake: FakeCluster
 ) -> None:
-    fake.tell_launch(
+    fake.set_launch_objects(
         worked.launch_name,
         objects=[
             ClusterObject(

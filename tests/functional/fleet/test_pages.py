@@ -14,18 +14,18 @@ from apps.fleet.models import Cluster, Node
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.ports.clusters import (
-    Check,
+    CheckVerdict,
+    ClusterCheck,
     ClusterEvent,
     ClusterUnavailable,
     NodeCondition,
+    NodeInspection,
     NodePod,
-    NodeView,
-    Verdict,
 )
 from tests import factories
 from tests.functional.fleet.conftest import text
 
-VIEW = NodeView(
+VIEW = NodeInspection(
     name="east-1",
     conditions=(
         NodeCondition(name="Ready", holds=True, good=True, reason="KubeletReady", message="well"),
@@ -81,9 +81,11 @@ def test_no_cluster_yet_says_how_there_will_be_one(browser: Client) -> None:
 def test_stale_clusters_and_failed_checks_are_shown_first(
     browser: Client, cluster: Cluster, fake: FakeCluster
 ) -> None:
-    fake.tell_checks(
-        Check(name="api", verdict=Verdict.PASSED, message="it answers"),
-        Check(name="volcano", verdict=Verdict.LACKING, message="no gangs", remedy="install it"),
+    fake.set_checks(
+        ClusterCheck(name="api", verdict=CheckVerdict.PASSED, message="it answers"),
+        ClusterCheck(
+            name="volcano", verdict=CheckVerdict.LACKING, message="no gangs", remedy="install it"
+        ),
     )
     browser.post(f"/fleet/clusters/{cluster.uid}/check")
     assert 'data-state="degraded"' in text(browser, "/fleet/clusters")
@@ -117,7 +119,7 @@ def test_options_and_checks_are_for_operators(client: Client, cluster: Cluster) 
 def test_a_node_shows_its_cards_at_once_and_asks_the_cluster_afterwards(
     browser: Client, cluster: Cluster, fake: FakeCluster
 ) -> None:
-    fake.tell_node(VIEW)
+    fake.set_node(VIEW)
     address = f"/fleet/clusters/{cluster.uid}/nodes/east-1"
 
     shown = text(browser, address)
@@ -197,7 +199,7 @@ def test_a_cluster_that_takes_too_long_is_not_waited_for(
 def test_pods_of_a_node_are_not_for_everybody(
     client: Client, cluster: Cluster, fake: FakeCluster
 ) -> None:
-    fake.tell_node(VIEW)
+    fake.set_node(VIEW)
     client.force_login(factories.person("ada", team=factories.team()))
     shown = text(client, f"/fleet/clusters/{cluster.uid}/nodes/east-1?asked=1")
     assert "card 3" in shown

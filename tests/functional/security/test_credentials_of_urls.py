@@ -11,8 +11,8 @@ from pytest_django import Settings
 from apps.fleet.models import Cluster
 from apps.models.services.hub_imports import RangeDownloader
 from apps.monitoring.models import Source, Webhook
-from controlplane.adapters.hubs.huggingface import HuggingFaceHub
-from controlplane.adapters.outbound.http import HttpOutbound
+from controlplane.adapters.hubs import HuggingFaceHub
+from controlplane.adapters.outbound import HttpOutbound
 from controlplane.domain.common.permissions import Scope, TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy, is_same_origin
 from controlplane.persistence.encryption import decrypt

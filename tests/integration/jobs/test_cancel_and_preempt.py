@@ -17,7 +17,7 @@ from apps.quotas.models import Allocation
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
-from controlplane.ports.clusters import Phase
+from controlplane.ports.clusters import ReplicaPhase
 from tests.integration.company import Company
 from tests.integration.jobs.records import claim_of
 
@@ -85,7 +85,7 @@ def test_a_job_can_be_cancelled_at_every_state(
     claim = claim_of(attempt)
     assert (claim.state, claim.release_reason) == (ClaimState.RELEASED, ReleaseReason.CANCELLED)
     assert not Allocation.objects.filter(released_at=None).exists()
-    assert company.phase_of(attempt.launch_name) in (None, Phase.EXITED)
+    assert company.phase_of(attempt.launch_name) in (None, ReplicaPhase.EXITED)
     assert AuditEntry.objects.filter(action="job.cancel").count() == 1
 
 
@@ -202,7 +202,7 @@ def test_the_cleanup_stops_launches_of_ended_attempts(company: Company) -> None:
 
     assert cleanup.launches_clean_up(at=company.at) == 1
 
-    assert company.phase_of(attempt.launch_name) is Phase.EXITED
+    assert company.phase_of(attempt.launch_name) is ReplicaPhase.EXITED
 
 
 def test_an_uninstalled_adapter_does_not_stop_the_cleanup_of_other_clusters(
@@ -242,4 +242,4 @@ def test_the_cleanup_ignores_live_launches_and_those_of_other_apps(company: Comp
 
     assert cleanup.launches_clean_up(at=company.later(timedelta(days=30))) == 0
 
-    assert company.phase_of(attempt.launch_name) is Phase.RUNNING
+    assert company.phase_of(attempt.launch_name) is ReplicaPhase.RUNNING

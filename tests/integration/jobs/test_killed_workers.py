@@ -18,7 +18,7 @@ from apps.quotas.models import Allocation
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, AttemptState, JobState
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.outbox.models import OutboxMessage
-from controlplane.ports.clusters import ExitCause, Phase
+from controlplane.ports.clusters import ExitCause, ReplicaPhase
 from tests.integration.company import Company
 from tests.integration.jobs.records import claim_of, transition_events
 from tests.integration.mortality import EVERY, Mortal, Worker, live
@@ -41,9 +41,9 @@ def processes_act(company: Company) -> None:
     """What happens outside of the control plane: programs start, report and end."""
     for name in company.cluster.names():
         phase = company.phase_of(name)
-        if phase is Phase.PREPARING:
+        if phase is ReplicaPhase.PREPARING:
             company.cluster.run(name)
-        elif phase is Phase.RUNNING:
+        elif phase is ReplicaPhase.RUNNING:
             company.cluster.write_log(name, b"done\n")
             company.finish(Attempt.objects.get(uid=name.removeprefix("attempt-")))
 
@@ -141,7 +141,7 @@ def test_a_cancelled_job_ends_once_wherever_its_worker_is_killed(
         assert transition_events(job) == ["start", "cancel"], died
         (attempt,) = job.attempts.all()
         assert transition_events(attempt)[-2:] == ["stop", "confirm"], died
-        assert company.phase_of(attempt.launch_name) is Phase.EXITED
+        assert company.phase_of(attempt.launch_name) is ReplicaPhase.EXITED
         assert_nothing_is_held(attempt, died)
 
     deaths = deaths_of(company, worker, begin=begin, check=check)
@@ -177,7 +177,10 @@ def test_a_preempted_job_is_requeued_once_wherever_its_worker_is_killed(
         assert claim.release_reason == ReleaseReason.PREEMPTED, died
         assert transition_events(job) == ["start", "requeue", "start"], died
         assert_nothing_is_held(first, died)
-        assert company.phase_of(second.launch_name) in (Phase.PREPARING, Phase.RUNNING), died
+        assert company.phase_of(second.launch_name) in (
+            ReplicaPhase.PREPARING,
+            ReplicaPhase.RUNNING,
+        ), died
         services.job_cancel(job=job, actor=company.engineer, at=company.at)
         company.turn_jobs()
         company.turn_jobs()

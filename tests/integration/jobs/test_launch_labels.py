@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.jobs.selectors import latest_attempt
 from apps.quotas.models import Claim
-from controlplane.adapters.clusters.volcano.launching import PRIORITY, QUEUE, WITHIN
+from controlplane.adapters.clusters.volcano.cluster import PRIORITY, QUEUE, WITHIN
 from tests.integration.company import Company
 
 

@@ -13,7 +13,7 @@ from apps.quotas.models import Allocation, Claim
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.outbox.models import OutboxMessage
-from controlplane.ports.clusters import Phase
+from controlplane.ports.clusters import ReplicaPhase
 from tests.integration.company import Company, stored
 from tests.integration.jobs.records import claim_of, transition_events
 
@@ -157,4 +157,4 @@ def test_attempts_beyond_one_batch_are_reconciled(company: Company) -> None:
 
     last.refresh_from_db()
     assert last.state == AttemptState.LAUNCHED
-    assert company.phase_of(last.launch_name) is Phase.PREPARING
+    assert company.phase_of(last.launch_name) is ReplicaPhase.PREPARING

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from controlplane.adapters.clusters.kubernetes.api import Api
-from controlplane.adapters.clusters.kubernetes.watching import Watcher
-from controlplane.adapters.clusters.kubernetes.watching_followers import Following, Terms
-from controlplane.adapters.clusters.kubernetes.watching_rules import End
-from tests.integration.kubernetes import api_players as players
-from tests.integration.kubernetes.api_players import NODES, OTHERS, OURS, VERSION, Player
+from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
+from controlplane.adapters.clusters.kubernetes.reflectors import ReflectorStatus, WatchTimeouts
+from controlplane.adapters.clusters.kubernetes.watch_streams import WatchEnd
+from controlplane.adapters.clusters.kubernetes.watcher import Watcher
+from tests.integration.kubernetes import scripted_api as players
+from tests.integration.kubernetes.scripted_api import NODES, OTHERS, OURS, VERSION, Player
 
 WITHIN = 5.0
-QUICK = Terms(answer=0.5, silence=0.6, pulse=0.4, pause=0.05)
+QUICK = WatchTimeouts(answer=0.5, idle=0.6, heartbeat=0.4, pause=0.05)
 
 
 class Watched:
     """A watcher at work, and what it told."""
 
-    def __init__(self, api: Api, *, terms: Terms) -> None:
-        self.watcher = Watcher(api, installation="east", terms=terms)
+    def __init__(self, api: KubernetesApi, *, timeouts: WatchTimeouts) -> None:
+        self.watcher = Watcher(api, installation="east", timeouts=timeouts)
         self.launches: list[frozenset[str]] = []
         self.nodes = 0
         self.alive = 0
@@ -55,11 +55,11 @@ class Watched:
     def names(self) -> frozenset[str]:
         return frozenset().union(*self.launches)
 
-    def of(self, subject: str) -> Following:
-        return next(one for one in self.watcher.state() if one.subject == subject)
+    def of(self, resource: str) -> ReflectorStatus:
+        return next(one for one in self.watcher.state() if one.resource == resource)
 
     @property
-    def ends(self) -> set[End]:
+    def ends(self) -> set[WatchEnd]:
         """Of the watch of our pods, those that nobody asked for."""
         return set(self.of("our pods").ends)
 
@@ -80,8 +80,8 @@ def stage() -> Iterator[tuple[Player, Watch]]:
     started: list[Watched] = []
     with players.played() as (player, access):
 
-        def watch(terms: Terms = QUICK) -> Watched:
-            started.append(Watched(Api(access), terms=terms))
+        def watch(timeouts: WatchTimeouts = QUICK) -> Watched:
+            started.append(Watched(KubernetesApi(access), timeouts=timeouts))
             return started[-1]
 
         try:
@@ -149,17 +149,17 @@ def test_after_an_end_in_good_order_it_watches_on_from_the_last_version(
 @pytest.mark.parametrize(
     ("trick", "end"),
     [
-        (players.ends_at_once, End.EARLY),
-        (players.answers_nothing, End.HALF_OPEN),
-        (players.says_nothing, End.SILENT),
-        (players.is_cut_within_a_line, End.BROKEN),
-        (players.ends_within_a_line, End.BROKEN),
-        (players.is_busy, End.BUSY),
-        (players.fails, End.BUSY),
+        (players.ends_at_once, WatchEnd.EARLY),
+        (players.answers_nothing, WatchEnd.HALF_OPEN),
+        (players.says_nothing, WatchEnd.IDLE),
+        (players.is_cut_within_a_line, WatchEnd.BROKEN),
+        (players.ends_within_a_line, WatchEnd.BROKEN),
+        (players.is_busy, WatchEnd.BUSY),
+        (players.fails, WatchEnd.BUSY),
     ],
 )
 def test_what_happens_while_a_connection_fails_is_told_without_listing_again(
-    stage: tuple[Player, Watch], trick: players.Trick, end: End
+    stage: tuple[Player, Watch], trick: players.Trick, end: WatchEnd
 ) -> None:
     player, watch = stage
     player.trick(OURS, trick)
@@ -174,14 +174,14 @@ def test_what_happens_while_a_connection_fails_is_told_without_listing_again(
 @pytest.mark.parametrize(
     ("trick", "end"),
     [
-        (players.has_forgotten_the_version, End.EXPIRED),
-        (players.forgets_the_version, End.EXPIRED),
-        (players.talks_nonsense, End.GARBLED),
-        (players.forbids, End.REFUSED),
+        (players.has_forgotten_the_version, WatchEnd.EXPIRED),
+        (players.forgets_the_version, WatchEnd.EXPIRED),
+        (players.talks_nonsense, WatchEnd.GARBLED),
+        (players.forbids, WatchEnd.REFUSED),
     ],
 )
 def test_what_a_version_no_longer_tells_is_listed_and_what_is_gone_is_told_too(
-    stage: tuple[Player, Watch], trick: players.Trick, end: End
+    stage: tuple[Player, Watch], trick: players.Trick, end: WatchEnd
 ) -> None:
     player, watch = stage
     player.pod("attempt-1")
@@ -220,15 +220,15 @@ def test_a_server_that_is_down_at_first_is_tried_until_it_answers(
     player.trick(OURS, players.is_busy, players.answers_nothing, players.fails, watches=False)
     watched = watch()
     until(lambda: watched.names == {"attempt-1"}, what="the name")
-    assert {End.BUSY, End.HALF_OPEN} <= watched.ends
+    assert {WatchEnd.BUSY, WatchEnd.HALF_OPEN} <= watched.ends
     assert watched.of("our pods").errors == 3
-    assert watched.of("our pods").trouble == ""
+    assert watched.of("our pods").last_error == ""
 
 
 def test_everything_is_listed_again_from_time_to_time(stage: tuple[Player, Watch]) -> None:
     player, watch = stage
     player.pod("attempt-1")
-    watched = watch(Terms(listing=1.0))
+    watched = watch(WatchTimeouts(listing=1.0))
     watching(player)
     player.drop(OURS, "attempt-1-main-0", told=False)
     until(lambda: len(watched.launches) == 2, what="the name again")
@@ -244,7 +244,7 @@ def test_a_heartbeat_of_a_node_is_no_news_and_a_lost_card_is(stage: tuple[Player
         player.put(NODES, "n1", status={"conditions": conditions, "allocatable": allocatable})
 
     node(beat=1, cards=8)
-    watched = watch(Terms())
+    watched = watch(WatchTimeouts())
     watching(player, NODES)
     watching(player, OTHERS)
     until(lambda: watched.nodes > 0, what="the first listing")
@@ -264,7 +264,7 @@ def test_pods_of_others_are_news_when_they_get_a_node_or_give_it_back(
     stage: tuple[Player, Watch],
 ) -> None:
     player, watch = stage
-    watched = watch(Terms())
+    watched = watch(WatchTimeouts())
     watching(player, OTHERS)
     until(lambda: watched.nodes == 1, what="the first listing")
     query = player.last(OTHERS, watches=True).query
@@ -282,7 +282,7 @@ def test_pods_of_others_are_news_when_they_get_a_node_or_give_it_back(
 
 def test_a_quiet_server_is_asked_for_a_sign_of_life(stage: tuple[Player, Watch]) -> None:
     player, watch = stage
-    watched = watch(Terms(pulse=0.3))
+    watched = watch(WatchTimeouts(heartbeat=0.3))
     until(lambda: player.count(VERSION, watches=False) >= 2, what="two signs of life")
     assert watched.alive >= 1
     assert player.count(OURS, watches=True) == 1
@@ -294,7 +294,7 @@ def test_when_the_network_returns_watches_go_on_over_new_connections(
     player, watch = stage
     player.trick(OURS, players.says_nothing)
     player.trick(VERSION, players.answers_nothing, watches=False)
-    watched = watch(Terms(pulse=0.3, answer=0.5, silence=60.0))
+    watched = watch(WatchTimeouts(heartbeat=0.3, answer=0.5, idle=60.0))
     watching(player)
     player.pod("attempt-1")
     until(lambda: "attempt-1" in watched.names, what="what the dead connection did not tell")
@@ -308,7 +308,7 @@ def test_it_stops_within_a_second_however_silent_the_server_is(
     player, watch = stage
     for what in (OURS, NODES, OTHERS):
         player.trick(what, trick)
-    watched = watch(Terms(answer=3.0))
+    watched = watch(WatchTimeouts(answer=3.0))
     for what in (OURS, NODES, OTHERS):
         watching(player, what)
     assert watched.stop() < 1.0
@@ -317,10 +317,10 @@ def test_it_stops_within_a_second_however_silent_the_server_is(
 def test_a_silent_watch_is_ended_and_not_left_behind(stage: tuple[Player, Watch]) -> None:
     player, watch = stage
     until(lambda: not at_work(), what="the threads of earlier tests end")
-    watched = watch(Terms())
+    watched = watch(WatchTimeouts())
     for what in (OURS, NODES, OTHERS):
         watching(player, what)
-    until(lambda: all(one.silence is not None for one in watched.watcher.state()), what="answers")
+    until(lambda: all(one.idle is not None for one in watched.watcher.state()), what="answers")
     assert len(at_work()) == 4
     watched.stop()
     assert at_work() == []

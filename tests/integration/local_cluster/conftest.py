@@ -12,8 +12,8 @@ import pytest
 
 from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.adapters.clusters.local.folders import HomeFolder
+from controlplane.adapters.clusters.local.launch_records import LocalReplicaState
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
-from controlplane.adapters.clusters.local.states import ReplicaState
 from controlplane.ports.launches import Launch
 from tests.contract.cluster_harness import NODE, LocalHarness, open_folder, python_role
 from tests.contract.waiting import until
@@ -31,8 +31,8 @@ class Machine(LocalHarness):
         }
         self.cluster.launch(Launch(name=name, roles=(python_role(code, **of_role),), **values))
 
-    def state(self, name: str = "job", *, role: str = "main", index: int = 0) -> ReplicaState:
-        state = ReplicaState.read(HomeFolder(self.home).launch(name).replica(role, index))
+    def state(self, name: str = "job", *, role: str = "main", index: int = 0) -> LocalReplicaState:
+        state = LocalReplicaState.read(HomeFolder(self.home).launch(name).replica(role, index))
         assert state is not None
         return state
 

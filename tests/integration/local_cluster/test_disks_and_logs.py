@@ -11,7 +11,7 @@ import pytest
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.domain.common.resources import MIB
 from controlplane.ports.artifacts import BlobMissing, StorageFull
-from controlplane.ports.clusters import ClusterUnavailable, ExitCause, Phase
+from controlplane.ports.clusters import ClusterUnavailable, ExitCause, ReplicaPhase
 from tests.contract.cluster_harness import SLEEPS, ended, observed, phase_is
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
@@ -139,6 +139,6 @@ def test_a_reader_that_follows_by_offset_sees_every_byte_once(machine: Machine) 
 
 def test_output_without_a_line_end_is_there_at_once(machine: Machine) -> None:
     machine.start("print('half a line', end='', flush=True)\n" + SLEEPS)
-    until(phase_is(machine.cluster, "job", Phase.RUNNING))
+    until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
     until(lambda: machine.output("job") == b"half a line")
     assert not observed(machine.cluster, "job").ended

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.clusters.local import environments, interpreters
+from controlplane.adapters.clusters.local import environments, job_accounts
 from controlplane.adapters.clusters.local.folders import HomeFolder
-from controlplane.ports.clusters import ExitCause, Phase
+from controlplane.ports.clusters import ExitCause, ReplicaPhase
 from controlplane.ports.launches import EngineEnvironment
 from tests.contract.cluster_harness import ended, observed
 from tests.contract.waiting import until
@@ -116,7 +116,7 @@ def test_a_stop_ends_the_wait_for_an_environment(
     try:
         machine.start(SAYS, engine=pebble)
         until(lambda: "waiting" in observed(machine.cluster, "job").replicas[0].message)
-        assert observed(machine.cluster, "job").replicas[0].phase is Phase.PREPARING
+        assert observed(machine.cluster, "job").replicas[0].phase is ReplicaPhase.PREPARING
         machine.cluster.stop("job", grace=timedelta(minutes=5))
         assert ended(machine.cluster, "job").replicas[0].cause is ExitCause.STOPPED
     finally:
@@ -145,14 +145,17 @@ def test_a_report_that_raises_ends_the_installer(
 
     engines = HomeFolder(machine.home).engines
     with pytest.raises(Enough):
-        environments.ensure(
-            pebble, engines=engines, python=interpreters.find(by_others=False), report=report
+        environments.ensure_environment(
+            pebble,
+            engines=engines,
+            python=job_accounts.find_interpreter(by_others=False),
+            report=report,
         )
     # The lock is free again and the next one succeeds.
-    python = environments.ensure(
+    python = environments.ensure_environment(
         pebble,
         engines=engines,
-        python=interpreters.find(by_others=False),
+        python=job_accounts.find_interpreter(by_others=False),
         report=lambda sentence: None,
     )
     assert python.exists()

@@ -18,7 +18,7 @@ from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.ports import registry
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
-from controlplane.ports.launches import InputTree, Launch, Placement, Role
+from controlplane.ports.launches import InputTree, Launch, LaunchPlacement, LaunchRole
 from tests.contract.cluster_harness import NODE, SLEEPS, ended, open_folder, python_role
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
@@ -320,7 +320,9 @@ def test_below_a_closed_folder_a_missing_program_is_told_as_such(
     machine = machine_with()
     machine.home.chmod(0o700)
     closed = LocalCluster(machine.home, node=NODE, cards=2)
-    role = Role(name="main", argv=("no-such-program",), placements=(Placement(node=NODE),))
+    role = LaunchRole(
+        name="main", argv=("no-such-program",), placements=(LaunchPlacement(node=NODE),)
+    )
     closed.launch(Launch(name="job", roles=(role,)))
     assert ended(closed, "job").replicas[0].cause is ExitCause.NOT_PREPARED
 

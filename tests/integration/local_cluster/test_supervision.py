@@ -17,7 +17,7 @@ import pytest
 from controlplane.adapters.clusters.local.folders import HomeFolder
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.domain.common.resources import MIB, Bytes, Resources
-from controlplane.ports.clusters import ClusterUnavailable, ExitCause, Phase
+from controlplane.ports.clusters import ClusterUnavailable, ExitCause, ReplicaPhase
 from controlplane.ports.launches import Launch, Probe
 from tests.contract.cluster_harness import (
     NODE,
@@ -77,7 +77,7 @@ def test_a_killed_trainer_is_reported_as_killed_with_its_exit_code_and_last_line
     until(lambda: b"step 12" in machine.output("job"))
     family[0].signal(signal.SIGKILL)
     (replica,) = ended(machine.cluster, "job").replicas
-    assert (replica.phase, replica.cause) == (Phase.EXITED, ExitCause.KILLED)
+    assert (replica.phase, replica.cause) == (ReplicaPhase.EXITED, ExitCause.KILLED)
     assert replica.exit_code == 128 + signal.SIGKILL
     assert replica.message.startswith("killed by SIGKILL: ")
     assert gone(family)
@@ -104,7 +104,7 @@ def test_a_killed_supervisor_is_lost_only_when_nothing_of_its_job_lives(machine:
 
     until(lost)
     (replica,) = observed(machine.cluster, "job").replicas
-    assert (replica.phase, replica.cause) == (Phase.LOST, ExitCause.LOST)
+    assert (replica.phase, replica.cause) == (ReplicaPhase.LOST, ExitCause.LOST)
     assert "supervisor was killed" in replica.message
 
 
@@ -112,7 +112,7 @@ def test_a_process_that_took_over_a_recorded_pid_is_left_alone(machine: Machine)
     stranger = subprocess.Popen([sys.executable, "-c", SLEEPS])
     try:
         machine.start(SLEEPS)
-        until(phase_is(machine.cluster, "job", Phase.RUNNING))
+        until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
         supervisor = machine.state().supervisor
         supervisor.signal(signal.SIGKILL)
         until(lambda: not supervisor.alive())
@@ -135,7 +135,7 @@ def test_what_ran_before_the_machine_restarted_is_lost_and_no_pid_is_touched(
     stranger = subprocess.Popen([sys.executable, "-c", SLEEPS])
     try:
         machine.start(SLEEPS)
-        until(phase_is(machine.cluster, "job", Phase.RUNNING))
+        until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
         machine.state().supervisor.signal(signal.SIGKILL)
         until(lambda: not machine.state().supervisor.alive())
         path = HomeFolder(machine.home).launch("job").replica("main", 0).state
@@ -148,7 +148,7 @@ def test_what_ran_before_the_machine_restarted_is_lost_and_no_pid_is_touched(
         path.write_text(json.dumps(forged))
         (replica,) = observed(machine.cluster, "job").replicas
         assert (replica.phase, replica.message) == (
-            Phase.LOST,
+            ReplicaPhase.LOST,
             "the machine was restarted while it ran",
         )
         assert stranger.poll() is None
@@ -169,7 +169,7 @@ def test_a_restarted_control_plane_finds_what_runs_and_can_stop_it(machine: Mach
     subprocess.run([sys.executable, "-c", script, str(machine.home), FAMILY], check=True)
     family = machine.printed_pids(3)
     restarted = machine.again()
-    until(phase_is(restarted, "job", Phase.RUNNING))
+    until(phase_is(restarted, "job", ReplicaPhase.RUNNING))
     restarted.launch(launch)
     assert machine.printed_pids(3) == family
     restarted.stop("job", grace=timedelta(seconds=1))
@@ -204,7 +204,7 @@ def test_two_processes_that_launch_one_name_at_once_start_it_once(machine: Machi
 def test_a_launch_that_was_cut_off_is_completed_by_the_next_call(machine: Machine) -> None:
     launch = Launch(name="job", roles=(python_role("print('started')"),))
     machine.cluster._create(launch)
-    assert observed(machine.cluster, "job").replicas[0].phase is Phase.PREPARING
+    assert observed(machine.cluster, "job").replicas[0].phase is ReplicaPhase.PREPARING
     machine.cluster.launch(launch)
     ended(machine.cluster, "job")
     assert machine.output("job") == b"started\n"
@@ -249,7 +249,7 @@ def test_a_stop_while_it_prepares_ends_it_before_it_starts(machine: Machine) -> 
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         machine.start("print('started')")
-        assert observed(machine.cluster, "job").replicas[0].phase is Phase.PREPARING
+        assert observed(machine.cluster, "job").replicas[0].phase is ReplicaPhase.PREPARING
         machine.cluster.stop("job", grace=timedelta(minutes=5))
         (replica,) = ended(machine.cluster, "job").replicas
     finally:
@@ -260,7 +260,7 @@ def test_a_stop_while_it_prepares_ends_it_before_it_starts(machine: Machine) -> 
 
 def test_a_stop_while_it_starts_ends_it(machine: Machine) -> None:
     machine.start(SLEEPS, ports=("http",), probe=Probe(port="http", path="/health"))
-    until(phase_is(machine.cluster, "job", Phase.STARTING))
+    until(phase_is(machine.cluster, "job", ReplicaPhase.STARTING))
     machine.cluster.stop("job", grace=timedelta(seconds=5))
     assert ended(machine.cluster, "job").replicas[0].cause is ExitCause.STOPPED
 
@@ -276,7 +276,7 @@ def server(name: str = "job", *, start_within: float = 30, code: str = SERVER) -
 
 def test_a_server_runs_once_its_probe_is_answered(machine: Machine) -> None:
     machine.cluster.launch(server())
-    until(phase_is(machine.cluster, "job", Phase.RUNNING))
+    until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
     endpoint = machine.cluster.endpoint("job", role="main", index=0, port="http")
     assert endpoint is not None
     assert endpoint.url.startswith("http://127.0.0.1:")
@@ -303,7 +303,7 @@ def test_a_port_that_a_stranger_took_is_replaced_by_another(machine: Machine) ->
         return int(lines[0]) if lines else 0
 
     with socket.create_server(("127.0.0.1", until(first_port))) as stranger:
-        until(phase_is(machine.cluster, "job", Phase.RUNNING))
+        until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
         endpoint = machine.cluster.endpoint("job", role="main", index=0, port="http")
         assert endpoint is not None
         assert endpoint.url != f"http://127.0.0.1:{stranger.getsockname()[1]}"
@@ -312,7 +312,7 @@ def test_a_port_that_a_stranger_took_is_replaced_by_another(machine: Machine) ->
 def test_ports_of_two_launches_differ_though_neither_listens(machine: Machine) -> None:
     for name in ("first", "second"):
         machine.start(SLEEPS, name=name, ports=("a", "b", "c"))
-        until(phase_is(machine.cluster, name, Phase.RUNNING))
+        until(phase_is(machine.cluster, name, ReplicaPhase.RUNNING))
     ports = [*machine.state("first").ports.values(), *machine.state("second").ports.values()]
     assert len(set(ports)) == 6
 
@@ -361,7 +361,7 @@ def test_signals_and_descriptors_of_the_launcher_do_not_reach_the_job(machine: M
 
 def test_a_polite_shutdown_of_the_machine_stops_the_job_with_its_grace(machine: Machine) -> None:
     machine.start(SLEEPS)
-    until(phase_is(machine.cluster, "job", Phase.RUNNING))
+    until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
     machine.state().supervisor.signal(signal.SIGTERM)
     assert ended(machine.cluster, "job").replicas[0].cause is ExitCause.STOPPED
 
@@ -375,7 +375,7 @@ def test_the_supervisor_leaves_when_its_job_has_ended(machine: Machine) -> None:
 
 def test_the_supervisor_imports_no_django() -> None:
     code = (
-        "import sys, controlplane.adapters.clusters.local.replica;"
+        "import sys, controlplane.adapters.clusters.local.supervisor;"
         "print([name for name in sys.modules if name.split('.')[0] in ('django', 'psutil')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

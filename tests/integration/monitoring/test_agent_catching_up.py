@@ -21,10 +21,9 @@ from apps.monitoring.services import pushes
 from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.services.pushes import Push, PushBusy, Pushed, push_record
 from controlplane.persistence.locks import AdvisoryLock
-from ninefold_runtime.agent.batches import Batch
-from ninefold_runtime.agent.pushes import Server
-from ninefold_runtime.agent.sending import Pace, Sender
-from ninefold_runtime.agent.sequences import Sequence
+from ninefold_runtime.agent.push_client import PushServer
+from ninefold_runtime.agent.samples import SampleBatch
+from ninefold_runtime.agent.sender import BatchSender, BatchSequence, SendIntervals
 from tests.integration.launcher.process_waits import wait_for
 from tests.integration.runtime.collectors import Collector
 
@@ -66,36 +65,36 @@ def history() -> list[float | None]:
 
 
 @pytest.fixture
-def kept(live_server: LiveServer, node: Node) -> Callable[[], Sender]:
+def kept(live_server: LiveServer, node: Node) -> Callable[[], BatchSender]:
     """A sender of that node that could send nothing for a minute, and now has the product before it."""
 
-    def make() -> Sender:
+    def make() -> BatchSender:
         token = token_issue(node=node, actor=None)
         nowhere, said = Collector(), list[str]()
         nowhere.reserve()
-        sender = Sender(
-            Server.of(nowhere.url),
+        sender = BatchSender(
+            PushServer.of(nowhere.url),
             vendor="nvidia",
             token=lambda: token,
-            sequence=Sequence(None),
+            sequence=BatchSequence(None),
             keep=720,
-            pace=Pace(first_pause=0.02, behind=0.05, again=0.05),
-            say=said.append,
+            pace=SendIntervals(first_pause=0.02, behind=0.05, again=0.05),
+            log=said.append,
         )
         sender.start()
         began = datetime.now(UTC) - timedelta(minutes=1)
         for number in range(KEPT):
             at = began + timedelta(seconds=5 * number)
-            sender.add(Batch(at=at, text=text(number)))
+            sender.add(SampleBatch(at=at, text=text(number)))
         wait_for(lambda: len(said) == 1, what="it knows of the outage")
-        sender._server = Server.of(live_server.url)
+        sender._server = PushServer.of(live_server.url)
         return sender
 
     return make
 
 
 def test_its_newest_figures_are_there_first_and_the_history_follows(
-    kept: Callable[[], Sender],
+    kept: Callable[[], BatchSender],
 ) -> None:
     sender = kept()
     wait_for(CardFigures.objects.exists, what="the node is heard of")
@@ -107,7 +106,7 @@ def test_its_newest_figures_are_there_first_and_the_history_follows(
 
 
 def test_the_throttle_loses_nothing(
-    kept: Callable[[], Sender], monkeypatch: pytest.MonkeyPatch
+    kept: Callable[[], BatchSender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(telemetry, "MOST_A_MINUTE", 5)
     monkeypatch.setattr(telemetry, "_WINDOW", 1)

@@ -76,7 +76,7 @@ def test_a_burn_in_runs_on_exactly_that_card(company: Company) -> None:
 
 @pytest.mark.parametrize("chip", ["cpu", "nvidia-h800", "ascend-910b3"])
 def test_what_a_burn_in_is_asked_is_what_the_program_reads(chip: str, tmp_path: Path) -> None:
-    found = registry.chip_called(chip)
+    found = registry.chip_by_name(chip)
     assert found is not None
     asked = tmp_path / "burnin.json"
     asked.write_text(json.dumps(burn_in_spec(found, cards=8)))

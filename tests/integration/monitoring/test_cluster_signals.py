@@ -18,7 +18,12 @@ from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
 from controlplane.outbox.models import OutboxMessage
-from controlplane.ports.diagnoses import SILENT, Diagnosis, Sign, Unread
+from controlplane.ports.clusters import (
+    NODE_UNREACHABLE,
+    ClusterDiagnosis,
+    ClusterSignal,
+    UnreadableSource,
+)
 from tests.contract.waiting import until
 from tests.integration.monitoring.wards import NOON, ward
 
@@ -39,9 +44,9 @@ def faked(name: str = "north") -> tuple[Cluster, FakeCluster]:
     return row, cast(FakeCluster, selectors.cluster_adapter(row))
 
 
-def sign(node: str = "north-0", **given: Any) -> Sign:
+def sign(node: str = "north-0", **given: Any) -> ClusterSignal:
     told: dict[str, Any] = {"index": 1, "origin": MINDCLUSTER, "code": "A", "vendor": "ascend"}
-    return Sign(node=node, **{**told, "level": FaultLevel.ISOLATE, **given})
+    return ClusterSignal(node=node, **{**told, "level": FaultLevel.ISOLATE, **given})
 
 
 def turn(seconds: float = 0) -> int:
@@ -55,14 +60,14 @@ def standing() -> set[tuple[str, int | None, str, int]]:
 
 def test_what_a_cluster_says_stands_until_it_no_longer_says_it() -> None:
     _, fake = faked()
-    fake.tell_diagnosis(Diagnosis(signs=(sign(), sign(code="B", index=None))))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(sign(), sign(code="B", index=None))))
     assert turn() == 1
     assert standing() == {("north-0", 1, "A", 6), ("north-0", None, "B", 6)}
-    fake.tell_diagnosis(Diagnosis(signs=(sign(code="B", index=None),)))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(sign(code="B", index=None),)))
     turn(5)
     assert standing() == {("north-0", None, "B", 6)}
     assert Fault.objects.get(code="A").ended_at == NOON + timedelta(seconds=5)
-    fake.tell_diagnosis(Diagnosis(signs=(sign(),)))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(sign(),)))
     turn(10)
     assert standing() == {("north-0", 1, "A", 6)}
     assert Fault.objects.filter(code="A").count() == 2
@@ -70,7 +75,7 @@ def test_what_a_cluster_says_stands_until_it_no_longer_says_it() -> None:
 
 def test_what_stays_as_it_is_is_written_once_and_told_again_now_and_then() -> None:
     _, fake = faked()
-    fake.tell_diagnosis(Diagnosis(signs=(sign(),)))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(sign(),)))
     turn()
     OutboxMessage.objects.all().delete()
     for seconds in (5, 10, 15):
@@ -85,10 +90,10 @@ def test_what_stays_as_it_is_is_written_once_and_told_again_now_and_then() -> No
 
 def test_what_becomes_worse_is_told_at_once() -> None:
     _, fake = faked()
-    fake.tell_diagnosis(Diagnosis(signs=(sign(level=FaultLevel.NOTE),)))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(sign(level=FaultLevel.NOTE),)))
     turn()
     OutboxMessage.objects.all().delete()
-    fake.tell_diagnosis(Diagnosis(signs=(sign(),)))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(sign(),)))
     turn(5)
     assert standing() == {("north-0", 1, "A", 6)}
     assert OutboxMessage.objects.filter(topic="faults.changed").count() == 1
@@ -98,7 +103,9 @@ def test_where_nobody_says_how_bad_a_code_is_its_vendors_table_does() -> None:
     _, fake = faked()
     codes = {"80BB8000": 2, "80E01801": 3, "never heard of": 6}
     found = tuple(sign(code=code, level=None) for code in codes)
-    fake.tell_diagnosis(Diagnosis(signs=(*found, sign(code="small", level=None, minor=True))))
+    fake.set_diagnosis(
+        ClusterDiagnosis(signals=(*found, sign(code="small", level=None, minor=True)))
+    )
     turn()
     assert {(code, level) for _, _, code, level in standing()} == {*codes.items(), ("small", 1)}
 
@@ -106,16 +113,16 @@ def test_where_nobody_says_how_bad_a_code_is_its_vendors_table_does() -> None:
 @pytest.mark.parametrize(
     ("unread", "left"),
     [
-        (Unread(origin=MINDCLUSTER, reason="refused"), {"north-0", "north-1"}),
-        (Unread(origin=MINDCLUSTER, node="north-1", reason="not JSON"), {"north-1"}),
-        (Unread(origin=Origin.CONDITION, reason="refused"), set()),
+        (UnreadableSource(origin=MINDCLUSTER, reason="refused"), {"north-0", "north-1"}),
+        (UnreadableSource(origin=MINDCLUSTER, node="north-1", reason="not JSON"), {"north-1"}),
+        (UnreadableSource(origin=Origin.CONDITION, reason="refused"), set()),
     ],
 )
-def test_what_could_not_be_read_is_not_over(unread: Unread, left: set[str]) -> None:
+def test_what_could_not_be_read_is_not_over(unreadable: UnreadableSource, left: set[str]) -> None:
     _, fake = faked()
-    fake.tell_diagnosis(Diagnosis(signs=(sign(), sign("north-1"))))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(sign(), sign("north-1"))))
     turn()
-    fake.tell_diagnosis(Diagnosis(unread=(unread,)))
+    fake.set_diagnosis(ClusterDiagnosis(unreadable=(unreadable,)))
     turn(5)
     assert {node for node, *_ in standing()} == left
 
@@ -123,10 +130,10 @@ def test_what_could_not_be_read_is_not_over(unread: Unread, left: set[str]) -> N
 def test_a_cluster_that_does_not_answer_changes_nothing_and_spoils_no_other() -> None:
     _, silent = faked("north")
     _, other = faked("south")
-    silent.tell_diagnosis(Diagnosis(signs=(sign(),)))
+    silent.set_diagnosis(ClusterDiagnosis(signals=(sign(),)))
     turn()
     silent.lose_contact()
-    other.tell_diagnosis(Diagnosis(signs=(sign("south-0"),)))
+    other.set_diagnosis(ClusterDiagnosis(signals=(sign("south-0"),)))
     assert turn(5) == 1
     assert {node for node, *_ in standing()} == {"north-0", "south-0"}
 
@@ -137,13 +144,13 @@ def test_a_cluster_that_takes_its_time_is_heard_later_and_asked_once(
     monkeypatch.setattr(cluster_signals, "PATIENCE", 0.05)
     _, slow = faked("north")
     _, quick = faked("south")
-    quick.tell_diagnosis(Diagnosis(signs=(sign("south-0"),)))
+    quick.set_diagnosis(ClusterDiagnosis(signals=(sign("south-0"),)))
     answer, asked = threading.Event(), []
 
-    def diagnose() -> Diagnosis:
+    def diagnose() -> ClusterDiagnosis:
         asked.append(1)
         assert answer.wait(10)
-        return Diagnosis(signs=(sign(),))
+        return ClusterDiagnosis(signals=(sign(),))
 
     monkeypatch.setattr(slow, "diagnose", diagnose)
     assert turn() == 1
@@ -169,14 +176,16 @@ def test_a_diagnosis_that_fails_is_asked_again_in_the_next_turn(
 
 def test_the_silence_of_a_node_stands_until_it_is_heard_and_that_of_others_is_left_alone() -> None:
     _, fake = faked()
-    fake.tell_diagnosis(Diagnosis(signs=(sign(index=None, origin=Origin.SILENCE, code=SILENT),)))
+    fake.set_diagnosis(
+        ClusterDiagnosis(signals=(sign(index=None, origin=Origin.SILENCE, code=NODE_UNREACHABLE),))
+    )
     turn()
     told = Fault.objects.get()
     others = Fault.objects.create(
         node=told.node, origin=Origin.SILENCE, code="no figures", level=6,
         began_at=NOON, told_at=NOON, noticed_at=NOON,
     )  # fmt: skip
-    fake.tell_diagnosis(Diagnosis())
+    fake.set_diagnosis(ClusterDiagnosis())
     turn(5)
     assert list(Fault.objects.filter(ended_at=None)) == [others]
 
@@ -184,18 +193,18 @@ def test_the_silence_of_a_node_stands_until_it_is_heard_and_that_of_others_is_le
 def test_an_event_is_a_moment_which_is_told_once() -> None:
     _, fake = faked()
 
-    def event(since: datetime, *, active: bool = True) -> Sign:
+    def event(since: datetime, *, active: bool = True) -> ClusterSignal:
         return sign(origin=Origin.EVENT, index=None, since=since, active=active)
 
-    fake.tell_diagnosis(Diagnosis(signs=(event(NOON - timedelta(minutes=1)),)))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(event(NOON - timedelta(minutes=1)),)))
     turn()
     turn(5)
     assert Fault.objects.get().count == 1
-    fake.tell_diagnosis(Diagnosis())
+    fake.set_diagnosis(ClusterDiagnosis())
     turn(10)
     assert Fault.objects.get().ended_at is None
     over = event(NOON + timedelta(seconds=12), active=False)
-    fake.tell_diagnosis(Diagnosis(signs=(event(NOON - timedelta(minutes=1)), over)))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(event(NOON - timedelta(minutes=1)), over)))
     turn(15)
     assert Fault.objects.get().ended_at == NOON + timedelta(seconds=12)
     turn(20)
@@ -205,8 +214,8 @@ def test_an_event_is_a_moment_which_is_told_once() -> None:
 def test_one_cluster_alone_is_asked_when_news_of_it_comes() -> None:
     row, fake = faked("north")
     _, other = faked("south")
-    fake.tell_diagnosis(Diagnosis(signs=(sign(),)))
-    other.tell_diagnosis(Diagnosis(signs=(sign("south-0"),)))
+    fake.set_diagnosis(ClusterDiagnosis(signals=(sign(),)))
+    other.set_diagnosis(ClusterDiagnosis(signals=(sign("south-0"),)))
     assert cluster_signals_sync(at=NOON, uid=row.uid) == 1
     assert {node for node, *_ in standing()} == {"north-0"}
 

@@ -66,12 +66,12 @@ def test_an_exporter_of_the_drill_serves_a_fault_and_records_its_first_scrape() 
             vendor="nvidia",
             targets=[{"url": f"{base}/{node.name}/metrics", "node": node.name} for node in nodes],
         )
-        assert not any(reading.faults for reading in source.read().every())
+        assert not any(reading.faults for reading in source.read().all_readings())
         before = exporters.scraped_at("n2")
         assert before is not None
         changed_at = exporters.break_card("n2", 3)
         assert exporters.scraped_at("n2") is None
-        (faulty,) = (reading for reading in source.read().every() if reading.faults)
+        (faulty,) = (reading for reading in source.read().all_readings() if reading.faults)
         first = exporters.scraped_at("n2")
         source.read()
     assert (faulty.node, faulty.index) == ("n2", 3)

@@ -136,13 +136,13 @@ def test_the_node_bears_a_mark_on_its_cluster_while_it_is_out(
     (row,) = isolations_order(nodes=[node.uid], reason="fans", actor=operator, at=company.at)
     company.cluster.lose_contact()
     turn(company)
-    assert company.cluster.marks == {}
+    assert company.cluster.taints == {}
     company.cluster.regain_contact()
     turn(company, after=31)
-    assert company.cluster.marks == {node.name: "fans"}
+    assert company.cluster.taints == {node.name: "fans"}
     isolations_release(uids=[row.uid], reason="done", actor=operator, at=company.at)
     turn(company)
-    assert company.cluster.marks == {}
+    assert company.cluster.taints == {}
 
 
 def test_a_cluster_that_is_away_is_waited_for_once_a_turn(
@@ -154,7 +154,7 @@ def test_a_cluster_that_is_away_is_waited_for_once_a_turn(
         asked.append(node)
         raise ClusterUnavailable(f"no answer in 10 seconds, so {reason} is not written down")
 
-    monkeypatch.setattr(FakeCluster, "mark", mark)
+    monkeypatch.setattr(FakeCluster, "taint_node", mark)
     nodes = [node.uid for node in Node.objects.filter(cluster=cluster)]
     isolations_order(nodes=nodes, reason="fans", actor=operator, at=cluster.created_at)
     marks_keep(at=cluster.created_at)

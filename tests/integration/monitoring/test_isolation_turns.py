@@ -20,7 +20,7 @@ from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.persistence.models import Lease
-from controlplane.ports.diagnoses import Markable
+from controlplane.ports.clusters import TaintableCluster
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.wards import card, seconds_later, sign, ward
@@ -53,7 +53,7 @@ def _marks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         marked.append(node)
         return bool(reason)
 
-    monkeypatch.setattr(FakeCluster, "mark", mark)
+    monkeypatch.setattr(FakeCluster, "taint_node", mark)
     return marked
 
 
@@ -63,7 +63,7 @@ def test_a_node_that_went_back_meanwhile_is_not_marked(
     (row,) = _ordered(operator, nodes=1)
     marked, adapter_of = _marks(monkeypatch), isolations._markable
 
-    def slowly(given: Isolation) -> Markable | None:
+    def slowly(given: Isolation) -> TaintableCluster | None:
         isolations_release(uids=[row.uid], reason="done", actor=operator, at=AT)
         return adapter_of(given)
 
@@ -86,7 +86,7 @@ def test_a_turn_whose_lease_was_lost_marks_no_further_node(
         Lease.objects.filter(name=isolations.LEASE).update(expires_at=AT - timedelta(days=9_000))
         return bool(reason)
 
-    monkeypatch.setattr(FakeCluster, "mark", mark)
+    monkeypatch.setattr(FakeCluster, "taint_node", mark)
     isolations_turn(at=AT)
     assert len(marked) == 1
     isolations_turn(at=AT)
@@ -121,7 +121,7 @@ def test_a_long_turn_holds_its_lease(operator: User, monkeypatch: pytest.MonkeyP
         until.append(Lease.objects.get(name=isolations.LEASE).expires_at)
         return bool(node and reason)
 
-    monkeypatch.setattr(FakeCluster, "mark", mark)
+    monkeypatch.setattr(FakeCluster, "taint_node", mark)
     isolations_turn(at=AT)
     assert len(until) == 3
     assert until == sorted(set(until))
@@ -161,7 +161,7 @@ def test_a_cluster_that_does_not_answer_is_not_asked_while_faults_are_decided_ab
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    for question in ("mark", "unmark", "observe", "launch"):
+    for question in ("taint_node", "untaint_node", "observe", "launch"):
         monkeypatch.setattr(FakeCluster, question, lambda *_, what=question: asked.append(what))
     row = company.cluster_row
     node = Node.objects.get(cluster=row)

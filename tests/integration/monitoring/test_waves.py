@@ -28,7 +28,7 @@ from controlplane.ports.clusters import (
     LogChunk,
     ObservedLaunch,
     ObservedReplica,
-    Phase,
+    ReplicaPhase,
 )
 from controlplane.ports.launches import Launch
 from tests import factories
@@ -53,7 +53,7 @@ class Machines:
 
     def _seen(self, name: str) -> ObservedLaunch:
         code = self.codes.get(self._node(name))
-        phase = Phase.RUNNING if code is None else Phase.EXITED
+        phase = ReplicaPhase.RUNNING if code is None else ReplicaPhase.EXITED
         one = ObservedReplica(role="command", index=0, phase=phase, exit_code=code)
         return ObservedLaunch(name=name, replicas=(one,), labels={})
 

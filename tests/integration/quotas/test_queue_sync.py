@@ -24,14 +24,14 @@ from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import Documents
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports import registry
-from controlplane.ports.clusters import ClusterUnavailable, QueueKeeper
+from controlplane.ports.clusters import ClusterUnavailable, QueueSyncingCluster
 from tests.integration.company import Company
 
 FILE = "queues: {lab: {cards: {cpu: {guaranteed: 2}}}}"
 
 
 class SyncingCluster(FakeCluster):
-    """Implements ``QueueKeeper`` too: records calls, unless it is unreachable."""
+    """Implements ``QueueSyncingCluster`` too: records calls, unless it is unreachable."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -46,18 +46,18 @@ class SyncingCluster(FakeCluster):
             raise ClusterUnavailable("no answer within 30 s")
         self.told.append(what)
 
-    def keep_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
+    def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         self._record("queues")
         self.queues = frozenset(document.name for document in documents.values())
         return (
             FieldFinding(field="lab", message="queue lab states cards that nobody counts here"),
         )
 
-    def keep_priorities(self, classes: Mapping[str, int]) -> None:
+    def sync_priority_classes(self, classes: Mapping[str, int]) -> None:
         self._record("priorities")
         self.classes = dict(classes)
 
-    def keep_topology(self) -> None:
+    def sync_topology(self) -> None:
         self._record("topology")
 
 
@@ -84,8 +84,8 @@ def degraded() -> dict[str, str]:
 
 
 def test_volcano_supports_queue_sync() -> None:
-    assert issubclass(VolcanoCluster, QueueKeeper)
-    assert not issubclass(FakeCluster, QueueKeeper)
+    assert issubclass(VolcanoCluster, QueueSyncingCluster)
+    assert not issubclass(FakeCluster, QueueSyncingCluster)
 
 
 def test_a_changed_tree_is_synced_once_to_each_cluster(

@@ -10,10 +10,9 @@ from itertools import count
 
 import pytest
 
-from ninefold_runtime.agent.batches import Batch
-from ninefold_runtime.agent.pushes import Server
-from ninefold_runtime.agent.sending import Pace, Sender
-from ninefold_runtime.agent.sequences import Sequence
+from ninefold_runtime.agent.push_client import PushServer
+from ninefold_runtime.agent.samples import SampleBatch
+from ninefold_runtime.agent.sender import BatchSender, BatchSequence, SendIntervals
 from ninefold_runtime.exits import NotReported
 from tests.integration.launcher.process_waits import wait_for
 from tests.integration.runtime.collectors import Collector
@@ -33,28 +32,30 @@ def sender_to(
     said: list[str],
     *,
     token: Callable[[], str] = lambda: "nft-right",
-    sequence: Sequence | None = None,
+    sequence: BatchSequence | None = None,
     keep: int = 720,
     behind: float = 0.02,
     patience_behind: float = 10.0,
-) -> Sender:
-    sender = Sender(
-        Server.of(collector.url),
+) -> BatchSender:
+    sender = BatchSender(
+        PushServer.of(collector.url),
         vendor="nvidia",
         token=token,
-        sequence=sequence or Sequence(None),
+        sequence=sequence or BatchSequence(None),
         keep=keep,
-        pace=Pace(first_pause=0.02, behind=behind, again=0.05, patience_behind=patience_behind),
-        say=said.append,
+        pace=SendIntervals(
+            first_pause=0.02, behind=behind, again=0.05, patience_behind=patience_behind
+        ),
+        log=said.append,
     )
     sender.start()
     return sender
 
 
-def give(sender: Sender, *texts: str) -> None:
+def give(sender: BatchSender, *texts: str) -> None:
     """One batch a second: a at ``AT``, b a second later, and so on."""
     for text in texts:
-        sender.add(Batch(at=AT + timedelta(seconds=ord(text[0]) - ord("a")), text=text))
+        sender.add(SampleBatch(at=AT + timedelta(seconds=ord(text[0]) - ord("a")), text=text))
 
 
 @contextmanager
@@ -64,7 +65,7 @@ def back_after(
     behind: float = 0.02,
     patience_behind: float = 10.0,
     said: list[str] | None = None,
-) -> Iterator[Sender]:
+) -> Iterator[BatchSender]:
     """A sender that kept these batches and whose control plane is there again."""
     said = [] if said is None else said
     collector.reserve()
@@ -80,7 +81,7 @@ def texts(collector: Collector) -> list[str]:
 
 
 def test_a_batch_comes_as_the_control_plane_reads_it(collector: Collector) -> None:
-    sender = sender_to(collector, [], sequence=Sequence(None, now=lambda: 7.0))
+    sender = sender_to(collector, [], sequence=BatchSequence(None, now=lambda: 7.0))
     give(sender, "a 1\n")
     wait_for(lambda: texts(collector) == ["a 1\n"], what="it came")
     headers, _ = collector.heard[0]
@@ -164,7 +165,7 @@ def test_a_kept_batch_that_failed_is_sent_again_later() -> None:
 
 
 def test_a_kept_batch_that_was_put_off_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ninefold_runtime.agent.sending._MOST_FAILURES", 1)
+    monkeypatch.setattr("ninefold_runtime.agent.sender._MOST_FAILURES", 1)
     collector = Collector(at_text={"a": [(503, {"Retry-After": "1"})]})
     with back_after(collector, "a", "b") as sender:
         wait_for(lambda: sender.waiting == 0, what="all is sent")
@@ -284,7 +285,7 @@ def test_numbers_of_an_agent_whose_clock_was_set_back_go_on_above_those_that_are
 ) -> None:
     collector.last, collector.floor = 9_000_000, 9_000_000
     collector.answers = [(503, {})]
-    sender = sender_to(collector, [], sequence=Sequence(None, now=lambda: 1.0))
+    sender = sender_to(collector, [], sequence=BatchSequence(None, now=lambda: 1.0))
     give(sender, "a", "b", "c")
     wait_for(lambda: sender.waiting == 0, what="all are sent")
     assert sorted(collector.taken) == list(zip(count(9_000_001), "abc", strict=False))
@@ -304,7 +305,7 @@ def test_what_is_wrong_with_the_code_of_sending_is_not_silence(
     def broken(*_: object, **__: object) -> object:
         raise ZeroDivisionError("once")
 
-    monkeypatch.setattr("ninefold_runtime.agent.sending.push", broken)
+    monkeypatch.setattr("ninefold_runtime.agent.sender.push", broken)
     monkeypatch.setattr("threading.excepthook", lambda _: None)
     sender = sender_to(collector, [])
     give(sender, "a")

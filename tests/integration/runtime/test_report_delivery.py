@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ninefold_runtime.exits import NotReported
-from ninefold_runtime.report import Address, Reporter
+from ninefold_runtime.report import ReportAddress, Reporter
 
 
 @dataclass
@@ -69,9 +69,9 @@ def plane() -> Iterator[ControlPlane]:
 
 
 def _reporter(plane: ControlPlane, said: list[str], **settings: float) -> Reporter:
-    address = Address(url=plane.url, token="t0ken")
+    address = ReportAddress(url=plane.url, token="t0ken")
     pauses = {"first_pause_seconds": 0.02, "patience_seconds": 5.0} | settings
-    return Reporter(address, say=said.append, **pauses)
+    return Reporter(address, log=said.append, **pauses)
 
 
 def _result(folder: Path) -> Path:
@@ -183,8 +183,8 @@ def test_refused_progress_is_given_up_without_ending_the_run(plane: ControlPlane
 
 def test_an_absent_control_plane_slows_nothing(tmp_path: Path) -> None:
     said: list[str] = []
-    nowhere = Address(url="http://127.0.0.1:9/attempts/1", token="t")
-    reporter = Reporter(nowhere, say=said.append, patience_seconds=0.1, first_pause_seconds=0.05)
+    nowhere = ReportAddress(url="http://127.0.0.1:9/attempts/1", token="t")
+    reporter = Reporter(nowhere, log=said.append, patience_seconds=0.1, first_pause_seconds=0.05)
     with reporter:
         for step in range(100):
             reporter.progress(step=step)

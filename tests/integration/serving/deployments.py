@@ -11,7 +11,7 @@ from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
 from controlplane.domain.serving.lifecycle import DeploymentState
-from controlplane.ports.clusters import Phase
+from controlplane.ports.clusters import ReplicaPhase
 from tests.integration.company import ENGINE, Company
 
 
@@ -40,7 +40,7 @@ def start_replicas(company: Company) -> None:
     """Make every launched process ready, and reconcile."""
     reconcile(company)
     for name in company.cluster.names():
-        if company.phase_of(name) is Phase.PREPARING:
+        if company.phase_of(name) is ReplicaPhase.PREPARING:
             company.cluster.run(name)
     company.turn_deployments()
     company.turn_deployments()

@@ -12,7 +12,7 @@ from apps.quotas.models import Allocation, Claim
 from apps.serving.models import Deployment, Replica
 from apps.serving.services import deployments as services
 from controlplane.domain.serving.lifecycle import DeploymentState
-from controlplane.ports.clusters import Phase
+from controlplane.ports.clusters import ReplicaPhase
 from tests.integration.company import Company
 from tests.integration.mortality import EVERY, Mortal, Worker, live
 from tests.integration.serving.deployments import create, reconcile
@@ -33,7 +33,7 @@ def reach(company: Company, worker: Worker, deployment: Deployment, state: Deplo
 
     def there() -> bool:
         for name in company.cluster.names():
-            if company.phase_of(name) is Phase.PREPARING:
+            if company.phase_of(name) is ReplicaPhase.PREPARING:
                 company.cluster.run(name)
         deployment.refresh_from_db()
         return deployment.state == state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.quotas.models import Claim
-from controlplane.adapters.clusters.volcano.launching import PRIORITY, QUEUE
+from controlplane.adapters.clusters.volcano.cluster import PRIORITY, QUEUE
 from tests.integration.company import Company
 from tests.integration.serving.deployments import ready_deployment, replicas_of
 

@@ -14,7 +14,7 @@ from apps.serving.services import deployments as services
 from apps.serving.services import gateways
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
-from controlplane.ports.clusters import ExitCause, Phase
+from controlplane.ports.clusters import ExitCause, ReplicaPhase
 from tests.integration.company import Company
 from tests.integration.serving.deployments import (
     create,
@@ -186,7 +186,7 @@ def test_cleanup_stops_and_removes_launches_of_stopped_replicas(
     company.cluster.run(launch.name)
 
     assert reconcilers.replica_launches_cleanup() == 1
-    assert company.phase_of(launch.name) is Phase.EXITED
+    assert company.phase_of(launch.name) is ReplicaPhase.EXITED
     assert reconcilers.replica_launches_cleanup() == 1
     assert company.cluster.names() == frozenset()
 
@@ -196,4 +196,6 @@ def test_cleanup_keeps_launches_of_live_replicas(company: Company) -> None:
 
     assert reconcilers.replica_launches_cleanup() == 0
 
-    assert {company.phase_of(one.launch_name) for one in replicas_of(deployment)} == {Phase.RUNNING}
+    assert {company.phase_of(one.launch_name) for one in replicas_of(deployment)} == {
+        ReplicaPhase.RUNNING
+    }

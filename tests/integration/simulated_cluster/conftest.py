@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.simulated import SimulatedCluster
-from controlplane.adapters.clusters.simulated.records import Report
-from controlplane.adapters.clusters.simulated.reporting import Away
+from controlplane.adapters.clusters.simulated.progress_reports import ReceiverUnavailable
+from controlplane.adapters.clusters.simulated.store import ReportTarget
 from controlplane.domain.simulation.run_profiles import PREFIX
 from controlplane.ports.clusters import ObservedReplica
-from controlplane.ports.launches import Launch, Placement, Role
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 
 FLEET = {
     "groups": [
@@ -45,21 +45,21 @@ class Heard:
     manifests: list[Mapping[str, Any]] = field(default_factory=list)
     away: bool = False
 
-    def progress(self, report: Report, points: Sequence[Mapping[str, Any]]) -> None:
+    def progress(self, report: ReportTarget, points: Sequence[Mapping[str, Any]]) -> None:
         self._hear()
         self.points += points
 
-    def file(self, report: Report, path: str, content: bytes) -> None:
+    def file(self, report: ReportTarget, path: str, content: bytes) -> None:
         self._hear()
         self.files[path] = content
 
-    def manifest(self, report: Report, manifest: Mapping[str, Any]) -> None:
+    def manifest(self, report: ReportTarget, manifest: Mapping[str, Any]) -> None:
         self._hear()
         self.manifests.append(manifest)
 
     def _hear(self) -> None:
         if self.away:
-            raise Away("not now")
+            raise ReceiverUnavailable("not now")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ def training(
     return Launch(
         name=name,
         roles=(
-            Role(
+            LaunchRole(
                 name="trainer",
                 argv=("train",),
-                placements=tuple(Placement(node=node, cards=cards) for node in nodes),
+                placements=tuple(LaunchPlacement(node=node, cards=cards) for node in nodes),
                 environment={"NINEFOLD_REPORT_URL": "http://127.0.0.1:9/a"} if reports else {},
             ),
         ),

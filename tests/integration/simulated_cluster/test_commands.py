@@ -106,6 +106,6 @@ def test_an_hour_of_the_demonstration_keeps_every_promise(monkeypatch: pytest.Mo
                 claim__queue=queue, card__chip=stated.chip, released_at=None
             ).count()
             assert used <= (stated.cap or 0)
-    assert all(cluster.stands_at() is None for _, cluster in simulated_clusters.all_clusters())
+    assert all(cluster.frozen_at() is None for _, cluster in simulated_clusters.all_clusters())
     assert "it goes on from here" in said("demo", "make")
     assert Job.objects.count() == jobs

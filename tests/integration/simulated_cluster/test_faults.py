@@ -10,8 +10,13 @@ from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.common.topology import format_card_groups, network_domains
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
-from controlplane.ports.clusters import ClusterError, ExitCause, LaunchRefused, Phase
-from controlplane.ports.diagnoses import SILENT
+from controlplane.ports.clusters import (
+    NODE_UNREACHABLE,
+    ClusterError,
+    ExitCause,
+    LaunchRefused,
+    ReplicaPhase,
+)
 from controlplane.ports.registry import chips
 from tests.integration.simulated_cluster.conftest import FLEET, World, seen, training
 
@@ -50,23 +55,23 @@ def test_a_mended_card_is_healthy_and_what_failed_stays_so(world: World) -> None
     assert all(card.healthy for card in cluster.inventory()[1].cards)
     assert seen(cluster)[0].cause is ExitCause.FAILED
     cluster.launch(training("attempt-2"))
-    assert seen(cluster, "attempt-2")[0].phase is Phase.RUNNING
+    assert seen(cluster, "attempt-2")[0].phase is ReplicaPhase.RUNNING
 
 
 def test_a_silent_node_is_not_ready_and_is_given_up(world: World) -> None:
     cluster = world.cluster()
     cluster.launch(training())
-    cluster.faults.silence("h800-1")
+    cluster.faults.make_unreachable("h800-1")
     assert [node.ready for node in cluster.inventory()] == [True, False, True]
     world.clock.pass_(minutes=4)
     assert seen(cluster)[0].message == "h800-1 does not answer"
     world.clock.pass_(minutes=2)
-    assert (seen(cluster)[0].phase, seen(cluster)[0].cause) == (Phase.LOST, ExitCause.LOST)
+    assert (seen(cluster)[0].phase, seen(cluster)[0].cause) == (ReplicaPhase.LOST, ExitCause.LOST)
 
 
 def test_a_node_recovers_with_all_of_its_cards(world: World) -> None:
     cluster = world.cluster()
-    cluster.faults.silence("h800-1")
+    cluster.faults.make_unreachable("h800-1")
     cluster.faults.kill_card("h800-1", 3)
     cluster.faults.kill_card("h800-2", 3)
     assert cluster.faults.recover("h800-1") == 2
@@ -83,7 +88,7 @@ def test_breaking_what_is_broken_changes_nothing(world: World) -> None:
 def test_what_is_not_there_cannot_break(world: World) -> None:
     cluster = world.cluster()
     with pytest.raises(ClusterError, match=r"no node 'h800-9' among the 3 here; there are: h800-"):
-        cluster.faults.silence("h800-9")
+        cluster.faults.make_unreachable("h800-9")
     with pytest.raises(ClusterError, match=r"cards of node 'h800-1' are 0 to 7, got 8"):
         cluster.faults.kill_card("h800-1", 8)
     with pytest.raises(ClusterError, match=r"more than 1 times as long, got 0\.5"):
@@ -105,9 +110,9 @@ def test_what_makes_no_fleet_makes_no_cluster(tmp_path: Path) -> None:
 def test_of_what_is_broken_the_cluster_itself_tells_of_silence_alone(world: World) -> None:
     cluster = world.cluster()
     cluster.faults.kill_card("h800-2", 1)
-    cluster.faults.silence("h800-1", words="no heartbeat")
-    [sign] = cluster.diagnose().signs
-    assert (sign.node, sign.index, sign.code) == ("h800-1", None, SILENT)
+    cluster.faults.make_unreachable("h800-1", words="no heartbeat")
+    [sign] = cluster.diagnose().signals
+    assert (sign.node, sign.index, sign.code) == ("h800-1", None, NODE_UNREACHABLE)
     assert (sign.origin, sign.level) == (Origin.SILENCE, FaultLevel.ISOLATE)
     cluster.faults.recover("h800-1")
-    assert cluster.diagnose().signs == ()
+    assert cluster.diagnose().signals == ()

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.clusters.simulated.records import Records
-from controlplane.adapters.clusters.simulated.reporting import Away, Voice
-from controlplane.ports.clusters import ExitCause, LaunchRefused, Phase
+from controlplane.adapters.clusters.simulated.progress_reports import (
+    ProgressReporter,
+    ReceiverUnavailable,
+)
+from controlplane.adapters.clusters.simulated.store import SimulationStore
+from controlplane.ports.clusters import ExitCause, LaunchRefused, ReplicaPhase
 from controlplane.ports.launches import Launch
 from tests.integration.simulated_cluster.conftest import Heard, World, seen, training
 
@@ -24,7 +27,7 @@ def test_another_process_sees_the_same_launch(world: World) -> None:
     world.cluster().launch(training())
     world.clock.pass_(minutes=30)
     assert seen(world.cluster()) == seen(world.cluster())
-    assert seen(world.cluster())[0].phase is Phase.RUNNING
+    assert seen(world.cluster())[0].phase is ReplicaPhase.RUNNING
 
 
 def test_many_who_launch_the_same_launch_it_once(world: World) -> None:
@@ -41,7 +44,7 @@ def test_at_sixty_times_the_speed_an_hour_takes_a_minute(world: World) -> None:
     cluster = world.cluster(speed=60)
     cluster.launch(training())
     world.clock.pass_(seconds=59)
-    assert seen(cluster)[0].phase is Phase.RUNNING
+    assert seen(cluster)[0].phase is ReplicaPhase.RUNNING
     world.clock.pass_(seconds=1)
     assert seen(cluster)[0].cause is ExitCause.FINISHED
 
@@ -50,9 +53,9 @@ def test_time_that_is_held_stands_still_for_every_process(world: World) -> None:
     world.cluster().launch(training())
     world.cluster().hold(world.clock.at)
     world.clock.pass_(hours=2)
-    assert seen(world.cluster())[0].phase is Phase.RUNNING
+    assert seen(world.cluster())[0].phase is ReplicaPhase.RUNNING
     world.cluster().hold(None)
-    assert seen(world.cluster())[0].phase is Phase.EXITED
+    assert seen(world.cluster())[0].phase is ReplicaPhase.EXITED
 
 
 def test_a_commit_outlives_the_killed_process_that_made_it(tmp_path: Path) -> None:
@@ -62,14 +65,14 @@ def test_a_commit_outlives_the_killed_process_that_made_it(tmp_path: Path) -> No
         [sys.executable, "-c", _HOLD_AND_DIE, str(path), at.isoformat()], check=False
     )
     assert done.returncode == -signal.SIGKILL
-    assert Records(path).held() == at
+    assert SimulationStore(path).held() == at
 
 
 _HOLD_AND_DIE = """
 import os, signal, sys
 from datetime import datetime
 from pathlib import Path
-from controlplane.adapters.clusters.simulated.records import Records
+from controlplane.adapters.clusters.simulated.store import Records
 Records(Path(sys.argv[1])).hold(datetime.fromisoformat(sys.argv[2]))
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -93,17 +96,17 @@ def test_a_run_that_goes_on_from_a_checkpoint_is_shorter(world: World) -> None:
 
 def test_the_voice_tells_progress_then_files_then_the_manifest(world: World) -> None:
     cluster, heard = world.cluster(), Heard()
-    voice = Voice(cluster.records, listener=heard, every=MINUTE)
+    voice = ProgressReporter(cluster.records, listener=heard, every=MINUTE)
     cluster.launch(training(reports=True))
     world.clock.pass_(minutes=30)
-    assert voice.speak(at=world.clock.at) == 1
+    assert voice.send_reports(at=world.clock.at) == 1
     told = len(heard.points)
     assert told
     assert not heard.manifests
-    assert voice.speak(at=world.clock.at) == 0
+    assert voice.send_reports(at=world.clock.at) == 0
     world.clock.pass_(minutes=31)
-    assert seen(cluster)[0].phase is Phase.RUNNING
-    assert voice.speak(at=world.clock.at) == 1
+    assert seen(cluster)[0].phase is ReplicaPhase.RUNNING
+    assert voice.send_reports(at=world.clock.at) == 1
     steps = [point["step"] for point in heard.points if "step" in point]
     assert steps == sorted(set(steps))
     assert len(heard.points) > told
@@ -114,27 +117,27 @@ def test_the_voice_tells_progress_then_files_then_the_manifest(world: World) -> 
 
 def test_what_nobody_heard_is_told_again(world: World) -> None:
     cluster, heard = world.cluster(), Heard(away=True)
-    voice = Voice(cluster.records, listener=heard, every=MINUTE)
+    voice = ProgressReporter(cluster.records, listener=heard, every=MINUTE)
     cluster.launch(training(reports=True))
     world.clock.pass_(hours=2)
-    with pytest.raises(Away):
-        voice.speak(at=world.clock.at)
-    assert seen(cluster)[0].phase is Phase.RUNNING
+    with pytest.raises(ReceiverUnavailable):
+        voice.send_reports(at=world.clock.at)
+    assert seen(cluster)[0].phase is ReplicaPhase.RUNNING
     heard.away = False
-    voice.speak(at=world.clock.at)
+    voice.send_reports(at=world.clock.at)
     assert len(heard.manifests) == 1
     assert seen(cluster)[0].cause is ExitCause.FINISHED
 
 
 def test_nothing_is_said_of_what_has_ended(world: World) -> None:
     cluster, heard = world.cluster(), Heard()
-    voice = Voice(cluster.records, listener=heard, every=MINUTE)
+    voice = ProgressReporter(cluster.records, listener=heard, every=MINUTE)
     cluster.launch(training(reports=True))
     world.clock.pass_(minutes=10)
     cluster.stop("attempt-1", grace=timedelta(0))
-    assert voice.speak(at=world.clock.at) == 0
+    assert voice.send_reports(at=world.clock.at) == 0
     world.clock.pass_(hours=3)
-    assert voice.speak(at=world.clock.at) == 0
+    assert voice.send_reports(at=world.clock.at) == 0
     assert seen(cluster)[0].cause is ExitCause.STOPPED
     assert not heard.points
 

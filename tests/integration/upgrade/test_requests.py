@@ -16,7 +16,7 @@ from apps.serving.models import Gateway, UsageBatch, UsageRecord
 from apps.serving.services import gateways
 from gateway.snapshots import open_snapshot
 from gateway.usage import UsageJournal
-from ninefold_runtime.agent.sequences import Sequence
+from ninefold_runtime.agent.sender import BatchSequence
 from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import FIXTURE, INSTALLATION, Exchange, exchanges
 from tests.integration.upgrade.replaying import Clock, send
@@ -145,4 +145,4 @@ def test_an_agent_goes_on_above_the_numbers_that_it_gave(tmp_path: Path) -> None
     state = tmp_path / "agent-sequence"
     state.write_text(INSTALLATION["agent_sequence"])
     (remembered,) = map(int, re.findall(r"\d+", INSTALLATION["agent_sequence"]))
-    assert Sequence(state, now=lambda: 0.0).next() >= remembered
+    assert BatchSequence(state, now=lambda: 0.0).next() >= remembered

@@ -11,7 +11,7 @@ from apps.workflows import services
 from apps.workflows.models import Pipeline, Step
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.pipelines import Gate, PipelineState, StepKind
-from controlplane.ports.clusters import Phase
+from controlplane.ports.clusters import ReplicaPhase
 from tests.integration.company import ENGINE, Company, model_contents, quantized_contents
 
 F, E, Q, D = StepKind.FINETUNE, StepKind.EVALUATE, StepKind.QUANTIZE, StepKind.DEPLOY
@@ -64,9 +64,9 @@ def processes_act(company: Company, metrics: Mapping[str, Any] = WELL) -> None:
     """What happens outside of the control plane: engines answer, programs start, report and end."""
     for name in company.cluster.names():
         phase = company.phase_of(name)
-        if phase is Phase.PREPARING:
+        if phase is ReplicaPhase.PREPARING:
             company.cluster.run(name)
-        elif phase is Phase.RUNNING and name.startswith("attempt-"):
+        elif phase is ReplicaPhase.RUNNING and name.startswith("attempt-"):
             attempt = Attempt.objects.select_related("job").get(uid=name.removeprefix("attempt-"))
             contents = CONTENTS.get(attempt.job.kind, model_contents)()
             measured = (

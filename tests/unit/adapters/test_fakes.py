@@ -9,20 +9,20 @@ import pytest
 from controlplane.adapters.fakes.artifacts import MemoryArtifacts
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.ports.artifacts import StorageFull
-from controlplane.ports.clusters import ClusterUnavailable, ExitCause, Phase
-from controlplane.ports.launches import Launch, Placement, Probe, Role
+from controlplane.ports.clusters import ClusterUnavailable, ExitCause, ReplicaPhase
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, Probe
 
-ROLE = Role(
+ROLE = LaunchRole(
     name="server",
     argv=("serve",),
-    placements=(Placement(node="fake-1", cards=(0,)),),
+    placements=(LaunchPlacement(node="fake-1", cards=(0,)),),
     ports=("http",),
     probe=Probe(port="http", path="/"),
 )
 LAUNCH = Launch(name="job", roles=(ROLE,))
 
 
-def phase(cluster: FakeCluster) -> Phase:
+def phase(cluster: FakeCluster) -> ReplicaPhase:
     return cluster.observe(["job"])["job"].replicas[0].phase
 
 
@@ -31,11 +31,11 @@ def test_a_launch_waits_until_it_is_run_and_becomes_ready_when_told() -> None:
     cluster.launch(LAUNCH)
     cluster.prepare("job", "installing 3 of 9 packages")
     assert cluster.observe(["job"])["job"].replicas[0].message == "installing 3 of 9 packages"
-    assert phase(cluster) is Phase.PREPARING
+    assert phase(cluster) is ReplicaPhase.PREPARING
     cluster.run("job", ready=False)
-    assert phase(cluster) is Phase.STARTING
+    assert phase(cluster) is ReplicaPhase.STARTING
     cluster.run("job")
-    assert phase(cluster) is Phase.RUNNING
+    assert phase(cluster) is ReplicaPhase.RUNNING
     assert cluster.launched("job") is LAUNCH
 
 
@@ -49,7 +49,7 @@ def test_without_contact_every_call_fails_and_processes_go_on() -> None:
         cluster.observe(["job"])
     cluster.run("job")
     cluster.regain_contact()
-    assert phase(cluster) is Phase.RUNNING
+    assert phase(cluster) is ReplicaPhase.RUNNING
 
 
 def test_a_lost_launch_has_ended_and_stays_as_it_is() -> None:
@@ -59,7 +59,7 @@ def test_a_lost_launch_has_ended_and_stays_as_it_is() -> None:
     cluster.lose("job")
     cluster.finish("job", exit_code=0)
     (replica,) = cluster.observe(["job"])["job"].replicas
-    assert (replica.phase, replica.cause) == (Phase.LOST, ExitCause.LOST)
+    assert (replica.phase, replica.cause) == (ReplicaPhase.LOST, ExitCause.LOST)
 
 
 def test_a_cause_can_be_given_with_the_exit() -> None:
@@ -78,9 +78,9 @@ def test_what_disobeys_a_stop_is_killed_when_the_clock_says_so() -> None:
     cluster.run("job")
     cluster.stop("job", grace=timedelta(seconds=30))
     at += timedelta(seconds=29)
-    assert phase(cluster) is Phase.RUNNING
+    assert phase(cluster) is ReplicaPhase.RUNNING
     at += timedelta(seconds=1)
-    assert phase(cluster) is Phase.EXITED
+    assert phase(cluster) is ReplicaPhase.EXITED
 
 
 def test_memory_artifacts_can_be_full() -> None:

@@ -7,7 +7,7 @@ import pytest
 from controlplane.domain.common.resources import GIB, MIB
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups, parse_card_groups
 from controlplane.ports import registry
-from controlplane.ports.discovery import FoundCards, discover
+from controlplane.ports.chips import FoundCards, discover
 
 
 def found_on(
@@ -88,7 +88,9 @@ def test_a_word_that_cannot_be_read_is_refused_and_passed_over_by_the_scheduler(
     with pytest.raises(InvalidCardGroups, match="all of them"):
         found_on({"nvidia.com/gpu": "4"}, {}, said)
     usual = registry.chips()["nvidia-h800"].geometry
-    assert registry.geometries_on(said, ["nvidia-h800", "cpu", "nobody"]) == {"nvidia-h800": usual}
+    assert registry.geometries_on_node(said, ["nvidia-h800", "cpu", "nobody"]) == {
+        "nvidia-h800": usual
+    }
 
 
 def test_a_chip_that_nobody_knows_keeps_its_vendor_and_count() -> None:
@@ -111,7 +113,7 @@ def test_slices_are_chips_of_their_own_with_the_memory_of_their_profile() -> Non
     assert found.memory == found.chip.memory == 9728 * MIB
     # What is said of the node's whole cards does not hold for their slices.
     said = {**labels, "ninefold.io/numa": "0-3_4-7"}
-    assert registry.geometries_on(said, [found.chip.name]) == {
+    assert registry.geometries_on_node(said, [found.chip.name]) == {
         found.chip.name: Geometry(sizes=(1,))
     }
 

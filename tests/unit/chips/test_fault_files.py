@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 
 from controlplane.adapters.chips.fault_maps import fault_map_of
-from controlplane.adapters.chips.sections import ProfileRefused, Section
+from controlplane.adapters.chips.toml_sections import InvalidChipProfile, TomlSection
 from controlplane.domain.faults import REMEDIES, FaultLevel, FaultMap, Fitness, Lasting, Repeats
 
 LEVELS = '[levels]\nNOTE = "11 12"\nRESTART_JOB = "21"\nISOLATE = "A0..A3"\n'
 
 
 def read(text: str) -> FaultMap:
-    return fault_map_of(Section(tomllib.loads(text), at="faults.toml"))
+    return fault_map_of(TomlSection(tomllib.loads(text), at="faults.toml"))
 
 
 def test_all_that_a_file_can_say_comes_out() -> None:
@@ -54,7 +54,7 @@ def test_all_that_a_file_can_say_comes_out() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused(text: str, says: str) -> None:
-    with pytest.raises(ProfileRefused) as refused:
+    with pytest.raises(InvalidChipProfile) as refused:
         read(text)
     assert says in str(refused.value)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.chips.profiles import DataChips, read_vendor
-from controlplane.adapters.chips.sections import ProfileRefused
+from controlplane.adapters.chips.toml_sections import InvalidChipProfile
 from controlplane.domain.common.accelerators import Confidence, Dtype
 from controlplane.domain.common.resources import GIB
 from controlplane.ports import registry
@@ -86,18 +86,18 @@ def test_processes_get_the_variable_of_their_cards_and_the_constants(tmp_path: P
 def test_what_is_not_understood_is_refused_by_name_and_place(
     tmp_path: Path, text: str, said: str
 ) -> None:
-    with pytest.raises(ProfileRefused, match=said):
+    with pytest.raises(InvalidChipProfile, match=said):
         read_vendor(folder_of(tmp_path, text))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ProfileRefused, match=r"profile\.toml"):
+    with pytest.raises(InvalidChipProfile, match=r"profile\.toml"):
         read_vendor(tmp_path)
 
 
 def test_a_level_that_is_none_is_refused(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, LEAST, faults='[levels]\nPANIC = "1"\n')
-    with pytest.raises(ProfileRefused, match="PANIC is no level; known are NOTE, "):
+    with pytest.raises(InvalidChipProfile, match="PANIC is no level; known are NOTE, "):
         read_vendor(folder)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from controlplane.adapters.clusters.kubernetes.profiles import Profile
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from tests.unit.deployment.kustomizations import KUBERNETES, ROOT, built
 from tests.unit.deployment.rights import Right, granted
 
@@ -38,7 +38,7 @@ def test_every_verb_of_the_roles_is_told_with_what_needs_it() -> None:
 
 def test_every_option_of_a_cluster_is_told_and_none_that_there_is_not() -> None:
     told = {row[0].strip("`") for row in section("Options of a cluster")}
-    assert told == {field.name for field in fields(Profile)} | {"in_cluster"}
+    assert told == {field.name for field in fields(ClusterProfile)} | {"in_cluster"}
 
 
 def test_every_folder_and_file_that_it_names_exists() -> None:

@@ -9,16 +9,16 @@ from controlplane.adapters.clusters.kubernetes.checks import (
     DEVICE_PERMISSIONS,
     PERMISSIONS,
     VOLCANO_PERMISSIONS,
-    Permission,
+    RequiredPermission,
 )
-from controlplane.adapters.clusters.kubernetes.sign_tables import table
+from controlplane.adapters.clusters.kubernetes.signal_tables import signal_table
 from tests.unit.deployment.kustomizations import KUBERNETES, ROOT, built
 from tests.unit.deployment.rights import NAMESPACES, PICTURE, Right, granted
 
 ADAPTERS = ROOT / "platform" / "controlplane" / "adapters" / "clusters"
 
 
-def needed(permissions: Iterable[Permission]) -> set[Right]:
+def needed(permissions: Iterable[RequiredPermission]) -> set[Right]:
     return {(each.group, each.resource, verb) for each in permissions for verb in each.verbs}
 
 
@@ -45,8 +45,8 @@ def test_the_roles_for_mindcluster_read_its_configmaps_where_it_writes_them_and_
     made = built(KUBERNETES / "mindcluster")
     assert {each["kind"] for each in made} == {"Role", "RoleBinding"}
     assert {each["metadata"]["namespace"] for each in made} == {
-        table("mindcluster")["namespace"],
-        table("mindcluster")["own_namespace"],
+        signal_table("mindcluster")["namespace"],
+        signal_table("mindcluster")["own_namespace"],
     }
     assert granted(made) == {("", "configmaps", verb) for verb in ("get", "list")}
 

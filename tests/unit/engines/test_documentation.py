@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from controlplane.ports.engines import Engine, RenderRequest, Task
-from controlplane.ports.launches import Placement
+from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chips, engine, engine_names
-from tests.unit.engines.orders import DATASET, MODEL_TREE, QWEN3_8B
+from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 README = Path(__file__).resolve().parents[3] / "README.md"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "adding-an-engine.md"
@@ -51,7 +51,7 @@ def test_it_renders_for_two_vendors(ferret: Engine) -> None:
                 name="attempt-1",
                 spec={"learning_rate": 1e-4},
                 chip=chips()[chip],
-                placements=(Placement(node="a", cards=(0, 1)),),
+                placements=(LaunchPlacement(node="a", cards=(0, 1)),),
                 inputs=(MODEL_TREE, DATASET),
                 model=QWEN3_8B,
             )

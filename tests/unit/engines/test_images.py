@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.adapters.engines import ascend, images
+from controlplane.adapters.engines import container_engine
 from controlplane.ports.engines import EngineProfile
 from controlplane.ports.registry import chip_plugin, chips
 
@@ -25,33 +25,47 @@ H800, T4, NPU, CPU = (chips()[name] for name in ("nvidia-h800", "nvidia-t4", "as
 
 def wrong(asked: str, *, profile: EngineProfile = PROFILE, chip: str = "nvidia-h800") -> str:
     spec = {"engine_version": asked}
-    found = images.check_version(profile, spec, engine="trainer", chip=chips()[chip])
+    found = container_engine.check_engine_version(
+        profile, spec, engine="trainer", chip=chips()[chip]
+    )
     return found[0].message if found else ""
 
 
 def test_the_chips_own_image_goes_before_its_vendors() -> None:
-    assert images.image(PROFILE, engine="trainer", chip=H800, spec={}) == "trainer:1.4.0-cuda"
-    assert images.image(PROFILE, engine="trainer", chip=T4, spec={}) == "trainer:1.4.0-old-cuda"
+    assert (
+        container_engine.engine_image(PROFILE, engine="trainer", chip=H800, spec={})
+        == "trainer:1.4.0-cuda"
+    )
+    assert (
+        container_engine.engine_image(PROFILE, engine="trainer", chip=T4, spec={})
+        == "trainer:1.4.0-old-cuda"
+    )
 
 
 def test_a_version_that_is_asked_for_names_the_image() -> None:
     spec = {"engine_version": "1.5"}
-    assert images.image(PROFILE, engine="trainer", chip=H800, spec=spec) == "trainer:1.5-cuda"
+    assert (
+        container_engine.engine_image(PROFILE, engine="trainer", chip=H800, spec=spec)
+        == "trainer:1.5-cuda"
+    )
 
 
 def test_a_chip_without_an_image_is_told_by_its_name() -> None:
-    assert images.image(PROFILE, engine="trainer", chip=CPU, spec={}) == ""
-    reason = images.no_image(PROFILE, engine="trainer", chip=CPU)
+    assert container_engine.engine_image(PROFILE, engine="trainer", chip=CPU, spec={}) == ""
+    reason = container_engine.missing_image(PROFILE, engine="trainer", chip=CPU)
     assert reason == "no image of Trainer is known for CPU"
-    assert images.no_image(PROFILE, engine="trainer", chip=NPU) == ""
+    assert container_engine.missing_image(PROFILE, engine="trainer", chip=NPU) == ""
 
 
 def test_a_vendor_that_knows_an_image_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = chip_plugin(CPU)
     profile = replace(plugin.profile(), images={"trainer": "cpu/trainer:1.4.0"})
     monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
-    assert images.image(PROFILE, engine="trainer", chip=CPU, spec={}) == "cpu/trainer:1.4.0"
-    assert images.image(PROFILE, engine="other", chip=CPU, spec={}) == ""
+    assert (
+        container_engine.engine_image(PROFILE, engine="trainer", chip=CPU, spec={})
+        == "cpu/trainer:1.4.0"
+    )
+    assert container_engine.engine_image(PROFILE, engine="other", chip=CPU, spec={}) == ""
 
 
 def test_an_image_of_the_chip_plugin_replaces_the_engines_own(
@@ -60,12 +74,15 @@ def test_an_image_of_the_chip_plugin_replaces_the_engines_own(
     plugin = chip_plugin(NPU)
     profile = replace(plugin.profile(), images={"trainer": "example/trainer:1.4.0-own"})
     monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
-    assert images.image(PROFILE, engine="trainer", chip=NPU, spec={}) == "example/trainer:1.4.0-own"
+    assert (
+        container_engine.engine_image(PROFILE, engine="trainer", chip=NPU, spec={})
+        == "example/trainer:1.4.0-own"
+    )
 
 
 def test_a_chip_that_no_plugin_brought_has_no_image() -> None:
     stranger = replace(CPU, name="stranger", vendor="nobody")
-    assert images.image(PROFILE, engine="trainer", chip=stranger, spec={}) == ""
+    assert container_engine.engine_image(PROFILE, engine="trainer", chip=stranger, spec={}) == ""
 
 
 @pytest.mark.parametrize("asked", ["1.2", "1.4.0", "1.9.9rc1"])
@@ -98,8 +115,11 @@ def test_an_engine_of_this_product_has_no_versions() -> None:
 
 
 def test_each_generation_of_ascend_gets_its_build_and_nothing_without_one() -> None:
-    found = ascend.images(a2="two", a3="three")
+    found = container_engine.ascend_images(a2="two", a3="three")
     assert set(found) <= set(chips())
     assert (found["ascend-910b3"], found["ascend-910c"]) == ("two", "three")
     assert "ascend-310p" not in found
-    assert ascend.images(a2="two", a3="three", inference="small")["ascend-310p-duo"] == "small"
+    assert (
+        container_engine.ascend_images(a2="two", a3="three", inference="small")["ascend-310p-duo"]
+        == "small"
+    )

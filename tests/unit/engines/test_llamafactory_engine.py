@@ -10,7 +10,7 @@ import pytest
 from controlplane.ports.engines import Task
 from controlplane.ports.registry import chips, engine
 from tests.engine import published
-from tests.unit.engines.orders import QWEN3_8B, findings, rendered
+from tests.unit.engines.training_requests import QWEN3_8B, findings, rendered
 
 NAME = "llamafactory"
 

@@ -13,7 +13,7 @@ from controlplane.adapters.engines.llm_compressor import LlmCompressorEngine
 from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.domain.quantization import SCHEMES
 from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
-from controlplane.ports.launches import InputTree, Launch, Placement
+from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
 from controlplane.ports.registry import chips
 from ninefold_runtime.specs import QuantizeSpec, parse
 
@@ -41,7 +41,7 @@ def _rendered(spec: dict[str, Any], **changes: Any) -> Launch:
         "name": "attempt-1",
         "spec": spec,
         "chip": CPU,
-        "placements": (Placement(node="local", cards=(0, 1)),),
+        "placements": (LaunchPlacement(node="local", cards=(0, 1)),),
         "inputs": (InputTree(name="model", files={}),),
         "report_url": "http://127.0.0.1:1/attempts/1",
         "token": "s3cret",
@@ -121,7 +121,7 @@ def test_both_engines_of_the_runtime_share_one_environment() -> None:
 
 
 def test_it_does_not_cross_nodes() -> None:
-    two = (Placement(node="a"), Placement(node="b"))
+    two = (LaunchPlacement(node="a"), LaunchPlacement(node="b"))
     with pytest.raises(ValueError, match="one replica, not 2"):
         _rendered({}, placements=two)
 

@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.ports.registry import engine
 from tests.engine import published
-from tests.unit.engines.orders import QWEN3_8B, findings, rendered
+from tests.unit.engines.training_requests import QWEN3_8B, findings, rendered
 
 NAME = "ms_swift"
 

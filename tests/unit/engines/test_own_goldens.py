@@ -11,10 +11,10 @@ import pytest
 from controlplane.domain.specs.evaluation import SCHEMES
 from controlplane.domain.specs.training import METHODS, OBJECTIVES
 from controlplane.ports.engines import RenderRequest, Task
-from controlplane.ports.launches import Launch, Placement
+from controlplane.ports.launches import Launch, LaunchPlacement
 from controlplane.ports.registry import chips, engine, engine_names
 from tests.golden.launches import compare
-from tests.unit.engines.orders import DATASET, MODEL_TREE, QWEN3_8B
+from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 CHIPS = ("nvidia-h800", "cpu")
 MODEL = replace(QWEN3_8B, config={**QWEN3_8B.config, "architectures": ["Qwen3ForCausalLM"]})
@@ -81,7 +81,7 @@ def rendered(
         "name": "attempt-1",
         "spec": spec,
         "chip": chips()[chip],
-        "placements": (Placement(node="n0", cards=(0,)),),
+        "placements": (LaunchPlacement(node="n0", cards=(0,)),),
         "inputs": (MODEL_TREE, DATASET),
         "report_url": "https://ninefold.example/api/v1/attempts/1",
         "token": "s3cret",

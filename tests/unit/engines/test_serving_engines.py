@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from controlplane.adapters.engines.mindie.engine import MindieEngine
+from controlplane.adapters.engines.mindie import MindieEngine
 from controlplane.ports.engines import Engine, FlagsChecked, ModelFacts, Task
-from controlplane.ports.launches import Placement
+from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chips, engine
-from tests.unit.engines.orders import QWEN3_8B
-from tests.unit.engines.serving_orders import (
+from tests.unit.engines.serving_requests import (
     COMPRESSED,
     ENGINES,
     FOUR_BITS,
@@ -24,6 +23,7 @@ from tests.unit.engines.serving_orders import (
     quantized,
     rendered,
 )
+from tests.unit.engines.training_requests import QWEN3_8B
 
 HOME = {
     "mindie": "ascend-910b3",
@@ -220,7 +220,10 @@ def test_small_ascend_chips_compute_in_float16_without_graphs() -> None:
 
 
 def test_nodes_with_other_cards_are_told_each_its_own() -> None:
-    places = (Placement(node="n0", cards=(0, 1, 2, 3)), Placement(node="n1", cards=(4, 5, 6, 7)))
+    places = (
+        LaunchPlacement(node="n0", cards=(0, 1, 2, 3)),
+        LaunchPlacement(node="n1", cards=(4, 5, 6, 7)),
+    )
     launch = rendered("vllm", {}, chip="nvidia-h800", placements=places)
     plan = json.loads(launch.files["steps.json"])
     variable = chips()["nvidia-h800"].visible_devices_variable

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from controlplane.domain.common.spec_fields import at_path
-from controlplane.ports.differences import Part, differences
+from controlplane.ports.launches import DifferencePart, launch_differences
 from tests.golden.launches import compare
-from tests.unit.engines.serving_orders import (
+from tests.unit.engines.serving_requests import (
     CHIPS,
     COMPRESSED,
     ENGINES,
@@ -97,8 +97,8 @@ def test_one_spec_on_a_gpu_and_an_npu_differs_in_what_the_chip_gives_only() -> N
     gpu = rendered("vllm", spec, chip="nvidia-h800")
     npu = rendered("vllm_ascend", spec, chip="ascend-910b3")
     assert gpu.image != npu.image
-    found = {each.part for each in differences(gpu, npu)}
-    assert Part.IMAGE in found
+    found = {each.part for each in launch_differences(gpu, npu)}
+    assert DifferencePart.IMAGE in found
     asked = [str(at_path(spec, name)) for name in ("context_length", "concurrency")]
     for launch in (gpu, npu):
         text = " ".join(launch.roles[0].argv) + " ".join(launch.files.values())

@@ -9,11 +9,15 @@ import pytest
 
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.specs.training import METHODS, OBJECTIVES
-from controlplane.ports.differences import Difference, Part, differences
 from controlplane.ports.engines import Task
+from controlplane.ports.launches import (
+    DifferencePart,
+    LaunchDifference,
+    launch_differences,
+)
 from controlplane.ports.registry import chips, engine
 from tests.golden.launches import compare
-from tests.unit.engines.orders import QWEN3_8B, rendered
+from tests.unit.engines.training_requests import QWEN3_8B, rendered
 
 ENGINES = ("llamafactory", "ms_swift", "mindspeed_llm")
 CHIPS = ("nvidia-h800", "ascend-910b3", "cpu")
@@ -104,8 +108,8 @@ def test_two_engines_train_on_both_kinds_of_chips() -> None:
     assert both_kinds() == ["llamafactory", "ms_swift"]
 
 
-def compared(name: str, spec: Mapping[str, Any]) -> tuple[Difference, ...]:
-    return differences(
+def compared(name: str, spec: Mapping[str, Any]) -> tuple[LaunchDifference, ...]:
+    return launch_differences(
         rendered(name, spec, chip="nvidia-h800"), rendered(name, spec, chip="ascend-910b3")
     )
 
@@ -118,7 +122,7 @@ def test_one_spec_on_a_gpu_and_an_npu_differs_in_what_the_chip_gives_only(
     objectives = ["sft", "dpo", "pretrain"] + ["grpo"] * (name == "ms_swift")
     for objective in objectives:
         found = compared(name, spec_of(objective, method))
-        assert {each.part for each in found} == {Part.IMAGE, Part.ENVIRONMENT}
+        assert {each.part for each in found} == {DifferencePart.IMAGE, DifferencePart.ENVIRONMENT}
         assert {each.path for each in found} == {
             "image",
             "environment.CUDA_DEVICE_ORDER",
@@ -131,7 +135,7 @@ def test_one_spec_on_a_gpu_and_an_npu_differs_in_what_the_chip_gives_only(
 @pytest.mark.parametrize("name", both_kinds())
 def test_the_fused_optimizer_has_another_name_on_an_npu_and_nothing_else_has(name: str) -> None:
     spec = {"fused_operators": ["adamw", "flash_attention"], **STEPS}
-    found = [each for each in compared(name, spec) if each.part is Part.ARGUMENTS]
+    found = [each for each in compared(name, spec) if each.part is DifferencePart.ARGUMENTS]
     assert [(each.left or "").strip(' ,"').partition(":")[0].strip('"') for each in found] == [
         "optim"
     ]
@@ -143,6 +147,6 @@ def test_a_changed_field_of_the_spec_shows_as_an_argument() -> None:
     """The same comparison sees what a person changes, so its silence above means something."""
     left = rendered("ms_swift", {"learning_rate": 1e-5}, chip="nvidia-h800")
     right = rendered("ms_swift", {"learning_rate": 2e-5}, chip="nvidia-h800")
-    found = differences(left, right)
-    assert [each.part for each in found] == [Part.ARGUMENTS]
+    found = launch_differences(left, right)
+    assert [each.part for each in found] == [DifferencePart.ARGUMENTS]
     assert "1e-05" in (found[0].left or "")

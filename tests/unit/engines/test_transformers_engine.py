@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.chips.cpu import CPU
-from controlplane.adapters.engines.transformers import TransformersEngine, specs
+from controlplane.adapters.engines.transformers import TransformersEngine, engine
 from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
-from controlplane.ports.launches import InputTree, Placement
+from controlplane.ports.launches import InputTree, LaunchPlacement
 from controlplane.ports.registry import chips
 
 ENGINE = TransformersEngine()
@@ -34,7 +34,7 @@ def _rendered(task: Task, spec: dict[str, Any], **changes: Any) -> Any:
         "name": "attempt-1",
         "spec": spec,
         "chip": CPU,
-        "placements": (Placement(node="local", cards=(0, 1)),),
+        "placements": (LaunchPlacement(node="local", cards=(0, 1)),),
         "inputs": (InputTree(name="model", files={}),),
         "report_url": "http://127.0.0.1:1/attempts/1",
         "token": "s3cret",
@@ -212,7 +212,9 @@ def test_a_script_may_run_as_long_as_it_says() -> None:
 
 def test_more_than_one_replica_is_refused() -> None:
     with pytest.raises(ValueError, match="one replica, not 2"):
-        _rendered(Task.FINETUNE, {}, placements=(Placement(node="a"), Placement(node="b")))
+        _rendered(
+            Task.FINETUNE, {}, placements=(LaunchPlacement(node="a"), LaunchPlacement(node="b"))
+        )
 
 
 def test_the_environment_is_named_by_its_lock_and_leaves_torch_out_of_it() -> None:
@@ -232,7 +234,7 @@ def _all_fields(fields: tuple[SpecField, ...]) -> list[SpecField]:
 
 @pytest.mark.parametrize("task", sorted(ENGINE.tasks))
 def test_every_field_can_be_shown_in_a_form(task: Task) -> None:
-    for field in _all_fields(specs.FIELDS[task]):
+    for field in _all_fields(engine.FIELDS[task]):
         assert field.label
         assert field.help.endswith((".", "engine's."))
         assert bool(field.choices) == (field.kind in (FieldKind.CHOICE, FieldKind.CHOICES))

@@ -13,9 +13,14 @@ from typing import Any
 import pytest
 
 from ninefold_runtime import specs
-from ninefold_runtime.burnin import outcomes, processes
+from ninefold_runtime.burnin import card_processes, outcomes
 from ninefold_runtime.burnin.__main__ import main
-from ninefold_runtime.burnin.outcomes import Outcome, Verdict, broken, judged
+from ninefold_runtime.burnin.outcomes import (
+    BurninOutcome,
+    BurninVerdict,
+    failed_outcome,
+    rate_outcome,
+)
 from ninefold_runtime.burnin.specs import BurninSpec
 from ninefold_runtime.exits import BadInput
 
@@ -67,8 +72,8 @@ def test_a_number_beyond_its_bounds_is_named(path: str, value: object, words: st
         specs.parse(changed(path, value), BurninSpec).check()
 
 
-def rate(measured: float, *, expected: float | None) -> Outcome:
-    return judged(
+def rate(measured: float, *, expected: float | None) -> BurninOutcome:
+    return rate_outcome(
         test="matrix",
         card=0,
         measured=measured,
@@ -80,23 +85,23 @@ def rate(measured: float, *, expected: float | None) -> Outcome:
 
 
 def test_a_rate_has_to_reach_its_share_of_what_is_expected() -> None:
-    assert rate(70.0, expected=100.0).verdict is Verdict.PASSED
+    assert rate(70.0, expected=100.0).verdict is BurninVerdict.PASSED
     slow = rate(69.9, expected=100.0)
-    assert (slow.verdict, slow.expected) == (Verdict.FAILED, 70.0)
+    assert (slow.verdict, slow.expected) == (BurninVerdict.FAILED, 70.0)
     assert slow.words == "10 products; less than 70% of the 100 that are expected"
-    assert rate(float("nan"), expected=100.0).verdict is Verdict.FAILED
+    assert rate(float("nan"), expected=100.0).verdict is BurninVerdict.FAILED
 
 
 def test_a_rate_that_nobody_expects_is_measured_and_says_so() -> None:
     unjudged = rate(1.0, expected=None)
-    assert (unjudged.verdict, unjudged.expected) == (Verdict.PASSED, None)
+    assert (unjudged.verdict, unjudged.expected) == (BurninVerdict.PASSED, None)
     assert unjudged.words.endswith("nobody said what to expect")
 
 
-SKIPPED = Outcome(
+SKIPPED = BurninOutcome(
     test="collective",
     card=0,
-    verdict=Verdict.SKIPPED,
+    verdict=BurninVerdict.SKIPPED,
     measured=None,
     expected=None,
     unit="GB/s",
@@ -108,22 +113,24 @@ SKIPPED = Outcome(
     ("found", "passed"),
     [
         ([rate(1.0, expected=None), SKIPPED], True),
-        ([rate(1.0, expected=None), broken(test="memory", card=0, words="a bit")], False),
+        ([rate(1.0, expected=None), failed_outcome(test="memory", card=0, words="a bit")], False),
         # A card of which nothing is known has shown nothing.
         ([SKIPPED], False),
         ([], False),
     ],
 )
 def test_a_card_comes_back_only_if_something_was_tested_and_nothing_failed(
-    found: list[Outcome], passed: bool
+    found: list[BurninOutcome], passed: bool
 ) -> None:
-    assert outcomes.result(found, device="cpu", about={})["passed"] is passed
+    assert outcomes.burnin_result(found, device="cpu", about={})["passed"] is passed
 
 
 def test_outcomes_are_read_as_they_were_written() -> None:
-    result = outcomes.result([SKIPPED, rate(1.0, expected=2.0)], device="cpu", about={"node": "n"})
+    result = outcomes.burnin_result(
+        [SKIPPED, rate(1.0, expected=2.0)], device="cpu", about={"node": "n"}
+    )
     rows = json.loads(json.dumps(result))["tests"]
-    assert outcomes.read(rows) == [SKIPPED, rate(1.0, expected=2.0)]
+    assert outcomes.read_outcomes(rows) == [SKIPPED, rate(1.0, expected=2.0)]
 
 
 def test_without_torch_it_is_refused_in_words(
@@ -143,12 +150,12 @@ def test_a_card_that_hangs_is_ended_and_fails_where_it_stood(tmp_path: Path) -> 
     file = tmp_path / "card-0.json"
     file.write_text(json.dumps([asdict(SKIPPED)]))
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    late = processes._wait([process], seconds=0.1)
-    processes._end([process])
+    late = card_processes._wait([process], seconds=0.1)
+    card_processes._end([process])
     assert late == [process]
-    found = list(processes._found(process, file, index=0, late=True))
+    found = list(card_processes._found(process, file, index=0, late=True))
     assert [(row.test, row.verdict) for row in found] == [
-        ("collective", Verdict.SKIPPED),
-        ("memory", Verdict.FAILED),
+        ("collective", BurninVerdict.SKIPPED),
+        ("memory", BurninVerdict.FAILED),
     ]
     assert found[1].words == "it did not end in time and was killed: the card hangs"

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from ninefold_runtime.serving.app import EngineApp
-from ninefold_runtime.serving.generations import (
+from ninefold_runtime.serving.generation import (
     Event,
-    Failed,
-    Finished,
-    Overloaded,
-    Piece,
-    Ticket,
+    GenerationFailed,
+    GenerationFinished,
+    GenerationRequest,
+    QueueFull,
+    TextDelta,
 )
 from ninefold_runtime.serving.requests import Message
 
 KEY = "engine-key"
-DONE = Finished(reason="stop", prompt_tokens=3, completion_tokens=2)
+DONE = GenerationFinished(reason="stop", prompt_tokens=3, completion_tokens=2)
 
 
 class ToldGenerator:
@@ -32,7 +32,7 @@ class ToldGenerator:
     def __init__(self, *events: Event, full: bool = False) -> None:
         self._events = events
         self._full = full
-        self.tickets: list[Ticket] = []
+        self.tickets: list[GenerationRequest] = []
         self.submitted = asyncio.Event()
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
@@ -41,15 +41,15 @@ class ToldGenerator:
     def encode_text(self, text: str) -> list[int]:
         return list(range(len(text)))
 
-    def submit(self, ticket: Ticket) -> None:
+    def submit(self, ticket: GenerationRequest) -> None:
         if self._full:
-            raise Overloaded("4 requests wait already")
+            raise QueueFull("4 requests wait already")
         self.tickets.append(ticket)
         self.submitted.set()
         for event in self._events:
-            ticket.tell(event)
+            ticket.on_event(event)
 
-    def cancel(self, ticket: Ticket) -> None:
+    def cancel(self, ticket: GenerationRequest) -> None:
         ticket.cancelled.set()
 
     def load(self) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def run(scenario: Callable[[], Any]) -> None:
 
 def test_a_whole_answer_has_openais_shape() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(Piece(text="he"), Piece(text="llo"), DONE))
+        client = Client(ToldGenerator(TextDelta(text="he"), TextDelta(text="llo"), DONE))
         assert await client.call("POST", "/v1/chat/completions", chat()) == 200
         answer = client.json()
         assert answer["object"] == "chat.completion"
@@ -124,7 +124,7 @@ def test_a_whole_answer_has_openais_shape() -> None:
 
 def test_a_streamed_answer_ends_with_usage_and_done() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(Piece(text="he"), Piece(text="llo"), DONE))
+        client = Client(ToldGenerator(TextDelta(text="he"), TextDelta(text="llo"), DONE))
         body = chat(stream=True, stream_options={"include_usage": True})
         assert await client.call("POST", "/v1/chat/completions", body) == 200
         *chunks, last = client.events()
@@ -140,7 +140,7 @@ def test_a_streamed_answer_ends_with_usage_and_done() -> None:
 
 def test_usage_is_not_streamed_unless_it_is_asked_for() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(Piece(text="x"), DONE))
+        client = Client(ToldGenerator(TextDelta(text="x"), DONE))
         body = {"model": "parser", "prompt": "abc", "stream": True}
         await client.call("POST", "/v1/completions", body)
         events = client.events()
@@ -211,7 +211,7 @@ def test_a_full_queue_says_when_to_come_back() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_cancels_the_generation(stream: bool) -> None:
     async def scenario() -> None:
-        generator = ToldGenerator(Piece(text="x"))
+        generator = ToldGenerator(TextDelta(text="x"))
         client = Client(generator)
         call = asyncio.create_task(client.call("POST", "/v1/chat/completions", chat(stream=stream)))
         await asyncio.wait_for(generator.submitted.wait(), 5)
@@ -225,10 +225,12 @@ def test_a_client_that_leaves_cancels_the_generation(stream: bool) -> None:
 
 def test_a_failure_before_the_answer_is_an_error_and_within_it_the_last_event() -> None:
     async def scenario() -> None:
-        whole = Client(ToldGenerator(Failed(message="generation failed")))
+        whole = Client(ToldGenerator(GenerationFailed(message="generation failed")))
         assert await whole.call("POST", "/v1/chat/completions", chat()) == 500
         assert whole.json()["error"]["type"] == "server_error"
-        streamed = Client(ToldGenerator(Piece(text="x"), Failed(message="generation failed")))
+        streamed = Client(
+            ToldGenerator(TextDelta(text="x"), GenerationFailed(message="generation failed"))
+        )
         await streamed.call("POST", "/v1/chat/completions", chat(stream=True))
         assert streamed.events()[-1]["error"]["message"] == "generation failed"
 
@@ -245,7 +247,7 @@ def test_the_wrong_method_is_refused() -> None:
 
 def test_metrics_count_what_was_answered() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(Piece(text="x"), DONE))
+        client = Client(ToldGenerator(TextDelta(text="x"), DONE))
         await client.call("POST", "/v1/chat/completions", chat())
         client.sent.clear()
         await client.call("GET", "/metrics")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ninefold_runtime.serving.metrics import Metrics
+from ninefold_runtime.serving.app import EngineMetrics
 
 
 def test_requests_tokens_and_durations_are_counted() -> None:
-    metrics = Metrics()
+    metrics = EngineMetrics()
     metrics.request(operation="completions", status=200)
     metrics.request(operation="completions", status=200)
     metrics.generated(prompt_tokens=5, completion_tokens=7, seconds=0.3)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ninefold_runtime.serving import requests
-from ninefold_runtime.serving.requests import Rejected
+from ninefold_runtime.serving.requests import RequestRejected
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
@@ -63,7 +63,7 @@ def test_values_that_ask_for_nothing_are_accepted() -> None:
     ],
 )
 def test_a_field_that_is_not_supported_is_refused_by_name(field: str, value: Any) -> None:
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RequestRejected) as refused:
         _chat(**{field: value})
     assert refused.value.status == 400
     assert refused.value.param == field
@@ -92,7 +92,7 @@ def test_a_field_that_is_not_supported_is_refused_by_name(field: str, value: Any
     ],
 )
 def test_a_wrong_value_is_refused_by_the_name_of_its_field(field: str, value: Any) -> None:
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RequestRejected) as refused:
         _chat(**{field: value})
     assert refused.value.param == field
     assert refused.value.body()["error"]["type"] == "invalid_request_error"
@@ -109,14 +109,14 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_field(field: str, value: An
     ],
 )
 def test_a_wrong_message_is_refused_by_its_place(message: Any, param: str) -> None:
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RequestRejected) as refused:
         _chat(messages=[message])
     assert refused.value.param == param
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b'"x"'])
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RequestRejected):
         requests.chat(body)
 
 
@@ -129,5 +129,5 @@ def test_a_completion_takes_one_prompt_and_sixteen_tokens() -> None:
 
 @pytest.mark.parametrize("prompt", ["", [], ["a", "b"], [1, 2], None])
 def test_any_other_prompt_is_refused(prompt: Any) -> None:
-    with pytest.raises(Rejected, match="one non-empty string"):
+    with pytest.raises(RequestRejected, match="one non-empty string"):
         requests.completion(json.dumps({"model": "m", "prompt": prompt}).encode())

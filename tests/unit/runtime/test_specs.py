@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.engines.transformers import TransformersEngine
-from controlplane.adapters.engines.transformers.specs import runtime_spec
+from controlplane.adapters.engines.transformers.engine import runtime_spec
 from controlplane.ports.engines import Task
 from ninefold_runtime import specs
 from ninefold_runtime.exits import BadInput

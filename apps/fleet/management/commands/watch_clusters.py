@@ -31,7 +31,7 @@ from apps.fleet.models import Cluster
 from apps.fleet.services import cluster_status as services
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.ports import registry
-from controlplane.ports.clusters import ClusterError, Watchable
+from controlplane.ports.clusters import ClusterError, WatchableCluster
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def _start_watch(cluster: Cluster) -> ClusterWatch | None:
             "a cluster cannot be watched", extra={"cluster": cluster.name, "error": str(error)}
         )
         return None
-    if not isinstance(adapter, Watchable):
+    if not isinstance(adapter, WatchableCluster):
         return None
     log.info("a cluster is watched from now on", extra={"cluster": cluster.name})
     return ClusterWatch(cluster, adapter)
@@ -122,7 +122,7 @@ def _adapter_key(cluster: Cluster) -> tuple[Any, ...]:
 class ClusterWatch:
     """A watch on one cluster, in a thread of its own."""
 
-    def __init__(self, cluster: Cluster, adapter: Watchable) -> None:
+    def __init__(self, cluster: Cluster, adapter: WatchableCluster) -> None:
         self.cluster = cluster
         self.adapter_key = _adapter_key(cluster)
         self.stopping = threading.Event()

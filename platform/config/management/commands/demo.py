@@ -20,7 +20,10 @@ from config.demo.day import INTERVAL, DemoDay, submit
 from config.demo.workload import requests
 from config.management.commands.bootstrap import ADMINISTRATOR
 from config.settings.environment import secret
-from controlplane.adapters.clusters.simulated.reporting import Away, ByHttp
+from controlplane.adapters.clusters.simulated.progress_reports import (
+    HttpReportReceiver,
+    ReceiverUnavailable,
+)
 
 _DAY = timedelta(hours=24)
 _POLL_SECONDS = 2.0
@@ -48,7 +51,7 @@ class Command(BaseCommand):
 
     def _create(self, sample_company: Company, *, past: timedelta) -> None:
         """Simulate the past day unless it exists; resume an interrupted one."""
-        resume_at = sample_company.clusters[0].stands_at()
+        resume_at = sample_company.clusters[0].frozen_at()
         if resume_at is None and Job.objects.exists():
             self.stdout.write("the company is there; it goes on from here")
             return
@@ -80,7 +83,7 @@ class Command(BaseCommand):
             since = at
             try:
                 simulated_clusters.report_processes(
-                    listener=ByHttp(), interval=_REPORTS, limit=_MAX_REPORTS
+                    listener=HttpReportReceiver(), interval=_REPORTS, limit=_MAX_REPORTS
                 )
-            except Away as away:
+            except ReceiverUnavailable as away:
                 self.stderr.write(f"nobody hears the simulated processes yet: {away}")

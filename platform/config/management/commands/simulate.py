@@ -14,7 +14,10 @@ from django.utils import timezone
 
 from apps.fleet.reconcilers import inventories_sync
 from config import simulated_clusters
-from controlplane.adapters.clusters.simulated.reporting import Away, ByHttp
+from controlplane.adapters.clusters.simulated.progress_reports import (
+    HttpReportReceiver,
+    ReceiverUnavailable,
+)
 from controlplane.ports.clusters import ClusterError
 
 _POLL_SECONDS = 2.0
@@ -82,9 +85,9 @@ class Command(BaseCommand):
         while not stopped.wait(_POLL_SECONDS):
             try:
                 simulated_clusters.report_processes(
-                    listener=ByHttp(), interval=every, limit=_MAX_REPORTS
+                    listener=HttpReportReceiver(), interval=every, limit=_MAX_REPORTS
                 )
-            except Away as away:
+            except ReceiverUnavailable as away:
                 self.stderr.write(f"nobody hears the simulated processes: {away}")
 
     def _list(self) -> None:
@@ -109,7 +112,7 @@ class Command(BaseCommand):
             case "slow", int():
                 cluster.faults.slow_card(node, card, slowness=options["times"])
             case "silence", _:
-                cluster.faults.silence(node)
+                cluster.faults.make_unreachable(node)
             case _:
                 ended = cluster.faults.recover(node, card)
                 self.stdout.write(f"{ended} troubles ended")

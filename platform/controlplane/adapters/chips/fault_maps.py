@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from controlplane.adapters.chips.sections import Section
+from controlplane.adapters.chips.toml_sections import TomlSection
 from controlplane.domain.faults import (
     FAMILY,
     FaultLevel,
@@ -20,8 +20,8 @@ from controlplane.domain.faults import (
 _RUN = ".."
 
 
-def fault_map_of(section: Section) -> FaultMap:
-    """:raises ProfileRefused: if the file says something that is not understood, or speaks of unknown codes."""
+def fault_map_of(section: TomlSection) -> FaultMap:
+    """:raises InvalidChipProfile: if the file has an unknown setting or refers to unknown codes."""
     levels: dict[str, FaultLevel] = {}
     for name, codes in section.words("levels").items():
         if name not in FaultLevel.__members__:
@@ -43,7 +43,7 @@ def fault_map_of(section: Section) -> FaultMap:
     return faults
 
 
-def _words(section: Section) -> Iterator[tuple[str, Words]]:
+def _words(section: TomlSection) -> Iterator[tuple[str, Words]]:
     for each in section.listed("words"):
         codes = tuple(_codes(each.required("codes")))
         families = all(code.endswith(FAMILY) for code in codes)
@@ -53,7 +53,7 @@ def _words(section: Section) -> Iterator[tuple[str, Words]]:
         each.done()
 
 
-def _states(section: Section) -> Iterator[tuple[str, Fitness]]:
+def _states(section: TomlSection) -> Iterator[tuple[str, Fitness]]:
     for name, codes in section.words("states").items():
         if name not in Fitness.__members__:
             known = ", ".join(Fitness.__members__)
@@ -61,7 +61,7 @@ def _states(section: Section) -> Iterator[tuple[str, Fitness]]:
         yield from ((code, Fitness[name]) for code in _codes(codes))
 
 
-def _repeats(section: Section) -> Iterator[tuple[str, Repeats]]:
+def _repeats(section: TomlSection) -> Iterator[tuple[str, Repeats]]:
     for each in section.listed("repeats"):
         repeats = Repeats(
             times=each.whole("times"), within=timedelta(hours=each.number("hours") or 0)
@@ -72,7 +72,7 @@ def _repeats(section: Section) -> Iterator[tuple[str, Repeats]]:
         each.done()
 
 
-def _lasting(section: Section) -> Iterator[tuple[str, Lasting]]:
+def _lasting(section: TomlSection) -> Iterator[tuple[str, Lasting]]:
     for each in section.listed("lasting"):
         name = each.required("level")
         if name not in FaultLevel.__members__:
@@ -83,7 +83,7 @@ def _lasting(section: Section) -> Iterator[tuple[str, Lasting]]:
         each.done()
 
 
-def _refuse_unknown(section: Section, faults: FaultMap) -> None:
+def _refuse_unknown(section: TomlSection, faults: FaultMap) -> None:
     """A misspelt code would otherwise be explained, or damped, without effect."""
     for kind in ("states", "repeats", "lasting"):
         for code in getattr(faults, kind):

@@ -14,20 +14,20 @@ from functools import cached_property
 from pathlib import Path
 
 from controlplane.adapters.chips.fault_maps import fault_map_of
-from controlplane.adapters.chips.sections import ProfileRefused, Section, open_section
+from controlplane.adapters.chips.toml_sections import InvalidChipProfile, TomlSection, open_section
 from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype
 from controlplane.domain.common.resources import MIB, Bytes
 from controlplane.domain.common.topology import Geometry
 from controlplane.domain.faults import FaultMap
-from controlplane.ports.chips import Collectives, Exporter, PodExtras, Series, VendorProfile
+from controlplane.ports.chips import Collectives, Exporter, ExporterSeries, PodExtras, VendorProfile
 
 GIGA, TERA = 1e9, 1e12
 PROFILE, FAULTS = "profile.toml", "faults.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vendor:
-    """Everything that the file says."""
+class VendorData:
+    """The parsed file."""
 
     profile: VendorProfile
     chips: tuple[Chip, ...]
@@ -35,14 +35,14 @@ class Vendor:
     environment: Mapping[str, str]
 
 
-def read_vendor(folder: Path) -> Vendor:
+def read_vendor(folder: Path) -> VendorData:
     """The vendor that the folder describes.
 
-    :raises ProfileRefused: if a file is missing, is no TOML or says something that is not understood.
+    :raises InvalidChipProfile: if a file is missing, is no TOML or has an unknown setting.
     """
     top = open_section(folder / PROFILE)
     vendor = top.required("vendor")
-    labels = top.section("labels") or Section({}, at=top.at)
+    labels = top.section("labels") or TomlSection({}, at=top.at)
     faults = folder / FAULTS
     profile = VendorProfile(
         vendor=vendor,
@@ -69,14 +69,14 @@ def read_vendor(folder: Path) -> Vendor:
     )
     usual = top.take("usual", dict, {})
     chips = tuple(
-        _chip(Section({**usual, **values}, at=f"{top.at} [[chips]] {place}"), vendor=vendor)
+        _chip(TomlSection({**usual, **values}, at=f"{top.at} [[chips]] {place}"), vendor=vendor)
         for place, values in enumerate(top.take("chips", list, []), start=1)
     )
     slices = [chip for section in top.listed("slices") for chip in _slices(section, chips)]
     environment = top.words("environment")
     labels.done()
     top.done()
-    return Vendor(profile=profile, chips=(*chips, *slices), environment=environment)
+    return VendorData(profile=profile, chips=(*chips, *slices), environment=environment)
 
 
 class DataChips:
@@ -91,7 +91,7 @@ class DataChips:
         return cls(Path(module_file).resolve().parent)
 
     @cached_property
-    def _read(self) -> Vendor:
+    def _read(self) -> VendorData:
         return read_vendor(self._folder)
 
     @property
@@ -112,7 +112,7 @@ class DataChips:
         return variables
 
 
-def _collectives(section: Section | None) -> Collectives | None:
+def _collectives(section: TomlSection | None) -> Collectives | None:
     if section is None:
         return None
     found = Collectives(
@@ -122,7 +122,7 @@ def _collectives(section: Section | None) -> Collectives | None:
     return found
 
 
-def _setup_scripts(section: Section) -> tuple[str, ...]:
+def _setup_scripts(section: TomlSection) -> tuple[str, ...]:
     scripts = section.texts("setup_scripts")
     for script in scripts:
         # They are handed over as one variable, divided by colons.
@@ -133,10 +133,10 @@ def _setup_scripts(section: Section) -> tuple[str, ...]:
     return scripts
 
 
-def _pods(section: Section | None) -> PodExtras:
+def _pods(section: TomlSection | None) -> PodExtras:
     if section is None:
         return PodExtras()
-    config_map = section.section("config_map") or Section({}, at=section.at)
+    config_map = section.section("config_map") or TomlSection({}, at=section.at)
     extras = PodExtras(
         labels=section.words("labels"),
         annotations=section.words("annotations"),
@@ -156,7 +156,7 @@ def _pods(section: Section | None) -> PodExtras:
     return extras
 
 
-def _exporter(section: Section | None) -> Exporter | None:
+def _exporter(section: TomlSection | None) -> Exporter | None:
     if section is None:
         return None
     exporter = Exporter(
@@ -174,8 +174,8 @@ def _exporter(section: Section | None) -> Exporter | None:
     return exporter
 
 
-def _series(section: Section) -> Series:
-    series = Series(
+def _series(section: TomlSection) -> ExporterSeries:
+    series = ExporterSeries(
         names=section.texts("names") or section.refuse("names", "is required: names of series"),
         scale=section.number("scale") or 1.0,
         labels=section.words("labels"),
@@ -185,7 +185,7 @@ def _series(section: Section) -> Series:
     return series
 
 
-def _geometry(section: Section) -> Geometry:
+def _geometry(section: TomlSection) -> Geometry:
     geometry = Geometry(
         sizes=section.sizes("sizes"),
         rings=section.groups("rings"),
@@ -196,16 +196,16 @@ def _geometry(section: Section) -> Geometry:
     return geometry
 
 
-def _chip(section: Section, *, vendor: str) -> Chip:
+def _chip(section: TomlSection, *, vendor: str) -> Chip:
     name = section.required("name")
     section.at = f"{section.at} ({name})"
     bandwidth, link = section.number("bandwidth_gb_s"), section.number("link_gb_s")
-    rates = section.section("tflops") or Section({}, at=section.at)
+    rates = section.section("tflops") or TomlSection({}, at=section.at)
     try:
         kind = ChipKind(section.required("kind"))
         confidence = Confidence(section.text("confidence", Confidence.VERIFIED))
     except ValueError as wrong:
-        raise ProfileRefused(f"{section.at}: {wrong}") from wrong
+        raise InvalidChipProfile(f"{section.at}: {wrong}") from wrong
     chip = Chip(
         name=name,
         vendor=vendor,
@@ -236,8 +236,8 @@ def _chip(section: Section, *, vendor: str) -> Chip:
     return chip
 
 
-def _slices(section: Section, chips: Sequence[Chip]) -> Iterator[Chip]:
-    """A slice profile as a chip of its own, for each chip that has it; of its figures only the memory is known."""
+def _slices(section: TomlSection, chips: Sequence[Chip]) -> Iterator[Chip]:
+    """A slice profile as a chip of its own, for each chip that has it; only its memory size is known."""
     profile, resource = section.required("profile"), section.required("resource")
     memory = Bytes(section.whole("memory_mib") * MIB)
     sizes, sources = section.sizes("sizes"), section.texts("sources")

@@ -15,10 +15,10 @@ from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.jobs.parallelism import ParallelPlan, check, read_plan
-from controlplane.ports.launches import Placement
+from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chip_plugin
 
-#: What ``torchrun`` is told; ``programs/run_steps.py`` replaces a name by its value in each replica.
+#: The arguments of ``torchrun``; ``programs/run_steps.py`` replaces a name by its value in each replica.
 ARGUMENTS = (
     *("--nnodes", "$NNODES", "--node_rank", "$NODE_RANK"),
     *("--nproc_per_node", "$NPROC_PER_NODE"),
@@ -28,39 +28,39 @@ ARGUMENTS = (
 _FIRST_PORT, _PORTS = 20_000, 10_000
 
 
-class PlanRefused(ValueError):
+class InvalidParallelPlan(ValueError):
     """The parallel plan does not fit the cards."""
 
 
-def planned(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
+def parallel_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
     """The plan of a spec's group ``parallel`` on so many cards.
 
-    :raises PlanRefused: if it does not multiply out to them.
+    :raises InvalidParallelPlan: if it does not multiply out to them.
     """
     plan = read_plan(values, cards=cards)
     if findings := check(plan, cards=cards):
-        raise PlanRefused("; ".join(finding.message for finding in findings))
+        raise InvalidParallelPlan("; ".join(finding.message for finding in findings))
     return plan
 
 
-def processes(placements: Sequence[Placement]) -> int:
+def processes_per_replica(placements: Sequence[LaunchPlacement]) -> int:
     """Processes of one replica, one for each of its cards.
 
-    :raises PlanRefused: unless every replica has as many cards.
+    :raises InvalidParallelPlan: unless every replica has as many cards.
     """
     counts = {max(1, len(placement.cards)) for placement in placements}
     if len(counts) != 1:
         found = ", ".join(f"{each.node}: {len(each.cards)}" for each in placements)
-        raise PlanRefused(f"every node of a job must give as many cards; got {found}")
+        raise InvalidParallelPlan(f"every node of a job must give as many cards; got {found}")
     return counts.pop()
 
 
-def names(placements: Sequence[Placement], *, launch: str) -> dict[str, str]:
+def rendezvous_variables(placements: Sequence[LaunchPlacement], *, launch: str) -> dict[str, str]:
     """The five names for the replicas of a Launch of that name."""
     return {
         "NNODES": str(len(placements)),
         "NODE_RANK": "{index}",
-        "NPROC_PER_NODE": str(processes(placements)),
+        "NPROC_PER_NODE": str(processes_per_replica(placements)),
         "MASTER_ADDR": "{leader}",
         "MASTER_PORT": str(master_port(launch)),
     }
@@ -76,10 +76,10 @@ def master_port(launch: str) -> int:
     return _FIRST_PORT + int.from_bytes(digest[:4], "big") % _PORTS
 
 
-def of_chip(
-    chip: Chip, placements: Sequence[Placement]
+def chip_variables(
+    chip: Chip, placements: Sequence[LaunchPlacement]
 ) -> tuple[dict[str, str], tuple[dict[str, str], ...]]:
-    """Variables that the chip asks for: those that all replicas share, and what differs for each of them."""
+    """Variables that the chip requires: those shared by all replicas, and those that differ per replica."""
     plugin = chip_plugin(chip)
     each = [dict(plugin.environment(chip, cards=placement.cards)) for placement in placements]
     shared = dict(set.intersection(*(set(variables.items()) for variables in each)))

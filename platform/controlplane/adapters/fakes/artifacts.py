@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, HeldBlob, StorageFull
+from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, StorageFull, StoredBlob
 
 
 def _system_clock() -> datetime:
@@ -62,10 +62,10 @@ class MemoryArtifacts:
         self.contents.pop(digest, None)
         self._aside.discard(digest)
 
-    def blobs(self, *, after: str = "") -> Iterator[HeldBlob]:
+    def blobs(self, *, after: str = "") -> Iterator[StoredBlob]:
         for digest in sorted(self.contents):
             if digest > after:
-                yield HeldBlob(
+                yield StoredBlob(
                     digest=digest,
                     size=len(self.contents[digest]),
                     since=self._since[digest],

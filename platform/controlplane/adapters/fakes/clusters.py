@@ -10,29 +10,29 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from controlplane.adapters.clusters.refusals import check_launch
+from controlplane.adapters.clusters.launch_validation import check_launch
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import (
-    Check,
+    CheckVerdict,
+    ClusterCheck,
+    ClusterDiagnosis,
     ClusterError,
     ClusterEvent,
     ClusterObject,
     ClusterUnavailable,
     CredentialRefused,
-    Endpoint,
     ExitCause,
     LaunchRefused,
     LogChunk,
-    NodeView,
+    NodeInspection,
     ObservedCard,
     ObservedLaunch,
     ObservedNode,
     ObservedReplica,
-    Phase,
-    Verdict,
-    cause_of_exit,
+    ReplicaEndpoint,
+    ReplicaPhase,
+    exit_cause_of_code,
 )
-from controlplane.ports.diagnoses import Diagnosis
 from controlplane.ports.launches import Launch
 
 Key = tuple[str, int]
@@ -43,13 +43,13 @@ def _system_clock() -> datetime:
 
 
 @dataclass(slots=True)
-class _Held:
+class _FakeLaunch:
     launch: Launch
     replicas: dict[Key, ObservedReplica]
     logs: dict[Key, bytes]
     ports: dict[tuple[str, int, str], int] = field(default_factory=dict)
     kill_at: datetime | None = None
-    left_behind: int = 0
+    leftover_bytes: int = 0
 
     @property
     def ended(self) -> bool:
@@ -57,21 +57,21 @@ class _Held:
 
 
 @dataclass(slots=True)
-class _Told:
-    """What it says of itself."""
+class _FakeClusterStatus:
+    """Its reported status."""
 
     version: str = "v0-fake"
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ClusterCheck, ...] = ()
     objects: dict[str, tuple[ClusterObject, ...]] = field(default_factory=dict)
     events: dict[str, tuple[ClusterEvent, ...]] = field(default_factory=dict)
-    nodes: dict[str, NodeView] = field(default_factory=dict)
-    diagnosis: Diagnosis = field(default_factory=Diagnosis)
+    nodes: dict[str, NodeInspection] = field(default_factory=dict)
+    diagnosis: ClusterDiagnosis = field(default_factory=ClusterDiagnosis)
 
 
 class FakeCluster:
-    """Implements ``controlplane.ports.clusters.Cluster`` and what a cluster may be besides, but for watching.
+    """Implements ``controlplane.ports.clusters.ClusterAdapter`` and its optional protocols except watching.
 
-    ``obedient`` processes end as soon as they are asked to; others are killed when the grace is over. With
+    ``obedient`` processes end when stopped; others are killed after the grace period. With
     ``secret`` it takes only a ``kubeconfig`` in which that word stands. The first word of a kubeconfig is the
     server. ``lacking`` names checks that fail.
     """
@@ -104,21 +104,21 @@ class FakeCluster:
         }
         self.control_url = control_url
         self.obedient = obedient
-        self._told = _Told(
+        self._status = _FakeClusterStatus(
             checks=tuple(
-                Check(
+                ClusterCheck(
                     name=name,
-                    verdict=Verdict.FAILED if name in lacking else Verdict.PASSED,
+                    verdict=CheckVerdict.FAILED if name in lacking else CheckVerdict.PASSED,
                     message=f"{name} was looked at",
                     remedy=f"mend {name}" if name in lacking else "",
                 )
                 for name in sorted({"api", "permissions", *lacking})
             )
         )
-        #: Nodes that bear our mark → why.
-        self.marks: dict[str, str] = {}
+        #: Nodes with our taint → the reason.
+        self.taints: dict[str, str] = {}
         self._clock = clock
-        self._launches: dict[str, _Held] = {}
+        self._launches: dict[str, _FakeLaunch] = {}
         self._reachable = True
         self._next_port = 20_000
         self._nodes = (
@@ -152,10 +152,10 @@ class FakeCluster:
         keys = [
             (role.name, index) for role in launch.roles for index in range(len(role.placements))
         ]
-        self._launches[launch.name] = _Held(
+        self._launches[launch.name] = _FakeLaunch(
             launch=launch,
             replicas={
-                (role, index): ObservedReplica(role=role, index=index, phase=Phase.PREPARING)
+                (role, index): ObservedReplica(role=role, index=index, phase=ReplicaPhase.PREPARING)
                 for role, index in keys
             },
             logs=dict.fromkeys(keys, b""),
@@ -166,10 +166,10 @@ class FakeCluster:
         self._pass_time()
         return {
             name: ObservedLaunch(
-                name=name, replicas=tuple(held.replicas.values()), labels=held.launch.labels
+                name=name, replicas=tuple(stored.replicas.values()), labels=stored.launch.labels
             )
             for name in names
-            if (held := self._launches.get(name)) is not None
+            if (stored := self._launches.get(name)) is not None
         }
 
     def names(self) -> frozenset[str]:
@@ -178,20 +178,20 @@ class FakeCluster:
 
     def stop(self, name: str, *, grace: timedelta) -> None:
         self._contact()
-        held = self._launches.get(name)
-        if held is None or held.kill_at is not None:
+        stored = self._launches.get(name)
+        if stored is None or stored.kill_at is not None:
             return
-        held.kill_at = self._clock() + grace
-        for key, replica in held.replicas.items():
-            if self.obedient or replica.phase is Phase.PREPARING:
-                self._end(held, key, cause=ExitCause.STOPPED)
+        stored.kill_at = self._clock() + grace
+        for key, replica in stored.replicas.items():
+            if self.obedient or replica.phase is ReplicaPhase.PREPARING:
+                self._end(stored, key, cause=ExitCause.STOPPED)
         self._pass_time()
 
     def remove(self, name: str) -> None:
         self._contact()
         self._pass_time()
-        held = self._launches.get(name)
-        if held is not None and not held.ended:
+        stored = self._launches.get(name)
+        if stored is not None and not stored.ended:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
         self._launches.pop(name, None)
 
@@ -199,115 +199,119 @@ class FakeCluster:
         """Logs are all that a Launch leaves here, beside what ``leave`` says."""
         self._contact()
         return {
-            name: Bytes(held.left_behind + sum(len(log) for log in held.logs.values()))
+            name: Bytes(stored.leftover_bytes + sum(len(log) for log in stored.logs.values()))
             for name in names
-            if (held := self._launches.get(name)) is not None
+            if (stored := self._launches.get(name)) is not None
         }
 
     def leave(self, name: str, size: int) -> None:
         """The processes of the Launch have written that many bytes to their working folder."""
-        self._launches[name].left_behind = size
+        self._launches[name].leftover_bytes = size
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
         self._contact()
-        held = self._launches.get(name)
-        if held is None or (role, index) not in held.logs:
+        stored = self._launches.get(name)
+        if stored is None or (role, index) not in stored.logs:
             return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
-        content = held.logs[role, index]
+        content = stored.logs[role, index]
         start = max(0, len(content) + offset) if offset < 0 else offset
         chunk = content[start : start + max(0, limit)]
-        complete = held.replicas[role, index].ended and start + len(chunk) >= len(content)
+        complete = stored.replicas[role, index].ended and start + len(chunk) >= len(content)
         return LogChunk(content=chunk, next_offset=start + len(chunk), complete=complete)
 
-    def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
+    def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
         self._contact()
-        held = self._launches.get(name)
-        if held is None or (role, index, port) not in held.ports:
+        stored = self._launches.get(name)
+        if stored is None or (role, index, port) not in stored.ports:
             return None
-        return Endpoint(
-            url=f"http://127.0.0.1:{held.ports[role, index, port]}",
-            credential=held.launch.secrets.get("NINEFOLD_ENGINE_KEY", ""),
+        return ReplicaEndpoint(
+            url=f"http://127.0.0.1:{stored.ports[role, index, port]}",
+            credential=stored.launch.secrets.get("NINEFOLD_ENGINE_KEY", ""),
         )
 
     def version(self) -> str:
         self._contact()
-        return self._told.version
+        return self._status.version
 
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[ClusterCheck, ...]:
         if self._reachable:
-            return self._told.checks
-        return (Check(name="api", verdict=Verdict.FAILED, message="it does not answer"),)
+            return self._status.checks
+        return (
+            ClusterCheck(name="api", verdict=CheckVerdict.FAILED, message="it does not answer"),
+        )
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         self._contact()
-        return self._told.objects.get(name, ())
+        return self._status.objects.get(name, ())
 
     def events(self, name: str) -> tuple[ClusterEvent, ...]:
         self._contact()
-        return self._told.events.get(name, ())
+        return self._status.events.get(name, ())
 
-    def node(self, name: str) -> NodeView | None:
+    def node(self, name: str) -> NodeInspection | None:
         self._contact()
-        return self._told.nodes.get(name)
+        return self._status.nodes.get(name)
 
-    def diagnose(self) -> Diagnosis:
+    def diagnose(self) -> ClusterDiagnosis:
         self._contact()
-        return self._told.diagnosis
+        return self._status.diagnosis
 
-    def mark(self, node: str, reason: str) -> bool:
+    def taint_node(self, node: str, reason: str) -> bool:
         self._contact()
         if node not in {each.name for each in self._nodes}:
             return False
-        self.marks[node] = reason
+        self.taints[node] = reason
         return True
 
-    def unmark(self, node: str) -> None:
+    def untaint_node(self, node: str) -> None:
         self._contact()
-        self.marks.pop(node, None)
+        self.taints.pop(node, None)
 
-    def tell_diagnosis(self, diagnosis: Diagnosis) -> None:
-        """What it says is wrong from here on."""
-        self._told.diagnosis = diagnosis
+    def set_diagnosis(self, diagnosis: ClusterDiagnosis) -> None:
+        """Set the signals reported from now on."""
+        self._status.diagnosis = diagnosis
 
-    def tell_checks(self, *checks: Check, version: str = "v0-fake") -> None:
-        """What ``checks`` and ``version`` say from now on."""
-        self._told.checks, self._told.version = checks, version
+    def set_checks(self, *checks: ClusterCheck, version: str = "v0-fake") -> None:
+        """Set the results of ``checks`` and ``version``."""
+        self._status.checks, self._status.version = checks, version
 
-    def tell_node(self, view: NodeView) -> None:
-        self._told.nodes[view.name] = view
+    def set_node(self, view: NodeInspection) -> None:
+        self._status.nodes[view.name] = view
 
-    def tell_launch(
+    def set_launch_objects(
         self,
         name: str,
         *,
         objects: Sequence[ClusterObject] = (),
         events: Sequence[ClusterEvent] = (),
     ) -> None:
-        """What stands for a Launch, and what happened to that; whether or not it was launched here."""
-        self._told.objects[name], self._told.events[name] = tuple(objects), tuple(events)
+        """Set the objects and events of a Launch, whether or not it was launched here."""
+        self._status.objects[name], self._status.events[name] = tuple(objects), tuple(events)
 
     def prepare(self, name: str, message: str) -> None:
         """Say what its preparation is doing."""
-        held = self._launches[name]
-        for key, replica in held.replicas.items():
-            if replica.phase is Phase.PREPARING:
-                held.replicas[key] = replace(replica, message=message)
+        stored = self._launches[name]
+        for key, replica in stored.replicas.items():
+            if replica.phase is ReplicaPhase.PREPARING:
+                stored.replicas[key] = replace(replica, message=message)
 
     def run(self, name: str, *, ready: bool = True) -> None:
         """Start its processes; ``ready`` answers the probes, where there are any, at once."""
-        held = self._launches[name]
-        roles = {role.name: role for role in held.launch.roles}
-        for key, replica in held.replicas.items():
+        stored = self._launches[name]
+        roles = {role.name: role for role in stored.launch.roles}
+        for key, replica in stored.replicas.items():
             if replica.ended:
                 continue
             role = roles[key[0]]
             for port in role.ports:
-                if (*key, port) not in held.ports:
-                    held.ports[(*key, port)] = self._next_port
+                if (*key, port) not in stored.ports:
+                    stored.ports[(*key, port)] = self._next_port
                     self._next_port += 1
-            held.replicas[key] = replace(
+            stored.replicas[key] = replace(
                 replica,
-                phase=Phase.RUNNING if ready or role.probe is None else Phase.STARTING,
+                phase=ReplicaPhase.RUNNING
+                if ready or role.probe is None
+                else ReplicaPhase.STARTING,
                 message="running",
                 started_at=replica.started_at or self._clock(),
             )
@@ -328,16 +332,16 @@ class FakeCluster:
         message: str = "",
     ) -> None:
         """End every replica that has not ended; ``cause`` follows from the exit code unless given."""
-        held = self._launches[name]
-        for key in held.replicas:
-            implied = cause or cause_of_exit(exit_code)
-            self._end(held, key, cause=implied, exit_code=exit_code, message=message)
+        stored = self._launches[name]
+        for key in stored.replicas:
+            implied = cause or exit_cause_of_code(exit_code)
+            self._end(stored, key, cause=implied, exit_code=exit_code, message=message)
 
     def lose(self, name: str) -> None:
         """As after a restart of its node."""
-        held = self._launches[name]
-        for key in held.replicas:
-            self._end(held, key, cause=ExitCause.LOST, phase=Phase.LOST)
+        stored = self._launches[name]
+        for key in stored.replicas:
+            self._end(stored, key, cause=ExitCause.LOST, phase=ReplicaPhase.LOST)
 
     def lose_contact(self) -> None:
         """Let every call of the port fail until ``regain_contact``; processes go on."""
@@ -355,27 +359,27 @@ class FakeCluster:
             raise ClusterUnavailable("the fake cluster has lost contact; call regain_contact()")
 
     def _pass_time(self) -> None:
-        for held in self._launches.values():
-            if held.kill_at is not None and self._clock() >= held.kill_at:
-                for key in held.replicas:
-                    self._end(held, key, cause=ExitCause.STOPPED, exit_code=137)
+        for stored in self._launches.values():
+            if stored.kill_at is not None and self._clock() >= stored.kill_at:
+                for key in stored.replicas:
+                    self._end(stored, key, cause=ExitCause.STOPPED, exit_code=137)
 
     def _end(
         self,
-        held: _Held,
+        stored: _FakeLaunch,
         key: Key,
         *,
         cause: ExitCause,
         exit_code: int | None = None,
         message: str = "",
-        phase: Phase = Phase.EXITED,
+        phase: ReplicaPhase = ReplicaPhase.EXITED,
     ) -> None:
-        replica = held.replicas[key]
+        replica = stored.replicas[key]
         if replica.ended:
             return
         if cause is ExitCause.STOPPED and exit_code is None and replica.started_at is not None:
             exit_code = 143
-        held.replicas[key] = replace(
+        stored.replicas[key] = replace(
             replica,
             phase=phase,
             cause=cause,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressTarget, parse_target
-from controlplane.ports.outbound import Answer, OutboundFailed
+from controlplane.ports.outbound import OutboundFailed, OutboundResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RecordedCall:
     """One call, as the other side would have seen it."""
 
     method: str
@@ -20,11 +20,11 @@ class Call:
 
 
 #: What the other side does with a call: status, headers, body.
-Respond = Callable[[Call], tuple[int, Mapping[str, str], bytes]]
+Respond = Callable[[RecordedCall], tuple[int, Mapping[str, str], bytes]]
 
 
 class MemoryOutbound:
-    """Implements ``controlplane.ports.outbound.Outbound``; ``names`` stands for the resolver."""
+    """Implements ``controlplane.ports.outbound.Outbound``; ``names`` replaces the resolver."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class MemoryOutbound:
         respond: Respond,
         largest_answer: int = 1024 * 1024,
     ) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[RecordedCall] = []
         self._policy = policy
         self._names = names
         self._respond = respond
@@ -45,16 +45,18 @@ class MemoryOutbound:
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
-    ) -> Answer:
+    ) -> OutboundResponse:
         bound = self._largest if largest is None else largest
         return self._call("GET", url, body=b"", headers=headers or {}, largest=bound)
 
-    def post(self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+    def post(
+        self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> OutboundResponse:
         return self._call("POST", url, body=body, headers=headers or {}, largest=self._largest)
 
     def _call(
         self, method: str, url: str, *, body: bytes, headers: Mapping[str, str], largest: int
-    ) -> Answer:
+    ) -> OutboundResponse:
         target = parse_target(url)
         self._policy.check_target(target)
         literal = target.literal
@@ -64,14 +66,14 @@ class MemoryOutbound:
         for address in addresses:
             self._policy.check_address(address, host=target.host)
         sent = {**headers, "Host": target.authority}
-        call = Call(method=method, target=target, headers=sent, body=body)
+        call = RecordedCall(method=method, target=target, headers=sent, body=body)
         self.calls.append(call)
-        status, told, content = self._respond(call)
+        status, response_headers, content = self._respond(call)
         if len(content) > largest:
             raise OutboundFailed(f"the answer has more than {largest} bytes")
-        return Answer(
+        return OutboundResponse(
             status=status,
-            headers={name.lower(): value for name, value in told.items()},
+            headers={name.lower(): value for name, value in response_headers.items()},
             body=content,
             seconds=0.0,
             address=str(addresses[0]),

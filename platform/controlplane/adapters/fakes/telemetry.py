@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.ports.outbound import Outbound
-from controlplane.ports.telemetry import Batch, TelemetryFailed
+from controlplane.ports.telemetry import TelemetryBatch, TelemetryFailed
 
 
 class MemoryTelemetry:
@@ -14,14 +14,14 @@ class MemoryTelemetry:
         *,
         outbound: Outbound | None = None,
         token: str = "",
-        batch: Batch | None = None,
+        batch: TelemetryBatch | None = None,
         trouble: str = "",
     ) -> None:
         self.token = token
-        self.batch = batch or Batch()
+        self.batch = batch or TelemetryBatch()
         self.trouble = trouble
 
-    def read(self) -> Batch:
+    def read(self) -> TelemetryBatch:
         if self.trouble:
             raise TelemetryFailed(self.trouble)
         return self.batch

@@ -15,13 +15,12 @@ from typing import Any
 
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import registry
-from controlplane.ports.forms import Form
+from controlplane.ports.exposition_layouts import ExpositionLayout
+from controlplane.ports.expositions import MalformedExposition, telemetry_reader
 from controlplane.ports.outbound import Outbound, OutboundFailed
-from controlplane.ports.readers import telemetry_reader
-from controlplane.ports.readings import MalformedExposition
 from controlplane.ports.telemetry import (
-    Batch,
-    Refusal,
+    RejectedReading,
+    TelemetryBatch,
     TelemetryError,
     TelemetryFailed,
     exporter_name,
@@ -32,15 +31,15 @@ MAX_TEXT_SIZE = 32 * 1024 * 1024
 _AT_ONCE = 64
 _OK = 200
 #: Characters of all texts whose forms are remembered, and texts of another form between two attempts at most.
-_REMEMBERED, _SELDOM = 64 * 1024 * 1024, 64
+_REMEMBERED, _MAX_BACKOFF = 64 * 1024 * 1024, 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ExporterTarget:
     """One exporter."""
 
     url: str
-    #: The node that its cards are in, whatever its labels say; empty: the labels say it.
+    #: The node of its cards, overriding its labels; empty: the labels name it.
     node: str
 
     @property
@@ -49,11 +48,11 @@ class Target:
 
 
 @dataclass(slots=True)
-class _Habit:
+class _LayoutCacheEntry:
     """What is known of one exporter's texts. Only the thread that reads this exporter touches it."""
 
-    form: Form | None = None
-    #: Texts that the form stands for, in characters.
+    layout: ExpositionLayout | None = None
+    #: Size of the texts that the layout covers, in characters.
     size: int = 0
     #: Texts that are read line by line before a form is learnt again, and after the next time that it was for
     #: nothing: the form did not last, there was none, or no room for it.
@@ -61,10 +60,10 @@ class _Habit:
     penalty: int = 1
 
     def back_off(self) -> None:
-        self.wait, self.penalty = self.penalty, min(2 * self.penalty, _SELDOM)
+        self.wait, self.penalty = self.penalty, min(2 * self.penalty, _MAX_BACKOFF)
 
 
-class _Room:
+class _CacheBudget:
     """Characters that are left for texts whose forms are remembered. All threads share it."""
 
     def __init__(self, size: int) -> None:
@@ -81,7 +80,7 @@ class _Room:
             self._left -= size if enough else 0
         return enough
 
-    def give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         with self._lock:
             self._left += size
 
@@ -93,7 +92,7 @@ def now() -> datetime:
 class ExporterTelemetry:
     """Implements ``controlplane.ports.telemetry.Telemetry``.
 
-    ``targets`` are ``{"url": …, "node": …}``; without ``node`` the exporter's own label has to say it.
+    ``targets`` are ``{"url": …, "node": …}``; without ``node`` the exporter's own label must name it.
     """
 
     def __init__(
@@ -116,10 +115,10 @@ class ExporterTelemetry:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._clock = clock
-        self._habits = {target.name: _Habit() for target in self._targets}
-        self._room = _Room(_REMEMBERED)
+        self._layouts = {target.name: _LayoutCacheEntry() for target in self._targets}
+        self._budget = _CacheBudget(_REMEMBERED)
 
-    def read(self) -> Batch:
+    def read(self) -> TelemetryBatch:
         with ThreadPoolExecutor(
             max_workers=min(_AT_ONCE, len(self._targets)), thread_name_prefix="scrape"
         ) as workers:
@@ -130,60 +129,60 @@ class ExporterTelemetry:
             raise TelemetryFailed(
                 f"none of {len(self._targets)} exporters answered; the first, {name}: {why}"
             )
-        return Batch(
+        return TelemetryBatch(
             readings=tuple(reading for batch in batches for reading in batch.readings),
             sheets=tuple(sheet for batch in batches for sheet in batch.sheets),
             refused=tuple(one for batch in batches for one in batch.refused),
             silent=silent,
         )
 
-    def _scrape(self, target: Target) -> Batch:
+    def _scrape(self, target: ExporterTarget) -> TelemetryBatch:
         try:
             answer = self._outbound.fetch(target.url, headers=self._headers, largest=MAX_TEXT_SIZE)
             if answer.status != _OK:
                 why = f"it answered with status {answer.status}"
-                return Batch(silent={target.name: why})
-            batch = self._told(target, answer.body.decode("utf-8"))
+                return TelemetryBatch(silent={target.name: why})
+            batch = self._batch_of_text(target, answer.body.decode("utf-8"))
         except (EgressRefused, OutboundFailed, MalformedExposition) as error:
-            return Batch(silent={target.name: str(error)})
+            return TelemetryBatch(silent={target.name: str(error)})
         except UnicodeDecodeError:
             why = "its answer is not text in UTF-8"
-            return Batch(silent={target.name: why})
+            return TelemetryBatch(silent={target.name: why})
         if not batch.readings and not batch.sheets and not batch.refused:
-            empty = Refusal(what=target.name, why="its text holds no card of this vendor")
-            return Batch(refused=(empty,))
+            empty = RejectedReading(what=target.name, why="its text holds no card of this vendor")
+            return TelemetryBatch(refused=(empty,))
         return batch
 
-    def _told(self, target: Target, text: str) -> Batch:
+    def _batch_of_text(self, target: ExporterTarget, text: str) -> TelemetryBatch:
         """:raises MalformedExposition: if the text is in another format."""
-        habit, at = self._habits[target.name], self._clock()
-        if habit.form is not None:
-            sheet = habit.form.sheet(text, at=at)
+        entry, at = self._layouts[target.name], self._clock()
+        if entry.layout is not None:
+            sheet = entry.layout.sheet(text, at=at)
             if sheet is not None:
-                habit.penalty = max(1, habit.penalty // 2)
-                return Batch(sheets=(sheet,))
-            self._room.give_back(habit.size)
-            habit.form, habit.size = None, 0
-            habit.back_off()
+                entry.penalty = max(1, entry.penalty // 2)
+                return TelemetryBatch(sheets=(sheet,))
+            self._budget.release(entry.size)
+            entry.layout, entry.size = None, 0
+            entry.back_off()
         by_label = not target.node
         batch = self._reader.read(text, at=at, node=target.node, by_label=by_label)
-        habit.wait = max(0, habit.wait - 1)
-        if not habit.wait and not batch.refused:
-            form = None
-            if self._room.holds(len(text)):
-                form = self._reader.form_of(text, node=target.node, by_label=by_label)
-            if form is not None and self._room.take(len(text)):
-                habit.form, habit.size = form, len(text)
+        entry.wait = max(0, entry.wait - 1)
+        if not entry.wait and not batch.refused:
+            layout = None
+            if self._budget.holds(len(text)):
+                layout = self._reader.layout_of(text, node=target.node, by_label=by_label)
+            if layout is not None and self._budget.take(len(text)):
+                entry.layout, entry.size = layout, len(text)
             else:
-                habit.back_off()
+                entry.back_off()
         return batch
 
 
-def _targets(given: Any, outbound: Outbound) -> tuple[Target, ...]:
+def _targets(given: Any, outbound: Outbound) -> tuple[ExporterTarget, ...]:
     """:raises TelemetryError: naming what is wrong with which."""
     if not isinstance(given, Sequence) or not 1 <= len(given) <= MOST_TARGETS:
         raise TelemetryError(f"targets: must be a list of 1 to {MOST_TARGETS} exporters")
-    found: dict[str, Target] = {}
+    found: dict[str, ExporterTarget] = {}
     for place, one in enumerate(given, start=1):
         if not isinstance(one, Mapping) or set(one) - {"url", "node"}:
             raise TelemetryError(f"targets, number {place}: must have url and, at will, node")
@@ -194,7 +193,7 @@ def _targets(given: Any, outbound: Outbound) -> tuple[Target, ...]:
             outbound.check(url)
         except EgressRefused as refused:
             raise TelemetryError(f"targets, number {place}: {refused}") from refused
-        target = Target(url=url, node=node)
+        target = ExporterTarget(url=url, node=node)
         if target.name in found:
             raise TelemetryError(f"targets, number {place}: {target.name} is there already")
         found[target.name] = target

@@ -16,10 +16,9 @@ from urllib.parse import urlencode
 
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import registry
+from controlplane.ports.expositions import ExpositionSample, telemetry_reader
 from controlplane.ports.outbound import Outbound, OutboundFailed
-from controlplane.ports.readers import telemetry_reader
-from controlplane.ports.readings import Sample
-from controlplane.ports.telemetry import Batch, TelemetryError, TelemetryFailed
+from controlplane.ports.telemetry import TelemetryBatch, TelemetryError, TelemetryFailed
 
 LARGEST_ANSWER = 128 * 1024 * 1024
 LARGEST_WINDOW = 300
@@ -76,14 +75,14 @@ class PrometheusTelemetry:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 
-    def read(self) -> Batch:
+    def read(self) -> TelemetryBatch:
         names = self._reader.names
-        samples: list[Sample] = []
+        samples: list[ExpositionSample] = []
         for first in range(0, len(names), _NAMES_A_QUERY):
-            samples += _samples(self._ask(names[first : first + _NAMES_A_QUERY]))
+            samples += _samples(self._query(names[first : first + _NAMES_A_QUERY]))
         return self._reader.gather(samples, node_of=self._node_of)
 
-    def _ask(self, names: tuple[str, ...]) -> Any:
+    def _query(self, names: tuple[str, ...]) -> Any:
         query = f'{{__name__=~"{"|".join(names)}"{self._narrowed}}}[{self._window}s]'
         url = f"{self._url}/api/v1/query?{urlencode({'query': query})}"
         try:
@@ -100,11 +99,11 @@ class PrometheusTelemetry:
             raise TelemetryFailed(
                 f"it answered with status {answer.status} and no JSON; is this the address of a Prometheus?"
             ) from error
-        told = body if isinstance(body, Mapping) else {}
-        if answer.status != _OK or told.get("status") != "success":
-            why = str(told.get("error", "no reason given"))[:300]
+        document = body if isinstance(body, Mapping) else {}
+        if answer.status != _OK or document.get("status") != "success":
+            why = str(document.get("error", "no reason given"))[:300]
             raise TelemetryFailed(f"it answered with status {answer.status}: {why}")
-        return told.get("data")
+        return document.get("data")
 
     def _node_of(self, labels: Mapping[str, str]) -> str:
         for label in self._node_labels:
@@ -113,7 +112,7 @@ class PrometheusTelemetry:
         return ""
 
 
-def _samples(data: Any) -> Iterator[Sample]:
+def _samples(data: Any) -> Iterator[ExpositionSample]:
     """The last sample of each series.
 
     :raises TelemetryFailed: if the answer has another form.
@@ -125,7 +124,7 @@ def _samples(data: Any) -> Iterator[Sample]:
             at = float(seconds)
             if not math.isfinite(at):
                 raise ValueError(seconds)
-            yield Sample(
+            yield ExpositionSample(
                 name=str(labels["__name__"]),
                 labels=labels,
                 value=float(value),

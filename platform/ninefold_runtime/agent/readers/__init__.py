@@ -6,36 +6,36 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from ninefold_runtime.agent.batches import Reading
 from ninefold_runtime.agent.readers.ascend import AscendReader
 from ninefold_runtime.agent.readers.cpu import CpuReader
 from ninefold_runtime.agent.readers.nvidia import NvidiaReader
+from ninefold_runtime.agent.samples import CardReading
 
 
-class Reader(Protocol):
+class CardReader(Protocol):
     @property
     def vendor(self) -> str:
-        """The chip plug-in whose names it prints."""
+        """The chip plug-in whose series names it uses."""
         ...
 
-    def read(self) -> Reading:
-        """What the cards say now, in bounded time; never raises for what is wrong with a card or its tool."""
+    def read(self) -> CardReading:
+        """The cards' current samples, in bounded time; never raises for a failing card or tool."""
         ...
 
 
-#: The program whose presence says that cards of that kind are here.
+#: The program whose presence indicates cards of that kind.
 _PROGRAMS: Mapping[str, str] = {"nvidia": "nvidia-smi", "ascend": "npu-smi"}
 CHOICES = ("auto", "cpu", *_PROGRAMS)
 
 
-def choose(
+def choose_reader(
     kind: str,
     *,
     node: str,
     cards: int,
     which: Callable[[str], str | None] = shutil.which,
-) -> Reader:
-    """The reader of that kind; ``auto`` takes the first whose program is here, else the processor's.
+) -> CardReader:
+    """The reader of that kind; ``auto`` takes the first whose program is installed, else the CPU reader.
 
     ``cards`` is how many the processor is shown as, 0 for one a core.
     """

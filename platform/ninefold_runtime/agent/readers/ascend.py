@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ninefold_runtime.agent.batches import Reading, Sample
-from ninefold_runtime.agent.readers.tools import Tool
+from ninefold_runtime.agent.readers.vendor_tool import VendorTool
+from ninefold_runtime.agent.samples import CardReading, CardSample
 
 COMMAND = ("npu-smi", "info")
 _NUMBER = r"(\d+(?:\.\d+)?|-|NA)"
@@ -28,7 +28,7 @@ _SECOND = re.compile(
     rf"^\| *(\d+)(?: +(\d+))? *\| *([0-9A-Fa-f]+:[0-9A-Fa-f:.]+) *\| *{_NUMBER} +(\d+) */ *(\d+)"
     r"(?: +(\d+) */ *(\d+))?"
 )
-#: Fit for work, though somebody should look: the exporter calls no other state healthy.
+#: Usable, though it needs attention: the exporter calls no other state healthy.
 _HEALTHY = frozenset({"OK"})
 
 
@@ -37,18 +37,18 @@ class AscendReader:
 
     vendor = "ascend"
 
-    def __init__(self, *, tool: Tool | None = None) -> None:
-        self._tool = tool or Tool(COMMAND)
+    def __init__(self, *, tool: VendorTool | None = None) -> None:
+        self._tool = tool or VendorTool(COMMAND)
 
-    def read(self) -> Reading:
-        answer = self._tool.ask()
+    def read(self) -> CardReading:
+        answer = self._tool.run()
         samples = tuple(parse(answer.text))
-        trouble = answer.trouble or ("" if samples else "npu-smi lists no card")
+        error = answer.error or ("" if samples else "npu-smi lists no card")
         addresses = {int(one.labels["id"]): one.labels["pcie_bus_info"] for one in samples}
-        return Reading(samples=samples, addresses=addresses, trouble=trouble)
+        return CardReading(samples=samples, addresses=addresses, error=error)
 
 
-def parse(text: str) -> Iterator[Sample]:
+def parse(text: str) -> Iterator[CardSample]:
     """The samples of all chips; what is printed as ``-`` or ``NA`` is left out."""
     first = None
     for line in text.splitlines():
@@ -60,16 +60,18 @@ def parse(text: str) -> Iterator[Sample]:
             first = _FIRST.match(line)
 
 
-def _of_chip(first: re.Match[str], second: re.Match[str]) -> Iterator[Sample]:
+def _of_chip(first: re.Match[str], second: re.Match[str]) -> Iterator[CardSample]:
     card, model, health, power, temperature = first.groups()
     _, number, bus, load, used, total, hbm_used, hbm_total = second.groups()
     labels = {"id": number or card, "model_name": model, "pcie_bus_info": bus}
-    figures = {"utilization": load, "temperature": temperature, "power": power}
+    metrics = {"utilization": load, "temperature": temperature, "power": power}
     if int(hbm_total or 0):
-        figures |= {"hbm_used_memory": hbm_used, "hbm_total_memory": hbm_total}
+        metrics |= {"hbm_used_memory": hbm_used, "hbm_total_memory": hbm_total}
     elif int(total):
-        figures |= {"used_memory": used, "total_memory": total}
-    yield Sample(name="npu_chip_info_health_status", value=float(health in _HEALTHY), labels=labels)
-    for name, shown in figures.items():
+        metrics |= {"used_memory": used, "total_memory": total}
+    yield CardSample(
+        name="npu_chip_info_health_status", value=float(health in _HEALTHY), labels=labels
+    )
+    for name, shown in metrics.items():
         if shown not in ("-", "NA"):
-            yield Sample(name=f"npu_chip_info_{name}", value=float(shown), labels=labels)
+            yield CardSample(name=f"npu_chip_info_{name}", value=float(shown), labels=labels)

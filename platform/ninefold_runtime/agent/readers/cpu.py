@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ninefold_runtime.agent.batches import Reading, Sample
+from ninefold_runtime.agent.samples import CardReading, CardSample
 
 #: Sensors that are the processor's, as kernels call them.
 _ZONES = ("x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc_thermal", "cpuss")
@@ -21,7 +21,7 @@ _CHIPS = ("coretemp", "k10temp", "zenpower")
 _IDLE = slice(3, 5)
 #: user to steal; guest time is in user already.
 _ALL = slice(0, 8)
-#: Fewer, of a hundredth of a second each, say nothing about a load.
+#: Fewer, of a hundredth of a second each, give no reliable load.
 _FEWEST_TICKS = 20
 
 Ticks = tuple[int, int]
@@ -46,27 +46,27 @@ class CpuReader:
         self._root = root
         self._before = self._ticks()
 
-    def read(self) -> Reading:
-        """Loads are over the time since the last look; the first has none where that is too short."""
+    def read(self) -> CardReading:
+        """Loads cover the time since the last read; there is none where that is too short."""
         try:
             now = self._ticks()
         except (OSError, ValueError) as error:
-            return Reading(trouble=f"/proc/stat cannot be read: {error}")
+            return CardReading(error=f"/proc/stat cannot be read: {error}")
         before, self._before = self._before, now
         loads = {core: _load(before[core], now[core]) for core in now.keys() & before.keys()}
         used, total = self._memory()
         temperature = self._temperature()
-        samples: list[Sample] = []
+        samples: list[CardSample] = []
         for card in range(self._cards):
-            figures = {
+            metrics = {
                 "utilization_percent": self._load_of(card, loads),
                 "memory_used_bytes": used / self._cards if total else None,
                 "memory_total_bytes": total / self._cards if total else None,
                 "temperature_celsius": temperature,
                 "clock_hertz": self._clock_of(card),
             }
-            samples += _samples(figures, card=card, node=self._node)
-        return Reading(samples=tuple(samples))
+            samples += _samples(metrics, card=card, node=self._node)
+        return CardReading(samples=tuple(samples))
 
     def _cores_of(self, card: int) -> Sequence[int]:
         return [self._cores[card]] if self._cards == len(self._cores) else self._cores
@@ -85,7 +85,7 @@ class CpuReader:
     def _ticks(self) -> dict[int, Ticks]:
         """(idle, all) of each usable core.
 
-        :raises OSError: if the kernel does not tell.
+        :raises OSError: if the kernel does not provide it.
         """
         ticks = {}
         for line in (self._root / "proc/stat").read_text(encoding="ascii").splitlines():
@@ -96,7 +96,7 @@ class CpuReader:
         return ticks
 
     def _memory(self) -> tuple[int, int]:
-        """Used and total bytes of the machine; zeros where the kernel does not tell."""
+        """Used and total bytes of the machine; zeros where the kernel does not provide them."""
         try:
             lines = (self._root / "proc/meminfo").read_text(encoding="ascii").splitlines()
         except OSError:
@@ -150,8 +150,8 @@ def _number(path: Path) -> float | None:
         return None
 
 
-def _samples(figures: Mapping[str, float | None], *, card: int, node: str) -> Iterator[Sample]:
+def _samples(metrics: Mapping[str, float | None], *, card: int, node: str) -> Iterator[CardSample]:
     labels = {"card": str(card), "node": node}
-    for name, value in figures.items():
+    for name, value in metrics.items():
         if value is not None:
-            yield Sample(name=f"ninefold_cpu_{name}", value=round(value, 3), labels=labels)
+            yield CardSample(name=f"ninefold_cpu_{name}", value=round(value, 3), labels=labels)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 
-from ninefold_runtime.agent.batches import Reading, Sample
-from ninefold_runtime.agent.readers.tools import Tool
+from ninefold_runtime.agent.readers.vendor_tool import VendorTool
+from ninefold_runtime.agent.samples import CardReading, CardSample
 
 #: Field of the query → series of dcgm-exporter. Percent, MiB, degrees Celsius, watts, MHz, counts: the same units.
 _SERIES: Mapping[str, str] = {
@@ -35,30 +35,30 @@ class NvidiaReader:
 
     vendor = "nvidia"
 
-    def __init__(self, *, node: str, tool: Tool | None = None) -> None:
+    def __init__(self, *, node: str, tool: VendorTool | None = None) -> None:
         self._node = node
-        self._tool = tool or Tool(COMMAND)
+        self._tool = tool or VendorTool(COMMAND)
 
-    def read(self) -> Reading:
-        answer = self._tool.ask()
-        samples, silent = parse(answer.text, node=self._node)
-        trouble = answer.trouble
-        if not trouble and silent:
-            trouble = f"cards that do not answer: {', '.join(silent)}"
-        if not trouble and not samples:
-            trouble = "nvidia-smi lists no card"
+    def read(self) -> CardReading:
+        answer = self._tool.run()
+        samples, unresponsive = parse(answer.text, node=self._node)
+        error = answer.error
+        if not error and unresponsive:
+            error = f"cards that do not answer: {', '.join(unresponsive)}"
+        if not error and not samples:
+            error = "nvidia-smi lists no card"
         addresses = {int(one.labels["gpu"]): one.labels["pci_bus_id"] for one in samples}
-        return Reading(samples=samples, addresses=addresses, trouble=trouble)
+        return CardReading(samples=samples, addresses=addresses, error=error)
 
 
-def parse(text: str, *, node: str) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
-    """The samples of all cards, and the indices of those of which no figure is told.
+def parse(text: str, *, node: str) -> tuple[tuple[CardSample, ...], tuple[str, ...]]:
+    """The samples of all cards, and the indices of those without any value.
 
     What a card does not have is printed in words, ``[N/A]`` or ``[Not Supported]``, and what is lost as
     ``[GPU is lost]`` or ``[Unknown Error]``; lines that are no row of the table are the tool's complaints.
     """
-    samples: list[Sample] = []
-    silent = []
+    samples: list[CardSample] = []
+    unresponsive = []
     for row in csv.reader(text.splitlines(), skipinitialspace=True):
         if len(row) != len(_FIELDS) or not row[0].strip().isdecimal():
             continue
@@ -66,11 +66,11 @@ def parse(text: str, *, node: str) -> tuple[tuple[Sample, ...], tuple[str, ...]]
         card = tuple(_of_card(values, node=node))
         samples += card
         if not card:
-            silent.append(values["index"])
-    return tuple(samples), tuple(silent)
+            unresponsive.append(values["index"])
+    return tuple(samples), tuple(unresponsive)
 
 
-def _of_card(values: Mapping[str, str], *, node: str) -> Iterator[Sample]:
+def _of_card(values: Mapping[str, str], *, node: str) -> Iterator[CardSample]:
     index = values["index"]
     labels = {"gpu": index, "UUID": values["uuid"], "device": f"nvidia{index}"}
     labels |= {"pci_bus_id": values["pci.bus_id"], "modelName": values["name"], "Hostname": node}
@@ -81,4 +81,4 @@ def _of_card(values: Mapping[str, str], *, node: str) -> Iterator[Sample]:
             value = float(values[field])
         except ValueError:
             continue
-        yield Sample(name=name, value=value, labels=labels)
+        yield CardSample(name=name, value=value, labels=labels)

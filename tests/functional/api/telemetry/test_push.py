@@ -27,7 +27,7 @@ from controlplane.domain.common.resources import Resources
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.health.signals import Origin
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.registry import geometries_on
+from controlplane.ports.registry import geometries_on_node
 from tests import factories
 from tests.functional.api.telemetry.batches import PUSH, send, text
 
@@ -286,7 +286,7 @@ def chosen(node: Node, count: int) -> tuple[int, ...] | None:
     )
     inventory_record(cluster=node.cluster, nodes=[seen], isolation="", at=timezone.now())
     node.refresh_from_db()
-    geometry = geometries_on(node.labels, ["nvidia-l40s"])
+    geometry = geometries_on_node(node.labels, ["nvidia-l40s"])
     return choose_cards(range(4), count, geometry.get("nvidia-l40s", Geometry()))
 
 

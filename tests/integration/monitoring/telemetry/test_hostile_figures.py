@@ -11,7 +11,7 @@ from apps.fleet.models import Card
 from apps.monitoring.models import CardFigures, CardHistory, Source
 from apps.monitoring.services.sources import source_read
 from controlplane.domain.telemetry import MEASURES, Metric
-from controlplane.ports.telemetry import Batch
+from controlplane.ports.telemetry import TelemetryBatch
 from tests.integration.monitoring.telemetry.worlds import (
     AT,
     cluster_of,
@@ -106,7 +106,7 @@ def test_texts_that_no_database_takes_do_no_harm(source: Source) -> None:
     assert (recorded.cards, recorded.refused) == (2, 1)
     assert figures_of("n0", 0).serial == ""
     assert len(figures_of("n0", 1).serial) == 80
-    batch = Batch(silent={"n\x00\ud800": "why\x00"})
+    batch = TelemetryBatch(silent={"n\x00\ud800": "why\x00"})
     source_read(source=source, at=AT, recorded=recorded, batch=batch)
     source.refresh_from_db()
     assert source.refused == 1

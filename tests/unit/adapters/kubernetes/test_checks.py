@@ -10,9 +10,9 @@ import pytest
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused
 from controlplane.adapters.clusters.kubernetes.checks import PERMISSIONS, connection_checks
 from controlplane.ports import registry
-from controlplane.ports.clusters import Check, ClusterUnavailable, Verdict
-from tests.unit.adapters.kubernetes.answers import Answer, AnsweringApi, Review, listing
-from tests.unit.adapters.kubernetes.things import H800, OURS, node
+from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterUnavailable
+from tests.unit.adapters.kubernetes.api_objects import H800, OURS, node
+from tests.unit.adapters.kubernetes.fake_api import Answer, AnsweringApi, Review, listing
 
 PLUGINS = tuple(registry.chip_plugins().values())
 GPU = "nvidia.com/gpu"
@@ -29,13 +29,13 @@ def checked(
     *,
     may: Review = lambda _attributes: True,
     **options: Any,
-) -> list[Check]:
+) -> list[ClusterCheck]:
     api = AnsweringApi({**WELL, **(changed or {})}, may=may)
     found = connection_checks(api, installation=OURS, prefix="ninefold", plugins=PLUGINS, **options)
     return list(found)
 
 
-def one(name: str, found: list[Check]) -> Check:
+def one(name: str, found: list[ClusterCheck]) -> ClusterCheck:
     (check,) = [check for check in found if check.name == name]
     return check
 
@@ -50,7 +50,7 @@ def test_a_cluster_that_has_everything_passes_every_check_in_a_fixed_order() -> 
         "device-plugins",
         "volcano",
     ]
-    assert {check.verdict for check in found} == {Verdict.PASSED}
+    assert {check.verdict for check in found} == {CheckVerdict.PASSED}
     assert not any(check.remedy for check in found)
 
 
@@ -63,21 +63,21 @@ def test_a_cluster_that_has_everything_passes_every_check_in_a_fixed_order() -> 
 )
 def test_a_cluster_that_does_not_answer_fails_one_check(trouble: Exception) -> None:
     (check,) = checked({VERSION: trouble})
-    assert (check.name, check.verdict, check.message) == ("api", Verdict.FAILED, str(trouble))
+    assert (check.name, check.verdict, check.message) == ("api", CheckVerdict.FAILED, str(trouble))
     assert "kubeconfig" in check.remedy
 
 
 @pytest.mark.parametrize(
     ("minor", "verdict"),
     [
-        ("19", Verdict.FAILED),
-        ("20+", Verdict.PASSED),
-        ("36", Verdict.PASSED),
-        ("37", Verdict.LACKING),
+        ("19", CheckVerdict.FAILED),
+        ("20+", CheckVerdict.PASSED),
+        ("36", CheckVerdict.PASSED),
+        ("37", CheckVerdict.LACKING),
     ],
 )
 def test_releases_that_are_too_old_fail_and_unknown_newer_ones_are_said(
-    minor: str, verdict: Verdict
+    minor: str, verdict: CheckVerdict
 ) -> None:
     version = {"major": "1", "minor": minor, "gitVersion": f"v1.{minor}.0"}
     assert one("api", checked({VERSION: version})).verdict is verdict
@@ -85,13 +85,13 @@ def test_releases_that_are_too_old_fail_and_unknown_newer_ones_are_said(
 
 def test_each_verb_that_is_missing_is_a_line_with_the_rule_to_bind() -> None:
     missing = {("create", "pods"), ("delete", "pods"), ("list", "events")}
-    found = checked(may=lambda asked: (asked["verb"], asked["resource"]) not in missing)
+    found = checked(may=lambda requested: (requested["verb"], requested["resource"]) not in missing)
     lines = [check for check in found if check.name == "permissions"]
     assert [(check.verdict, check.message) for check in lines] == [
-        (Verdict.FAILED, "The account may not create pods"),
-        (Verdict.FAILED, "The account may not delete pods"),
+        (CheckVerdict.FAILED, "The account may not create pods"),
+        (CheckVerdict.FAILED, "The account may not delete pods"),
         (
-            Verdict.LACKING,
+            CheckVerdict.LACKING,
             "The account may not list events: what happened to pods and nodes is not seen",
         ),
     ]
@@ -99,16 +99,16 @@ def test_each_verb_that_is_missing_is_a_line_with_the_rule_to_bind() -> None:
 
 
 def test_logs_are_asked_about_as_a_part_of_pods() -> None:
-    asked: list[tuple[str, str]] = []
+    requested: list[tuple[str, str]] = []
 
     def may(attributes: Mapping[str, Any]) -> bool:
-        asked.append((attributes["resource"], attributes["subresource"]))
+        requested.append((attributes["resource"], attributes["subresource"]))
         return True
 
     checked(may=may)
-    assert ("pods", "log") in asked
+    assert ("pods", "log") in requested
     wanted = sum(len(permission.verbs) for permission in PERMISSIONS)
-    assert len(asked) == wanted + 1  # whether namespaces can be made
+    assert len(requested) == wanted + 1  # whether namespaces can be made
 
 
 def test_without_the_right_to_make_namespaces_those_that_exist_are_used() -> None:
@@ -117,10 +117,10 @@ def test_without_the_right_to_make_namespaces_those_that_exist_are_used() -> Non
 
     spaces = listing({"metadata": {"name": "ninefold-vision"}}, {"metadata": {"name": "default"}})
     there = one("namespaces", checked({NAMESPACES: spaces}, may=may))
-    assert there.verdict is Verdict.LACKING
+    assert there.verdict is CheckVerdict.LACKING
     assert there.message.endswith("ninefold-vision")
     none = one("namespaces", checked(may=may))
-    assert none.verdict is Verdict.FAILED
+    assert none.verdict is CheckVerdict.FAILED
     assert f"ninefold.io/installation={OURS}" in none.remedy
 
 
@@ -133,23 +133,23 @@ def test_nodes_that_take_no_work_are_named_with_what_keeps_it_away() -> None:
     ]
     lines = [check for check in checked({NODES: listing(*closed)}) if check.name == "nodes"]
     assert [(check.verdict, check.message) for check in lines] == [
-        (Verdict.FAILED, "0 of 3 nodes take work"),
-        (Verdict.LACKING, "Not ready: n2"),
-        (Verdict.PASSED, "Cordoned: n1"),
-        (Verdict.PASSED, "Kept for others by a taint: n3 (team=a:NoSchedule)"),
+        (CheckVerdict.FAILED, "0 of 3 nodes take work"),
+        (CheckVerdict.LACKING, "Not ready: n2"),
+        (CheckVerdict.PASSED, "Cordoned: n1"),
+        (CheckVerdict.PASSED, "Kept for others by a taint: n3 (team=a:NoSchedule)"),
     ]
     open_one = node("n4", {GPU: 8}, labels=H800)
     first, *_ = (
         check for check in checked({NODES: listing(*closed, open_one)}) if check.name == "nodes"
     )
-    assert (first.verdict, first.message) == (Verdict.PASSED, "1 of 4 nodes take work")
+    assert (first.verdict, first.message) == (CheckVerdict.PASSED, "1 of 4 nodes take work")
 
 
 def test_without_any_node_nothing_can_run() -> None:
-    assert one("nodes", checked({NODES: listing()})).verdict is Verdict.FAILED
+    assert one("nodes", checked({NODES: listing()})).verdict is CheckVerdict.FAILED
 
 
-def cards_of(*nodes: Mapping[str, Any], **options: Any) -> list[Check]:
+def cards_of(*nodes: Mapping[str, Any], **options: Any) -> list[ClusterCheck]:
     found = checked({NODES: listing(*nodes)}, **options)
     return [check for check in found if check.name == "device-plugins"]
 
@@ -158,31 +158,34 @@ def test_nodes_with_accelerators_and_no_device_plug_in_are_named() -> None:
     silent = [node(f"s{number}", labels=H800) for number in range(5)]
     offers, lacks = cards_of(node("n1", {GPU: 8}, labels=H800), *silent)
     assert (offers.verdict, offers.message) == (
-        Verdict.PASSED,
+        CheckVerdict.PASSED,
         "Cards that nodes offer: 8, on 1 of 6 nodes",
     )
-    assert lacks.verdict is Verdict.LACKING
+    assert lacks.verdict is CheckVerdict.LACKING
     assert lacks.message.endswith("no resource counts them: s0, s1, s2 (+2)")
     assert "device plug-in" in lacks.remedy
-    assert [check.verdict for check in cards_of(*silent)] == [Verdict.FAILED, Verdict.LACKING]
+    assert [check.verdict for check in cards_of(*silent)] == [
+        CheckVerdict.FAILED,
+        CheckVerdict.LACKING,
+    ]
 
 
 def test_a_chip_that_no_plug_in_knows_is_named_with_its_resource() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-X9000"}
     offers, unknown = cards_of(node("n1", {GPU: 2}, labels=labels))
-    assert offers.verdict is Verdict.FAILED
+    assert offers.verdict is CheckVerdict.FAILED
     assert unknown.message == "Nothing says which chip this is: 2 × nvidia.com/gpu on n1"
     assert "docs/adding-a-chip.md" in unknown.remedy
 
 
 def test_processors_do_where_the_profile_shows_them_as_cards() -> None:
     plain = {NODES: listing(node("n1"))}
-    assert one("device-plugins", checked(plain)).verdict is Verdict.FAILED
-    assert one("device-plugins", checked(plain, cpu_cards=4)).verdict is Verdict.PASSED
+    assert one("device-plugins", checked(plain)).verdict is CheckVerdict.FAILED
+    assert one("device-plugins", checked(plain, cpu_cards=4)).verdict is CheckVerdict.PASSED
 
 
 def test_volcano_is_missed_only_where_it_has_to_place_the_work() -> None:
-    assert one("volcano", checked()).verdict is Verdict.PASSED
-    assert one("volcano", checked(volcano=True)).verdict is Verdict.LACKING
+    assert one("volcano", checked()).verdict is CheckVerdict.PASSED
+    assert one("volcano", checked(volcano=True)).verdict is CheckVerdict.LACKING
     there = {"/apis/batch.volcano.sh": {"kind": "APIGroup"}}
-    assert one("volcano", checked(there, volcano=True)).verdict is Verdict.PASSED
+    assert one("volcano", checked(there, volcano=True)).verdict is CheckVerdict.PASSED

@@ -11,8 +11,8 @@ import yaml
 from controlplane.adapters.clusters.kubernetes import inspection
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused
 from controlplane.ports.clusters import ClusterEvent, ClusterUnavailable
-from tests.unit.adapters.kubernetes.answers import Answer, AnsweringApi, listing
-from tests.unit.adapters.kubernetes.things import H800, OURS, READY, node, pod
+from tests.unit.adapters.kubernetes.api_objects import H800, OURS, READY, node, pod
+from tests.unit.adapters.kubernetes.fake_api import Answer, AnsweringApi, listing
 
 SPACE = "/api/v1/namespaces/work"
 COPY = "kubectl.kubernetes.io/last-applied-configuration"
@@ -74,11 +74,11 @@ def events_of(pods: int, *told: Mapping[str, Any]) -> tuple[tuple[ClusterEvent, 
     there = [pod(f"attempt-1-main-{index}", ours=True) for index in range(pods)]
     api = AnsweringApi({f"{SPACE}/pods": listing(*there), path: listing(*told)})
     found = inspection.events(api, name="attempt-1", namespace="work", installation=OURS)
-    return found, [asked for asked, _ in api.asked].count(path)
+    return found, [requested for requested, _ in api.requested].count(path)
 
 
 def test_events_of_many_pods_are_read_at_once_and_others_left_out() -> None:
-    found, asked = events_of(
+    found, requested = events_of(
         12,
         happened("attempt-1-main-0", "2026-01-02T03:04:05Z", type="Normal", reason="Pulled"),
         happened(
@@ -87,7 +87,7 @@ def test_events_of_many_pods_are_read_at_once_and_others_left_out() -> None:
         happened("attempt-1", "2026-01-02T03:01:05Z", kind="ConfigMap"),
         happened("attempt-2-main-0", "2026-01-02T03:07:05Z"),
     )
-    assert asked == 1
+    assert requested == 1
     assert [(each.about, each.warning, each.count) for each in found] == [
         ("pod/attempt-1-main-7", True, 4),
         ("pod/attempt-1-main-0", False, 1),
@@ -162,7 +162,7 @@ def test_a_node_is_shown_with_whose_pods_it_runs() -> None:
     assert found.facts["nvidia.com/gpu"] == "7 of 8"
     assert found.facts["kubelet"] == "v1.30.4"
     assert [each.about for each in found.events] == ["node/n1"]
-    assert ("/api/v1/pods", {"fieldSelector": "spec.nodeName=n1", "limit": "500"}) in api.asked
+    assert ("/api/v1/pods", {"fieldSelector": "spec.nodeName=n1", "limit": "500"}) in api.requested
 
 
 def test_a_node_that_is_not_there_is_none() -> None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.adapters.clusters.kubernetes.launching import Launcher
-from controlplane.adapters.clusters.kubernetes.profiles import Profile
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
+from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
 from controlplane.ports.clusters import LaunchRefused
-from tests.unit.adapters.kubernetes.answers import StoringApi, listing
-from tests.unit.adapters.kubernetes.things import H800, OURS, node
+from tests.unit.adapters.kubernetes.api_objects import H800, OURS, node
+from tests.unit.adapters.kubernetes.fake_api import StoringApi, listing
 from tests.unit.adapters.volcano.plans import planned, trainer
 
 GPU = "nvidia.com/gpu"
@@ -36,8 +36,8 @@ def cluster() -> StoringApi:
 def test_replicas_that_share_files_need_a_folder_for_all_of_their_nodes(
     nodes: int, work: dict[str, str] | None, refused: bool
 ) -> None:
-    api, profile = cluster(), Profile.read({} if work is None else {"work": work})
-    launcher = Launcher(api, profile=profile, installation=OURS, find=lambda _: {})
+    api, profile = cluster(), ClusterProfile.read({} if work is None else {"work": work})
+    launcher = PodLauncher(api, profile=profile, installation=OURS, find=lambda _: {})
     launch = replace(planned(trainer(nodes=nodes)).launch, shares_checkpoints=True)
     before = set(api.kept)
     if refused:

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
-from controlplane.ports.clusters import Locatable
-from tests.unit.adapters.kubernetes.test_access import config
+from controlplane.ports.clusters import LocatableCluster
+from tests.unit.adapters.kubernetes.test_kubeconfig import config
 
 
 def location(*, server: str = "https://10.0.0.1:6443", token: str = "one", **options: Any) -> Any:
@@ -20,7 +20,7 @@ def location(*, server: str = "https://10.0.0.1:6443", token: str = "one", **opt
     made = KubernetesCluster(
         installation="a", kubeconfig=yaml.safe_dump(document), image="engine:1", **options
     )
-    assert isinstance(made, Locatable)
+    assert isinstance(made, LocatableCluster)
     return made.location()
 
 

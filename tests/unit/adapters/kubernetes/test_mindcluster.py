@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from controlplane.adapters.clusters.kubernetes import mindcluster
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
-from controlplane.ports.diagnoses import Sign
+from controlplane.ports.clusters import ClusterSignal
 
 NOON = datetime(2030, 5, 1, 12, tzinfo=UTC)
 RAISED = datetime(2030, 5, 1, 11, 58, 20, tzinfo=UTC)
@@ -47,17 +47,17 @@ def lists(*faults: dict[str, Any], unhealthy: str = "", **more: str) -> dict[str
     }
 
 
-def told(name: str, **data: Any) -> mindcluster.Told:
+def told(name: str, **data: Any) -> mindcluster.MindClusterSignals:
     texts = {key: text if isinstance(text, str) else json.dumps(text) for key, text in data.items()}
-    into = mindcluster.Told()
-    mindcluster.config_map_told({"metadata": {"name": name}, "data": texts}, into=into)
+    into = mindcluster.MindClusterSignals()
+    mindcluster.read_config_map({"metadata": {"name": name}, "data": texts}, into=into)
     return into
 
 
-def aggregated(cards: object, *, name: str = "mindx-dl-deviceinfo-n1") -> list[Sign]:
+def aggregated(cards: object, *, name: str = "mindx-dl-deviceinfo-n1") -> list[ClusterSignal]:
     found = told("cluster-info-device-0", DeviceInfoCfg={name: cards})
-    assert found.unread == []
-    return found.signs
+    assert found.unreadable == []
+    return found.signals
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_the_device_plug_in_tells_the_same_of_its_own_node() -> None:
         },
         UpgradeFaultReason="{}",
     )
-    assert found.unread == []
-    assert {(sign.node, sign.index, sign.level) for sign in found.signs} == {
+    assert found.unreadable == []
+    assert {(sign.node, sign.index, sign.level) for sign in found.signals} == {
         ("n7.example", 0, FaultLevel.RESET_NOW),
         ("n7.example", 6, FaultLevel.ISOLATE),
         ("n7.example", None, FaultLevel.ISOLATE),
@@ -155,27 +155,27 @@ def test_switches_and_other_parts_are_told_by_clusterd_too() -> None:
             "mindx-dl-switchinfo-n2": {"FaultLevel": "Separate", "NodeStatus": "UnHealthy"},
         },
     )
-    assert [(sign.node, sign.level) for sign in switch.signs] == [("n2", FaultLevel.ISOLATE)]
+    assert [(sign.node, sign.level) for sign in switch.signals] == [("n2", FaultLevel.ISOLATE)]
     part = {"DeviceType": "PSU", "DeviceId": 2, "FaultCode": ["28000037"]}
     parts = [{**part, "FaultLevel": "PreSeparateFault"}]
     other = told(
         "cluster-info-node-cm",
         NodeInfo={"mindx-dl-nodeinfo-n1": {"NodeInfo": {"FaultDevList": parts}}},
     )
-    [sign] = other.signs
+    [sign] = other.signals
     assert (sign.node, sign.code) == ("n1", "28000037")
     assert (sign.level, sign.message) == (FaultLevel.RESET_WHEN_IDLE, "PSU 2: PreSeparateFault")
 
 
 def test_what_is_no_json_is_unread_and_where_it_is_of_a_node_a_note_of_it() -> None:
     whole = told("cluster-info-device-0", DeviceInfoCfg='{"mindx-dl-deviceinfo-n1": ')
-    assert whole.signs == []
-    [unread] = whole.unread
-    assert (unread.origin, unread.node) == (Origin.MINDCLUSTER, "")
-    assert "cluster-info-device-0" in unread.reason
+    assert whole.signals == []
+    [unreadable] = whole.unreadable
+    assert (unreadable.origin, unreadable.node) == (Origin.MINDCLUSTER, "")
+    assert "cluster-info-device-0" in unreadable.reason
     one = told("mindx-dl-deviceinfo-n1", DeviceInfoCfg="{")
-    assert [unread.node for unread in one.unread] == ["n1"]
-    assert [(sign.node, sign.level) for sign in one.signs] == [("n1", FaultLevel.NOTE)]
+    assert [unreadable.node for unreadable in one.unreadable] == ["n1"]
+    assert [(sign.node, sign.level) for sign in one.signals] == [("n1", FaultLevel.NOTE)]
 
 
 def test_a_malformed_list_of_one_node_leaves_the_others_readable() -> None:
@@ -185,8 +185,8 @@ def test_a_malformed_list_of_one_node_leaves_the_others_readable() -> None:
         "cluster-info-device-0",
         DeviceInfoCfg={"mindx-dl-deviceinfo-n1": broken, "mindx-dl-deviceinfo-n2": well},
     )
-    assert [unread.node for unread in found.unread] == ["n1"]
-    assert ("n2", 0, "A") in {(sign.node, sign.index, sign.code) for sign in found.signs}
+    assert [unreadable.node for unreadable in found.unreadable] == ["n1"]
+    assert ("n2", 0, "A") in {(sign.node, sign.index, sign.code) for sign in found.signals}
 
 
 def test_events_of_a_card_are_notes_of_its_node_until_they_say_that_it_is_over() -> None:
@@ -201,7 +201,11 @@ def test_events_of_a_card_are_notes_of_its_node_until_they_say_that_it_is_over()
         }
 
     other = {**happened("Occur"), "message": "Pulling image"}
-    found = list(mindcluster.event_signs([happened("Occur"), other, happened("Recovery")], at=NOON))
+    found = list(
+        mindcluster.mindcluster_event_signals(
+            [happened("Occur"), other, happened("Recovery")], at=NOON
+        )
+    )
     assert [(sign.code, sign.active) for sign in found] == [
         ("81078603 of 1.0", True),
         ("81078603 of 1.0", False),
@@ -236,4 +240,4 @@ _JSON = st.recursive(
 def test_no_content_whatever_makes_it_fail(content: object, owner: str) -> None:
     for text in (json.dumps(content), json.dumps({f"{NPU}-Fault": json.dumps(content)})):
         found = told(owner, DeviceInfoCfg=text)
-        assert all(sign.node for sign in found.signs)
+        assert all(sign.node for sign in found.signals)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes import manifests
-from controlplane.adapters.clusters.kubernetes.plans import Plan
+from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.pods import pod_template
 from controlplane.ports import registry
 from controlplane.ports.clusters import LaunchRefused
@@ -20,7 +20,7 @@ from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.plans import OWNER, planned, server, trainer
 
 DIGEST = f"sha256:{'ab' * 32}"
-CASES: dict[str, Plan] = {
+CASES: dict[str, LaunchPlan] = {
     "processors": planned(trainer(nodes=1, cards=1), cpu_cards=2),
     "nvidia-two-nodes": planned(trainer(), chip="nvidia-h800", shared_memory=1 << 30),
     "ascend-two-nodes": planned(trainer(), chip="ascend-910b3"),
@@ -30,7 +30,7 @@ CASES: dict[str, Plan] = {
 }
 
 
-def objects(plan: Plan) -> list[dict[str, Any]]:
+def objects(plan: LaunchPlan) -> list[dict[str, Any]]:
     """Everything that belongs to the Launch, in the order in which it is made."""
     made = [
         manifests.record(plan),
@@ -74,7 +74,7 @@ def test_secrets_stand_in_no_object_but_the_secret() -> None:
         assert "very-secret-value" not in json.dumps(made)
 
 
-def container_of(plan: Plan) -> dict[str, Any]:
+def container_of(plan: LaunchPlan) -> dict[str, Any]:
     role = plan.launch.roles[0]
     template = pod_template(plan, role, plan.replicas[role.name][0])
     found: dict[str, Any] = template["spec"]["containers"][0]
@@ -130,13 +130,13 @@ def test_a_slice_is_requested_by_the_resource_of_its_profile_and_by_no_device(
 ) -> None:
     resources = container_of(CASES[case])["resources"]
     assert resources["limits"][resource] == "1"
-    asked = {name for name in resources["limits"] if "/" in name}
-    assert asked == {resource}
+    requested = {name for name in resources["limits"] if "/" in name}
+    assert requested == {resource}
     (pod,) = (made for made in objects(CASES[case]) if made["kind"] == "Pod")
     assert not any(name.startswith("huawei.com/") for name in pod["metadata"]["annotations"])
 
 
-def variables_of(plan: Plan) -> dict[str, str | None]:
+def variables_of(plan: LaunchPlan) -> dict[str, str | None]:
     return {one["name"]: one.get("value") for one in container_of(plan)["env"]}
 
 
@@ -184,7 +184,7 @@ def test_members_of_a_gang_find_each_other_by_the_five_names() -> None:
     ]
 
 
-def with_launch(plan: Plan, **changes: Any) -> Plan:
+def with_launch(plan: LaunchPlan, **changes: Any) -> LaunchPlan:
     return replace(plan, launch=replace(plan.launch, **changes))
 
 

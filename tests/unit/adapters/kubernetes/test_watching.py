@@ -16,16 +16,20 @@ from urllib3.exceptions import (
 )
 
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused
-from controlplane.adapters.clusters.kubernetes.names import LAUNCH
-from controlplane.adapters.clusters.kubernetes.watching_rules import (
-    End,
-    Garbled,
-    Marks,
-    Pauses,
-    end_of,
-    step_after,
+from controlplane.adapters.clusters.kubernetes.object_names import LAUNCH
+from controlplane.adapters.clusters.kubernetes.reflectors import (
+    ClusterNodes,
+    LaunchPods,
+    node_digest,
 )
-from controlplane.adapters.clusters.kubernetes.watching_subjects import Nodes, OurPods, node_digest
+from controlplane.adapters.clusters.kubernetes.watch_streams import (
+    Backoff,
+    MalformedResponse,
+    PendingChanges,
+    WatchEnd,
+    classify_watch_end,
+    retry_after,
+)
 from controlplane.ports.clusters import ClusterUnavailable
 
 
@@ -44,55 +48,55 @@ ANY: Any = None
 
 
 @pytest.mark.parametrize(
-    ("error", "lived", "end"),
+    ("error", "lifetime", "end"),
     [
-        (None, 240.0, End.AS_ASKED),
-        (None, 239.0, End.AS_ASKED),
-        (None, 100.0, End.EARLY),
-        (ReadTimeoutError(ANY, "/", "read timed out"), 75.0, End.SILENT),
-        (ProtocolError("ended prematurely"), 3.0, End.BROKEN),
-        (ConnectionResetError(104, "reset by peer"), 3.0, End.BROKEN),
-        (unavailable(ReadTimeoutError(ANY, "/", "read timed out")), 15.0, End.HALF_OPEN),
-        (unavailable(NewConnectionError(ANY, "refused")), 0.0, End.UNREACHABLE),
-        (unavailable(ConnectTimeoutError("timed out")), 5.0, End.UNREACHABLE),
-        (unavailable(ProtocolError("aborted")), 0.1, End.BROKEN),
-        (unavailable(ValueError("no JSON")), 0.1, End.GARBLED),
-        (unavailable(None), 0.1, End.BUSY),
-        (refused(410), 0.1, End.EXPIRED),
-        (refused(403), 0.1, End.REFUSED),
-        (refused(401), 0.1, End.REFUSED),
-        (Garbled("<html>"), 0.1, End.GARBLED),
-        (KeyError("metadata"), 0.1, End.GARBLED),
+        (None, 240.0, WatchEnd.ON_SCHEDULE),
+        (None, 239.0, WatchEnd.ON_SCHEDULE),
+        (None, 100.0, WatchEnd.EARLY),
+        (ReadTimeoutError(ANY, "/", "read timed out"), 75.0, WatchEnd.IDLE),
+        (ProtocolError("ended prematurely"), 3.0, WatchEnd.BROKEN),
+        (ConnectionResetError(104, "reset by peer"), 3.0, WatchEnd.BROKEN),
+        (unavailable(ReadTimeoutError(ANY, "/", "read timed out")), 15.0, WatchEnd.HALF_OPEN),
+        (unavailable(NewConnectionError(ANY, "refused")), 0.0, WatchEnd.UNREACHABLE),
+        (unavailable(ConnectTimeoutError("timed out")), 5.0, WatchEnd.UNREACHABLE),
+        (unavailable(ProtocolError("aborted")), 0.1, WatchEnd.BROKEN),
+        (unavailable(ValueError("no JSON")), 0.1, WatchEnd.GARBLED),
+        (unavailable(None), 0.1, WatchEnd.BUSY),
+        (refused(410), 0.1, WatchEnd.EXPIRED),
+        (refused(403), 0.1, WatchEnd.REFUSED),
+        (refused(401), 0.1, WatchEnd.REFUSED),
+        (MalformedResponse("<html>"), 0.1, WatchEnd.GARBLED),
+        (KeyError("metadata"), 0.1, WatchEnd.GARBLED),
     ],
 )
-def test_every_end_has_its_name(error: Exception | None, lived: float, end: End) -> None:
-    assert end_of(error, lived=lived, asked=240.0) is end
+def test_every_end_has_its_name(error: Exception | None, lifetime: float, end: WatchEnd) -> None:
+    assert classify_watch_end(error, lifetime=lifetime, requested=240.0) is end
 
 
-@pytest.mark.parametrize("lived", [0.1, 60.0])
-@pytest.mark.parametrize("end", list(End))
-def test_every_end_has_its_next_step(end: End, lived: float) -> None:
-    step = step_after(end, lived=lived)
-    assert step.lists == (end in {End.EXPIRED, End.REFUSED, End.GARBLED})
-    if end in {End.AS_ASKED, End.SILENT}:
-        assert not step.waits
-    elif end in {End.EARLY, End.EXPIRED}:
-        assert step.waits == (lived < 5.0)
+@pytest.mark.parametrize("lifetime", [0.1, 60.0])
+@pytest.mark.parametrize("end", list(WatchEnd))
+def test_every_end_has_its_next_step(end: WatchEnd, lifetime: float) -> None:
+    step = retry_after(end, lifetime=lifetime)
+    assert step.lists == (end in {WatchEnd.EXPIRED, WatchEnd.REFUSED, WatchEnd.GARBLED})
+    if end in {WatchEnd.ON_SCHEDULE, WatchEnd.IDLE}:
+        assert not step.pauses
+    elif end in {WatchEnd.EARLY, WatchEnd.EXPIRED}:
+        assert step.pauses == (lifetime < 5.0)
     else:
-        assert step.waits
+        assert step.pauses
 
 
 def test_what_fails_at_once_again_and_again_never_becomes_a_busy_loop() -> None:
-    instant = {end for end in End if not step_after(end, lived=0.0).waits}
+    instant = {end for end in WatchEnd if not retry_after(end, lifetime=0.0).pauses}
     # Both take as long as was asked for, by what they are.
-    assert instant == {End.AS_ASKED, End.SILENT}
+    assert instant == {WatchEnd.ON_SCHEDULE, WatchEnd.IDLE}
 
 
 @given(chance=st.floats(0.0, 1.0, exclude_max=True), failures=st.integers(1, 2000))
 def test_pauses_grow_from_a_second_to_half_a_minute_and_no_further(
     chance: float, failures: int
 ) -> None:
-    pauses = Pauses(chance=lambda: chance)
+    pauses = Backoff(chance=lambda: chance)
     said = [pauses.next() for _ in range(failures)]
     assert 1.0 <= said[0] <= 2.0
     assert all(1.0 <= pause <= 30.0 for pause in said)
@@ -102,37 +106,37 @@ def test_pauses_grow_from_a_second_to_half_a_minute_and_no_further(
 
 
 def test_clients_that_lost_a_server_together_do_not_return_together() -> None:
-    assert len({Pauses().next() for _ in range(20)}) > 10
+    assert len({Backoff().next() for _ in range(20)}) > 10
 
 
 def test_a_name_marked_many_times_is_taken_once_and_then_no_more() -> None:
-    marks = Marks()
+    changes = PendingChanges()
     for _ in range(3):
-        marks.launches(["a", "b"])
-    assert marks.some.is_set()
-    assert marks.take() == (frozenset({"a", "b"}), False)
-    assert not marks.some.is_set()
-    marks.launches([])
-    assert not marks.some.is_set()
-    marks.nodes()
-    assert marks.some.is_set()
-    assert marks.take() == (frozenset(), True)
-    assert marks.take() == (frozenset(), False)
+        changes.launches(["a", "b"])
+    assert changes.pending.is_set()
+    assert changes.take() == (frozenset({"a", "b"}), False)
+    assert not changes.pending.is_set()
+    changes.launches([])
+    assert not changes.pending.is_set()
+    changes.nodes()
+    assert changes.pending.is_set()
+    assert changes.take() == (frozenset(), True)
+    assert changes.take() == (frozenset(), False)
 
 
 def test_no_name_is_lost_between_those_who_mark_and_the_one_who_takes() -> None:
-    marks, taken = Marks(), set[str]()
+    changes, taken = PendingChanges(), set[str]()
 
     def write(part: int) -> None:
         for number in range(2000):
-            marks.launches([f"{part}-{number}"])
+            changes.launches([f"{part}-{number}"])
 
     writers = [threading.Thread(target=write, args=(part,)) for part in range(3)]
     for writer in writers:
         writer.start()
     while any(writer.is_alive() for writer in writers):
-        taken |= marks.take()[0]
-    taken |= marks.take()[0]
+        taken |= changes.take()[0]
+    taken |= changes.take()[0]
     assert len(taken) == 6000
 
 
@@ -140,39 +144,39 @@ def pod(launch: str) -> dict[str, Any]:
     return {"metadata": {"labels": {LAUNCH: launch}}}
 
 
-def listed(subject: OurPods, *launches: str) -> None:
-    subject.listing_begins()
+def listed(resource: LaunchPods, *launches: str) -> None:
+    resource.begin_listing()
     for launch in launches:
-        subject.listed(pod(launch))
-    subject.listing_ends()
+        resource.listed(pod(launch))
+    resource.end_listing()
 
 
 def test_a_listing_marks_what_is_there_and_what_is_there_no_more() -> None:
-    marks = Marks()
-    subject = OurPods(installation="east", marks=marks)
-    listed(subject, "a", "b")
-    subject.changed("ADDED", pod("c"))
-    assert marks.take()[0] == {"a", "b", "c"}
+    changes = PendingChanges()
+    resource = LaunchPods(installation="east", changes=changes)
+    listed(resource, "a", "b")
+    resource.changed("ADDED", pod("c"))
+    assert changes.take()[0] == {"a", "b", "c"}
 
-    listed(subject, "b")
-    assert marks.take()[0] == {"a", "b", "c"}
-    listed(subject, "b")
-    assert marks.take()[0] == {"b"}
+    listed(resource, "b")
+    assert changes.take()[0] == {"a", "b", "c"}
+    listed(resource, "b")
+    assert changes.take()[0] == {"b"}
 
 
 def test_a_listing_that_was_begun_anew_counts_from_its_beginning() -> None:
-    marks = Marks()
-    subject = OurPods(installation="east", marks=marks)
-    subject.listing_begins()
-    subject.listed(pod("seen-in-the-first-half"))
-    listed(subject, "b")
-    assert marks.take()[0] == {"b"}
+    changes = PendingChanges()
+    resource = LaunchPods(installation="east", changes=changes)
+    resource.begin_listing()
+    resource.listed(pod("seen-in-the-first-half"))
+    listed(resource, "b")
+    assert changes.take()[0] == {"b"}
 
 
 def test_a_pod_without_labels_marks_nothing() -> None:
-    marks = Marks()
-    OurPods(installation="east", marks=marks).changed("ADDED", {"metadata": {}})
-    assert not marks.some.is_set()
+    changes = PendingChanges()
+    LaunchPods(installation="east", changes=changes).changed("ADDED", {"metadata": {}})
+    assert not changes.pending.is_set()
 
 
 def node(**changes: Any) -> dict[str, Any]:
@@ -224,11 +228,11 @@ def test_what_matters_of_a_node_changes_its_digest(other: dict[str, Any]) -> Non
 
 
 def test_a_node_that_was_deleted_twice_is_news_once() -> None:
-    marks = Marks()
-    nodes = Nodes(marks=marks)
+    changes = PendingChanges()
+    nodes = ClusterNodes(changes=changes)
     nodes.changed("ADDED", node())
-    assert marks.take()[1]
+    assert changes.take()[1]
     nodes.changed("DELETED", node())
-    assert marks.take()[1]
+    assert changes.take()[1]
     nodes.changed("DELETED", node())
-    assert not marks.some.is_set()
+    assert not changes.pending.is_set()

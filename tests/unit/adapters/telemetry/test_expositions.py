@@ -8,14 +8,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from controlplane.ports.chips import Exporter, Series
-from controlplane.ports.readings import Reader
+from controlplane.ports.chips import Exporter, ExporterSeries
+from controlplane.ports.expositions import ExpositionReader
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EXPORTER = Exporter(
     name="e",
     card_label="uuid",
-    series={"power": Series(names=("p",)), "temperature": Series(names=("t",))},
+    series={"power": ExporterSeries(names=("p",)), "temperature": ExporterSeries(names=("t",))},
 )
 NAMES = ("p", "t", "other_total", "p2", "go:info")
 
@@ -70,7 +70,7 @@ def judged(text: str) -> dict[str, dict[str, float]]:
 @example(['p{a="x",uuid="1"} 1', 'p{uuid="1",a="x"} 2'])
 def test_it_reads_what_the_library_reads(given_lines: list[str]) -> None:
     text = "\n".join(given_lines) + "\n"
-    reader = Reader(EXPORTER, vendor="e")
+    reader = ExpositionReader(EXPORTER, vendor="e")
     # The second time it knows the cards already, and takes the short way.
     for _ in range(2):
         batch = reader.read(text, at=AT, node="n")

@@ -5,32 +5,35 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.clusters.kubernetes.archives import RuntimeArchive
-from controlplane.adapters.clusters.kubernetes.inventories import NodeCard
-from controlplane.adapters.clusters.kubernetes.plans import Plan, Replica
-from controlplane.adapters.clusters.kubernetes.profiles import Profile
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
+from controlplane.adapters.clusters.kubernetes.inventory import NodeCard
+from controlplane.adapters.clusters.kubernetes.launch_plans import (
+    LaunchPlan,
+    PlannedReplica,
+    RuntimeArchive,
+)
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
-from controlplane.ports.launches import Launch, Placement, Probe, Role
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, Probe
 from tests.unit.adapters.volcano.trees import OURS
 
 OWNER = {"metadata": {"name": "attempt-1", "uid": "u-1"}}
 LIMITS = Resources(cpu=Millicpu(8000), memory=Bytes(64 * GIB))
 
 
-def trainer(*, nodes: int = 2, cards: int = 8, **more: Any) -> Role:
+def trainer(*, nodes: int = 2, cards: int = 8, **more: Any) -> LaunchRole:
     values: dict[str, Any] = {
         "name": "trainer",
         "argv": ("{python}", "train.py", "--rank", "{index}", "--peers", "{leader}"),
         "environment": {"RANK_FILE": "{work}/ranks/{index}", "PRICE": "$(NOT_A_VARIABLE)"},
         "limits": LIMITS,
     }
-    places = tuple(Placement(node=f"n{n}", cards=tuple(range(cards))) for n in range(nodes))
-    return Role(placements=places, **{**values, **more})
+    places = tuple(LaunchPlacement(node=f"n{n}", cards=tuple(range(cards))) for n in range(nodes))
+    return LaunchRole(placements=places, **{**values, **more})
 
 
-def server(*, nodes: int = 2, cards: int = 8) -> Role:
+def server(*, nodes: int = 2, cards: int = 8) -> LaunchRole:
     return trainer(
         nodes=nodes,
         cards=cards,
@@ -42,14 +45,16 @@ def server(*, nodes: int = 2, cards: int = 8) -> Role:
     )
 
 
-def planned(*roles: Role, chip: str = "", launch: str = "attempt-1", **options: Any) -> Plan:
+def planned(
+    *roles: LaunchRole, chip: str = "", launch: str = "attempt-1", **options: Any
+) -> LaunchPlan:
     """All on that chip; without one, on processors."""
     known = registry.chips()[chip] if chip else None
     resource = known.resource if known else ""
     whole = registry.chips()[known.slice_of or known.name].resource if known else ""
     replicas = {
         role.name: [
-            Replica(
+            PlannedReplica(
                 index=index,
                 node=place.node,
                 cards=tuple(
@@ -62,7 +67,7 @@ def planned(*roles: Role, chip: str = "", launch: str = "attempt-1", **options: 
         for role in roles
     }
     extras = registry.chip_plugin(known).profile().pods.of(known) if known else PodExtras()
-    return Plan(
+    return LaunchPlan(
         launch=Launch(
             name=launch,
             roles=roles,
@@ -71,7 +76,7 @@ def planned(*roles: Role, chip: str = "", launch: str = "attempt-1", **options: 
             labels={"team": "vision", "kind": "job", "uid": "a1"},
             grace=timedelta(seconds=60),
         ),
-        profile=Profile.read(options),
+        profile=ClusterProfile.read(options),
         installation=OURS,
         namespace="ninefold-vision",
         runtime=RuntimeArchive(content=b"zip", name="ninefold-runtime-0"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from controlplane.adapters.clusters.volcano.changes import Act
-from controlplane.adapters.clusters.volcano.hypernodes import hyper_nodes, plan, tiers
+from controlplane.adapters.clusters.volcano.object_sync import hyper_nodes, plan_hyper_nodes, tiers
+from controlplane.adapters.clusters.volcano.queue_changes import ChangeAction
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.schemas import assert_valid
 from tests.unit.adapters.volcano.trees import OURS
@@ -75,8 +75,8 @@ def test_only_what_changed_and_what_is_ours_is_touched() -> None:
     after = hyper_nodes(
         {**NODES, "n4": {"superpod": "sp1", "spine": "s1", "leaf": "l2"}}, installation=OURS
     )
-    changes = plan(after, [*before, foreign], installation=OURS)
-    assert plan(before, [*before, foreign], installation=OURS) == ()
-    assert {change.act for change in changes} == {Act.APPLY, Act.DELETE}
+    changes = plan_hyper_nodes(after, [*before, foreign], installation=OURS)
+    assert plan_hyper_nodes(before, [*before, foreign], installation=OURS) == ()
+    assert {change.action for change in changes} == {ChangeAction.APPLY, ChangeAction.DELETE}
     names = {change.manifest["metadata"]["name"] for change in changes}
     assert "discovered" not in names

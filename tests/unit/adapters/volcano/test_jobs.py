@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes import manifests
-from controlplane.adapters.clusters.kubernetes import names as marking
-from controlplane.adapters.clusters.volcano import jobs, names
-from controlplane.adapters.clusters.volcano.jobs import Target
+from controlplane.adapters.clusters.kubernetes import object_names as marking
+from controlplane.adapters.clusters.volcano import jobs, object_names
+from controlplane.adapters.clusters.volcano.jobs import SchedulingTarget
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import Placement
+from controlplane.ports.launches import LaunchPlacement
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.plans import OWNER, planned, server, trainer
 from tests.unit.adapters.volcano.schemas import assert_valid
 
-TARGET = Target(queue="nf-01234567-q1", priority="nf-01234567-p10", tier=1)
+TARGET = SchedulingTarget(queue="nf-01234567-q1", priority="nf-01234567-p10", tier=1)
 
 
 def container(job: dict[str, Any]) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def test_a_replica_that_serves_is_a_pod_group_with_pods_of_ours() -> None:
 
 
 def test_only_what_answers_probes_is_a_pod_group() -> None:
-    assert jobs.serves(planned(server()).launch)
-    assert not jobs.serves(planned(trainer()).launch)
+    assert jobs.is_service(planned(server()).launch)
+    assert not jobs.is_service(planned(trainer()).launch)
 
 
 def test_a_job_starts_whole_and_is_never_started_again_by_volcano() -> None:
@@ -74,7 +74,8 @@ def test_a_replica_reads_its_place_from_what_volcano_writes() -> None:
     first = container(job)["env"][0]
     assert first["name"] == jobs.INDEX_VARIABLE
     assert (
-        first["valueFrom"]["fieldRef"]["fieldPath"] == f"metadata.annotations['{names.TASK_INDEX}']"
+        first["valueFrom"]["fieldRef"]["fieldPath"]
+        == f"metadata.annotations['{object_names.TASK_INDEX}']"
     )
     place = f"$({jobs.INDEX_VARIABLE})"
     assert container(job)["command"][2:4] == ["--rank", place]
@@ -111,12 +112,12 @@ def test_pods_on_the_hosts_network_are_kept_apart_because_their_ports_are_the_sa
 
 
 def test_without_a_wish_neither_priority_nor_topology_is_stated() -> None:
-    spec = jobs.job(planned(trainer()), Target(queue="default"), owner=OWNER)["spec"]
+    spec = jobs.job(planned(trainer()), SchedulingTarget(queue="default"), owner=OWNER)["spec"]
     assert not spec.keys() & {"priorityClassName", "networkTopology"}
 
 
 def test_replicas_of_one_role_that_ask_for_different_cards_are_refused() -> None:
-    uneven = (Placement(node="n0", cards=(0, 1)), Placement(node="n1", cards=(0,)))
+    uneven = (LaunchPlacement(node="n0", cards=(0, 1)), LaunchPlacement(node="n1", cards=(0,)))
     role = replace(trainer(), placements=uneven)
     with pytest.raises(LaunchRefused, match=r"1 × nvidia\.com/gpu and 2 × nvidia\.com/gpu"):
         jobs.job(planned(role, chip="nvidia-h800"), TARGET, owner=OWNER)

@@ -6,9 +6,13 @@ import re
 
 import pytest
 
-from controlplane.adapters.clusters.volcano import names, rules
-from controlplane.adapters.clusters.volcano.names import Object
-from controlplane.adapters.clusters.volcano.queues import Translation, command, translated
+from controlplane.adapters.clusters.volcano import object_names, queues
+from controlplane.adapters.clusters.volcano.object_names import Object
+from controlplane.adapters.clusters.volcano.queues import (
+    TranslatedQueues,
+    queue_command,
+    translate_queues,
+)
 from controlplane.domain.quotas.documents import QueueDocument
 from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
 from tests.golden.manifests import compare
@@ -36,21 +40,23 @@ COMPANY = tree(
 )
 
 
-def given(*documents: QueueDocument, resources: dict[str, str] | None = None) -> Translation:
-    return translated(tree(*documents), resources=resources or RESOURCES, installation=OURS)
+def given(*documents: QueueDocument, resources: dict[str, str] | None = None) -> TranslatedQueues:
+    return translate_queues(tree(*documents), resources=resources or RESOURCES, installation=OURS)
 
 
-def only(found: Translation, name: str) -> Object:
+def only(found: TranslatedQueues, name: str) -> Object:
     return next(one for one in found.queues if one["metadata"]["name"] == called(name))
 
 
 def test_a_whole_tree_is_what_the_file_says_and_fits_the_schema() -> None:
-    found = translated(COMPANY, resources=RESOURCES, installation=OURS)
-    orders = [command(only(found, "batch"), closing=closing, uid="u1") for closing in (True, False)]
+    found = translate_queues(COMPANY, resources=RESOURCES, installation=OURS)
+    orders = [
+        queue_command(only(found, "batch"), closing=closing, uid="u1") for closing in (True, False)
+    ]
 
     compare([*found.queues, *orders], case="volcano/queues")
     assert_valid([*found.queues, *orders])
-    assert rules.violations(found.queues) == ()
+    assert queues.queue_violations(found.queues) == ()
     assert found.closed == {called("batch")}
 
 
@@ -58,14 +64,14 @@ def test_names_are_those_of_the_api_whatever_people_call_a_queue() -> None:
     found = given(queue("GPU_Team", guaranteed=1), queue("x" * 60))
     uid = "f" * 32
     assert re.fullmatch(
-        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", names.queue_name(uid, installation=OURS)
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", object_names.queue_name(uid, installation=OURS)
     )
-    assert names.queue_name(uid, installation="other000") != names.queue_name(
+    assert object_names.queue_name(uid, installation="other000") != object_names.queue_name(
         uid, installation=OURS
     )
     title = only(found, "GPU_Team")["metadata"]
-    assert title["annotations"][names.TITLE] == "GPU_Team"
-    assert title["labels"][names.UID] == "GPU_Team"
+    assert title["annotations"][object_names.TITLE] == "GPU_Team"
+    assert title["labels"][object_names.UID] == "GPU_Team"
 
 
 def test_a_queue_has_at_least_what_those_below_it_have_together() -> None:
@@ -75,27 +81,27 @@ def test_a_queue_has_at_least_what_those_below_it_have_together() -> None:
         queue("two", parent="top", guaranteed=4, lends=False),
     )
     top = only(found, "top")
-    assert rules.amounts(top, "deserved") == {NPU: 10}
-    assert rules.amounts(top, "guarantee") == {NPU: 6}
+    assert queues.queue_amounts(top, "deserved") == {NPU: 10}
+    assert queues.queue_amounts(top, "guarantee") == {NPU: 6}
     assert "capability" not in top["spec"]
 
 
 def test_a_queue_that_does_not_borrow_is_capped_at_its_guarantee_for_every_resource() -> None:
     found = given(queue("own", guaranteed=4, cap=16, borrows=False))
-    assert rules.amounts(only(found, "own"), "capability") == {NPU: 4, GPU: 0}
+    assert queues.queue_amounts(only(found, "own"), "capability") == {NPU: 4, GPU: 0}
 
 
 def test_a_queue_that_does_not_lend_keeps_all_of_its_guarantee() -> None:
     found = given(queue("own", guaranteed=4, reserved=1, lends=False))
-    assert rules.amounts(only(found, "own"), "guarantee") == {NPU: 4}
+    assert queues.queue_amounts(only(found, "own"), "guarantee") == {NPU: 4}
 
 
 def test_two_chips_of_one_resource_are_added_up_and_that_is_said() -> None:
     both = {B3: Entitlement(guaranteed=8, cap=16), B2: Entitlement(guaranteed=4, cap=8)}
     found = given(queue("npu", entitlements=both), resources={B3: NPU, B2: NPU})
     spec = only(found, "npu")
-    assert rules.amounts(spec, "deserved") == {NPU: 12}
-    assert rules.amounts(spec, "capability") == {NPU: 24}
+    assert queues.queue_amounts(spec, "deserved") == {NPU: 12}
+    assert queues.queue_amounts(spec, "capability") == {NPU: 24}
     (finding,) = found.findings
     assert finding.field == "npu"
     assert f"{B2} and {B3} are one resource, {NPU}" in finding.message
@@ -103,7 +109,7 @@ def test_two_chips_of_one_resource_are_added_up_and_that_is_said() -> None:
 
 def test_a_cap_of_one_chip_among_several_of_a_resource_is_not_made_a_cap_of_all() -> None:
     found = given(queue("npu", guaranteed=8, cap=16), resources={B3: NPU, B2: NPU})
-    assert rules.amounts(only(found, "npu"), "capability") == {}
+    assert queues.queue_amounts(only(found, "npu"), "capability") == {}
     assert any("the cap is not kept" in finding.message for finding in found.findings)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from controlplane.adapters.clusters.volcano import names, rules
-from controlplane.adapters.clusters.volcano.changes import Act, Change
+from controlplane.adapters.clusters.volcano import object_names, queues
+from controlplane.adapters.clusters.volcano.queue_changes import ChangeAction, ObjectChange
 from controlplane.domain.quotas.documents import QueueDocument
 from controlplane.domain.quotas.queues import Entitlement
 
@@ -37,7 +37,7 @@ def tree(*documents: QueueDocument) -> Mapping[str, QueueDocument]:
 
 
 def called(name: str) -> str:
-    return names.queue_name(name, installation=OURS)
+    return object_names.queue_name(name, installation=OURS)
 
 
 class Refused(Exception):
@@ -53,21 +53,21 @@ class Cluster:
         }
         self.commands: list[str] = []
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[ObjectChange]) -> None:
         for change in changes:
             manifest = change.manifest
             name = manifest["metadata"]["name"]
-            if change.act is Act.COMMAND:
+            if change.action is ChangeAction.COMMAND:
                 self.commands.append(f"{manifest['action']} {manifest['target']['name']}")
                 continue
-            if change.act is Act.DELETE:
-                children = sum(rules.parent(one) == name for one in self.queues.values())
-                if refusal := rules.refusal_of_deletion(self.queues[name], children=children):
+            if change.action is ChangeAction.DELETE:
+                children = sum(queues.parent_name(one) == name for one in self.queues.values())
+                if refusal := queues.deletion_blocker(self.queues[name], children=children):
                     raise Refused(refusal)
                 del self.queues[name]
                 continue
-            assert (change.act is Act.CREATE) == (name not in self.queues)
+            assert (change.action is ChangeAction.CREATE) == (name not in self.queues)
             kept = self.queues.get(name, {"status": {"state": "Open"}})
             self.queues[name] = {**kept, **manifest}
-            if wrong := rules.violations(list(self.queues.values())):
+            if wrong := queues.queue_violations(list(self.queues.values())):
                 raise Refused("; ".join(finding.message for finding in wrong))

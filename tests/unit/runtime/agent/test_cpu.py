@@ -32,7 +32,7 @@ class Machine:
 
     def figures(self, reader: CpuReader) -> dict[tuple[str, str], float]:
         reading = reader.read()
-        assert not reading.trouble
+        assert not reading.error
         return {
             (sample.labels["card"], sample.name.removeprefix("ninefold_cpu_")): sample.value
             for sample in reading.samples
@@ -97,10 +97,10 @@ def test_the_clock_is_that_of_the_core(machine: Machine) -> None:
 def test_a_kernel_that_stops_telling_is_trouble(machine: Machine) -> None:
     reader = CpuReader(node="n", cores=[0], root=machine.root)
     (machine.root / "proc/stat").unlink()
-    assert reader.read().trouble.startswith("/proc/stat cannot be read")
+    assert reader.read().error.startswith("/proc/stat cannot be read")
 
 
 def test_this_machine_can_be_read() -> None:
     reading = CpuReader(node="here").read()
-    assert not reading.trouble
+    assert not reading.error
     assert {sample.labels["node"] for sample in reading.samples} == {"here"}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ninefold_runtime.agent.batches import Reading, Sample, exposition
-from ninefold_runtime.agent.readers import ascend, choose, nvidia
+from ninefold_runtime.agent.readers import ascend, choose_reader, nvidia
 from ninefold_runtime.agent.readers.ascend import AscendReader
 from ninefold_runtime.agent.readers.nvidia import NvidiaReader
-from ninefold_runtime.agent.readers.tools import Tool
+from ninefold_runtime.agent.readers.vendor_tool import VendorTool
+from ninefold_runtime.agent.samples import CardReading, CardSample, exposition
 
 #: A sound card, one that has neither ECC nor a memory sensor, and one that fell off the bus.
 SOUND = (
@@ -58,14 +58,14 @@ INFERENCE = """\
 """
 
 
-def named(samples: tuple[Sample, ...], label: str) -> dict[tuple[str, str], float]:
+def named(samples: tuple[CardSample, ...], label: str) -> dict[tuple[str, str], float]:
     return {(sample.labels[label], sample.name): sample.value for sample in samples}
 
 
-def saying(text: str, *, code: int = 0) -> Tool:
+def saying(text: str, *, code: int = 0) -> VendorTool:
     """A tool that prints this."""
     script = f"import sys; sys.stdout.write({text!r}); sys.exit({code})"
-    return Tool((sys.executable, "-c", script))
+    return VendorTool((sys.executable, "-c", script))
 
 
 def test_each_card_of_nvidia_has_what_was_told_of_it_and_no_more() -> None:
@@ -84,7 +84,7 @@ def test_each_card_of_nvidia_has_what_was_told_of_it_and_no_more() -> None:
 
 def test_a_lost_card_is_trouble_and_the_others_are_read_all_the_same() -> None:
     reading = NvidiaReader(node="n7", tool=saying(NVIDIA)).read()
-    assert reading.trouble == "cards that do not answer: 2"
+    assert reading.error == "cards that do not answer: 2"
     assert {sample.labels["gpu"] for sample in reading.samples} == {"0", "1"}
 
 
@@ -92,14 +92,14 @@ def test_the_complaint_of_a_tool_that_fails_is_the_trouble() -> None:
     words = "Unable to determine the device handle for GPU0000:BA:00.0: Unknown Error\n"
     reading = NvidiaReader(node="n7", tool=saying(words, code=15)).read()
     assert reading.samples == ()
-    assert reading.trouble.endswith(f"ended with 15: {words.strip()}")
+    assert reading.error.endswith(f"ended with 15: {words.strip()}")
 
 
 def test_a_tool_that_lists_nothing_is_trouble() -> None:
-    assert NvidiaReader(node="n7", tool=saying("")).read() == Reading(
-        trouble="nvidia-smi lists no card"
+    assert NvidiaReader(node="n7", tool=saying("")).read() == CardReading(
+        error="nvidia-smi lists no card"
     )
-    assert AscendReader(tool=saying(LINE)).read() == Reading(trouble="npu-smi lists no card")
+    assert AscendReader(tool=saying(LINE)).read() == CardReading(error="npu-smi lists no card")
 
 
 def test_dies_of_one_card_are_told_apart_by_their_number_on_the_node() -> None:
@@ -131,12 +131,12 @@ def test_a_tool_that_hangs_is_given_up_and_not_started_again_while_it_is_stuck(
 ) -> None:
     starts = tmp_path / "starts"
     script = f"open({str(starts)!r}, 'a').write('x'); import time; time.sleep(60)"
-    tool = Tool((sys.executable, "-c", script), limit_seconds=0.5)
+    tool = VendorTool((sys.executable, "-c", script), limit_seconds=0.5)
     began = time.monotonic()
-    assert "did not answer in 0.5 s" in tool.ask().trouble
+    assert "did not answer in 0.5 s" in tool.run().error
     assert time.monotonic() - began < 5
     # One that can be killed is gone, and the next look may try again.
-    assert "did not answer" in tool.ask().trouble
+    assert "did not answer" in tool.run().error
     assert starts.read_text() == "xx"
 
 
@@ -145,11 +145,11 @@ def test_a_process_that_cannot_be_killed_is_not_joined_by_a_second(
 ) -> None:
     starts = tmp_path / "starts"
     script = f"open({str(starts)!r}, 'a').write('x'); import time; time.sleep(3)"
-    tool = Tool((sys.executable, "-c", script), limit_seconds=0.5)
+    tool = VendorTool((sys.executable, "-c", script), limit_seconds=0.5)
     with monkeypatch.context() as immortal:
         immortal.setattr("subprocess.Popen.kill", lambda process: None)
-        assert "did not answer" in tool.ask().trouble
-        assert "does not end; a card may have fallen off the bus" in tool.ask().trouble
+        assert "did not answer" in tool.run().error
+        assert "does not end; a card may have fallen off the bus" in tool.run().error
     assert starts.read_text() == "x"
     assert tool._stuck is not None
     tool._stuck.kill()
@@ -157,7 +157,7 @@ def test_a_process_that_cannot_be_killed_is_not_joined_by_a_second(
 
 
 def test_a_tool_that_is_not_there_is_named() -> None:
-    assert Tool(("no-such-smi",)).ask().trouble == (
+    assert VendorTool(("no-such-smi",)).run().error == (
         "no-such-smi cannot be run: No such file or directory"
     )
 
@@ -166,7 +166,7 @@ def test_a_tool_that_is_not_there_is_named() -> None:
     ("program", "vendor"), [("nvidia-smi", "nvidia"), ("npu-smi", "ascend"), (None, "cpu")]
 )
 def test_the_reader_is_chosen_by_what_is_there(program: str | None, vendor: str) -> None:
-    found = choose(
+    found = choose_reader(
         "auto", node="n", cards=0, which=lambda name: f"/bin/{name}" if name == program else None
     )
     assert found.vendor == vendor
@@ -175,10 +175,10 @@ def test_the_reader_is_chosen_by_what_is_there(program: str | None, vendor: str)
 def test_what_is_not_a_number_is_not_printed_and_labels_are_escaped() -> None:
     text = exposition(
         [
-            Sample(name="a", value=float("nan")),
-            Sample(name="b", value=float("inf"), labels={"gpu": "0"}),
-            Sample(name="c", value=2.0**60, labels={"name": 'a"b\\c\nd'}),
-            Sample(name="d", value=0.25),
+            CardSample(name="a", value=float("nan")),
+            CardSample(name="b", value=float("inf"), labels={"gpu": "0"}),
+            CardSample(name="c", value=2.0**60, labels={"name": 'a"b\\c\nd'}),
+            CardSample(name="d", value=0.25),
         ]
     )
     assert text == 'c{name="a\\"b\\\\c\\nd"} 1.152921504606847e+18\nd 0.25\n'

@@ -26,7 +26,7 @@ from urllib3 import PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
-from controlplane.adapters.clusters.kubernetes.access import Access
+from controlplane.adapters.clusters.kubernetes.kubeconfig import ApiAccess
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable
 
 Object = Mapping[str, Any]
@@ -36,14 +36,14 @@ Query = Mapping[str, str]
 FIELD_MANAGER: Final = "ninefold"
 _CONNECT, _READ = 5.0, 30.0
 _PAGE = 500
-_EXPIRED, _CONFLICT, _MISSING, _FORBIDDEN, _UNKNOWN_PERSON = 410, 409, 404, 403, 401
+_EXPIRED, _CONFLICT, _MISSING, _FORBIDDEN, _UNAUTHORIZED = 410, 409, 404, 403, 401
 #: Too many requests, or a time-out on the server's side: ask again later.
 _LATER = (408, 429)
 _LARGEST_REFUSAL = 64 * 1024
 
 
 class ApiRefused(ClusterError):
-    """The API server answered and said no. ``reason`` is Kubernetes' own word, such as ``AlreadyExists``."""
+    """The API server rejected the request. ``reason`` is its Status reason, such as ``AlreadyExists``."""
 
     def __init__(self, *, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -60,23 +60,23 @@ class ApiRefused(ClusterError):
 
     @property
     def expired(self) -> bool:
-        """The version or the page that was asked for is too old: list anew."""
+        """The requested resource version or list page has expired: list again."""
         return self.status == _EXPIRED
 
 
 class NotAllowed(ApiRefused, ClusterUnavailable):
-    """Our credential is not accepted, or may not do this: work stands still until an administrator acts."""
+    """The credential is rejected or lacks permission: nothing proceeds until an administrator acts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ObjectList:
     items: Sequence[Object]
     #: From where a watch goes on.
     version: str
 
 
-class Pace:
-    """At most ``rate`` calls a second after a burst; whoever is too early waits."""
+class RateLimiter:
+    """At most ``rate`` calls a second after a burst; calls beyond the rate wait."""
 
     def __init__(
         self, *, rate: float, burst: int, clock: Callable[[], float] = time.monotonic
@@ -95,23 +95,23 @@ class Pace:
             return max(0.0, -self._left / self._rate)
 
 
-class Api:
+class KubernetesApi:
     """Safe to share between threads."""
 
     def __init__(
         self,
-        access: Access,
+        access: ApiAccess,
         *,
         rate: float = 50.0,
         burst: int = 200,
         read_within: float = _READ,
     ) -> None:
         self.access = access
-        self._pace = Pace(rate=rate, burst=burst)
+        self._pace = RateLimiter(rate=rate, burst=burst)
         self._read_within = read_within
         self._pool: PoolManager = ApiClient(_configuration(access)).rest_client.pool_manager
         if access.certificate:
-            self._pool.connection_pool_kw["ssl_context"] = _identified(access)
+            self._pool.connection_pool_kw["ssl_context"] = _client_certificate_context(access)
 
     def get(self, path: str, *, query: Query | None = None) -> dict[str, Any]:
         """:raises ApiRefused: if it is not there, or may not be seen."""
@@ -126,7 +126,7 @@ class Api:
                 return None
             raise
 
-    def list(self, path: str, *, query: Query | None = None) -> Listing:
+    def list(self, path: str, *, query: Query | None = None) -> ObjectList:
         """Every object, page by page, as of one version; begun again if that grows too old meanwhile."""
         while True:
             try:
@@ -135,7 +135,7 @@ class Api:
                 if not refusal.expired:
                     raise
 
-    def _pages(self, path: str, query: dict[str, str]) -> Listing:
+    def _pages(self, path: str, query: dict[str, str]) -> ObjectList:
         items: list[Object] = []
         query["limit"] = str(_PAGE)
         while True:
@@ -143,7 +143,7 @@ class Api:
             items += answer.get("items") or ()
             following = answer["metadata"].get("continue")
             if not following:
-                return Listing(items=items, version=answer["metadata"]["resourceVersion"])
+                return ObjectList(items=items, version=answer["metadata"]["resourceVersion"])
             query["continue"] = following
 
     def create(self, path: str, body: Object) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class Api:
         )
 
     def delete(self, path: str, *, grace: int | None = None, uid: str = "") -> None:
-        """Ask for its end; what is gone is gone. With ``uid``, only that very object."""
+        """Request deletion; an object already deleted is no error. With ``uid``, only that exact object."""
         body: dict[str, Any] = {"propagationPolicy": "Background"}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
@@ -191,13 +191,13 @@ class Api:
         read_within: float | None = None,
         accept: str = "application/json",
     ) -> BaseHTTPResponse:
-        """An answer whose body is still to be read; the caller closes it, or gives its connection back."""
+        """A response whose body is unread; the caller closes it, or returns its connection to the pool."""
         return self._open("GET", path, query=query, read_within=read_within, accept=accept)
 
     def stream(
         self, path: str, *, query: Query | None = None, read_within: float | None = None
     ) -> Iterator[bytes]:
-        """Pieces of an answer as they come; the connection is closed at the end or when nobody reads on."""
+        """Chunks of a response as they arrive; the connection is closed at the end or when the reader stops."""
         response = self._open("GET", path, query=query, read_within=read_within)
         try:
             yield from response.stream(1 << 16, decode_content=True)
@@ -212,9 +212,9 @@ class Api:
         """Events after that version, bookmarks among them, until the server ends it after ``seconds``.
 
         :raises ApiRefused: ``expired`` if the version is too old.
-        :raises ClusterUnavailable: if the connection breaks, or is silent for longer than a healthy one is.
+        :raises ClusterUnavailable: if the connection breaks, or is idle for longer than a healthy one is.
         """
-        asked = {
+        requested = {
             **(query or {}),
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -222,8 +222,8 @@ class Api:
             "timeoutSeconds": str(seconds),
         }
         rest = b""
-        for piece in self.stream(path, query=asked, read_within=seconds + 15.0):
-            *lines, rest = (rest + piece).split(b"\n")
+        for chunk in self.stream(path, query=requested, read_within=seconds + 15.0):
+            *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if line.strip():
                     event: dict[str, Any] = json.loads(line)
@@ -277,7 +277,7 @@ class Api:
         except HTTPError as error:
             raise _unavailable(self.access, error) from error
         if response.status >= 400:
-            raise _judged(self.access, response, method=method)
+            raise _error_of_response(self.access, response, method=method)
         return response
 
     def _authorization(self) -> Mapping[str, str]:
@@ -287,16 +287,16 @@ class Api:
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def _configuration(access: Access) -> Configuration:
+def _configuration(access: ApiAccess) -> Configuration:
     configuration = Configuration(host=access.server)
     configuration.ca_cert_data = access.authority or None
     configuration.tls_server_name = access.server_name or None
-    # The product's own egress decides on proxies; an API server is spoken to directly.
+    # The product's own egress decides on proxies; an API server is reached directly.
     configuration.proxy = None
     return configuration
 
 
-def _identified(access: Access) -> ssl.SSLContext:
+def _client_certificate_context(access: ApiAccess) -> ssl.SSLContext:
     """With the client's certificate. Its key lies on a disk only while it is read."""
     context = ssl.create_default_context(cadata=access.authority or None)
     with tempfile.TemporaryDirectory(prefix="ninefold-kubernetes-") as folder:
@@ -308,8 +308,10 @@ def _identified(access: Access) -> ssl.SSLContext:
     return context
 
 
-def _judged(access: Access, response: BaseHTTPResponse, *, method: str) -> ClusterError:
-    """What a refusal means; its body is read and the connection given back."""
+def _error_of_response(
+    access: ApiAccess, response: BaseHTTPResponse, *, method: str
+) -> ClusterError:
+    """The exception for an error response; reads its body and returns the connection to the pool."""
     try:
         content = response.read(_LARGEST_REFUSAL)
     except HTTPError as error:
@@ -326,12 +328,12 @@ def _judged(access: Access, response: BaseHTTPResponse, *, method: str) -> Clust
 
 
 def _refusal(code: int, status: Object, *, creating: bool = False) -> ClusterError:
-    """:param creating: 403 then says what may not exist, a quota for instance, and not what we may not do."""
+    """:param creating: 403 then means a denied admission, by a quota for instance, not a missing permission."""
     reason = str(status.get("reason") or "")
     message = str(status.get("message") or f"the API server answered {code}")
     if code in _LATER or code >= 500:
         return ClusterUnavailable(f"the API server is busy or not ready: {message}")
-    if code == _UNKNOWN_PERSON:
+    if code == _UNAUTHORIZED:
         message = (
             "the credential is not accepted (401): it has expired or was withdrawn; give a new one"
         )
@@ -341,6 +343,6 @@ def _refusal(code: int, status: Object, *, creating: bool = False) -> ClusterErr
     return ApiRefused(status=code, reason=reason, message=message)
 
 
-def _unavailable(access: Access, error: Exception) -> ClusterUnavailable:
-    words = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return ClusterUnavailable(f"the API server {access.server} does not answer: {words}")
+def _unavailable(access: ApiAccess, error: Exception) -> ClusterUnavailable:
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return ClusterUnavailable(f"the API server {access.server} does not answer: {text}")

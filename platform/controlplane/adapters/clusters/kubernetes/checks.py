@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.adapters.clusters.kubernetes import inventories, names
-from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, Object
-from controlplane.adapters.clusters.kubernetes.devices import GROUP, Devices
-from controlplane.adapters.clusters.kubernetes.profiles import DeviceClass
+from controlplane.adapters.clusters.kubernetes import inventory, object_names
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
+from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
+from controlplane.adapters.clusters.kubernetes.dra import GROUP, DraDevices
 from controlplane.ports.chips import ChipPlugin, VendorProfile
-from controlplane.ports.clusters import Check, ClusterError, Verdict
+from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterError
 
-#: The oldest release on which what we use of the API is stable, and the newest that its client is made for.
+#: The oldest release on which the API versions in use are stable, and the newest that the client supports.
 OLDEST, NEWEST = (1, 20), (1, 36)
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _VOLCANO = "/apis/batch.volcano.sh"
@@ -26,7 +26,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
+class RequiredPermission:
     """Verbs on one kind of object."""
 
     resource: str
@@ -38,29 +38,33 @@ class Permission:
 
 #: Everything that we do there. The role that the documentation proposes has the same.
 PERMISSIONS: Final = (
-    Permission(resource="nodes", verbs=("get", "list", "watch")),
-    Permission(resource="namespaces", verbs=("list",)),
-    Permission(
+    RequiredPermission(resource="nodes", verbs=("get", "list", "watch")),
+    RequiredPermission(resource="namespaces", verbs=("list",)),
+    RequiredPermission(
         resource="namespaces",
         verbs=("patch",),
         message="The account may not label namespaces: those that exist get no Pod Security level",
     ),
-    Permission(resource="pods", verbs=("get", "list", "watch", "create", "patch", "delete")),
-    Permission(
+    RequiredPermission(
+        resource="pods", verbs=("get", "list", "watch", "create", "patch", "delete")
+    ),
+    RequiredPermission(
         resource="pods/log",
         verbs=("get",),
         message="The account may not read logs of pods: the output of running work is not seen",
     ),
-    Permission(resource="configmaps", verbs=("get", "list", "create", "patch", "delete")),
-    Permission(resource="secrets", verbs=("get", "list", "create", "delete")),
-    Permission(resource="services", verbs=("get", "list", "create", "delete")),
-    Permission(resource="networkpolicies", verbs=("create", "patch"), group="networking.k8s.io"),
-    Permission(
+    RequiredPermission(resource="configmaps", verbs=("get", "list", "create", "patch", "delete")),
+    RequiredPermission(resource="secrets", verbs=("get", "list", "create", "delete")),
+    RequiredPermission(resource="services", verbs=("get", "list", "create", "delete")),
+    RequiredPermission(
+        resource="networkpolicies", verbs=("create", "patch"), group="networking.k8s.io"
+    ),
+    RequiredPermission(
         resource="events",
         verbs=("list",),
         message="The account may not list events: what happened to pods and nodes is not seen",
     ),
-    Permission(
+    RequiredPermission(
         resource="nodes",
         verbs=("patch",),
         message="The account may not mark nodes: work of others still comes to those out of use",
@@ -68,40 +72,42 @@ PERMISSIONS: Final = (
 )
 #: Only where a DRA driver offers the cards.
 DEVICE_PERMISSIONS: Final = (
-    Permission(resource="resourceslices", verbs=("list",), group=GROUP),
-    Permission(
+    RequiredPermission(resource="resourceslices", verbs=("list",), group=GROUP),
+    RequiredPermission(
         resource="resourceclaims",
         verbs=("list",),
         group=GROUP,
         message="The account may not list claims of devices: those that others hold are taken for free",
     ),
-    Permission(resource="resourceclaimtemplates", verbs=("list", "create", "delete"), group=GROUP),
+    RequiredPermission(
+        resource="resourceclaimtemplates", verbs=("list", "create", "delete"), group=GROUP
+    ),
 )
 #: Only where Volcano places the work.
 VOLCANO_PERMISSIONS: Final = (
-    Permission(
+    RequiredPermission(
         resource="jobs",
         verbs=("get", "list", "watch", "create", "patch", "delete"),
         group="batch.volcano.sh",
     ),
-    Permission(
+    RequiredPermission(
         resource="podgroups",
         verbs=("get", "list", "watch", "create", "delete"),
         group="scheduling.volcano.sh",
     ),
-    Permission(
+    RequiredPermission(
         resource="queues",
         verbs=("get", "list", "create", "patch", "delete"),
         group="scheduling.volcano.sh",
     ),
-    Permission(resource="commands", verbs=("create",), group="bus.volcano.sh"),
-    Permission(
+    RequiredPermission(resource="commands", verbs=("create",), group="bus.volcano.sh"),
+    RequiredPermission(
         resource="hypernodes",
         verbs=("list", "create", "patch", "delete"),
         group="topology.volcano.sh",
         message="The account may not keep HyperNodes: Volcano does not know where nodes stand in the network",
     ),
-    Permission(
+    RequiredPermission(
         resource="priorityclasses",
         verbs=("list", "create", "patch", "delete"),
         group="scheduling.k8s.io",
@@ -110,7 +116,7 @@ VOLCANO_PERMISSIONS: Final = (
 
 
 def connection_checks(
-    api: Api,
+    api: KubernetesApi,
     *,
     installation: str,
     prefix: str,
@@ -118,14 +124,14 @@ def connection_checks(
     cpu_cards: int = 0,
     volcano: bool = False,
     device_classes: Sequence[DeviceClass] = (),
-) -> tuple[Check, ...]:
+) -> tuple[ClusterCheck, ...]:
     """All of them in a fixed order; where the API does not answer, that alone.
 
     :param prefix: of the namespaces that work runs in.
     :param volcano: whether Volcano has to place the work.
     :param device_classes: by which a DRA driver offers cards.
     """
-    devices = Devices(api, device_classes, installation=installation)
+    devices = DraDevices(api, device_classes, installation=installation)
     wanted = (
         *PERMISSIONS,
         *(VOLCANO_PERMISSIONS if volcano else ()),
@@ -142,90 +148,94 @@ def connection_checks(
         found += _device_plugins(nodes, plugins=plugins, cpu_cards=cpu_cards)
         found.append(_volcano(api, wanted=volcano))
     except ClusterError as error:
-        return (_silent(error),)
+        return (_unreachable(error),)
     return tuple(found)
 
 
-def _silent(error: ClusterError) -> Check:
-    return Check(
+def _unreachable(error: ClusterError) -> ClusterCheck:
+    return ClusterCheck(
         name="api",
-        verdict=Verdict.FAILED,
+        verdict=CheckVerdict.FAILED,
         message=str(error),
         remedy="Check the server's address in the kubeconfig, that this machine reaches it, "
         "that the authority in the kubeconfig signed its certificate, and that the credential is valid",
     )
 
 
-def _version(api: Api) -> Check:
-    said = api.get("/version")
-    written = str(said.get("gitVersion", ""))
-    numbers = (said.get("major", ""), said.get("minor", ""))
+def _version(api: KubernetesApi) -> ClusterCheck:
+    version_info = api.get("/version")
+    written = str(version_info.get("gitVersion", ""))
+    numbers = (version_info.get("major", ""), version_info.get("minor", ""))
     # Some distributions write 20+.
     release = tuple(int(found[0]) for part in numbers if (found := re.match(r"\d+", str(part))))
     oldest, newest = (".".join(map(str, one)) for one in (OLDEST, NEWEST))
     if release < OLDEST:
-        return Check(
+        return ClusterCheck(
             name="api",
-            verdict=Verdict.FAILED,
+            verdict=CheckVerdict.FAILED,
             message=f"Kubernetes {written} is older than {oldest}",
             remedy=f"Upgrade the cluster to {oldest} or newer",
         )
     if release > NEWEST:
-        return Check(
+        return ClusterCheck(
             name="api",
-            verdict=Verdict.LACKING,
+            verdict=CheckVerdict.LACKING,
             message=f"Kubernetes {written} is newer than {newest}, the newest that is known to work",
             remedy="Upgrade Ninefold; until then try one small job before others rely on the cluster",
         )
-    return Check(name="api", verdict=Verdict.PASSED, message=f"Kubernetes {written} answers")
+    return ClusterCheck(
+        name="api", verdict=CheckVerdict.PASSED, message=f"Kubernetes {written} answers"
+    )
 
 
 # -- What we may do --
 
 
-def _permissions(api: Api, wanted: Sequence[Permission]) -> list[Check]:
+def _permissions(api: KubernetesApi, wanted: Sequence[RequiredPermission]) -> list[ClusterCheck]:
     missing = [
         _missing(permission, verb)
         for permission in wanted
         for verb in permission.verbs
-        if not _may(api, verb, resource=permission.resource, group=permission.group)
+        if not _is_allowed(api, verb, resource=permission.resource, group=permission.group)
     ]
     if missing:
         return missing
     count = sum(len(permission.verbs) for permission in wanted)
     message = f"The account may do all {count} things that are needed"
-    return [Check(name="permissions", verdict=Verdict.PASSED, message=message)]
+    return [ClusterCheck(name="permissions", verdict=CheckVerdict.PASSED, message=message)]
 
 
-def _may(api: Api, verb: str, *, resource: str, group: str, namespace: str = "") -> bool:
+def _is_allowed(
+    api: KubernetesApi, verb: str, *, resource: str, group: str, namespace: str = ""
+) -> bool:
     """:param namespace: empty means in every one."""
     kind, _, part = resource.partition("/")
-    asked = {"verb": verb, "group": group, "resource": kind, "subresource": part}
+    requested = {"verb": verb, "group": group, "resource": kind, "subresource": part}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {**asked, "namespace": namespace}},
+        "spec": {"resourceAttributes": {**requested, "namespace": namespace}},
     }
     return bool(api.create(_REVIEWS, review)["status"].get("allowed"))
 
 
-def _missing(permission: Permission, verb: str) -> Check:
+def _missing(permission: RequiredPermission, verb: str) -> ClusterCheck:
     kind = f"{permission.resource}.{permission.group}".rstrip(".")
     rule = f"{{apiGroups: [{permission.group!r}], resources: [{permission.resource!r}], verbs: [{verb}]}}"
-    return Check(
+    return ClusterCheck(
         name="permissions",
-        verdict=Verdict.LACKING if permission.message else Verdict.FAILED,
+        verdict=CheckVerdict.LACKING if permission.message else CheckVerdict.FAILED,
         message=permission.message or f"The account may not {verb} {kind}",
         remedy=f"Bind a ClusterRole to the account with this rule: {rule}",
     )
 
 
-def _namespaces(api: Api, *, installation: str, prefix: str) -> Check:
-    """They are made for each team when its first work comes, or by an administrator before."""
-    if _may(api, "create", resource="namespaces", group=""):
-        return Check(
+def _namespaces(api: KubernetesApi, *, installation: str, prefix: str) -> ClusterCheck:
+    """They are created for each team with its first Launch, or beforehand by an administrator."""
+    if _is_allowed(api, "create", resource="namespaces", group=""):
+        return ClusterCheck(
             name="namespaces",
-            verdict=Verdict.PASSED,
+            verdict=CheckVerdict.PASSED,
             message=f"A namespace {prefix}-… is made for each team when its first work comes",
         )
     try:
@@ -237,18 +247,20 @@ def _namespaces(api: Api, *, installation: str, prefix: str) -> Check:
         for each in listing
         if each["metadata"]["name"].startswith(f"{prefix}-")
     )
-    labels = names.marks(installation=installation)
+    labels = object_names.owner_labels(installation=installation)
     remedy = (
         "Let the account create namespaces, or make one for each team yourself, "
-        f"called {prefix}-<team> with the labels {names.selector(labels)}"
+        f"called {prefix}-<team> with the labels {object_names.selector(labels)}"
     )
     if not there:
         message = f"The account may not create namespaces, and none is called {prefix}-…"
-        return Check(name="namespaces", verdict=Verdict.FAILED, message=message, remedy=remedy)
-    return Check(
+        return ClusterCheck(
+            name="namespaces", verdict=CheckVerdict.FAILED, message=message, remedy=remedy
+        )
+    return ClusterCheck(
         name="namespaces",
-        verdict=Verdict.LACKING,
-        message=f"Only teams whose namespace exists can work here: {_some(there)}",
+        verdict=CheckVerdict.LACKING,
+        message=f"Only teams whose namespace exists can work here: {_listed(there)}",
         remedy=remedy,
     )
 
@@ -256,64 +268,66 @@ def _namespaces(api: Api, *, installation: str, prefix: str) -> Check:
 # -- Nodes --
 
 
-def _nodes(api: Api) -> Sequence[Object]:
-    """None where we may not see them, which the permissions have said by then."""
+def _nodes(api: KubernetesApi) -> Sequence[Object]:
+    """None without permission to read them, which the permission check has reported by then."""
     try:
         return api.list("/api/v1/nodes").items
     except ApiRefused:
         return ()
 
 
-def _ready(nodes: Sequence[Object]) -> Iterator[Check]:
-    ill = [_name(node) for node in nodes if not inventories.is_well(node)]
-    cordoned = [_name(node) for node in nodes if inventories.is_cordoned(node)]
+def _ready(nodes: Sequence[Object]) -> Iterator[ClusterCheck]:
+    unhealthy = [_name(node) for node in nodes if not inventory.is_ready(node)]
+    cordoned = [_name(node) for node in nodes if inventory.is_cordoned(node)]
     tainted = [
         f"{_name(node)} ({', '.join(taints)})" for node in nodes if (taints := _untolerated(node))
     ]
-    closed = {*ill, *cordoned, *(each.partition(" ")[0] for each in tainted)}
+    closed = {*unhealthy, *cordoned, *(each.partition(" ")[0] for each in tainted)}
     count = len(nodes) - len(closed)
-    yield Check(
+    yield ClusterCheck(
         name="nodes",
-        verdict=Verdict.PASSED if count else Verdict.FAILED,
+        verdict=CheckVerdict.PASSED if count else CheckVerdict.FAILED,
         message=f"{count} of {len(nodes)} nodes take work",
         remedy=""
         if count
         else "Let a node take work: see `kubectl describe node` for what keeps it away",
     )
-    if ill:
-        yield Check(
+    if unhealthy:
+        yield ClusterCheck(
             name="nodes",
-            verdict=Verdict.LACKING,
-            message=f"Not ready: {_some(ill)}",
+            verdict=CheckVerdict.LACKING,
+            message=f"Not ready: {_listed(unhealthy)}",
             remedy="See `kubectl describe node` for what they wait for",
         )
     if cordoned:
-        yield Check(name="nodes", verdict=Verdict.PASSED, message=f"Cordoned: {_some(cordoned)}")
-    if tainted:
-        yield Check(
+        yield ClusterCheck(
             name="nodes",
-            verdict=Verdict.PASSED,
-            message=f"Kept for others by a taint: {_some(tainted)}",
+            verdict=CheckVerdict.PASSED,
+            message=f"Cordoned: {_listed(cordoned)}",
+        )
+    if tainted:
+        yield ClusterCheck(
+            name="nodes",
+            verdict=CheckVerdict.PASSED,
+            message=f"Kept for others by a taint: {_listed(tainted)}",
             remedy="To use them, take it away; only taints named like the resource of a card are put up with",
         )
 
 
 def _untolerated(node: Object) -> tuple[str, ...]:
     offered = (node.get("status") or {}).get("allocatable") or {}
-    return inventories.untolerated(node, resources=offered)
+    return inventory.untolerated(node, resources=offered)
 
 
 def _device_plugins(
     nodes: Sequence[Object], *, plugins: Sequence[ChipPlugin], cpu_cards: int
-) -> Iterator[Check]:
+) -> Iterator[ClusterCheck]:
     """Whether cards are offered, and by every node that has some."""
-    counts = [
-        len(inventories.cards_of(node, plugins=plugins, cpu_cards=cpu_cards)) for node in nodes
-    ]
+    counts = [len(inventory.cards_of(node, plugins=plugins, cpu_cards=cpu_cards)) for node in nodes]
     offering = sum(count > 0 for count in counts)
-    yield Check(
+    yield ClusterCheck(
         name="device-plugins",
-        verdict=Verdict.PASSED if offering else Verdict.FAILED,
+        verdict=CheckVerdict.PASSED if offering else CheckVerdict.FAILED,
         message=f"Cards that nodes offer: {sum(counts)}, on {offering} of {len(nodes)} nodes",
         remedy=""
         if offering
@@ -321,29 +335,32 @@ def _device_plugins(
         "set the option cpu_cards of the cluster",
     )
     if silent := list(_without_plugin(nodes, plugins)):
-        yield Check(
+        yield ClusterCheck(
             name="device-plugins",
-            verdict=Verdict.LACKING,
-            message=f"Labels say that there are accelerators, and no resource counts them: {_some(silent)}",
+            verdict=CheckVerdict.LACKING,
+            message=f"Labels say that there are accelerators, and no resource counts them: {_listed(silent)}",
             remedy="Install the maker's device plug-in, or see why its pod does not run on those nodes",
         )
-    if unknown := inventories.unknown_cards(nodes, plugins=plugins):
-        yield Check(
+    if unknown := inventory.unknown_cards(nodes, plugins=plugins):
+        yield ClusterCheck(
             name="device-plugins",
-            verdict=Verdict.LACKING,
-            message=f"Nothing says which chip this is: {_some(unknown)}",
+            verdict=CheckVerdict.LACKING,
+            message=f"Nothing says which chip this is: {_listed(unknown)}",
             remedy="Let the maker's feature discovery label those nodes, or add the chip as "
             "docs/adding-a-chip.md says",
         )
 
 
 def _without_plugin(nodes: Sequence[Object], plugins: Sequence[ChipPlugin]) -> Iterator[str]:
-    """Names of the nodes whose labels name a maker's chip, and that count none of its resources."""
+    """Names of the nodes whose labels name a vendor's chip but whose status lists none of its resources."""
     for node in nodes:
         labels = node["metadata"].get("labels") or {}
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         offered = {name for name, count in allocatable.items() if str(count) != "0"}
-        if any(_is_labelled(plugin, labels) and not _counts(plugin, offered) for plugin in plugins):
+        if any(
+            _is_labelled(plugin, labels) and not _offers_resource(plugin, offered)
+            for plugin in plugins
+        ):
             yield _name(node)
 
 
@@ -356,7 +373,7 @@ def _is_labelled(plugin: ChipPlugin, labels: Object) -> bool:
     )
 
 
-def _counts(plugin: ChipPlugin, offered: set[str]) -> bool:
+def _offers_resource(plugin: ChipPlugin, offered: set[str]) -> bool:
     """Slices count as well: the plug-in runs."""
     if offered & {chip.resource for chip in plugin.chips()}:
         return True
@@ -364,28 +381,30 @@ def _counts(plugin: ChipPlugin, offered: set[str]) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns for name in offered)
 
 
-def _devices(devices: Devices) -> Check:
+def _devices(devices: DraDevices) -> ClusterCheck:
     if devices.version:
         message = f"Dynamic Resource Allocation is served as {GROUP}/{devices.version}"
-        return Check(name="device-classes", verdict=Verdict.PASSED, message=message)
-    return Check(
+        return ClusterCheck(name="device-classes", verdict=CheckVerdict.PASSED, message=message)
+    return ClusterCheck(
         name="device-classes",
-        verdict=Verdict.FAILED,
+        verdict=CheckVerdict.FAILED,
         message="The option device_classes is set, and the cluster has no Dynamic Resource Allocation",
         remedy="Upgrade the cluster to Kubernetes 1.32 or newer, or remove the option",
     )
 
 
-def _volcano(api: Api, *, wanted: bool) -> Check:
+def _volcano(api: KubernetesApi, *, wanted: bool) -> ClusterCheck:
     group = api.found(_VOLCANO)
     if group is not None:
-        return Check(name="volcano", verdict=Verdict.PASSED, message="Volcano is installed")
+        return ClusterCheck(
+            name="volcano", verdict=CheckVerdict.PASSED, message="Volcano is installed"
+        )
     if not wanted:
         message = "Volcano is not installed, and not needed: Ninefold places the work itself"
-        return Check(name="volcano", verdict=Verdict.PASSED, message=message)
-    return Check(
+        return ClusterCheck(name="volcano", verdict=CheckVerdict.PASSED, message=message)
+    return ClusterCheck(
         name="volcano",
-        verdict=Verdict.LACKING,
+        verdict=CheckVerdict.LACKING,
         message="Volcano is not installed, and this cluster is to place work through it",
         remedy="Install Volcano, or register the cluster with the kind kubernetes",
     )
@@ -395,7 +414,7 @@ def _name(node: Object) -> str:
     return str(node["metadata"]["name"])
 
 
-def _some(listed: Sequence[str]) -> str:
+def _listed(listed: Sequence[str]) -> str:
     """``a, b, c (+4)``."""
     shown, more = ", ".join(listed[:_SHOWN]), len(listed) - _SHOWN
     return f"{shown} (+{more})" if more > 0 else shown

@@ -11,70 +11,73 @@ from math import ceil
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import (
-    access,
     checks,
-    diagnosing,
+    diagnosis,
     inspection,
-    inventories,
+    inventory,
+    isolation_taints,
     manifests,
-    marks,
-    names,
-    topologies,
+    network_topology,
+    object_names,
 )
-from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, Object
-from controlplane.adapters.clusters.kubernetes.isolation import level_of
-from controlplane.adapters.clusters.kubernetes.launching import Launcher, tolerating
-from controlplane.adapters.clusters.kubernetes.logs import (
-    NOTHING,
-    continued_by,
-    read_log,
-    whole_log,
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
+from controlplane.adapters.clusters.kubernetes.kubeconfig import (
+    from_kubeconfig,
+    in_cluster_access,
 )
-from controlplane.adapters.clusters.kubernetes.observing import (
-    Found,
-    all_there,
-    doubtful,
-    fenced,
+from controlplane.adapters.clusters.kubernetes.launch_status import (
+    FoundLaunch,
+    found_launch,
+    has_all_pods,
+    is_fenced,
     is_genuine,
-    last_words,
     log_key,
-    observed,
-    places_of,
+    needs_node_check,
     pod_path,
+    replica_keys,
+    termination_message,
 )
-from controlplane.adapters.clusters.kubernetes.profiles import Profile
-from controlplane.adapters.clusters.kubernetes.watching import Watcher
-from controlplane.adapters.clusters.refusals import NAME
+from controlplane.adapters.clusters.kubernetes.launching import PodLauncher, ignore_missing
+from controlplane.adapters.clusters.kubernetes.pod_logs import (
+    EMPTY_LOG,
+    append_termination_message,
+    log_tail,
+    read_log,
+)
+from controlplane.adapters.clusters.kubernetes.team_isolation import required_pod_security
+from controlplane.adapters.clusters.kubernetes.watcher import Watcher
+from controlplane.adapters.clusters.launch_validation import NAME_PATTERN
 from controlplane.domain.common.resources import Bytes
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
-    Check,
+    ClusterCheck,
+    ClusterDiagnosis,
     ClusterError,
     ClusterEvent,
     ClusterObject,
-    Endpoint,
     LogChunk,
-    NodeView,
+    NodeInspection,
     ObservedLaunch,
     ObservedNode,
+    ReplicaEndpoint,
 )
-from controlplane.ports.diagnoses import Diagnosis
 from controlplane.ports.launches import Launch
 
 #: The secret of a Launch that its engine demands from callers.
 ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
-#: Most names that a list is asked for by a selector, which is part of the address.
+#: Most names in the selector of a list request, since the selector is part of the URL.
 _NAMES_IN_SELECTOR = 40
-#: Launches, and pods of one, that are asked for one by one: a list makes the server read every pod.
+#: Most Launches, and pods of one, that are read one by one: a list makes the server read every pod.
 _NAMES_BY_THEMSELVES, _PODS_BY_THEMSELVES = 4, 8
-#: Replicas whose logs a record has room for.
+#: Replicas whose logs fit into a record.
 _LOGS_SAVED = 8
 
 
 class KubernetesCluster:
-    """Implements ``controlplane.ports.clusters.Cluster`` on one Kubernetes, every replica pinned to its node.
+    """Implements ``controlplane.ports.clusters.ClusterAdapter`` on Kubernetes, each replica pinned to its node.
 
-    ``installation`` marks what is ours there; the options are those of ``Profile``. With ``in_cluster`` the
+    ``installation`` marks what is ours there; the options are those of ``ClusterProfile``. With ``in_cluster`` the
     account of the pod that this process runs in is used instead of a kubeconfig.
     """
 
@@ -88,15 +91,15 @@ class KubernetesCluster:
         in_cluster: bool = False,
         **options: Any,
     ) -> None:
-        self.profile = Profile.read(options)
+        self.profile = ClusterProfile.read(options)
         self._in_cluster = in_cluster
         self.installation = installation
-        self.api = Api(
-            access.in_cluster(os.environ) if in_cluster else access.from_kubeconfig(kubeconfig)
+        self.api = KubernetesApi(
+            in_cluster_access(os.environ) if in_cluster else from_kubeconfig(kubeconfig)
         )
         #: Launch → its namespace, as far as this process has seen it.
-        self._spaces: dict[str, str] = {}
-        self._launcher = Launcher(
+        self._launch_namespaces: dict[str, str] = {}
+        self._launcher = PodLauncher(
             self.api, profile=self.profile, installation=self.installation, find=self._find
         )
 
@@ -113,7 +116,7 @@ class KubernetesCluster:
             query={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
         )
         nodes, holders = self._launcher.devices.inventory(self.api.list("/api/v1/nodes").items)
-        return inventories.observed_nodes(
+        return inventory.observed_nodes(
             nodes,
             (*pods.items, *holders),
             installation=self.installation,
@@ -125,15 +128,15 @@ class KubernetesCluster:
     def _hypernodes(self) -> Sequence[Object]:
         """Volcano's picture of the network; nothing where it has none, or keeps it from us."""
         try:
-            return self.api.list(topologies.HYPERNODES).items
+            return self.api.list(network_topology.HYPERNODES).items
         except ApiRefused:
             return ()
 
     def reconcile_isolation(self) -> None:
         for space in sorted(self._own_namespaces()):
-            ours = names.selector(names.marks(installation=self.installation))
+            ours = object_names.selector(object_names.owner_labels(installation=self.installation))
             pods = self.api.list(f"/api/v1/namespaces/{space}/pods", query={"labelSelector": ours})
-            self._launcher.reconcile_namespace(space, level=level_of(pods.items))
+            self._launcher.reconcile_namespace(space, level=required_pod_security(pods.items))
 
     def isolation(self) -> str:
         return (
@@ -144,65 +147,75 @@ class KubernetesCluster:
     def launch(self, launch: Launch) -> None:
         self._launcher.launch(launch)
         team = launch.labels.get("team", "")
-        self._spaces[launch.name] = names.namespace_of(team, prefix=self.profile.namespace)
+        self._launch_namespaces[launch.name] = object_names.namespace_of(
+            team, prefix=self.profile.namespace
+        )
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
         return {name: found.launch for name, found in self._find(names).items()}
 
-    def _find(self, wanted: Collection[str]) -> Mapping[str, Found]:
+    def _find(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
         """The named Launches that exist, by their pods first and by their records where pods are missing."""
-        sought = sorted(name for name in set(wanted) if NAME.fullmatch(name))
-        pods = self._pods(sought)
+        requested_names = sorted(name for name in set(wanted) if NAME_PATTERN.fullmatch(name))
+        pods = self._pods(requested_names)
         found = {}
-        for name in sought:
+        for name in requested_names:
             record = self._record(name, pods.get(name, ()))
             if record is not None or name in pods:
-                gone = self._gone(pods.get(name, ()))
-                found[name] = observed(
-                    name, pods.get(name, ()), record=record, gone=gone, at=_now()
+                unavailable_nodes = self._unavailable_nodes(pods.get(name, ()))
+                found[name] = found_launch(
+                    name,
+                    pods.get(name, ()),
+                    record=record,
+                    unavailable_nodes=unavailable_nodes,
+                    at=_now(),
                 )
         return found
 
-    def _pods(self, sought: Sequence[str]) -> Mapping[str, Sequence[Object]]:
+    def _pods(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         """By the Launch's name. A selector saves the server no reading: of many names, all are listed once."""
-        if len(sought) <= _NAMES_BY_THEMSELVES:
-            near = {name: self._by_name(name) for name in sought}
+        if len(requested_names) <= _NAMES_BY_THEMSELVES:
+            near = {name: self._pods_by_name(name) for name in requested_names}
             if None not in near.values():
                 return {name: pods for name, pods in near.items() if pods}
-        which = f" in ({','.join(sought)})" if len(sought) <= _NAMES_IN_SELECTOR else ""
+        which = (
+            f" in ({','.join(requested_names)})"
+            if len(requested_names) <= _NAMES_IN_SELECTOR
+            else ""
+        )
         listing = self.api.list("/api/v1/pods", query={"labelSelector": self._selector(which)})
-        wanted = set(sought)
+        wanted = set(requested_names)
         pods: dict[str, list[Object]] = {}
         for pod in listing.items:
             if not is_genuine(pod, prefix=self.profile.namespace):
                 continue
-            if (name := pod["metadata"]["labels"][names.LAUNCH]) in wanted:
+            if (name := pod["metadata"]["labels"][object_names.LAUNCH]) in wanted:
                 pods.setdefault(name, []).append(pod)
-                self._spaces[name] = pod["metadata"]["namespace"]
+                self._launch_namespaces[name] = pod["metadata"]["namespace"]
         return pods
 
-    def _by_name(self, name: str) -> Sequence[Object] | None:
-        """Its pods, each asked for by itself, which is cheap for the server; None where a list has to tell."""
-        space = self._spaces.get(name)
+    def _pods_by_name(self, name: str) -> Sequence[Object] | None:
+        """Its pods, each read by name, which is cheap for the server; None where a list is needed."""
+        space = self._launch_namespaces.get(name)
         if space is None:
             return None
         record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
-        places = places_of(record) if record is not None and self._is_ours(record) else ()
+        places = replica_keys(record) if record is not None and self._is_ours(record) else ()
         if not 0 < len(places) <= _PODS_BY_THEMSELVES:
             return None
         paths = (
-            f"/api/v1/namespaces/{space}/pods/{names.pod_name(name, role=role, index=index)}"
+            f"/api/v1/namespaces/{space}/pods/{object_names.pod_name(name, role=role, index=index)}"
             for role, index in places
         )
         return [pod for pod in map(self.api.found, paths) if pod is not None]
 
     def _selector(self, which: str) -> str:
-        ours = names.selector(names.marks(installation=self.installation))
-        return f"{ours},{names.LAUNCH}{which}"
+        ours = object_names.selector(object_names.owner_labels(installation=self.installation))
+        return f"{ours},{object_names.LAUNCH}{which}"
 
     def _record(self, name: str, pods: Sequence[Object]) -> Object | None:
-        """The record, where the pods do not say everything."""
-        if pods and all_there(pods):
+        """The record, where the pods alone are not sufficient."""
+        if pods and has_all_pods(pods):
             return None
         spaces = {pod["metadata"]["namespace"] for pod in pods} or self._own_namespaces()
         for space in sorted(spaces):
@@ -212,8 +225,10 @@ class KubernetesCluster:
         return None
 
     def _own_namespaces(self) -> set[str]:
-        """Those that may hold work of ours: another installation with the same prefix may have made them."""
-        query = {"labelSelector": names.selector({names.MANAGED_BY: names.PRODUCT})}
+        """Those that may hold our work: another installation with the same prefix may have created them."""
+        query = {
+            "labelSelector": object_names.selector({object_names.MANAGED_BY: object_names.PRODUCT})
+        }
         found = {
             one["metadata"]["name"]
             for one in self.api.list("/api/v1/namespaces", query=query).items
@@ -222,26 +237,28 @@ class KubernetesCluster:
 
     def _is_ours(self, thing: Object) -> bool:
         labels = thing["metadata"].get("labels") or {}
-        return bool(labels.get(names.INSTALLATION) == self.installation)
+        return bool(labels.get(object_names.INSTALLATION) == self.installation)
 
-    def _gone(self, pods: Sequence[Object]) -> frozenset[str]:
-        """Nodes of those pods that are no more or fenced; asked only where a pod gives reason to doubt."""
-        doubted = {pod["spec"]["nodeName"] for pod in pods if doubtful(pod, at=_now())}
+    def _unavailable_nodes(self, pods: Sequence[Object]) -> frozenset[str]:
+        """Nodes of those pods that are deleted or fenced; read only where a pod's state is in doubt."""
+        suspect_nodes = {
+            pod["spec"]["nodeName"] for pod in pods if needs_node_check(pod, at=_now())
+        }
         return frozenset(
-            name for name in doubted if fenced(self.api.found(f"/api/v1/nodes/{name}"))
+            name for name in suspect_nodes if is_fenced(self.api.found(f"/api/v1/nodes/{name}"))
         )
 
     def names(self) -> frozenset[str]:
-        ours = names.selector(names.marks(installation=self.installation))
-        selector = {"labelSelector": f"{ours},{names.LAUNCH}"}
+        ours = object_names.selector(object_names.owner_labels(installation=self.installation))
+        selector = {"labelSelector": f"{ours},{object_names.LAUNCH}"}
         every = {
-            pod["metadata"]["labels"][names.LAUNCH]
+            pod["metadata"]["labels"][object_names.LAUNCH]
             for pod in self.api.list("/api/v1/pods", query=selector).items
             if is_genuine(pod, prefix=self.profile.namespace)
         }
         for space in sorted(self._own_namespaces()):
             records = self.api.list(f"/api/v1/namespaces/{space}/configmaps", query=selector)
-            every |= {record["metadata"]["labels"][names.LAUNCH] for record in records.items}
+            every |= {record["metadata"]["labels"][object_names.LAUNCH] for record in records.items}
         return frozenset(every)
 
     def stop(self, name: str, *, grace: timedelta) -> None:
@@ -250,30 +267,30 @@ class KubernetesCluster:
             return
         stop_by = _now() + grace
         if found.stop_by is None:
-            # Before any pod: who comes after us makes no further ones.
+            # Before any pod is deleted: a concurrent launcher then creates no further ones.
             order = {
-                "metadata": {"annotations": {names.STOP_BY: stop_by.isoformat()}},
+                "metadata": {"annotations": {object_names.STOP_BY: stop_by.isoformat()}},
                 "binaryData": self._saved_logs(found),
             }
-            tolerating(lambda: self.api.merge(_record_path(found), order))
+            ignore_missing(lambda: self.api.merge(_record_path(found), order))
         else:
             stop_by = found.stop_by
         for pod in found.pods:
             if not pod["metadata"].get("deletionTimestamp"):
-                self._end(pod, stop_by=stop_by)
+                self._delete_pod(pod, stop_by=stop_by)
 
-    def _end(self, pod: Object, *, stop_by: datetime) -> None:
+    def _delete_pod(self, pod: Object, *, stop_by: datetime) -> None:
         path = pod_path(pod)
-        annotation = {"metadata": {"annotations": {names.STOP_BY: stop_by.isoformat()}}}
-        tolerating(lambda: self.api.merge(path, annotation))
+        annotation = {"metadata": {"annotations": {object_names.STOP_BY: stop_by.isoformat()}}}
+        ignore_missing(lambda: self.api.merge(path, annotation))
         # 0 would take the pod away without asking its node.
         seconds = max(1, ceil((stop_by - _now()).total_seconds()))
         self.api.delete(path, grace=seconds, uid=pod["metadata"]["uid"])
 
-    def _saved_logs(self, found: Found) -> dict[str, str]:
+    def _saved_logs(self, found: FoundLaunch) -> dict[str, str]:
         """Their logs until now, of as many replicas as an object has room for."""
         return {
-            log_key(pod): b64encode(whole_log(self.api, pod_path(pod))).decode("ascii")
+            log_key(pod): b64encode(log_tail(self.api, pod_path(pod))).decode("ascii")
             for pod in found.pods[:_LOGS_SAVED]
         }
 
@@ -284,7 +301,7 @@ class KubernetesCluster:
         if not found.launch.ended:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
         self._launcher.withdraw(found.namespace, name, grace=0)
-        self._spaces.pop(name, None)
+        self._launch_namespaces.pop(name, None)
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Nothing: the folders of a pod go with it, and what outlives it stays in the volume of the profile."""
@@ -294,7 +311,7 @@ class KubernetesCluster:
         found = self._find([name]).get(name)
         pod = None if found is None else found.pod(role, index)
         if found is None or pod is None:
-            return NOTHING
+            return EMPTY_LOG
         replica = found.replica(role, index)
         return read_log(
             self.api,
@@ -302,16 +319,16 @@ class KubernetesCluster:
             offset=offset,
             limit=limit,
             ended=replica.ended,
-            rest=self._rest(found, pod) if replica.ended else b"",
+            saved=self._saved_log(found, pod) if replica.ended else b"",
         )
 
-    def _rest(self, found: Found, pod: Object) -> bytes:
-        """What is kept of a log whose container is no more."""
+    def _saved_log(self, found: FoundLaunch, pod: Object) -> bytes:
+        """The saved end of a log whose container no longer exists."""
         record = self.api.found(_record_path(found)) or {}
         saved = b64decode((record.get("binaryData") or {}).get(log_key(pod), ""))
-        return continued_by(saved, last_words(pod).encode())
+        return append_termination_message(saved, termination_message(pod).encode())
 
-    def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
+    def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
         found = self._find([name]).get(name)
         pod = None if found is None else found.pod(role, index)
         number = None if found is None else found.ports.get(role, {}).get(port)
@@ -323,7 +340,7 @@ class KubernetesCluster:
         if not host or not number:
             return None
         shown = f"[{host}]" if ":" in host else host
-        return Endpoint(url=f"http://{shown}:{number}", credential=self._credential(found))
+        return ReplicaEndpoint(url=f"http://{shown}:{number}", credential=self._credential(found))
 
     def _node_port(self, pod: Object, number: int) -> tuple[str, int]:
         """The address of the pod's node, and the port there that leads to it; empty where not known yet."""
@@ -336,14 +353,14 @@ class KubernetesCluster:
         ]
         return str(pod["status"].get("hostIP") or ""), opened[0] if opened else 0
 
-    def _credential(self, found: Found) -> str:
+    def _credential(self, found: FoundLaunch) -> str:
         path = f"/api/v1/namespaces/{found.namespace}/secrets/{found.launch.name}"
         return manifests.secret_value(self.api.found(path), ENGINE_KEY)
 
     def version(self) -> str:
         return str(self.api.get("/version")["gitVersion"])
 
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[ClusterCheck, ...]:
         return checks.connection_checks(
             self.api,
             installation=self.installation,
@@ -362,7 +379,7 @@ class KubernetesCluster:
             *inspection.objects(
                 self.api, name=name, namespace=found.namespace, installation=self.installation
             ),
-            *(inspection.shown(each, kind="ResourceClaimTemplate") for each in templates),
+            *(inspection.rendered_object(each, kind="ResourceClaimTemplate") for each in templates),
         )
 
     def events(self, name: str) -> tuple[ClusterEvent, ...]:
@@ -373,17 +390,19 @@ class KubernetesCluster:
             self.api, name=name, namespace=found.namespace, installation=self.installation
         )
 
-    def node(self, name: str) -> NodeView | None:
+    def node(self, name: str) -> NodeInspection | None:
         return inspection.node_view(self.api, name=name, installation=self.installation)
 
-    def diagnose(self) -> Diagnosis:
-        return diagnosing.diagnosis(self.api, at=_now())
+    def diagnose(self) -> ClusterDiagnosis:
+        return diagnosis.diagnose(self.api, at=_now())
 
-    def mark(self, node: str, reason: str) -> bool:
-        return marks.mark(self.api, node, installation=self.installation, reason=reason)
+    def taint_node(self, node: str, reason: str) -> bool:
+        return isolation_taints.add_isolation_taint(
+            self.api, node, installation=self.installation, reason=reason
+        )
 
-    def unmark(self, node: str) -> None:
-        marks.unmark(self.api, node, installation=self.installation)
+    def untaint_node(self, node: str) -> None:
+        isolation_taints.remove_isolation_taint(self.api, node, installation=self.installation)
 
     def watch(
         self,
@@ -401,7 +420,7 @@ class KubernetesCluster:
         )
 
 
-def _record_path(found: Found) -> str:
+def _record_path(found: FoundLaunch) -> str:
     return f"/api/v1/namespaces/{found.namespace}/configmaps/{found.launch.name}"
 
 

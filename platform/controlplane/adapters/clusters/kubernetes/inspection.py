@@ -12,26 +12,26 @@ from typing import Any, Final
 
 import yaml
 
-from controlplane.adapters.clusters.kubernetes import inventories, names
-from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, Object
+from controlplane.adapters.clusters.kubernetes import inventory, object_names
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
 from controlplane.ports.clusters import (
     ClusterEvent,
     ClusterObject,
     NodeCondition,
+    NodeInspection,
     NodePod,
-    NodeView,
 )
 
-#: Most that is told of one thing.
+#: Most entries reported for one object.
 MOST_EVENTS = 200
 MOST_OBJECTS = 300
-#: Most pods for whose events the API is asked one by one; of more, all events of the namespace are read.
+#: Most pods whose events are read one by one; beyond that, all events of the namespace are read.
 _ONE_BY_ONE = 8
 _LONGEST_TEXT = 4096
 _LEFT_OUT: Final = "(left out)"
 _COPIES = "kubectl.kubernetes.io/last-applied-configuration"
-#: Conditions that ought to hold; every other one tells of trouble.
-_GOOD_WHEN_HELD = ("Ready",)
+#: Conditions that should be True; any other condition that is True signals a problem.
+_GOOD_WHEN_TRUE = ("Ready",)
 _PROGRAMS: Mapping[str, str] = {
     "kubeletVersion": "kubelet",
     "containerRuntimeVersion": "container runtime",
@@ -48,26 +48,30 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-def objects(api: Api, *, name: str, namespace: str, installation: str) -> tuple[ClusterObject, ...]:
+def objects(
+    api: KubernetesApi, *, name: str, namespace: str, installation: str
+) -> tuple[ClusterObject, ...]:
     """The record of the Launch and all that belongs to it; what we may not see is left out.
 
     :raises ClusterError: if the cluster does not answer or refuses.
     """
     path = f"/api/v1/namespaces/{namespace}"
-    ours = names.selector(names.marks(installation=installation, launch=name))
+    ours = object_names.selector(object_names.owner_labels(installation=installation, launch=name))
     found = []
     for plural, kind in _KINDS.items():
         for each in _listed(api, f"{path}/{plural}", selector=ours):
-            found.append(shown(each, kind=kind))
+            found.append(rendered_object(each, kind=kind))
     return tuple(found[:MOST_OBJECTS])
 
 
-def events(api: Api, *, name: str, namespace: str, installation: str) -> tuple[ClusterEvent, ...]:
+def events(
+    api: KubernetesApi, *, name: str, namespace: str, installation: str
+) -> tuple[ClusterEvent, ...]:
     """Of the Launch's pods and its record, the newest first.
 
     :raises ClusterError: if the cluster does not answer or refuses.
     """
-    ours = names.selector(names.marks(installation=installation, launch=name))
+    ours = object_names.selector(object_names.owner_labels(installation=installation, launch=name))
     pods = _listed(api, f"/api/v1/namespaces/{namespace}/pods", selector=ours)
     about = [name, *(str(pod["metadata"]["name"]) for pod in pods)]
     path = f"/api/v1/namespaces/{namespace}/events"
@@ -83,7 +87,7 @@ def events(api: Api, *, name: str, namespace: str, installation: str) -> tuple[C
     return _newest_first(found)
 
 
-def node_view(api: Api, *, name: str, installation: str) -> NodeView | None:
+def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspection | None:
     """One node with its pods and events; None if there is no such node.
 
     :raises ClusterError: if the cluster does not answer or refuses.
@@ -92,10 +96,10 @@ def node_view(api: Api, *, name: str, installation: str) -> NodeView | None:
     if node is None:
         return None
     pods = api.list("/api/v1/pods", query={"fieldSelector": f"spec.nodeName={name}"}).items
-    told = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}"}
-    happened = api.list("/api/v1/events", query=told).items
+    event_query = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}"}
+    node_events = api.list("/api/v1/events", query=event_query).items
     status = node.get("status") or {}
-    return NodeView(
+    return NodeInspection(
         name=name,
         conditions=tuple(_condition(each) for each in status.get("conditions") or ()),
         pods=tuple(
@@ -104,16 +108,16 @@ def node_view(api: Api, *, name: str, installation: str) -> NodeView | None:
                 key=lambda pod: (not pod.launch, pod.namespace, pod.name),
             )
         ),
-        events=_newest_first(happened),
+        events=_newest_first(node_events),
         labels=dict(sorted((node["metadata"].get("labels") or {}).items())),
         taints=tuple(
-            inventories.taint_text(taint) for taint in (node.get("spec") or {}).get("taints") or ()
+            inventory.taint_text(taint) for taint in (node.get("spec") or {}).get("taints") or ()
         ),
         facts=dict(_facts(status)),
     )
 
 
-def _listed(api: Api, path: str, *, selector: str) -> Sequence[Object]:
+def _listed(api: KubernetesApi, path: str, *, selector: str) -> Sequence[Object]:
     """Those of a kind that we may not see are none."""
     try:
         return api.list(path, query={"labelSelector": selector}).items
@@ -126,7 +130,7 @@ def _listed(api: Api, path: str, *, selector: str) -> Sequence[Object]:
 # -- Objects --
 
 
-def shown(thing: Object, *, kind: str) -> ClusterObject:
+def rendered_object(thing: Object, *, kind: str) -> ClusterObject:
     """As a page shows it: without values of secrets and the bookkeeping of the API."""
     metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
     annotations = dict(metadata.get("annotations") or {})
@@ -159,11 +163,13 @@ def _shortened(value: Any) -> Any:
 
 
 def _newest_first(found: Iterable[Object]) -> tuple[ClusterEvent, ...]:
-    told = sorted((event_of(each) for each in found), key=lambda event: event.at, reverse=True)
-    return tuple(told[:MOST_EVENTS])
+    ordered = sorted(
+        (cluster_event(each) for each in found), key=lambda event: event.at, reverse=True
+    )
+    return tuple(ordered[:MOST_EVENTS])
 
 
-def event_of(event: Object) -> ClusterEvent:
+def cluster_event(event: Object) -> ClusterEvent:
     """The event in plain words; one that bears no time is as old as can be."""
     involved, series = _involved(event), event.get("series") or {}
     at = next(
@@ -197,12 +203,12 @@ def _involved(event: Object) -> Object:
 
 def _condition(condition: Object) -> NodeCondition:
     kind, status = str(condition.get("type", "")), condition.get("status")
-    # Nobody knows: the kubelet has fallen silent.
+    # Unknown: the kubelet has stopped reporting.
     known = status in ("True", "False")
     return NodeCondition(
         name=kind,
         holds=status == "True",
-        good=known and (status == "True") is (kind in _GOOD_WHEN_HELD),
+        good=known and (status == "True") is (kind in _GOOD_WHEN_TRUE),
         reason=str(condition.get("reason") or ""),
         message=str(condition.get("message") or ""),
         since=_instant(condition.get("lastTransitionTime")),
@@ -211,30 +217,30 @@ def _condition(condition: Object) -> NodeCondition:
 
 def _pod(pod: Object, *, installation: str) -> NodePod:
     metadata, status = pod["metadata"], pod.get("status") or {}
-    ours = inventories.is_ours(pod, installation=installation)
-    asked: dict[str, str] = {}
+    ours = inventory.is_ours(pod, installation=installation)
+    requested: dict[str, str] = {}
     for container in (pod.get("spec") or {}).get("containers") or ():
         resources = container.get("resources") or {}
         for name, text in {
             **(resources.get("limits") or {}),
             **(resources.get("requests") or {}),
         }.items():
-            asked[name] = f"{asked[name]} + {text}" if name in asked else str(text)
+            requested[name] = f"{requested[name]} + {text}" if name in requested else str(text)
     return NodePod(
         namespace=str(metadata.get("namespace", "")),
         name=str(metadata["name"]),
         phase=str(status.get("phase", "")),
-        launch=str((metadata.get("labels") or {}).get(names.LAUNCH, "")) if ours else "",
-        requests=asked,
+        launch=str((metadata.get("labels") or {}).get(object_names.LAUNCH, "")) if ours else "",
+        requests=requested,
         started_at=_instant(status.get("startTime")),
     )
 
 
 def _facts(status: Object) -> Iterator[tuple[str, str]]:
-    said = status.get("nodeInfo") or {}
+    node_info = status.get("nodeInfo") or {}
     for word, program in _PROGRAMS.items():
-        if said.get(word):
-            yield program, str(said[word])
+        if node_info.get(word):
+            yield program, str(node_info[word])
     for kind in status.get("addresses") or ():
         yield f"address ({kind.get('type', '')})", str(kind.get("address", ""))
     allocatable, capacity = status.get("allocatable") or {}, status.get("capacity") or {}

@@ -15,16 +15,38 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-from controlplane.adapters.clusters.kubernetes import inventories, isolation, manifests, names
-from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, NotAllowed, Object
-from controlplane.adapters.clusters.kubernetes.archives import runtime_archive
-from controlplane.adapters.clusters.kubernetes.devices import TEMPLATES, Devices, collection
-from controlplane.adapters.clusters.kubernetes.isolation import Level
-from controlplane.adapters.clusters.kubernetes.observing import Found, checkpoints_of, pod_path
-from controlplane.adapters.clusters.kubernetes.plans import Manifest, Plan, Replica
+from controlplane.adapters.clusters.kubernetes import (
+    inventory,
+    manifests,
+    object_names,
+    team_isolation,
+)
+from controlplane.adapters.clusters.kubernetes.api import (
+    ApiRefused,
+    KubernetesApi,
+    NotAllowed,
+    Object,
+)
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
+from controlplane.adapters.clusters.kubernetes.dra import (
+    TEMPLATES,
+    DraDevices,
+    template_collection_path,
+)
+from controlplane.adapters.clusters.kubernetes.launch_plans import (
+    LaunchPlan,
+    Manifest,
+    PlannedReplica,
+    runtime_archive,
+)
+from controlplane.adapters.clusters.kubernetes.launch_status import (
+    FoundLaunch,
+    checkpoints_of,
+    pod_path,
+)
 from controlplane.adapters.clusters.kubernetes.pods import pod_template
-from controlplane.adapters.clusters.kubernetes.profiles import Profile
-from controlplane.adapters.clusters.refusals import NAME, check_launch, check_name
+from controlplane.adapters.clusters.kubernetes.team_isolation import PodSecurityLevel
+from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch, check_name
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import (
@@ -37,33 +59,35 @@ from controlplane.ports.launches import Launch
 
 log = logging.getLogger(__name__)
 
-#: What the API says of a pod in a namespace that is too new, or about to go.
-_MOMENTS = ("error looking up service account", "being terminated")
+#: API reasons for a pod in a namespace that is too new, or being terminated.
+_TRANSIENT_REFUSALS = ("error looking up service account", "being terminated")
 #: A node's name is a DNS subdomain.
 _NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _LONGEST = 1000
 
-Find = Callable[[Collection[str]], Mapping[str, Found]]
+FindLaunches = Callable[[Collection[str]], Mapping[str, FoundLaunch]]
 
 
-class Launcher:
-    """Makes and withdraws what stands for a Launch; ``find`` looks Launches up by name."""
+class PodLauncher:
+    """Creates and deletes the objects of a Launch; ``find`` looks Launches up by name."""
 
-    def __init__(self, api: Api, *, profile: Profile, installation: str, find: Find) -> None:
+    def __init__(
+        self, api: KubernetesApi, *, profile: ClusterProfile, installation: str, find: FindLaunches
+    ) -> None:
         self.api = api
         self.profile = profile
         self.installation = installation
         self._find = find
-        self._namespaces: dict[str, Level] = {}
-        self.devices = Devices(api, profile.device_classes, installation=installation)
+        self._namespaces: dict[str, PodSecurityLevel] = {}
+        self.devices = DraDevices(api, profile.device_classes, installation=installation)
 
     def launch(self, launch: Launch) -> None:
         team = launch.labels.get("team", "")
-        namespace = names.namespace_of(team, prefix=self.profile.namespace)
+        namespace = object_names.namespace_of(team, prefix=self.profile.namespace)
         try:
             self._launch(launch, namespace=namespace)
         except NotAllowed:
-            # What stands already is completed as soon as we may again.
+            # The existing objects are completed as soon as permission returns.
             raise
         except (ApiRefused, LaunchRefused) as refusal:
             self._refuse(launch, namespace=namespace, refusal=refusal)
@@ -71,7 +95,7 @@ class Launcher:
     def _launch(self, launch: Launch, *, namespace: str) -> None:
         path = f"/api/v1/namespaces/{namespace}"
         record = self._record(launch, namespace=namespace)
-        if record and _annotations(record).keys() & {names.LAUNCHED, names.STOP_BY}:
+        if record and _annotations(record).keys() & {object_names.LAUNCHED, object_names.STOP_BY}:
             return
         plan = self._plan(launch, namespace=namespace)
         if record is None:
@@ -82,9 +106,9 @@ class Launcher:
         else:
             plan = plan.continuing(checkpoints_of(record))
         for kind, manifest in self._owned(plan, record):
-            where = collection(plan) if kind == TEMPLATES else f"{path}/{kind}"
+            where = template_collection_path(plan) if kind == TEMPLATES else f"{path}/{kind}"
             self._create(where, manifest)
-        mark = {names.LAUNCHED: datetime.now(UTC).isoformat()}
+        mark = {object_names.LAUNCHED: datetime.now(UTC).isoformat()}
         self._annotate(f"{path}/configmaps/{launch.name}", mark)
 
     def _record(self, launch: Launch, *, namespace: str) -> dict[str, Any] | None:
@@ -92,34 +116,34 @@ class Launcher:
         return self.api.found(f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}")
 
     def _refuse(self, launch: Launch, *, namespace: str, refusal: ClusterError) -> None:
-        """Leave nothing where nothing runs yet; else stop what does, and let its end say why.
+        """Delete everything if nothing runs yet; else stop what runs, and record the reason in its end.
 
         :raises LaunchRefused: if no process of it was started.
         :raises ClusterUnavailable: if it is a matter of moments.
         """
-        words = str(refusal)
+        message = str(refusal)
         if isinstance(refusal, ApiRefused):
-            words = f"the cluster refuses {launch.name}: {refusal} ({refusal.status})"
-        if not NAME.fullmatch(launch.name):
-            raise LaunchRefused(words) from refusal
+            message = f"the cluster refuses {launch.name}: {refusal} ({refusal.status})"
+        if not NAME_PATTERN.fullmatch(launch.name):
+            raise LaunchRefused(message) from refusal
         pods = self._pods(namespace, launch.name)
         if not pods:
             self.withdraw(namespace, launch.name, grace=1)
-            if any(moment in words for moment in _MOMENTS):
-                raise ClusterUnavailable(f"{namespace} is not ready: {words}") from refusal
-            raise LaunchRefused(words) from refusal
-        asked = {names.STOP_BY: datetime.now(UTC).isoformat()}
+            if any(moment in message for moment in _TRANSIENT_REFUSALS):
+                raise ClusterUnavailable(f"{namespace} is not ready: {message}") from refusal
+            raise LaunchRefused(message) from refusal
+        requested = {object_names.STOP_BY: datetime.now(UTC).isoformat()}
         record = f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}"
-        self._annotate(record, {**asked, names.REFUSED: words[:_LONGEST]})
+        self._annotate(record, {**requested, object_names.REFUSED: message[:_LONGEST]})
         for pod in pods:
-            self._annotate(pod_path(pod), asked)
+            self._annotate(pod_path(pod), requested)
             # Its finalizer stays until its end was seen: its cards are free no sooner.
             self.api.delete(pod_path(pod), grace=1)
 
     def _annotate(self, path: str, annotations: Mapping[str, str]) -> None:
-        tolerating(lambda: self.api.merge(path, {"metadata": {"annotations": annotations}}))
+        ignore_missing(lambda: self.api.merge(path, {"metadata": {"annotations": annotations}}))
 
-    def _plan(self, launch: Launch, *, namespace: str) -> Plan:
+    def _plan(self, launch: Launch, *, namespace: str) -> LaunchPlan:
         """:raises LaunchRefused: if it can never run here."""
         wanted = {place.node for role in launch.roles for place in role.placements}
         found = {node: self._node(node) for node in sorted(wanted)}
@@ -133,14 +157,14 @@ class Launcher:
         )
         plugins = tuple(registry.chip_plugins().values())
         cards = {
-            node["metadata"]["name"]: inventories.cards_of(
+            node["metadata"]["name"]: inventory.cards_of(
                 node, plugins=plugins, cpu_cards=self.profile.cpu_cards
             )
             for node in present
         }
         replicas = {
             role.name: [
-                Replica(
+                PlannedReplica(
                     index=index,
                     node=place.node,
                     cards=tuple(cards[place.node][card] for card in place.cards),
@@ -149,14 +173,14 @@ class Launcher:
             ]
             for role in launch.roles
         }
-        plan = Plan(
+        plan = LaunchPlan(
             launch=launch,
             profile=self.profile,
             installation=self.installation,
             namespace=namespace,
             runtime=runtime_archive(),
             replicas=replicas,
-            extras=_extras(replicas),
+            extras=_pod_extras(replicas),
             checkpoints=launch.name,
             devices=self.devices.version_for(chain.from_iterable(replicas.values())),
         )
@@ -173,7 +197,7 @@ class Launcher:
         return plan
 
     def _nodes(self, nodes: Sequence[Object]) -> tuple[ObservedNode, ...]:
-        return inventories.observed_nodes(
+        return inventory.observed_nodes(
             nodes,
             (),
             installation=self.installation,
@@ -184,7 +208,7 @@ class Launcher:
     def _node(self, name: str) -> dict[str, Any] | None:
         return self.api.found(f"/api/v1/nodes/{name}") if _NODE.fullmatch(name) else None
 
-    def _continuing(self, plan: Plan) -> Plan:
+    def _continuing(self, plan: LaunchPlan) -> LaunchPlan:
         """The plan in the folder of the checkpoints that it continues, if there are any.
 
         :raises LaunchRefused: if the Launch that it continues has not ended.
@@ -201,20 +225,20 @@ class Launcher:
             )
         return plan.continuing(found.checkpoints)
 
-    def _ensure_namespace(self, plan: Plan) -> None:
+    def _ensure_namespace(self, plan: LaunchPlan) -> None:
         name = plan.namespace
-        level = isolation.level_of(
+        level = team_isolation.required_pod_security(
             pod_template(plan, role, plan.replicas[role.name][0]) for role in plan.launch.roles
         )
-        if self._namespaces.get(name) not in (level, Level.PRIVILEGED):
+        if self._namespaces.get(name) not in (level, PodSecurityLevel.PRIVILEGED):
             self.reconcile_namespace(name, level=level)
             self._namespaces[name] = level
         path = f"/api/v1/namespaces/{name}/configmaps"
         if self.api.found(f"{path}/{plan.runtime.name}") is None:
             self._create(path, manifests.runtime(plan))
 
-    def reconcile_namespace(self, name: str, *, level: Level) -> None:
-        """The namespace with its Pod Security labels and its NetworkPolicy, whoever made it and when."""
+    def reconcile_namespace(self, name: str, *, level: PodSecurityLevel) -> None:
+        """The namespace with its Pod Security labels and its NetworkPolicy, regardless of its creator."""
         query = {"fieldSelector": f"metadata.name={name}"}
         found = self.api.list("/api/v1/namespaces", query=query).items
         if not found:
@@ -222,22 +246,22 @@ class Launcher:
                 "/api/v1/namespaces",
                 manifests.namespace(name, installation=self.installation, level=level),
             )
-        elif change := isolation.labels_to_change(found[0], level):
+        elif change := team_isolation.labels_to_change(found[0], level):
             try:
                 self.api.merge(f"/api/v1/namespaces/{name}", change)
             except NotAllowed:
-                # The cluster's page says so; an administrator may label it instead.
+                # The cluster's page reports it; an administrator may label it instead.
                 log.warning("a namespace could not be labelled", extra={"namespace": name})
-        policy = isolation.network_policy(
+        policy = team_isolation.network_policy(
             name,
             installation=self.installation,
             profile=self.profile,
-            control_plane=_addresses(isolation.leads_outside(self.profile.control_url)),
+            control_plane=_addresses(team_isolation.external_host(self.profile.control_url)),
         )
         path = f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies"
         self.api.apply(f"{path}/{policy['metadata']['name']}", policy)
 
-    def _owned(self, plan: Plan, record: Object) -> Iterator[tuple[str, Manifest]]:
+    def _owned(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
         """What belongs to the record, with the word for its kind; pods last, as they need the rest."""
         launch, owner = plan.launch, dict(record)
         if launch.secrets:
@@ -260,7 +284,7 @@ class Launcher:
                 yield "pods", manifests.pod(plan, role, replica, owner=owner)
 
     def _create(self, path: str, manifest: Object) -> None:
-        """It stands afterwards, made now or found made."""
+        """Ensure that it exists, created now or before."""
         try:
             self.api.create(path, manifest)
         except ApiRefused as refusal:
@@ -268,7 +292,9 @@ class Launcher:
                 raise
 
     def _pods(self, namespace: str, name: str) -> Sequence[Object]:
-        ours = names.selector(names.marks(installation=self.installation, launch=name))
+        ours = object_names.selector(
+            object_names.owner_labels(installation=self.installation, launch=name)
+        )
         path = f"/api/v1/namespaces/{namespace}/pods"
         return self.api.list(path, query={"labelSelector": ours}).items
 
@@ -276,13 +302,13 @@ class Launcher:
         """Leave nothing of it. With 0 seconds of grace, for what has ended, its name is free at once."""
         path = f"/api/v1/namespaces/{namespace}"
         ours = {
-            "labelSelector": names.selector(
-                names.marks(installation=self.installation, launch=name)
+            "labelSelector": object_names.selector(
+                object_names.owner_labels(installation=self.installation, launch=name)
             )
         }
         for pod in self._pods(namespace, name):
             self.api.delete(pod_path(pod), grace=grace)
-            self._let_go(pod)
+            self._remove_finalizer(pod)
         for kind in ("secrets", "services", "configmaps"):
             for each in self.api.list(f"{path}/{kind}", query=ours).items:
                 if each["metadata"]["name"] != name or kind != "configmaps":
@@ -290,17 +316,17 @@ class Launcher:
         self.devices.remove(namespace, name)
         self.api.delete(f"{path}/configmaps/{name}")
 
-    def _let_go(self, pod: Object) -> None:
+    def _remove_finalizer(self, pod: Object) -> None:
         """Take our finalizer away: how it ended has been seen."""
         finalizers = pod["metadata"].get("finalizers") or ()
-        kept = [each for each in finalizers if each != names.OBSERVED] or None
-        tolerating(
-            lambda: self.api.merge(pod_path(pod), {"metadata": {"finalizers": kept}}),
+        remaining = [each for each in finalizers if each != object_names.OBSERVED] or None
+        ignore_missing(
+            lambda: self.api.merge(pod_path(pod), {"metadata": {"finalizers": remaining}}),
         )
 
 
-def tolerating(change: Callable[[], object]) -> None:
-    """What is gone meanwhile needs no change."""
+def ignore_missing(change: Callable[[], object]) -> None:
+    """An object deleted meanwhile needs no change."""
     try:
         change()
     except ApiRefused as refusal:
@@ -308,11 +334,11 @@ def tolerating(change: Callable[[], object]) -> None:
             raise
 
 
-def _extras(replicas: Mapping[str, Sequence[Replica]]) -> PodExtras:
-    """What the maker of the cards asks of pods."""
+def _pod_extras(replicas: Mapping[str, Sequence[PlannedReplica]]) -> PodExtras:
+    """What the chip vendor requires of pods."""
     chips = {card.chip for each in replicas.values() for one in each for card in one.cards}
     for chip in sorted(chips):
-        known = registry.chip_called(chip)
+        known = registry.chip_by_name(chip)
         if known is not None:
             return registry.chip_plugin(known).profile().pods.of(known)
     return PodExtras()

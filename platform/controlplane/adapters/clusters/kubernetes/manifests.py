@@ -16,38 +16,44 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.adapters.clusters.kubernetes import devices, marks, names
-from controlplane.adapters.clusters.kubernetes.isolation import Level, security_labels
-from controlplane.adapters.clusters.kubernetes.plans import (
+from controlplane.adapters.clusters.kubernetes import dra, isolation_taints, object_names
+from controlplane.adapters.clusters.kubernetes.launch_plans import (
     ARCHIVE,
     RECORD,
+    LaunchPlan,
     Manifest,
-    Plan,
-    Replica,
+    PlannedReplica,
     file_key,
 )
 from controlplane.adapters.clusters.kubernetes.pods import pod_template
-from controlplane.adapters.clusters.placeholders import fill
+from controlplane.adapters.clusters.kubernetes.team_isolation import (
+    PodSecurityLevel,
+    security_labels,
+)
+from controlplane.adapters.clusters.launch_validation import fill_placeholders
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import Role
+from controlplane.ports.launches import LaunchRole
 
 #: An object of the API holds 1 MiB; the record's own lines and the logs of a stopped Launch need some of it.
 _LARGEST_FILES = 384 * 1024
 
 
-def namespace(name: str, *, installation: str, level: Level) -> Manifest:
+def namespace(name: str, *, installation: str, level: PodSecurityLevel) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
             "name": name,
-            "labels": {**names.marks(installation=installation), **security_labels(level)},
-            "annotations": {names.POD_SECURITY: level.value},
+            "labels": {
+                **object_names.owner_labels(installation=installation),
+                **security_labels(level),
+            },
+            "annotations": {object_names.POD_SECURITY: level.value},
         },
     }
 
 
-def runtime(plan: Plan) -> Manifest:
+def runtime(plan: LaunchPlan) -> Manifest:
     """The shared archive; equal for every Launch of this version of the product."""
     return {
         "apiVersion": "v1",
@@ -55,18 +61,18 @@ def runtime(plan: Plan) -> Manifest:
         "metadata": {
             "name": plan.runtime.name,
             "namespace": plan.namespace,
-            "labels": names.marks(installation=plan.installation),
+            "labels": object_names.owner_labels(installation=plan.installation),
         },
         "immutable": True,
         "binaryData": {ARCHIVE: b64encode(plan.runtime.content).decode("ascii")},
     }
 
 
-def record(plan: Plan) -> Manifest:
+def record(plan: LaunchPlan) -> Manifest:
     """:raises LaunchRefused: if its files are too large for one object."""
     launch = plan.launch
     values = plan.values(None)
-    files = {file_key(path): fill(text, values) for path, text in launch.files.items()}
+    files = {file_key(path): fill_placeholders(text, values) for path, text in launch.files.items()}
     size = sum(len(text.encode()) for text in files.values())
     if size > _LARGEST_FILES:
         raise LaunchRefused(
@@ -78,13 +84,13 @@ def record(plan: Plan) -> Manifest:
         "metadata": {
             "name": launch.name,
             "namespace": plan.namespace,
-            "labels": plan.marks(),
+            "labels": plan.owner_labels(),
         },
-        "data": {RECORD: plan.kept(), **files},
+        "data": {RECORD: plan.record_json(), **files},
     }
 
 
-def secret(plan: Plan, *, owner: Manifest) -> Manifest:
+def secret(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -97,8 +103,8 @@ def secret(plan: Plan, *, owner: Manifest) -> Manifest:
     }
 
 
-def service(plan: Plan, *, owner: Manifest) -> Manifest:
-    """Headless: each replica has a name before it is ready, as a gang's members look for each other."""
+def service(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
+    """Headless: each replica has a DNS name before it is ready, as a gang's members resolve each other."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -106,7 +112,9 @@ def service(plan: Plan, *, owner: Manifest) -> Manifest:
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
-            "selector": names.marks(installation=plan.installation, launch=plan.launch.name),
+            "selector": object_names.owner_labels(
+                installation=plan.installation, launch=plan.launch.name
+            ),
         },
     }
 
@@ -117,9 +125,9 @@ def secret_value(found: Mapping[str, Any] | None, name: str) -> str:
     return b64decode(text).decode()
 
 
-def node_port(plan: Plan, role: Role, *, index: int, owner: Manifest) -> Manifest:
+def node_port(plan: LaunchPlan, role: LaunchRole, *, index: int, owner: Manifest) -> Manifest:
     """A way in from outside of the cluster to one replica."""
-    pod = names.pod_name(plan.launch.name, role=role.name, index=index)
+    pod = object_names.pod_name(plan.launch.name, role=role.name, index=index)
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -128,9 +136,11 @@ def node_port(plan: Plan, role: Role, *, index: int, owner: Manifest) -> Manifes
             "type": "NodePort",
             "externalTrafficPolicy": "Local",
             "selector": {
-                **names.marks(installation=plan.installation, launch=plan.launch.name),
-                names.ROLE: role.name,
-                names.INDEX: str(index),
+                **object_names.owner_labels(
+                    installation=plan.installation, launch=plan.launch.name
+                ),
+                object_names.ROLE: role.name,
+                object_names.INDEX: str(index),
             },
             "ports": [
                 {"name": name, "port": number, "targetPort": number}
@@ -140,7 +150,7 @@ def node_port(plan: Plan, role: Role, *, index: int, owner: Manifest) -> Manifes
     }
 
 
-def vendor_map(plan: Plan, *, owner: Manifest) -> Manifest | None:
+def vendor_map(plan: LaunchPlan, *, owner: Manifest) -> Manifest | None:
     """The ConfigMap that a controller of the chips' vendor fills in; None where none does."""
     extras = plan.extras
     if not extras.config_map:
@@ -157,13 +167,15 @@ def vendor_map(plan: Plan, *, owner: Manifest) -> Manifest | None:
     }
 
 
-def claim_template(plan: Plan, role: Role, *, owner: Manifest) -> Manifest | None:
+def claim_template(plan: LaunchPlan, role: LaunchRole, *, owner: Manifest) -> Manifest | None:
     """By which the pods of the role get devices of a DRA driver; None where a device plug-in offers them."""
-    metadata = owned_by(plan, owner, name=devices.template_name(plan, role))
-    return devices.claim_template(plan, role, metadata=metadata)
+    metadata = owned_by(plan, owner, name=dra.template_name(plan, role))
+    return dra.claim_template(plan, role, metadata=metadata)
 
 
-def pod(plan: Plan, role: Role, replica: Replica, *, owner: Manifest) -> Manifest:
+def pod(
+    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, owner: Manifest
+) -> Manifest:
     """One replica, bound to its node."""
     template = pod_template(plan, role, replica)
     template["spec"]["affinity"] = {
@@ -179,27 +191,27 @@ def pod(plan: Plan, role: Role, replica: Replica, *, owner: Manifest) -> Manifes
             }
         }
     }
-    template["spec"]["tolerations"].append(marks.toleration(plan.installation))
-    name = names.pod_name(plan.launch.name, role=role.name, index=replica.index)
+    template["spec"]["tolerations"].append(isolation_taints.toleration(plan.installation))
+    name = object_names.pod_name(plan.launch.name, role=role.name, index=replica.index)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             **owned_by(plan, owner, name=name),
             **template["metadata"],
-            # An ended pod stays until we have seen how it ended, whoever deletes it.
-            "finalizers": [names.OBSERVED],
+            # A finalizer holds a deleted pod until its end has been recorded.
+            "finalizers": [object_names.OBSERVED],
         },
         "spec": template["spec"],
     }
 
 
-def owned_by(plan: Plan, owner: Manifest, *, name: str) -> Manifest:
+def owned_by(plan: LaunchPlan, owner: Manifest, *, name: str) -> Manifest:
     metadata = owner["metadata"]
     return {
         "name": name,
         "namespace": plan.namespace,
-        "labels": plan.marks(),
+        "labels": plan.owner_labels(),
         "ownerReferences": [
             {
                 "apiVersion": "v1",

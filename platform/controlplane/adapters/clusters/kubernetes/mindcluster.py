@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from controlplane.adapters.clusters.kubernetes.conditions import FRESH
-from controlplane.adapters.clusters.kubernetes.inspection import event_of
-from controlplane.adapters.clusters.kubernetes.sign_tables import levels, table
+from controlplane.adapters.clusters.kubernetes.inspection import cluster_event
+from controlplane.adapters.clusters.kubernetes.node_conditions import EVENT_MAX_AGE
+from controlplane.adapters.clusters.kubernetes.signal_tables import signal_levels, signal_table
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
-from controlplane.ports.diagnoses import Sign, Unread
+from controlplane.ports.clusters import ClusterSignal, UnreadableSource
 
 Object = Mapping[str, Any]
 
@@ -34,8 +34,8 @@ Object = Mapping[str, Any]
 _CARD: Final = re.compile(r"[A-Za-z][\w.]*-(\d{1,4})")
 _FAULTS: Final = "-Fault"
 #: The one that is recommended first.
-_WORDS: Final = ("fault_handling", "fault_level", "large_model_fault_level")
-#: As the device plug-in words its events, which are about its own pod.
+_LEVEL_KEYS: Final = ("fault_handling", "fault_level", "large_model_fault_level")
+#: The message format of the device plug-in's events, which are about its own pod.
 _EVENT: Final = re.compile(
     r"nodeName:(?P<node>[\w.-]+), assertion:(?P<assertion>\w+), cardID:(?P<card>\d+), "
     r"deviceID:(?P<device>\d+), faultCodes:(?P<code>\w+)"
@@ -46,53 +46,53 @@ _SHOWN: Final = 200
 
 
 @dataclass(slots=True)
-class Told:
-    """What ConfigMaps say, gathered one by one."""
+class MindClusterSignals:
+    """Faults from the ConfigMaps, collected one by one."""
 
-    signs: list[Sign] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
+    signals: list[ClusterSignal] = field(default_factory=list)
+    unreadable: list[UnreadableSource] = field(default_factory=list)
 
 
-def config_map_told(config_map: Object, *, into: Told) -> None:
-    """What one ConfigMap says, of all nodes together or of one."""
+def read_config_map(config_map: Object, *, into: MindClusterSignals) -> None:
+    """Faults of one ConfigMap, of all nodes together or of one."""
     name = str(config_map["metadata"]["name"])
     owner = _node_of(name)
     for key, text in sorted((config_map.get("data") or {}).items()):
         if owner and key == "ManuallySeparateNPU":
-            into.signs += _separated(owner, str(text))
+            into.signals += _separated(owner, str(text))
             continue
         try:
             content = json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:
             # Some keys hold plain words; what should be JSON begins like it.
             if str(text).lstrip().startswith(("{", "[")):
-                _unread(name, owner, f"{key} is not JSON: {error}", into=into)
+                _add_unreadable(name, owner, f"{key} is not JSON: {error}", into=into)
             continue
         if owner:
             if isinstance(content, Mapping):
                 _entry(owner, content, where=name, into=into)
             continue
-        for entry, said in content.items() if isinstance(content, Mapping) else ():
+        for entry, values in content.items() if isinstance(content, Mapping) else ():
             if node := _node_of(str(entry)):
-                _entry(node, said, where=f"{name}, {entry}", into=into)
+                _entry(node, values, where=f"{name}, {entry}", into=into)
 
 
-def event_signs(events: Iterable[Object], *, at: datetime) -> Iterator[Sign]:
+def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
     """What happened to a card, or is over, as far as it is news.
 
     They name a board and a chip on it, which is not its place in the node: they are notes of the node, and which
     card it is the ConfigMaps say.
     """
     for each in events:
-        event = event_of(each)
+        event = cluster_event(each)
         found = _EVENT.search(event.message)
-        if found is not None and event.at > at - FRESH:
-            yield Sign(
+        if found is not None and event.at > at - EVENT_MAX_AGE:
+            yield ClusterSignal(
                 node=found["node"],
                 origin=Origin.EVENT,
                 code=f"{found['code']} of {found['card']}.{found['device']}",
                 level=FaultLevel.NOTE,
-                vendor=str(table("mindcluster")["vendor"]),
+                vendor=str(signal_table("mindcluster")["vendor"]),
                 message=event.message[:_SHOWN],
                 since=min(event.at, at),
                 active=found["assertion"] != "Recovery",
@@ -106,60 +106,62 @@ def is_about_nodes(config_map: Object) -> bool:
 
 def _node_of(name: str) -> str:
     """The node that an entry is about; empty if it is about none."""
-    for prefix in table("mindcluster")["prefixes"]:
+    for prefix in signal_table("mindcluster")["prefixes"]:
         if name.startswith(prefix):
             return name.removeprefix(prefix)
     return ""
 
 
-def _unread(name: str, node: str, reason: str, *, into: Told) -> None:
+def _add_unreadable(name: str, node: str, reason: str, *, into: MindClusterSignals) -> None:
     reason = f"the ConfigMap {name} of MindCluster cannot be read: {reason}"[:_SHOWN]
-    into.unread.append(Unread(origin=Origin.MINDCLUSTER, node=node, reason=reason))
+    into.unreadable.append(UnreadableSource(origin=Origin.MINDCLUSTER, node=node, reason=reason))
     if node:
-        into.signs.append(
-            _sign(node, None, code="unreadable ConfigMap", level=FaultLevel.NOTE, message=reason)
+        into.signals.append(
+            _mindcluster_signal(
+                node, None, code="unreadable ConfigMap", level=FaultLevel.NOTE, message=reason
+            )
         )
 
 
-def _entry(node: str, said: object, *, where: str, into: Told) -> None:
+def _entry(node: str, values: object, *, where: str, into: MindClusterSignals) -> None:
     """Of one node: of its cards, its switches or its other parts, as far as it says something of each."""
-    if not isinstance(said, Mapping):
-        _unread(where, node, f"it is {type(said).__name__}, not an object", into=into)
+    if not isinstance(values, Mapping):
+        _add_unreadable(where, node, f"it is {type(values).__name__}, not an object", into=into)
         return
-    inner = next((said[key] for key in ("DeviceInfo", "NodeInfo") if key in said), said)
+    inner = next((values[key] for key in ("DeviceInfo", "NodeInfo") if key in values), values)
     if not isinstance(inner, Mapping):
-        _unread(where, node, "it holds no object", into=into)
+        _add_unreadable(where, node, "it holds no object", into=into)
         return
     if isinstance(cards := inner.get("DeviceList"), Mapping):
         _cards(node, cards, where=where, into=into)
     if "FaultTimeAndLevelMap" in inner or ("FaultLevel" in inner and "NodeStatus" in inner):
-        into.signs += _switches(node, inner)
+        into.signals += _switches(node, inner)
     if isinstance(parts := inner.get("FaultDevList"), list):
-        into.signs += _parts(node, parts)
+        into.signals += _parts(node, parts)
 
 
 # -- Cards --
 
 
-def _cards(node: str, lists: Object, *, where: str, into: Told) -> None:
-    found: list[Sign] = []
+def _cards(node: str, lists: Object, *, where: str, into: MindClusterSignals) -> None:
+    found: list[ClusterSignal] = []
     for key, text in sorted(lists.items()):
         if not key.endswith(_FAULTS) or not text:
             continue
         try:
             faults = json.loads(text) if isinstance(text, str) else text
         except (ValueError, RecursionError) as error:
-            _unread(where, node, f"{key} is not JSON: {error}", into=into)
+            _add_unreadable(where, node, f"{key} is not JSON: {error}", into=into)
             continue
         for fault in faults if isinstance(faults, list) else ():
             if isinstance(fault, Mapping):
                 found += _faults(node, fault)
-    told = {(sign.index, kind) for sign in found for kind in _lists_of(sign)}
-    for kind, level in table("mindcluster", "lists").items():
+    explained = {(signal.index, kind) for signal in found for kind in _lists_explained_by(signal)}
+    for kind, level in signal_table("mindcluster", "lists").items():
         for key, names in lists.items():
             if key.endswith(f"-{kind}") and isinstance(names, str):
                 found += (
-                    _sign(
+                    _mindcluster_signal(
                         node,
                         index,
                         code=kind,
@@ -167,42 +169,42 @@ def _cards(node: str, lists: Object, *, where: str, into: Told) -> None:
                         message=f"listed as {kind} without a fault",
                     )
                     for index in _indices(names)
-                    if (index, kind) not in told
+                    if (index, kind) not in explained
                 )
-    into.signs += found
+    into.signals += found
 
 
-def _lists_of(sign: Sign) -> tuple[str, ...]:
-    """Lists in which a card may be because of that fault; that it is being reset is said beside it."""
-    return () if sign.level is FaultLevel.NOTE else ("Unhealthy", "NetworkUnhealthy")
+def _lists_explained_by(signal: ClusterSignal) -> tuple[str, ...]:
+    """Lists in which a card may be because of that fault; a reset in progress is reported separately."""
+    return () if signal.level is FaultLevel.NOTE else ("Unhealthy", "NetworkUnhealthy")
 
 
-def _faults(node: str, fault: Object) -> Iterator[Sign]:
-    """One sign for each code; of the node itself where no card is named."""
+def _faults(node: str, fault: Object) -> Iterator[ClusterSignal]:
+    """One signal for each code; of the node itself where no card is named."""
     index = next(iter(_indices(str(fault.get("npu_name") or ""))), None)
     kind = str(fault.get("fault_type") or "")
     by_code = fault.get("fault_time_and_level_map")
     if not isinstance(by_code, Mapping) or not by_code:
         codes = str(fault.get("fault_code") or "").split(",")
         by_code = {code.strip(): {} for code in codes if code.strip()} or {kind or "unnamed": {}}
-    word = next((str(fault[each]) for each in _WORDS if fault.get(each)), "")
-    for code, said in by_code.items():
-        own = said if isinstance(said, Mapping) else {}
+    word = next((str(fault[each]) for each in _LEVEL_KEYS if fault.get(each)), "")
+    for code, values in by_code.items():
+        own = values if isinstance(values, Mapping) else {}
         level = str(own.get("fault_level") or word)
-        yield _sign(
+        yield _mindcluster_signal(
             node,
             index,
             code=str(code),
-            level=levels("mindcluster", "levels").get(level),
+            level=signal_levels("mindcluster", "levels").get(level),
             message=f"{kind} {level}".strip(),
             since=_instant(own.get("fault_time")),
         )
 
 
-def _separated(node: str, names: str) -> Iterator[Sign]:
+def _separated(node: str, names: str) -> Iterator[ClusterSignal]:
     """Cards that MindCluster keeps apart until a person lets them go."""
     for index in _indices(names):
-        yield _sign(
+        yield _mindcluster_signal(
             node,
             index,
             code="ManuallySeparateNPU",
@@ -220,31 +222,31 @@ def _indices(names: str) -> list[int]:
 # -- The node's other parts --
 
 
-def _switches(node: str, said: Object) -> Iterator[Sign]:
+def _switches(node: str, values: Object) -> Iterator[ClusterSignal]:
     """Faults of the switches that link its cards: of the node, for each of its cards needs them."""
-    whole = str(said.get("FaultLevel") or "")
-    by_code = said.get("FaultTimeAndLevelMap")
+    whole = str(values.get("FaultLevel") or "")
+    by_code = values.get("FaultTimeAndLevelMap")
     if isinstance(by_code, str):
         try:
             by_code = json.loads(by_code)
         except ValueError:
             by_code = None
     if not isinstance(by_code, Mapping) or not by_code:
-        by_code = {"switch": {}} if levels("mindcluster", "levels").get(whole, 1) > 1 else {}
-    for code, said_of_it in by_code.items():
-        own = said_of_it if isinstance(said_of_it, Mapping) else {}
+        by_code = {"switch": {}} if signal_levels("mindcluster", "levels").get(whole, 1) > 1 else {}
+    for code, fault_values in by_code.items():
+        own = fault_values if isinstance(fault_values, Mapping) else {}
         level = str(own.get("fault_level") or whole)
-        yield _sign(
+        yield _mindcluster_signal(
             node,
             None,
             code=str(code),
-            level=levels("mindcluster", "levels").get(level),
+            level=signal_levels("mindcluster", "levels").get(level),
             message=f"switch {level}".strip(),
             since=_instant(own.get("fault_time")),
         )
 
 
-def _parts(node: str, parts: Iterable[object]) -> Iterator[Sign]:
+def _parts(node: str, parts: Iterable[object]) -> Iterator[ClusterSignal]:
     for part in parts:
         if not isinstance(part, Mapping):
             continue
@@ -252,16 +254,16 @@ def _parts(node: str, parts: Iterable[object]) -> Iterator[Sign]:
         level = str(part.get("FaultLevel") or "")
         what = f"{part.get('DeviceType', 'part')} {part.get('DeviceId', '')}".strip()
         for code in codes if isinstance(codes, list) else [codes or "unnamed"]:
-            yield _sign(
+            yield _mindcluster_signal(
                 node,
                 None,
                 code=str(code),
-                level=levels("mindcluster", "levels").get(level),
+                level=signal_levels("mindcluster", "levels").get(level),
                 message=f"{what}: {level}" if level else what,
             )
 
 
-def _sign(
+def _mindcluster_signal(
     node: str,
     index: int | None,
     *,
@@ -269,14 +271,14 @@ def _sign(
     level: FaultLevel | None,
     message: str,
     since: datetime | None = None,
-) -> Sign:
-    return Sign(
+) -> ClusterSignal:
+    return ClusterSignal(
         node=node,
         index=index,
         origin=Origin.MINDCLUSTER,
         code=code[:_SHOWN],
         level=level,
-        vendor=str(table("mindcluster")["vendor"]),
+        vendor=str(signal_table("mindcluster")["vendor"]),
         message=message[:_SHOWN],
         since=since,
     )

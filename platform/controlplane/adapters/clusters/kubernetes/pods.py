@@ -12,26 +12,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from controlplane.adapters.clusters.kubernetes import devices, names
-from controlplane.adapters.clusters.kubernetes.plans import (
+from controlplane.adapters.clusters.kubernetes import dra, object_names
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile, SharedVolume
+from controlplane.adapters.clusters.kubernetes.launch_plans import (
     ARCHIVE,
     CONTAINER,
     HOME,
     INPUTS,
     RUNTIME,
     WORK,
+    LaunchPlan,
     Manifest,
-    Plan,
-    Replica,
+    PlannedReplica,
     file_key,
 )
-from controlplane.adapters.clusters.kubernetes.profiles import Profile, Volume
-from controlplane.adapters.clusters.placeholders import fill
+from controlplane.adapters.clusters.launch_validation import fill_placeholders
 from controlplane.domain.common.resources import MIB, Resources
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import Probe, Role
+from controlplane.ports.launches import LaunchRole, Probe
 
 CHECKPOINTS = "checkpoints"
 _MASTER_PORT = 29_500
@@ -43,20 +43,20 @@ _PROBE_EVERY = 2
 _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 
 
-def pod_template(plan: Plan, role: Role, replica: Replica) -> Manifest:
-    """What any controller that makes the pod needs: labels, annotations and the pod's spec, without a node."""
+def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) -> Manifest:
+    """What any controller that creates the pod needs: labels, annotations and the pod's spec, without a node."""
     launch, profile = plan.launch, plan.profile
     volumes = _volumes(plan)
     spec: Manifest = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        # The first process of a process namespace is deaf to signals that it has not asked for: SIGTERM would
-        # do nothing to most programs.
+        # PID 1 of a process namespace ignores signals for which it has no handler: SIGTERM would not
+        # stop most programs.
         "shareProcessNamespace": True,
-        "hostname": names.pod_name(launch.name, role=role.name, index=replica.index)[:63].rstrip(
-            "-"
-        ),
+        "hostname": object_names.pod_name(launch.name, role=role.name, index=replica.index)[
+            :63
+        ].rstrip("-"),
         "subdomain": launch.name,
         "terminationGracePeriodSeconds": max(1, ceil(launch.grace.total_seconds())),
         "securityContext": {
@@ -72,8 +72,8 @@ def pod_template(plan: Plan, role: Role, replica: Replica) -> Manifest:
         "containers": [_container(plan, role, replica, volumes=volumes)],
     }
     if plan.claimed(replica):
-        template = devices.template_name(plan, role)
-        spec["resourceClaims"] = [{"name": devices.CLAIM, "resourceClaimTemplateName": template}]
+        template = dra.template_name(plan, role)
+        spec["resourceClaims"] = [{"name": dra.CLAIM, "resourceClaimTemplateName": template}]
     if launch.run_within is not None:
         spec["activeDeadlineSeconds"] = max(1, ceil(launch.run_within.total_seconds()))
     if profile.pull_secret:
@@ -83,12 +83,14 @@ def pod_template(plan: Plan, role: Role, replica: Replica) -> Manifest:
     annotations = {
         **{key: plan.named(value) for key, value in plan.extras.annotations.items()},
         **_devices(plan.extras, replica),
-        names.RECORD: plan.kept(),
-        names.CARDS: ",".join(str(card.index) for card in replica.cards),
+        object_names.RECORD: plan.record_json(),
+        object_names.CARDS: ",".join(str(card.index) for card in replica.cards),
     }
     return {
         "metadata": {
-            "labels": plan.marks(**{names.ROLE: role.name, names.INDEX: str(replica.index)}),
+            "labels": plan.owner_labels(
+                **{object_names.ROLE: role.name, object_names.INDEX: str(replica.index)}
+            ),
             "annotations": annotations,
         },
         "spec": spec,
@@ -96,7 +98,7 @@ def pod_template(plan: Plan, role: Role, replica: Replica) -> Manifest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Mounted:
+class _MountedVolume:
     """A volume of the pod, and where the container sees what of it."""
 
     name: str
@@ -104,20 +106,20 @@ class _Mounted:
     mounts: tuple[Manifest, ...]
 
 
-def _volumes(plan: Plan) -> list[_Mounted]:
+def _volumes(plan: LaunchPlan) -> list[_MountedVolume]:
     """Outer folders before what is mounted inside of them."""
     launch, profile = plan.launch, plan.profile
     own = [("work", WORK), ("inputs", INPUTS), ("home", HOME), ("tmp", "/tmp")]  # noqa: S108 - the pod's own
     found = [
-        _Mounted(
+        _MountedVolume(
             name=name,
-            source={"emptyDir": {"sizeLimit": str(_room(name, profile))}},
+            source={"emptyDir": {"sizeLimit": str(_size_limit(name, profile))}},
             mounts=({"mountPath": path},),
         )
         for name, path in own
     ]
     found.append(
-        _Mounted(
+        _MountedVolume(
             name="shm",
             source={"emptyDir": {"medium": "Memory", "sizeLimit": str(profile.shared_memory)}},
             mounts=({"mountPath": "/dev/shm"},),  # noqa: S108 - where collectives look
@@ -131,13 +133,15 @@ def _volumes(plan: Plan) -> list[_Mounted]:
         found.append(_inputs(plan))
     if profile.work is not None:
         checkpoints = f"{plan.checkpoints}/{CHECKPOINTS}"
-        kept = {"mountPath": f"{WORK}/{CHECKPOINTS}", "subPath": checkpoints}
-        found.append(_Mounted(name="kept", source=profile.work.source(), mounts=(kept,)))
+        checkpoint_mount = {"mountPath": f"{WORK}/{CHECKPOINTS}", "subPath": checkpoints}
+        found.append(
+            _MountedVolume(name="kept", source=profile.work.source(), mounts=(checkpoint_mount,))
+        )
     hosts = [(each.host_path, each.at) for each in profile.mounts]
     hosts += [(path, path) for path in plan.extras.host_paths]
     for number, (path, where) in enumerate(hosts):
         found.append(
-            _Mounted(
+            _MountedVolume(
                 name=f"host-{number}",
                 source={"hostPath": {"path": path}},
                 mounts=({"mountPath": where, "readOnly": True},),
@@ -146,7 +150,7 @@ def _volumes(plan: Plan) -> list[_Mounted]:
     if plan.extras.config_map:
         source = {"configMap": {"name": plan.named(plan.extras.config_map)}}
         found.append(
-            _Mounted(
+            _MountedVolume(
                 name="vendor",
                 source=source,
                 mounts=({"mountPath": plan.extras.config_map_at},),
@@ -155,12 +159,12 @@ def _volumes(plan: Plan) -> list[_Mounted]:
     return found
 
 
-def _room(volume: str, profile: Profile) -> int:
+def _size_limit(volume: str, profile: ClusterProfile) -> int:
     return _MOUNT_POINTS if volume == "inputs" else profile.ephemeral_storage
 
 
-def _of_config_map(volume: str, name: str, at: Mapping[str, str]) -> _Mounted:
-    return _Mounted(
+def _of_config_map(volume: str, name: str, at: Mapping[str, str]) -> _MountedVolume:
+    return _MountedVolume(
         name=volume,
         source={"configMap": {"name": name}},
         mounts=tuple(
@@ -169,7 +173,7 @@ def _of_config_map(volume: str, name: str, at: Mapping[str, str]) -> _Mounted:
     )
 
 
-def _inputs(plan: Plan) -> _Mounted:
+def _inputs(plan: LaunchPlan) -> _MountedVolume:
     """:raises LaunchRefused: if the cluster cannot reach the store, or there are too many files."""
     store = plan.profile.store
     if store is None:
@@ -190,10 +194,10 @@ def _inputs(plan: Plan) -> _Mounted:
         for tree in plan.launch.inputs
         for path, digest in tree.files.items()
     )
-    return _Mounted(name="store", source=_read_only(store), mounts=mounts)
+    return _MountedVolume(name="store", source=_read_only(store), mounts=mounts)
 
 
-def _read_only(volume: Volume) -> Manifest:
+def _read_only(volume: SharedVolume) -> Manifest:
     source = volume.source()
     if volume.claim:
         source["persistentVolumeClaim"]["readOnly"] = True
@@ -209,14 +213,18 @@ def _blob(digest: str) -> str:
 
 
 def _container(
-    plan: Plan, role: Role, replica: Replica, *, volumes: Sequence[_Mounted]
+    plan: LaunchPlan,
+    role: LaunchRole,
+    replica: PlannedReplica,
+    *,
+    volumes: Sequence[_MountedVolume],
 ) -> Manifest:
     values = plan.values(role, index=replica.index)
     container: Manifest = {
         "name": CONTAINER,
         "image": plan.image,
         "imagePullPolicy": plan.profile.pull_policy,
-        "command": [_literal(fill(part, values)) for part in role.argv],
+        "command": [_literal(fill_placeholders(part, values)) for part in role.argv],
         "workingDir": WORK,
         "env": _environment(plan, role, replica, values=values),
         "resources": _resources(plan, role.limits, replica),
@@ -226,7 +234,7 @@ def _container(
             "readOnlyRootFilesystem": plan.profile.read_only_root,
             "capabilities": {"drop": ["ALL"]},
         },
-        # Where it ends badly, its last lines stay with the pod when the log is gone.
+        # After a failure its last lines remain in the pod's status when the log is deleted.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": volume.name, **mount} for volume in volumes for mount in volume.mounts
@@ -255,11 +263,11 @@ def _probes(probe: Probe, ports: Mapping[str, int]) -> Manifest:
 
 
 def _environment(
-    plan: Plan, role: Role, replica: Replica, *, values: Mapping[str, str]
+    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, values: Mapping[str, str]
 ) -> list[Manifest]:
     launch = plan.launch
-    asked = {name: fill(text, values) for name, text in role.environment.items()}
-    python_path = [RUNTIME, *filter(None, [asked.get("PYTHONPATH")])]
+    requested = {name: fill_placeholders(text, values) for name, text in role.environment.items()}
+    python_path = [RUNTIME, *filter(None, [requested.get("PYTHONPATH")])]
     plain = {
         "HOME": HOME,
         # The account is in no image's /etc/passwd, where torch (before 2.13) and others look for a name.
@@ -273,8 +281,8 @@ def _environment(
         "NINEFOLD_INPUTS": INPUTS,
         # The gateway and the kubelet's probes come from outside of the pod.
         "NINEFOLD_LISTEN": "0.0.0.0",  # noqa: S104 - the pod's own network
-        **_gang(plan, role, replica),
-        **asked,
+        **_rendezvous_variables(plan, role, replica),
+        **requested,
         # An image may set them to all; a pod's own variables override the image's.
         **registry.hidden_devices(_of_runtime(plan, replica)),
         **_visible(replica),
@@ -289,16 +297,18 @@ def _environment(
     ]
 
 
-def _of_runtime(plan: Plan, replica: Replica) -> Iterator[str]:
+def _of_runtime(plan: LaunchPlan, replica: PlannedReplica) -> Iterator[str]:
     """Chips of the cards that a device plug-in gives by the variables of the container runtime.
 
-    A DRA driver gives its devices by their description (CDI), whatever such variables say.
+    A DRA driver injects its devices by CDI, regardless of such variables.
     """
     if not plan.claimed(replica):
         yield from (card.chip for card in replica.cards if card.resource)
 
 
-def _gang(plan: Plan, role: Role, replica: Replica) -> Mapping[str, str]:
+def _rendezvous_variables(
+    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica
+) -> Mapping[str, str]:
     """The five names by which launchers of distributed work find each other; none for a single process."""
     if len(role.placements) == 1:
         return {}
@@ -311,17 +321,17 @@ def _gang(plan: Plan, role: Role, replica: Replica) -> Mapping[str, str]:
     }
 
 
-def _visible(replica: Replica) -> Mapping[str, str]:
+def _visible(replica: PlannedReplica) -> Mapping[str, str]:
     """A device plug-in gives the container its own devices, which count from 0 there."""
     variables = {card.variable for card in replica.cards if card.resource and card.variable}
     numbers = ",".join(str(place) for place in range(len(replica.cards)))
     return dict.fromkeys(sorted(variables), numbers)
 
 
-def _resources(plan: Plan, limits: Resources, replica: Replica) -> Manifest:
-    """Requests are limits: a pod that may take more than it asked for takes it from a neighbour.
+def _resources(plan: LaunchPlan, limits: Resources, replica: PlannedReplica) -> Manifest:
+    """Requests are limits: a pod that may exceed its request takes resources from its neighbours.
 
-    Limits that nobody asked for keep a pod from taking its node with it, and reserve nothing.
+    Default limits keep a pod from exhausting its node, and reserve nothing.
     """
     amounts: dict[str, str] = {}
     if limits.cpu:
@@ -337,12 +347,15 @@ def _resources(plan: Plan, limits: Resources, replica: Replica) -> Manifest:
         "ephemeral-storage": str(plan.profile.ephemeral_storage),
     }
     # Kubernetes takes a limit for the request where there is none.
-    asked: Manifest = {"requests": dict.fromkeys(usual, "0") | amounts, "limits": usual | amounts}
-    return asked | {"claims": [{"name": devices.CLAIM}]} if plan.claimed(replica) else asked
+    requested: Manifest = {
+        "requests": dict.fromkeys(usual, "0") | amounts,
+        "limits": usual | amounts,
+    }
+    return requested | {"claims": [{"name": dra.CLAIM}]} if plan.claimed(replica) else requested
 
 
-def _tolerations(replica: Replica) -> list[Manifest]:
-    """Nodes with cards are often kept free of other work by a taint that is named like the resource.
+def _tolerations(replica: PlannedReplica) -> list[Manifest]:
+    """Nodes with cards often have a taint named like the resource, to repel other workloads.
 
     And the silence of a node ends no work: without a word on it, the cluster would delete pods after five minutes.
     """
@@ -356,7 +369,7 @@ def _tolerations(replica: Replica) -> list[Manifest]:
     return [*({"key": resource, "operator": "Exists"} for resource in resources), *silences]
 
 
-def _devices(extras: PodExtras, replica: Replica) -> dict[str, str]:
+def _devices(extras: PodExtras, replica: PlannedReplica) -> dict[str, str]:
     if not extras.device_annotation or not replica.cards:
         return {}
     devices = (extras.device_name.format(index=card.index) for card in replica.cards)

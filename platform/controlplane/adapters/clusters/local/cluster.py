@@ -1,4 +1,9 @@
-"""The adapter itself: it reads and writes folders, and starts supervisors."""
+"""The local cluster adapter: reads and writes launch folders, starts supervisors and recovers lost replicas.
+
+The supervisor's lock decides whether it is alive: it is free exactly when no supervisor lives. Before a replica
+without supervisor is reported lost, everything that is left of it is killed; until that has succeeded it still
+counts as running, because its cards are not free.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +22,40 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from controlplane.adapters.clusters.local import accounts, interpreters, recovery
+from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch
+from controlplane.adapters.clusters.local import job_accounts, processes
+from controlplane.adapters.clusters.local.environments import installer_variables
 from controlplane.adapters.clusters.local.folders import (
     HomeFolder,
     LaunchFolder,
     ReplicaFolder,
     read_json,
+    try_lock,
     write_json,
 )
 from controlplane.adapters.clusters.local.job_processes import INSTANCE_VARIABLE
-from controlplane.adapters.clusters.local.logs import read_chunk
-from controlplane.adapters.clusters.local.records import LaunchRecord, Separation
-from controlplane.adapters.clusters.local.states import ReplicaState
-from controlplane.adapters.clusters.local.variables import installer_variables
-from controlplane.adapters.clusters.local.watching import now
-from controlplane.adapters.clusters.refusals import NAME, check_launch
+from controlplane.adapters.clusters.local.launch_records import (
+    LocalLaunchRecord,
+    LocalReplicaState,
+    ProcessIsolation,
+)
+from controlplane.adapters.clusters.local.preparation import APPEARS_WITHIN
+from controlplane.adapters.clusters.local.process_runs import boot_seconds
+from controlplane.adapters.clusters.local.processes import ProcessIdentity
+from controlplane.adapters.clusters.local.replica_logs import read_chunk
 from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
     ClusterError,
     ClusterUnavailable,
-    Endpoint,
     LaunchRefused,
     LogChunk,
     ObservedCard,
     ObservedLaunch,
     ObservedNode,
     ObservedReplica,
-    Phase,
+    ReplicaEndpoint,
+    ReplicaPhase,
 )
 from controlplane.ports.launches import Launch
 
@@ -52,11 +63,11 @@ from controlplane.ports.launches import Launch
 ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
 _STARTS_WITHIN = 60.0
 _WITHDRAWN_WITHIN = 10.0
-_SUPERVISOR = "controlplane.adapters.clusters.local.replica"
+_SUPERVISOR = "controlplane.adapters.clusters.local.supervisor"
 
 
 class LocalCluster:
-    """Implements ``controlplane.ports.clusters.Cluster`` on this machine.
+    """Implements ``controlplane.ports.clusters.ClusterAdapter`` on this machine.
 
     ``cards`` is how many cards of ``chip`` to show, 0 for one a core; ``python`` is what jobs run on, empty
     to find one that their accounts can execute; ``artifacts`` are the options of the artifact store,
@@ -74,8 +85,8 @@ class LocalCluster:
         node: str = "",
         chip: str = "cpu",
         log_limit: int = 64 * MIB,
-        first_account: int = accounts.FIRST,
-        last_account: int = accounts.LAST,
+        first_account: int = job_accounts.FIRST_ACCOUNT,
+        last_account: int = job_accounts.LAST_ACCOUNT,
         first_port: int = 20_000,
         last_port: int = 31_999,
         artifacts_kind: str = "filesystem",
@@ -95,17 +106,17 @@ class LocalCluster:
         self._artifacts = dict(artifacts or {"root": str(self._home.path / "artifacts")})
 
     @cached_property
-    def _policy(self) -> accounts.Policy:
+    def _policy(self) -> job_accounts.IsolationPolicy:
         first, last = self._accounts
-        return accounts.policy(home=self._home.jobs, first=first, last=last)
+        return job_accounts.isolation_policy(home=self._home.jobs, first=first, last=last)
 
     @cached_property
     def _interpreter(self) -> str:
         """:raises ClusterUnavailable: if no Python is here that jobs could run on."""
-        by_others = self._policy.separation is not Separation.NONE
+        by_others = self._policy.separation is not ProcessIsolation.NONE
         try:
-            return str(interpreters.find(preferred=self._python, by_others=by_others))
-        except interpreters.NoInterpreter as failure:
+            return str(job_accounts.find_interpreter(preferred=self._python, by_others=by_others))
+        except job_accounts.InterpreterNotFound as failure:
             raise ClusterUnavailable(str(failure)) from failure
 
     def inventory(self) -> tuple[ObservedNode, ...]:
@@ -155,16 +166,16 @@ class LocalCluster:
 
     def names(self) -> frozenset[str]:
         return frozenset(
-            entry.name for entry in self._home.jobs.iterdir() if NAME.fullmatch(entry.name)
+            entry.name for entry in self._home.jobs.iterdir() if NAME_PATTERN.fullmatch(entry.name)
         )
 
     def stop(self, name: str, *, grace: timedelta) -> None:
-        if not NAME.fullmatch(name):
+        if not NAME_PATTERN.fullmatch(name):
             return
         path = self._home.launch(name).stop
         request = path.with_name(f".stop.{secrets.token_hex(4)}")
         with suppress(FileNotFoundError):
-            write_json(request, {"deadline": now() + max(0.0, grace.total_seconds())})
+            write_json(request, {"deadline": boot_seconds() + max(0.0, grace.total_seconds())})
             # A link fails where a rename would replace: the first deadline holds.
             with suppress(FileExistsError):
                 os.link(request, path)
@@ -191,39 +202,41 @@ class LocalCluster:
         if replica is None:
             return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
         # Before the text: what is written in between then belongs to a later chunk.
-        state = ReplicaState.read(replica)
+        state = LocalReplicaState.read(replica)
         ended = state is not None and state.ended
         return read_chunk(replica.log, offset=offset, limit=limit, ended=ended)
 
-    def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
+    def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
         record, replica = self._record(name), self._replica(name, role=role, index=index)
-        state = None if replica is None else ReplicaState.read(replica)
+        state = None if replica is None else LocalReplicaState.read(replica)
         if record is None or state is None or port not in state.ports:
             return None
-        return Endpoint(
+        return ReplicaEndpoint(
             url=f"http://127.0.0.1:{state.ports[port]}",
             credential=record.launch.secrets.get(ENGINE_KEY, ""),
         )
 
-    def _record(self, name: str) -> LaunchRecord | None:
-        if not NAME.fullmatch(name):
+    def _record(self, name: str) -> LocalLaunchRecord | None:
+        if not NAME_PATTERN.fullmatch(name):
             return None
         data = read_json(self._home.launch(name).record)
-        return None if data is None else LaunchRecord.from_json(data)
+        return None if data is None else LocalLaunchRecord.from_json(data)
 
     def _replica(self, name: str, *, role: str, index: int) -> ReplicaFolder | None:
-        if not NAME.fullmatch(name) or not NAME.fullmatch(role):
+        if not NAME_PATTERN.fullmatch(name) or not NAME_PATTERN.fullmatch(role):
             return None
         replica = self._home.launch(name).replica(role, index)
         return replica if replica.path.is_dir() else None
 
-    def _observe(self, record: LaunchRecord) -> ObservedLaunch:
+    def _observe(self, record: LocalLaunchRecord) -> ObservedLaunch:
         launch = record.launch
         observed = []
         for replica, role, index in _replicas(launch, folder=self._home.launch(launch.name)):
-            state = recovery.settle(record, replica=replica)
+            state = settle_replica(record, replica=replica)
             observed.append(
-                ObservedReplica(role=role, index=index, phase=Phase.PREPARING, message="starting")
+                ObservedReplica(
+                    role=role, index=index, phase=ReplicaPhase.PREPARING, message="starting"
+                )
                 if state is None
                 else state.observed(role=role, index=index)
             )
@@ -240,11 +253,13 @@ class LocalCluster:
 
     @contextmanager
     def _account(self, name: str) -> Iterator[int | None]:
-        if self._policy.separation is Separation.NONE:
+        if self._policy.separation is ProcessIsolation.NONE:
             yield None
             return
         first, last = self._accounts
-        with accounts.reserved(name, home=self._home, first=first, last=last) as account:
+        with job_accounts.reserved_account(
+            name, home=self._home, first=first, last=last
+        ) as account:
             yield account
 
     def _create(self, launch: Launch) -> None:
@@ -255,7 +270,7 @@ class LocalCluster:
                 staging.path.mkdir(mode=0o700)
                 for replica, _, _ in _replicas(launch, folder=staging):
                     replica.path.mkdir(mode=0o700, parents=True)
-                write_json(staging.record, self._decide(launch, account=account).to_json())
+                write_json(staging.record, self._new_record(launch, account=account).to_json())
                 if account is not None:
                     os.chown(staging.path, 0, account)
                 staging.path.chmod(0o710)
@@ -268,8 +283,8 @@ class LocalCluster:
         finally:
             shutil.rmtree(staging.path, ignore_errors=True)
 
-    def _decide(self, launch: Launch, *, account: int | None) -> LaunchRecord:
-        return LaunchRecord(
+    def _new_record(self, launch: Launch, *, account: int | None) -> LocalLaunchRecord:
+        return LocalLaunchRecord(
             launch=launch,
             instance=secrets.token_hex(16),
             separation=self._policy.separation,
@@ -321,7 +336,7 @@ class LocalCluster:
         folder, deadline = self._home.launch(launch.name), time.monotonic() + _WITHDRAWN_WITHIN
         started = [each for each, _, _ in _replicas(launch, folder=folder) if each.state.exists()]
         while time.monotonic() < deadline:
-            states = [ReplicaState.read(replica) for replica in started]
+            states = [LocalReplicaState.read(replica) for replica in started]
             if all(state is None or state.ended for state in states):
                 # Only now: the request to stop lies in the folder.
                 self._discard(folder)
@@ -336,7 +351,7 @@ class LocalCluster:
             folder.path.rename(rubbish)
             shutil.rmtree(rubbish)
         if record is not None and record.account is not None:
-            accounts.release(record.account, home=self._home)
+            job_accounts.release_account(record.account, home=self._home)
 
 
 def _replicas(launch: Launch, *, folder: LaunchFolder) -> Iterator[tuple[ReplicaFolder, str, int]]:
@@ -347,3 +362,68 @@ def _replicas(launch: Launch, *, folder: LaunchFolder) -> Iterator[tuple[Replica
 
 def _node_name() -> str:
     return re.sub(r"[^a-z0-9-]+", "-", socket.gethostname().lower()).strip("-")[:63] or "local"
+
+
+#: Seconds that a call may spend on killing what is left; the next call goes on.
+_KILL_WITHIN = 3.0
+
+
+def settle_replica(
+    record: LocalLaunchRecord, *, replica: ReplicaFolder
+) -> LocalReplicaState | None:
+    """The replica's state, after writing LOST for one whose supervisor has died.
+
+    None as long as its supervisor may still come up.
+    """
+    state = LocalReplicaState.read(replica)
+    if state is not None and state.ended:
+        return state
+    if state is None and time.time() - replica.path.stat().st_ctime < APPEARS_WITHIN:
+        return None
+    lock = try_lock(replica.lock)
+    if lock is None:
+        return state
+    try:
+        # Between the reading above and the lock, the supervisor may have written its last state.
+        state = LocalReplicaState.read(replica)
+        if state is not None and state.ended:
+            return state
+        return _mark_lost(record, replica=replica, state=state)
+    finally:
+        os.close(lock)
+
+
+def _mark_lost(
+    record: LocalLaunchRecord, *, replica: ReplicaFolder, state: LocalReplicaState | None
+) -> LocalReplicaState:
+    boot = processes.boot_id()
+    if state is None:
+        state = LocalReplicaState(
+            phase=ReplicaPhase.PREPARING, boot=boot, supervisor=ProcessIdentity(pid=0, started=0)
+        )
+        message = "its supervisor never came up"
+    elif state.boot != boot:
+        message = "the machine was restarted while it ran"
+    elif processes.kill_until_exited(
+        lambda: _surviving_processes(record, replica=replica, state=state), within=_KILL_WITHIN
+    ):
+        message = "its supervisor was killed; what it left running has been killed too"
+    else:
+        return state
+    lost = state.lost(message=message, at=time.time())
+    lost.write(replica)
+    return lost
+
+
+def _surviving_processes(
+    record: LocalLaunchRecord, *, replica: ReplicaFolder, state: LocalReplicaState
+) -> list[ProcessIdentity]:
+    """Living processes of this replica; where replicas share an account, those of its siblings not."""
+    marked = processes.processes_with_variable(
+        INSTANCE_VARIABLE, f"{record.instance}/{replica.path.name}"
+    )
+    found = {*marked, *(process for process in state.processes if process.alive())}
+    alone = sum(len(role.placements) for role in record.launch.roles) == 1
+    if record.account is not None and alone:
+        found.update(processes.processes_of_account(record.account))
+    return sorted(found, key=lambda process: process.pid)

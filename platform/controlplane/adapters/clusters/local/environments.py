@@ -1,18 +1,24 @@
-"""Engine environments: made on first use, one folder for each lock, shared by all jobs.
+"""Engine environments and copies of the runtime package, shared by all jobs.
 
-A virtual environment cannot be moved, so it is built in place: ``.complete`` is written last, and what
-lacks it is wiped. The installer inherits the lock, so that an installer that outlives a killed
-supervisor keeps others out of the folder that it still writes to.
+An environment is created on first use, one folder for each lock. A virtual environment cannot be moved, so it
+is built in place: ``.complete`` is written last, and what lacks it is wiped. The installer inherits the lock,
+so that an installer that outlives a killed supervisor keeps others out of the folder that it still writes to.
 
-``python -m controlplane.adapters.clusters.local.environments ENGINE [--home var]`` makes one ahead of time.
+``python -m controlplane.adapters.clusters.local.environments ENGINE [--home var]`` creates one ahead of time.
+
+The runtime package is copied to ``<home>/engines/runtime-<digest>/ninefold_runtime``, one copy for each content
+and never changed, where jobs can import it without reading the control plane's source.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import hashlib
+import importlib.util
 import os
 import re
+import secrets
 import select
 import shutil
 import signal
@@ -20,34 +26,35 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from controlplane.adapters.clusters.local import accounts, interpreters
+from controlplane.adapters.clusters.local import job_accounts
 from controlplane.adapters.clusters.local.folders import HomeFolder, try_lock
-from controlplane.adapters.clusters.local.variables import uv_variables
 from controlplane.domain.common.resources import GIB, MIB, format_bytes
 from controlplane.ports.launches import EngineEnvironment
 
 #: Called with a sentence whenever there is news, and without at least five times a second;
 #: what it raises ends the work.
-Report = Callable[[str | None], None]
+ReportProgress = Callable[[str | None], None]
 
-_ROOM_WITH_PREINSTALL = 3 * GIB
-_ROOM = 64 * MIB
+_MIN_DISK_WITH_PREINSTALL = 3 * GIB
+_MIN_DISK = 64 * MIB
 _LAST_LINES = 12
 _PDEATHSIG = 1
 
 
-class EnvironmentFailed(Exception):
-    """The environment could not be made; the message ends with the installer's last lines."""
+class EnvironmentBuildFailed(Exception):
+    """The environment could not be created; the message ends with the installer's last lines."""
 
 
-def ensure(environment: EngineEnvironment, *, engines: Path, python: Path, report: Report) -> Path:
-    """The path of the environment's own ``python``; made first if need be.
+def ensure_environment(
+    environment: EngineEnvironment, *, engines: Path, python: Path, report: ReportProgress
+) -> Path:
+    """The path of the environment's own ``python``; created first if needed.
 
-    :raises EnvironmentFailed: if there is no room, no installer, or an installation fails.
+    :raises EnvironmentBuildFailed: if there is no room, no installer, or an installation fails.
     """
     folder = engines / environment.name
     interpreter = folder / "bin" / "python"
@@ -56,7 +63,7 @@ def ensure(environment: EngineEnvironment, *, engines: Path, python: Path, repor
     lock = _lock(engines / f".{environment.name}.lock", name=environment.name, report=report)
     try:
         if not _complete(folder):
-            _check_room(environment, engines=engines)
+            _check_disk_space(environment, engines=engines)
             shutil.rmtree(folder, ignore_errors=True)
             _Builder(environment, folder=folder, lock=lock, report=report).build(python)
             (folder / ".complete").touch()
@@ -66,25 +73,27 @@ def ensure(environment: EngineEnvironment, *, engines: Path, python: Path, repor
 
 
 def _complete(folder: Path) -> bool:
-    # The interpreter that it was made from may have been uninstalled since.
+    # The interpreter it was created from may have been uninstalled since.
     return (folder / ".complete").exists() and (folder / "bin" / "python").exists()
 
 
-def _lock(path: Path, *, name: str, report: Report) -> int:
-    lock, told = try_lock(path), False
+def _lock(path: Path, *, name: str, report: ReportProgress) -> int:
+    lock, reported = try_lock(path), False
     while lock is None:
-        report(None if told else f"waiting: the environment {name} is being made for another job")
-        told = True
+        report(
+            None if reported else f"waiting: the environment {name} is being made for another job"
+        )
+        reported = True
         time.sleep(0.2)
         lock = try_lock(path)
     return lock
 
 
-def _check_room(environment: EngineEnvironment, *, engines: Path) -> None:
-    needed = _ROOM_WITH_PREINSTALL if environment.preinstall else _ROOM
+def _check_disk_space(environment: EngineEnvironment, *, engines: Path) -> None:
+    needed = _MIN_DISK_WITH_PREINSTALL if environment.preinstall else _MIN_DISK
     free = shutil.disk_usage(engines).free
     if free < needed:
-        raise EnvironmentFailed(
+        raise EnvironmentBuildFailed(
             f"the environment {environment.name} needs {format_bytes(needed)} of disk and "
             f"{format_bytes(free)} are free in {engines}"
         )
@@ -94,7 +103,7 @@ class _Builder:
     """One build of one environment, under its lock."""
 
     def __init__(
-        self, environment: EngineEnvironment, *, folder: Path, lock: int, report: Report
+        self, environment: EngineEnvironment, *, folder: Path, lock: int, report: ReportProgress
     ) -> None:
         self._environment = environment
         self._folder = folder
@@ -164,7 +173,7 @@ class _Builder:
                 process.stdout.close()
         if code != 0:
             step = saying() if saying else "making the virtual environment"
-            raise EnvironmentFailed(
+            raise EnvironmentBuildFailed(
                 f"{step} failed with exit code {code}:\n" + "\n".join(self._last_lines)
             )
 
@@ -172,11 +181,11 @@ class _Builder:
         self, process: subprocess.Popen[bytes], *, saying: Callable[[], str] | None
     ) -> None:
         assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
-        output, pending, said = process.stdout.fileno(), b"", ""
+        output, pending, last_sentence = process.stdout.fileno(), b"", ""
         while True:
             sentence = saying() if saying else ""
-            self._report(sentence if sentence != said else None)
-            said = sentence
+            self._report(sentence if sentence != last_sentence else None)
+            last_sentence = sentence
             if not select.select([output], [], [], 0.2)[0]:
                 continue
             content = os.read(output, 65536)
@@ -227,16 +236,102 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         environment = registry.engine(options.engine).environment()
-        python = interpreters.find(preferred=options.python, by_others=accounts.available())
+        python = job_accounts.find_interpreter(
+            preferred=options.python, by_others=job_accounts.accounts_available()
+        )
         if environment is None:
-            raise EnvironmentFailed(f"{options.engine} comes as an image only; nothing to install")
-        made = ensure(environment, engines=home.engines, python=python, report=report)
-    except (registry.UnknownAdapter, EnvironmentFailed, interpreters.NoInterpreter) as failure:
+            raise EnvironmentBuildFailed(
+                f"{options.engine} comes as an image only; nothing to install"
+            )
+        created = ensure_environment(
+            environment, engines=home.engines, python=python, report=report
+        )
+    except (
+        registry.UnknownAdapter,
+        EnvironmentBuildFailed,
+        job_accounts.InterpreterNotFound,
+    ) as failure:
         sys.stderr.write(f"{failure}\n")
         return 1
-    report(f"ready: {made}")
+    report(f"ready: {created}")
     return 0
 
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+_PASSED_ON = re.compile(
+    r"(PIP_.+|UV_.+|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|XDG_CACHE_HOME"
+    r"|HOME|PATH|LANG|TMPDIR|NINEFOLD_FIND_LINKS|NINEFOLD_LAUNCH)",
+    re.IGNORECASE,
+)
+
+
+def installer_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those variables that a supervisor is started with: it runs installers, and jobs never see them."""
+    return {name: value for name, value in environment.items() if _PASSED_ON.fullmatch(name)}
+
+
+def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of ``uv``."""
+    variables = installer_variables(environment)
+    links = environment.get("NINEFOLD_FIND_LINKS") or environment.get("PIP_FIND_LINKS")
+    # uv reads none of pip's variables: what was set for pip is meant for it too.
+    for own, theirs in (
+        ("UV_FIND_LINKS", links),
+        ("UV_DEFAULT_INDEX", environment.get("PIP_INDEX_URL")),
+        ("SSL_CERT_FILE", environment.get("PIP_CERT")),
+    ):
+        if theirs:
+            variables.setdefault(own, theirs)
+    return variables | {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
+
+
+_PACKAGE = "ninefold_runtime"
+
+
+def runtime_path(*, engines: Path) -> Path:
+    """The folder to put on ``PYTHONPATH``; copied there first if need be.
+
+    :raises OSError: if there is no room for the copy; nothing partial stays behind.
+    """
+    source = _source()
+    files = sorted(
+        path
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+    )
+    digest = hashlib.sha256()
+    for path in files:
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(source)}\0{content}\n".encode())
+    copy = engines / f"runtime-{digest.hexdigest()[:16]}"
+    if not copy.is_dir():
+        _copy(files, source=source, destination=copy)
+    return copy
+
+
+def _source() -> Path:
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError(f"the package {_PACKAGE} is not installed beside the control plane")
+    return Path(spec.origin).parent
+
+
+def _copy(files: list[Path], *, source: Path, destination: Path) -> None:
+    staging = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
+    try:
+        for path in files:
+            target = staging / _PACKAGE / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+            target.chmod(0o644)
+        for folder in (staging, *staging.rglob("*/")):
+            folder.chmod(0o755)
+        staging.rename(destination)
+    except OSError:
+        # Another replica may have been first: its copy has the same content.
+        shutil.rmtree(staging, ignore_errors=True)
+        if not destination.is_dir():
+            raise

@@ -73,7 +73,7 @@ def disk_usage(folder: Path) -> int:
 def try_lock(path: Path) -> int | None:
     """A descriptor that holds the file's lock until it is closed, or None if another holds it.
 
-    The kernel lets go when the holder dies, however it dies. A lock file that is deleted while somebody
+    The kernel releases it when the holder dies, however it dies. A lock file deleted while a process
     waits for it would be two locks: a descriptor whose file is no longer at ``path`` does not count.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

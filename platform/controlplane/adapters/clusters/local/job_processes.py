@@ -23,10 +23,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from controlplane.adapters.clusters import placeholders
+from controlplane.adapters.clusters import launch_validation
 from controlplane.adapters.clusters.local.folders import LaunchFolder
-from controlplane.adapters.clusters.local.records import LaunchRecord, Separation
-from controlplane.ports.launches import Role
+from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, ProcessIsolation
+from controlplane.ports.launches import LaunchRole
 
 #: Marks every process of a replica (``<instance>/<role>-<index>``), so that what a killed supervisor
 #: leaves behind can be found.
@@ -41,9 +41,9 @@ _OOM_SCORE = 500
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def variables(
-    record: LaunchRecord,
-    role: Role,
+def job_environment(
+    record: LocalLaunchRecord,
+    role: LaunchRole,
     *,
     index: int,
     folder: LaunchFolder,
@@ -63,11 +63,14 @@ def variables(
         "NINEFOLD_WORK": str(folder.work),
         "NINEFOLD_INPUTS": str(folder.inputs),
     }
-    asked = {name: placeholders.fill(text, values) for name, text in role.environment.items()}
-    python_path = [str(runtime), *filter(None, [asked.get("PYTHONPATH")])]
+    requested = {
+        name: launch_validation.fill_placeholders(text, values)
+        for name, text in role.environment.items()
+    }
+    python_path = [str(runtime), *filter(None, [requested.get("PYTHONPATH")])]
     return (
         own
-        | asked
+        | requested
         | dict(record.launch.secrets)
         | dict(record.hidden_devices)
         | {
@@ -77,9 +80,9 @@ def variables(
     )
 
 
-def start(
-    record: LaunchRecord,
-    role: Role,
+def start_job(
+    record: LocalLaunchRecord,
+    role: LaunchRole,
     *,
     index: int,
     folder: LaunchFolder,
@@ -90,13 +93,13 @@ def start(
 
     :raises OSError: if the command does not exist or may not be executed.
     """
-    command = [placeholders.fill(part, values) for part in role.argv]
+    command = [launch_validation.fill_placeholders(part, values) for part in role.argv]
     account: int | None = record.account
     groups: tuple[int, ...] | None = ()
-    if record.separation is Separation.ACCOUNT_THAT_READS_ALL:
+    if record.separation is ProcessIsolation.ACCOUNT_THAT_READS_ALL:
         _check_executable(command[0], path=environment["PATH"])
         command = [*_with_reading_rights(record), *command]
-    if record.separation is not Separation.ACCOUNT:
+    if record.separation is not ProcessIsolation.ACCOUNT:
         account, groups = None, None
     cores = cores_for(role, index=index, usable=sorted(os.sched_getaffinity(0)))
 
@@ -131,7 +134,7 @@ def start(
     return process
 
 
-def cores_for(role: Role, *, index: int, usable: list[int]) -> list[int]:
+def cores_for(role: LaunchRole, *, index: int, usable: list[int]) -> list[int]:
     """The cores that a replica keeps to: as many as its CPU limit, from its first card onwards."""
     if not role.limits.cpu:
         return usable
@@ -148,12 +151,12 @@ def _lower(limit: int, wanted: int) -> None:
 
 
 def _check_executable(program: str, *, path: str) -> None:
-    """A command behind ``setpriv`` is missed by ``setpriv`` only, whose exit would look like the job's."""
+    """A missing command behind ``setpriv`` makes ``setpriv`` exit, which would look like the job's exit."""
     if shutil.which(program, path=path) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
 
 
-def _with_reading_rights(record: LaunchRecord) -> list[str]:
+def _with_reading_rights(record: LocalLaunchRecord) -> list[str]:
     return [
         "setpriv",
         f"--reuid={record.account}",
@@ -166,3 +169,17 @@ def _with_reading_rights(record: LaunchRecord) -> list[str]:
         "--pdeathsig=KILL",
         "--",
     ]
+
+
+def placeholder_values(
+    *, work: str, inputs: str, python: str, index: int, ports: Mapping[str, int]
+) -> dict[str, str]:
+    filled = {
+        "work": work,
+        "inputs": inputs,
+        "python": python,
+        "index": str(index),
+        # Every replica of this cluster is on this machine.
+        "leader": "127.0.0.1",
+    }
+    return filled | {f"port:{name}": str(number) for name, number in ports.items()}

@@ -1,8 +1,11 @@
-"""What must lie ready before the first process of a Launch: folders, files, inputs, checkpoints.
+"""Preparation of a Launch (folders, files, inputs, checkpoints), and the start barrier of its replicas.
 
 It is done once for a Launch, by the replica that comes first; the others wait for it. Everything here
 runs before any process of the job, so no path below the job's folder can have been tampered with. The
 folder of an earlier Launch can: it is walked by descriptors and never through a symbolic link.
+
+All replicas of a Launch start, or none does: each supervisor marks itself ready and starts its process only
+when all are ready. A replica that cannot start stops the others.
 """
 
 from __future__ import annotations
@@ -14,24 +17,35 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from controlplane.adapters.clusters import placeholders
-from controlplane.adapters.clusters.local.folders import HomeFolder, LaunchFolder, try_lock
-from controlplane.adapters.clusters.local.records import LaunchRecord
+from controlplane.adapters.clusters import launch_validation
+from controlplane.adapters.clusters.local.folders import (
+    HomeFolder,
+    LaunchFolder,
+    ReplicaFolder,
+    try_lock,
+)
+from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, LocalReplicaState
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
+from controlplane.ports.clusters import ExitCause
+from controlplane.ports.launches import Launch
 
 #: The folder below ``{work}`` that a continued Launch takes over.
 CHECKPOINTS = "checkpoints"
 
-Report = Callable[[str | None], None]
+ReportProgress = Callable[[str | None], None]
 
 
 class NotPrepared(Exception):
-    """Something that the Launch needs could not be made ready; the message is fit for the user."""
+    """A prerequisite of the Launch could not be prepared; the message is for the user."""
 
 
-def prepare(
-    record: LaunchRecord, *, home: HomeFolder, values: Mapping[str, str], report: Report
+def prepare_launch(
+    record: LocalLaunchRecord,
+    *,
+    home: HomeFolder,
+    values: Mapping[str, str],
+    report: ReportProgress,
 ) -> None:
     """Make the Launch's folders ready; does nothing if another replica has.
 
@@ -54,34 +68,40 @@ def prepare(
 
 
 def _prepare(
-    record: LaunchRecord, *, home: HomeFolder, values: Mapping[str, str], report: Report
+    record: LocalLaunchRecord,
+    *,
+    home: HomeFolder,
+    values: Mapping[str, str],
+    report: ReportProgress,
 ) -> None:
     folder, account = home.launch(record.launch.name), record.account
     for private in (folder.work, folder.home, folder.tmp):
         private.mkdir(exist_ok=True)
-        _give(private, account, mode=0o700)
+        _set_owner(private, account, mode=0o700)
     _write_files(record, work=folder.work, values=values)
     _take_over_checkpoints(record, home=home, report=report)
     _mount_inputs(record, folder=folder, report=report)
 
 
-def _give(path: Path, account: int | None, *, mode: int) -> None:
+def _set_owner(path: Path, account: int | None, *, mode: int) -> None:
     path.chmod(mode)
     if account is not None:
         os.chown(path, account, account, follow_symlinks=False)
 
 
-def _write_files(record: LaunchRecord, *, work: Path, values: Mapping[str, str]) -> None:
+def _write_files(record: LocalLaunchRecord, *, work: Path, values: Mapping[str, str]) -> None:
     for name, text in record.launch.files.items():
         path = work / name
         for parent in reversed(path.relative_to(work).parents[:-1]):
             (work / parent).mkdir(exist_ok=True)
-            _give(work / parent, record.account, mode=0o700)
-        path.write_text(placeholders.fill(text, values), encoding="utf-8")
-        _give(path, record.account, mode=0o600)
+            _set_owner(work / parent, record.account, mode=0o700)
+        path.write_text(launch_validation.fill_placeholders(text, values), encoding="utf-8")
+        _set_owner(path, record.account, mode=0o600)
 
 
-def _mount_inputs(record: LaunchRecord, *, folder: LaunchFolder, report: Report) -> None:
+def _mount_inputs(
+    record: LocalLaunchRecord, *, folder: LaunchFolder, report: ReportProgress
+) -> None:
     folder.inputs.mkdir(exist_ok=True)
     if not record.launch.inputs:
         return
@@ -95,7 +115,9 @@ def _mount_inputs(record: LaunchRecord, *, folder: LaunchFolder, report: Report)
             report(None)
 
 
-def _take_over_checkpoints(record: LaunchRecord, *, home: HomeFolder, report: Report) -> None:
+def _take_over_checkpoints(
+    record: LocalLaunchRecord, *, home: HomeFolder, report: ReportProgress
+) -> None:
     """Link the regular files of the earlier Launch's checkpoints: it has ended and writes no more."""
     earlier = record.launch.continues
     if earlier is None:
@@ -113,7 +135,9 @@ def _take_over_checkpoints(record: LaunchRecord, *, home: HomeFolder, report: Re
     report(f"continuing from {earlier}: {count} files of checkpoints taken over")
 
 
-def _link_tree(record: LaunchRecord, *, root: int, target: Path, report: Report) -> int:
+def _link_tree(
+    record: LocalLaunchRecord, *, root: int, target: Path, report: ReportProgress
+) -> int:
     try:
         status = os.stat(CHECKPOINTS, dir_fd=root, follow_symlinks=False)
     except FileNotFoundError:
@@ -124,10 +148,10 @@ def _link_tree(record: LaunchRecord, *, root: int, target: Path, report: Report)
     for parent, _, files, descriptor in os.fwalk(CHECKPOINTS, dir_fd=root):
         below = target / Path(parent).relative_to(CHECKPOINTS)
         below.mkdir()
-        _give(below, record.account, mode=0o700)
+        _set_owner(below, record.account, mode=0o700)
         for name in files:
             if _link(name, descriptor=descriptor, to=below / name, owner=owner):
-                _give(below / name, record.account, mode=0o600)
+                _set_owner(below / name, record.account, mode=0o600)
                 count += 1
             report(None)
     return count
@@ -150,3 +174,63 @@ def _link(name: str, *, descriptor: int, to: Path, owner: int) -> bool:
             with to.open("xb") as copy:
                 shutil.copyfileobj(source, copy, 1 << 20)
     return True
+
+
+#: Seconds that a supervisor may take from the launch to its first state.
+APPEARS_WITHIN = 30.0
+
+
+class Gang:
+    """The other replicas of a Launch, as one of them sees them."""
+
+    def __init__(self, launch: Launch, *, folder: LaunchFolder, besides: tuple[str, int]) -> None:
+        self._own = folder.replica(*besides)
+        self._others = {
+            f"{role.name}-{index}": folder.replica(role.name, index)
+            for role in launch.roles
+            for index in range(len(role.placements))
+            if (role.name, index) != besides
+        }
+        self._since = time.monotonic()
+
+    def wait(self, report: Callable[[str | None], None]) -> None:
+        """Say that this replica is ready and return once all are.
+
+        :raises NotPrepared: if another one cannot start any more.
+        """
+        (self._own.path / "ready").touch()
+        reported = False
+        while absent := [name for name, other in self._others.items() if not _ready(other)]:
+            broken = self.broken() or self._vanished(absent)
+            if broken:
+                raise NotPrepared(broken)
+            report(None if reported else f"ready; waiting for {', '.join(absent)}")
+            reported = True
+            time.sleep(0.05)
+
+    def broken(self) -> str:
+        """A sentence on a replica that could not be started, or nothing."""
+        for name, other in self._others.items():
+            state = LocalReplicaState.read(other)
+            if state is None or not state.ended:
+                continue
+            if state.cause is ExitCause.NOT_PREPARED or not _ready(other):
+                return f"not started, because {name} could not be: {state.message}"
+        return ""
+
+    def _vanished(self, names: list[str]) -> str:
+        for name in names:
+            other = self._others[name]
+            if LocalReplicaState.read(other) is None:
+                if time.monotonic() - self._since > APPEARS_WITHIN:
+                    return f"not started, because {name} was never launched"
+            # Once it has written a state, its supervisor holds the lock until its end.
+            elif (lock := try_lock(other.lock)) is not None:
+                os.close(lock)
+                if not _ready(other) and not self.broken():
+                    return f"not started, because the supervisor of {name} is gone"
+        return ""
+
+
+def _ready(replica: ReplicaFolder) -> bool:
+    return (replica.path / "ready").exists()

@@ -37,7 +37,7 @@ class ProcessIdentity:
         return found is not None and found.started == self.started and not found.zombie
 
     def signal(self, number: signal.Signals) -> None:
-        """Deliver the signal to exactly this process; tolerates "gone"."""
+        """Deliver the signal to exactly this process; an exited one is no error."""
         try:
             handle = os.pidfd_open(self.pid)
         except OSError:
@@ -52,7 +52,7 @@ class ProcessIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ProcStat:
     pid: int
     parent: int
     started: int
@@ -63,17 +63,17 @@ class _Entry:
         return ProcessIdentity(pid=self.pid, started=self.started)
 
 
-def _entry(pid: int) -> _Entry | None:
+def _entry(pid: int) -> _ProcStat | None:
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None
     # The command may hold spaces and brackets; the fixed fields follow the last bracket.
     fields = text[text.rindex(b")") + 2 :].split()
-    return _Entry(pid, int(fields[1]), int(fields[19]), fields[0] in (b"Z", b"X"))
+    return _ProcStat(pid, int(fields[1]), int(fields[19]), fields[0] in (b"Z", b"X"))
 
 
-def _entries() -> list[_Entry]:
+def _entries() -> list[_ProcStat]:
     pids = [int(path.name) for path in _PROC.iterdir() if path.name.isdigit()]
     return [found for pid in pids if (found := _entry(pid)) is not None]
 
@@ -84,7 +84,7 @@ def boot_id() -> str:
 
 def descendants(root: int) -> list[ProcessIdentity]:
     """Every living process below ``root``, which itself is left out."""
-    by_parent: dict[int, list[_Entry]] = {}
+    by_parent: dict[int, list[_ProcStat]] = {}
     for entry in _entries():
         by_parent.setdefault(entry.parent, []).append(entry)
     found: list[ProcessIdentity] = []
@@ -105,7 +105,7 @@ def reap_adopted(*, besides: int) -> None:
                 os.waitpid(entry.pid, os.WNOHANG)
 
 
-def of_account(uid: int) -> list[ProcessIdentity]:
+def processes_of_account(uid: int) -> list[ProcessIdentity]:
     """Every living process that has that account as any of its four user ids."""
     found = []
     for entry in _entries():
@@ -119,7 +119,7 @@ def of_account(uid: int) -> list[ProcessIdentity]:
     return found
 
 
-def with_variable(name: str, value: str) -> list[ProcessIdentity]:
+def processes_with_variable(name: str, value: str) -> list[ProcessIdentity]:
     """Every living process that was started with that environment variable and that may be read."""
     wanted = f"{name}={value}".encode()
     found = []
@@ -133,7 +133,7 @@ def with_variable(name: str, value: str) -> list[ProcessIdentity]:
     return found
 
 
-def kill_until_gone(find: Callable[[], Iterable[ProcessIdentity]], *, within: float) -> bool:
+def kill_until_exited(find: Callable[[], Iterable[ProcessIdentity]], *, within: float) -> bool:
     """Kill whatever ``find`` returns, again and again, since a killed parent may just have forked.
 
     :returns: whether nothing is left; False after ``within`` seconds.
@@ -177,7 +177,7 @@ def proportional_memory(processes: Iterable[ProcessIdentity]) -> int:
 
 
 def kernel_oom_kills() -> int:
-    """How often the kernel has killed for want of memory since boot; 0 where it does not count."""
+    """OOM kills by the kernel since boot; 0 where it does not count them."""
     try:
         lines = (_PROC / "vmstat").read_text().splitlines()
     except OSError:

@@ -8,11 +8,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from controlplane.adapters.clusters.refusals import check_launch
-from controlplane.adapters.clusters.simulated.faults import Faults, no_node
-from controlplane.adapters.clusters.simulated.observing import observed_launch, observed_node
-from controlplane.adapters.clusters.simulated.recording import draw_run_profile, kept
-from controlplane.adapters.clusters.simulated.records import Kept, Records
+from controlplane.adapters.clusters.launch_validation import check_launch
+from controlplane.adapters.clusters.simulated.fault_injection import (
+    FaultInjector,
+    unknown_node_message,
+)
+from controlplane.adapters.clusters.simulated.launches import (
+    draw_run_profile,
+    observed_launch,
+    observed_node,
+    stored_launch,
+)
+from controlplane.adapters.clusters.simulated.store import SimulationStore, StoredLaunch
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
@@ -24,14 +31,16 @@ from controlplane.domain.simulation.lifecycle import (
 )
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
+    NODE_UNREACHABLE,
+    ClusterDiagnosis,
     ClusterError,
-    Endpoint,
+    ClusterSignal,
     LaunchRefused,
     LogChunk,
     ObservedLaunch,
     ObservedNode,
+    ReplicaEndpoint,
 )
-from controlplane.ports.diagnoses import SILENT, Diagnosis, Sign
 from controlplane.ports.launches import Launch
 
 #: Ports are numbers in an address here; nothing listens there.
@@ -44,13 +53,13 @@ def _system_clock() -> datetime:
 
 
 class SimulatedCluster:
-    """Implements ``controlplane.ports.clusters.Cluster``, and faults on command.
+    """Implements ``controlplane.ports.clusters.ClusterAdapter``, and faults on command.
 
     ``fleet`` describes its nodes (``controlplane.domain.simulation.fleets``); ``speed`` is how many seconds
     of the simulation pass in one of the clock; ``seed`` decides what jobs come to, ``failing`` how many of the
-    trainings fail and ``hours`` how long they usually take. What it was asked stays in ``home``.
+    trainings fail and ``hours`` how long they usually take. Its state is stored in ``home``.
 
-    :raises ClusterError: if the description makes no fleet.
+    :raises ClusterError: if the description is no valid fleet.
     """
 
     runs_images = True
@@ -78,24 +87,24 @@ class SimulatedCluster:
         self._speed, self._seed = speed, seed
         self._mix = run_profiles.WorkloadMix(failing=failing, hours=hours)
         self._clock = clock
-        self.records = Records(Path(home).absolute() / "simulated.sqlite3")
+        self.records = SimulationStore(Path(home).absolute() / "simulated.sqlite3")
         #: Breaks cards and nodes, and repairs them.
-        self.faults = Faults(
+        self.faults = FaultInjector(
             self.records,
             cards={name: node.group.cards for name, node in self._nodes.items()},
             now=self.now,
         )
 
     def now(self) -> datetime:
-        """The instant at which things stand."""
+        """The current simulated time."""
         return self.records.held() or self._clock()
 
-    def stands_at(self) -> datetime | None:
-        """The instant at which time stands still; None while it passes."""
+    def frozen_at(self) -> datetime | None:
+        """The time at which the clock is frozen; None while it runs."""
         return self.records.held()
 
     def hold(self, at: datetime | None) -> None:
-        """Let time stand still at that instant for everybody who asks, or with None pass again."""
+        """Freeze the clock at that time for all processes, or with None let it run again."""
         self.records.hold(at)
 
     def inventory(self) -> tuple[ObservedNode, ...]:
@@ -115,14 +124,14 @@ class SimulatedCluster:
                 nodes[node.name] = replace(node, cards=tuple(cards))
         return tuple(nodes.values())
 
-    def diagnose(self) -> Diagnosis:
-        """Silence of nodes; what is wrong with cards is for their exporters to tell."""
-        return Diagnosis(
-            signs=tuple(
-                Sign(
+    def diagnose(self) -> ClusterDiagnosis:
+        """Unreachable nodes; card faults are reported by their exporters."""
+        return ClusterDiagnosis(
+            signals=tuple(
+                ClusterSignal(
                     node=fault.node,
                     origin=Origin.SILENCE,
-                    code=SILENT,
+                    code=NODE_UNREACHABLE,
                     level=FaultLevel.ISOLATE,
                     message=fault.words,
                     since=fault.since,
@@ -144,7 +153,7 @@ class SimulatedCluster:
             return
         at = self.now()
         before = self._continued(launch, at=at)
-        self.records.add(self._kept(launch, at=at, before=before))
+        self.records.add(self._new_stored_launch(launch, at=at, before=before))
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
         at, faults = self.now(), self.records.faults()
@@ -161,34 +170,34 @@ class SimulatedCluster:
         self.records.stop(name, at=at, kill_at=at + max(timedelta(), grace) / self._speed)
 
     def remove(self, name: str) -> None:
-        snapshot = self.launch_snapshot(name)
-        if snapshot is not None and not snapshot.ended:
+        current = self.launch_snapshot(name)
+        if current is not None and not current.ended:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
         self.records.remove(name)
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
-        """What is kept of it; a simulated Launch has no working folder."""
+        """Its log; a simulated Launch has no working folder."""
         return {one.record.name: Bytes(one.size) for one in self.records.named(names)}
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
-        snapshot = self.launch_snapshot(name)
-        known = snapshot is not None and any(
+        current = self.launch_snapshot(name)
+        known = current is not None and any(
             (location.role, location.index) == (role, index)
-            for location in snapshot.record.locations
+            for location in current.record.locations
         )
-        if snapshot is None or not known:
+        if current is None or not known:
             return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
-        printed = reports.text(snapshot, role=role, index=index, faults=self.records.faults())
+        printed = reports.text(current, role=role, index=index, faults=self.records.faults())
         start = max(0, len(printed) + offset) if offset < 0 else offset
         content = printed[start : start + max(0, limit)]
         following = start + len(content)
         return LogChunk(
             content=content,
             next_offset=following,
-            complete=snapshot.ended and following >= len(printed),
+            complete=current.ended and following >= len(printed),
         )
 
-    def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
+    def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
         for one in self.records.named([name]):
             # A port is assigned when its process starts.
             if self.now() < one.record.ready_at:
@@ -200,7 +209,7 @@ class SimulatedCluster:
             ]
             if (role, index, port) in every:
                 number = one.number * _PORTS_OF_A_LAUNCH + every.index((role, index, port))
-                return Endpoint(
+                return ReplicaEndpoint(
                     url=f"http://127.0.0.1:{_FIRST_PORT + number % _PORTS}",
                     credential=one.engine_key,
                 )
@@ -217,7 +226,7 @@ class SimulatedCluster:
         for role in launch.roles:
             for placement in role.placements:
                 if placement.node not in self._nodes:
-                    raise LaunchRefused(no_node(placement.node, self._nodes))
+                    raise LaunchRefused(unknown_node_message(placement.node, self._nodes))
 
     def _of(self, launch: Launch) -> Iterator[ObservedNode]:
         names = {placement.node for role in launch.roles for placement in role.placements}
@@ -228,16 +237,18 @@ class SimulatedCluster:
         earlier = self.records.named([launch.continues] if launch.continues else [])
         if not earlier:
             return None
-        snapshot = launch_snapshot(earlier[0].record, self.records.faults(), at)
-        if not snapshot.ended:
+        current = launch_snapshot(earlier[0].record, self.records.faults(), at)
+        if not current.ended:
             raise LaunchRefused(
                 f"{launch.name} continues {launch.continues}, which has not ended: stop it first"
             )
-        return snapshot
+        return current
 
-    def _kept(self, launch: Launch, *, at: datetime, before: LaunchSnapshot | None) -> Kept:
+    def _new_stored_launch(
+        self, launch: Launch, *, at: datetime, before: LaunchSnapshot | None
+    ) -> StoredLaunch:
         try:
             profile = draw_run_profile(launch, chips=self._chips, seed=self._seed, mix=self._mix)
         except run_profiles.RunProfileRefused as refusal:
             raise LaunchRefused(str(refusal)) from refusal
-        return kept(launch, profile=profile, speed=self._speed, at=at, before=before)
+        return stored_launch(launch, profile=profile, speed=self._speed, at=at, before=before)

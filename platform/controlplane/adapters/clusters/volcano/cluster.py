@@ -6,34 +6,53 @@ cards back. A gang whose cards were taken is reported as stopped, and starting i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import checks as kubernetes_checks
 from controlplane.adapters.clusters.kubernetes import inspection
-from controlplane.adapters.clusters.kubernetes import names as marking
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, Object
+from controlplane.adapters.clusters.kubernetes import object_names as marking
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
-from controlplane.adapters.clusters.kubernetes.observing import Found
-from controlplane.adapters.clusters.kubernetes.profiles import ProfileRefused
-from controlplane.adapters.clusters.volcano import checks, configuration, jobs, keeping, names
-from controlplane.adapters.clusters.volcano.launching import VolcanoLauncher
-from controlplane.adapters.clusters.volcano.phases import ABORTED, Held, judged, placed
+from controlplane.adapters.clusters.kubernetes.cluster_profile import (
+    ClusterProfile,
+    InvalidClusterProfile,
+)
+from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
+from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch
+from controlplane.adapters.clusters.kubernetes.launching import FindLaunches, PodLauncher
+from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES
+from controlplane.adapters.clusters.volcano import (
+    jobs,
+    object_names,
+    object_sync,
+    queues,
+    scheduler_configuration,
+)
+from controlplane.adapters.clusters.volcano.jobs import SchedulingTarget
+from controlplane.adapters.clusters.volcano.launch_status import (
+    ABORTED,
+    VolcanoObjects,
+    with_replica_indices,
+    with_volcano_status,
+)
+from controlplane.adapters.clusters.volcano.object_names import Manifest
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import Documents
 from controlplane.ports import registry
-from controlplane.ports.clusters import Check, ClusterObject, Phase
+from controlplane.ports.clusters import ClusterCheck, ClusterObject, LaunchRefused, ReplicaPhase
+from controlplane.ports.launches import Launch
 
-_JOBS = f"/apis/{names.JOBS}/jobs"
-_GROUPS = f"/apis/{names.QUEUES}/podgroups"
+_JOBS = f"/apis/{object_names.JOBS}/jobs"
+_GROUPS = f"/apis/{object_names.QUEUES}/podgroups"
 
 
 class VolcanoCluster(KubernetesCluster):
-    """Implements ``controlplane.ports.clusters.Cluster``.
+    """Implements ``controlplane.ports.clusters.ClusterAdapter``.
 
-    Beside the options of a Kubernetes cluster, ``queue`` names the cluster's queue for Launches that say none.
+    Beside the options of a Kubernetes cluster, ``queue`` names the cluster's queue for Launches that name none.
     """
 
     def __init__(
@@ -42,14 +61,14 @@ class VolcanoCluster(KubernetesCluster):
         installation: str,
         kubeconfig: str = "",
         in_cluster: bool = False,
-        queue: str = names.DEFAULT,
+        queue: str = object_names.DEFAULT,
         **options: Any,
     ) -> None:
         super().__init__(
             installation=installation, kubeconfig=kubeconfig, in_cluster=in_cluster, **options
         )
         if self.profile.device_classes:
-            raise ProfileRefused(
+            raise InvalidClusterProfile(
                 "device_classes cannot be used with Volcano: its queues count extended resources, which only a "
                 "device plug-in offers; register the cluster with the kind kubernetes"
             )
@@ -62,49 +81,57 @@ class VolcanoCluster(KubernetesCluster):
         )
 
     def _hypernodes(self) -> Sequence[Object]:
-        """Those of others: ours say only what the nodes say, under longer names."""
+        """HyperNodes of others: ours only repeat the nodes' labels, under longer names."""
         found = super()._hypernodes()
-        return [each for each in found if not names.is_ours(each, installation=self.installation)]
+        return [
+            each for each in found if not object_names.is_ours(each, installation=self.installation)
+        ]
 
-    def _pods(self, sought: Sequence[str]) -> Mapping[str, Sequence[Object]]:
-        return {name: placed(pods) for name, pods in super()._pods(sought).items()}
+    def _pods(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
+        return {
+            name: with_replica_indices(pods)
+            for name, pods in super()._pods(requested_names).items()
+        }
 
-    def _by_name(self, name: str) -> Sequence[Object] | None:
+    def _pods_by_name(self, name: str) -> Sequence[Object] | None:
         """Nothing: Volcano names its pods."""
         return None
 
-    def _find(self, wanted: Collection[str]) -> Mapping[str, Found]:
+    def _find(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
         found = super()._find(wanted)
         # Where every process runs, Volcano has nothing to add.
-        held = self._held([one for one in found.values() if not _runs(one)])
-        return {name: judged(one, held.get(name, Held())) for name, one in found.items()}
+        objects = self._volcano_objects([one for one in found.values() if not _runs(one)])
+        return {
+            name: with_volcano_status(one, objects.get(name, VolcanoObjects()))
+            for name, one in found.items()
+        }
 
-    def _held(self, some: Sequence[Found]) -> Mapping[str, Held]:
+    def _volcano_objects(self, some: Sequence[FoundLaunch]) -> Mapping[str, VolcanoObjects]:
         """What Volcano has of those Launches, by name."""
         if not some:
             return {}
-        sought = [one.launch.name for one in some]
-        made = self._by_launch(_JOBS, sought)
-        groups = self._by_launch(_GROUPS, sought)
+        requested_names = [one.launch.name for one in some]
+        created = self._by_launch(_JOBS, requested_names)
+        groups = self._by_launch(_GROUPS, requested_names)
         queues = {
             queue["metadata"]["name"]: queue
-            for queue in (self.api.list(keeping.QUEUES).items if groups else ())
+            for queue in (self.api.list(object_sync.QUEUES_PATH).items if groups else ())
         }
-        held = {}
+        objects = {}
         for one in some:
             name = one.launch.name
             group = groups.get(name)
-            known = Held(
-                job=made.get(name),
+            known = VolcanoObjects(
+                job=created.get(name),
                 group=group,
                 queue=queues.get((group or {}).get("spec", {}).get("queue")),
             )
-            held[name] = replace(known, evicted=self._eviction(one, known))
-        return held
+            objects[name] = replace(known, evicted=self._eviction(one, known))
+        return objects
 
-    def _eviction(self, found: Found, held: Held) -> str:
-        """What Volcano said of an eviction, where somebody other than us ended the gang."""
-        if found.stop_by is not None or held.phase not in ABORTED:
+    def _eviction(self, found: FoundLaunch, objects: VolcanoObjects) -> str:
+        """Volcano's reason for an eviction, where the gang was not ended by us."""
+        if found.stop_by is not None or objects.phase not in ABORTED:
             return ""
         pods = {
             marking.pod_name(found.launch.name, role=one.role, index=one.index)
@@ -118,49 +145,51 @@ class VolcanoCluster(KubernetesCluster):
         except ApiRefused:
             # Without the right to read events, the conditions of pods have to do.
             return ""
-        said = [
+        messages = [
             str(event.get("message") or "the scheduler evicted it")
             for event in events.items
             if event["involvedObject"].get("name") in pods
         ]
-        return said[0] if said else ""
+        return messages[0] if messages else ""
 
-    def _by_launch(self, path: str, sought: Sequence[str]) -> Mapping[str, Object]:
-        query = {"labelSelector": marking.selector(marking.marks(installation=self.installation))}
+    def _by_launch(self, path: str, requested_names: Sequence[str]) -> Mapping[str, Object]:
+        query = {
+            "labelSelector": marking.selector(marking.owner_labels(installation=self.installation))
+        }
         found = self.api.list(path, query=query).items
         every = {each["metadata"]["labels"].get(marking.LAUNCH, ""): each for each in found}
-        return {name: every[name] for name in sought if name in every}
+        return {name: every[name] for name in requested_names if name in every}
 
     def stop(self, name: str, *, grace: timedelta) -> None:
-        """Its pods are told to end, and Volcano to make no others; a Job without pods ends by that alone."""
+        """Stop its pods, and have Volcano create no others; for a Job without pods the latter suffices."""
         found = self._find([name]).get(name)
         if found is None or found.launch.ended:
             return
         super().stop(name, grace=grace)
-        job = self.api.found(f"/apis/{names.JOBS}/namespaces/{found.namespace}/jobs/{name}")
+        job = self.api.found(f"/apis/{object_names.JOBS}/namespaces/{found.namespace}/jobs/{name}")
         if job is not None:
             metadata = job["metadata"]
-            command = jobs.command(
+            command = jobs.abort_command(
                 name,
                 namespace=found.namespace,
                 uid=metadata["uid"],
                 labels=metadata.get("labels") or {},
             )
-            keeping.ensure(self.api, command)
+            object_sync.ensure_object(self.api, command)
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         found = super().objects(name)
-        made = [
-            inspection.shown({"apiVersion": version, **thing}, kind=kind)
+        created = [
+            inspection.rendered_object({"apiVersion": version, **thing}, kind=kind)
             for version, path, kind in (
-                (names.JOBS, _JOBS, "Job"),
-                (names.QUEUES, _GROUPS, "PodGroup"),
+                (object_names.JOBS, _JOBS, "Job"),
+                (object_names.QUEUES, _GROUPS, "PodGroup"),
             )
             for thing in self._by_launch(path, [name]).values()
         ]
-        return (*made, *found)
+        return (*created, *found)
 
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[ClusterCheck, ...]:
         found = kubernetes_checks.connection_checks(
             self.api,
             installation=self.installation,
@@ -169,22 +198,26 @@ class VolcanoCluster(KubernetesCluster):
             cpu_cards=self.profile.cpu_cards,
             volcano=True,
         )
-        # One that does not answer has said so.
-        return found if len(found) == 1 else (*found, *checks.volcano_checks(self.api))
+        # An unreachable one has been reported.
+        return (
+            found
+            if len(found) == 1
+            else (*found, *scheduler_configuration.volcano_checks(self.api))
+        )
 
-    def keep_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
-        """As ``keeping.keep_queues`` says, for the chips of this cluster."""
-        return keeping.keep_queues(
+    def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
+        """See ``object_sync.sync_queues``; for the chips of this cluster."""
+        return object_sync.sync_queues(
             self.api, documents, resources=self.resources(), installation=self.installation
         )
 
-    def keep_priorities(self, classes: Mapping[str, int]) -> None:
-        """Let the cluster have a PriorityClass for each value, by what people call it."""
-        keeping.keep_priorities(self.api, classes, installation=self.installation)
+    def sync_priority_classes(self, classes: Mapping[str, int]) -> None:
+        """Create a PriorityClass for each value, by its display name."""
+        object_sync.sync_priority_classes(self.api, classes, installation=self.installation)
 
-    def keep_topology(self) -> None:
-        """As ``keeping.keep_topology`` says."""
-        keeping.keep_topology(self.api, installation=self.installation)
+    def sync_topology(self) -> None:
+        """See ``object_sync.sync_topology``."""
+        object_sync.sync_topology(self.api, installation=self.installation)
 
     def resources(self) -> Mapping[str, str]:
         """Extended resource by chip, of the chips that the cluster has."""
@@ -198,8 +231,102 @@ class VolcanoCluster(KubernetesCluster):
 
     def scheduler_configuration(self) -> str:
         """The ConfigMap that we recommend to its administrator, as YAML."""
-        return configuration.rendered(self.resources().values())
+        return scheduler_configuration.render_scheduler_configuration(self.resources().values())
 
 
-def _runs(found: Found) -> bool:
-    return all(replica.phase is Phase.RUNNING for replica in found.launch.replicas)
+def _runs(found: FoundLaunch) -> bool:
+    return all(replica.phase is ReplicaPhase.RUNNING for replica in found.launch.replicas)
+
+
+#: Labels of a Launch: uid of its queue, number of its priority, level of the network that it may not leave.
+QUEUE, PRIORITY, WITHIN = "queue", "priority", "within"
+
+
+class VolcanoLauncher(PodLauncher):
+    def __init__(
+        self,
+        api: KubernetesApi,
+        *,
+        profile: ClusterProfile,
+        installation: str,
+        find: FindLaunches,
+        queue: str,
+    ) -> None:
+        """:param queue: name of the cluster's queue for Launches that name none."""
+        super().__init__(api, profile=profile, installation=installation, find=find)
+        self._queue = queue
+
+    def target(self, launch: Launch) -> SchedulingTarget:
+        """:raises LaunchRefused: if a label of the Launch cannot be followed here."""
+        uid, priority = launch.labels.get(QUEUE, ""), launch.labels.get(PRIORITY, "")
+        return SchedulingTarget(
+            queue=object_names.queue_name(uid, installation=self.installation)
+            if uid
+            else self._queue,
+            priority=object_names.priority_name(_number(priority), installation=self.installation)
+            if priority
+            else "",
+            tier=self._tier(launch.labels.get(WITHIN, "")),
+        )
+
+    def _ensure_namespace(self, plan: LaunchPlan) -> None:
+        """Checked once, before the first object of a Launch."""
+        target = self.target(plan.launch)
+        queues.check_accepts_work(target.queue, self.api.list(object_sync.QUEUES_PATH).items)
+        if target.priority:
+            value = plan.launch.labels[PRIORITY]
+            manifest = object_sync.priority_class(
+                _number(value), title=value, installation=self.installation
+            )
+            object_sync.ensure_object(self.api, manifest)
+        super()._ensure_namespace(plan)
+
+    def _owned(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
+        target, owner = self.target(plan.launch), dict(record)
+        serves = jobs.is_service(plan.launch)
+        for kind, manifest in super()._owned(plan, record):
+            if kind == "pods":
+                continue
+            selector = manifest.get("spec", {}).get("selector", {})
+            if not serves and marking.INDEX in selector:
+                # Pods that Volcano creates are distinguished by its own label.
+                selector[object_names.TASK_INDEX] = selector.pop(marking.INDEX)
+            yield kind, manifest
+        if not serves:
+            yield "jobs", jobs.job(plan, target, owner=owner)
+            return
+        yield "podgroups", jobs.pod_group(plan, target, owner=owner)
+        for role in plan.launch.roles:
+            for replica in plan.replicas[role.name]:
+                yield "pods", jobs.member(plan, role, replica, target, owner=owner)
+
+    def _create(self, path: str, manifest: Object) -> None:
+        of_volcano = str(manifest["apiVersion"]) in (object_names.JOBS, object_names.QUEUES)
+        super()._create(object_names.collection_path(manifest) if of_volcano else path, manifest)
+
+    def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
+        for version, kind in ((object_names.JOBS, "jobs"), (object_names.QUEUES, "podgroups")):
+            self.api.delete(f"/apis/{version}/namespaces/{namespace}/{kind}/{name}")
+        super().withdraw(namespace, name, grace=grace)
+
+    def _tier(self, level: str) -> int | None:
+        if not level:
+            return None
+        found = [
+            each
+            for each in self.api.list(HYPERNODES).items
+            if each["spec"].get("tierName") == level
+        ]
+        if not found:
+            raise LaunchRefused(
+                f"the work has to stay within one {level}, and no HyperNode of the cluster is one: label its "
+                "nodes with where they stand, or let the work go anywhere"
+            )
+        return int(found[0]["spec"]["tier"])
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise LaunchRefused(f"a priority is a whole number, got {text!r}") from None

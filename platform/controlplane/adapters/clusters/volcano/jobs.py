@@ -20,26 +20,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controlplane.adapters.clusters.kubernetes import manifests, marks
-from controlplane.adapters.clusters.kubernetes import names as marking
-from controlplane.adapters.clusters.kubernetes.plans import Plan, Replica
+from controlplane.adapters.clusters.kubernetes import isolation_taints, manifests
+from controlplane.adapters.clusters.kubernetes import object_names as marking
+from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan, PlannedReplica
 from controlplane.adapters.clusters.kubernetes.pods import pod_template
-from controlplane.adapters.clusters.volcano import names
-from controlplane.adapters.clusters.volcano.names import Manifest
+from controlplane.adapters.clusters.volcano import object_names
+from controlplane.adapters.clusters.volcano.object_names import Manifest
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import Launch, Role
+from controlplane.ports.launches import Launch, LaunchRole
 
-#: Volcano counts restarts and fails a Job at this many; 3 where nothing is said. Restarts are ours to count.
+#: Volcano counts restarts and fails a Job at this many; 3 by default. Restarts are counted by the product.
 MANY_RETRIES: Final = 1000
 #: The variable in which a pod finds its place: a task has one template for all.
 INDEX_VARIABLE: Final = "NINEFOLD_INDEX"
-#: Stands in texts for the place until the template is made; a character that no text of a user bears.
+#: Placeholder in texts for the index until the template is created; a character absent from users' texts.
 _PLACE = "\ue000"
 _EVICTED, _FAILED = "PodEvicted", "PodFailed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class SchedulingTarget:
     """In which queue, how urgent and how close together a Launch is to run."""
 
     #: Name of the Queue.
@@ -50,16 +50,16 @@ class Target:
     tier: int | None = None
 
 
-def serves(launch: Launch) -> bool:
+def is_service(launch: Launch) -> bool:
     """Whether it runs until it is stopped."""
     return any(role.probe is not None for role in launch.roles)
 
 
-def job(plan: Plan, target: Target, *, owner: Manifest) -> Manifest:
+def job(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manifest:
     """:raises LaunchRefused: if replicas of one role ask for different cards."""
-    shared = _shared(plan)
+    shared = _index_independent(plan)
     spec: Manifest = {
-        "schedulerName": names.SCHEDULER,
+        "schedulerName": object_names.SCHEDULER,
         "queue": target.queue,
         "minAvailable": plan.size,
         "maxRetry": MANY_RETRIES,
@@ -84,27 +84,27 @@ def job(plan: Plan, target: Target, *, owner: Manifest) -> Manifest:
     if target.priority:
         spec["priorityClassName"] = target.priority
     if target.tier is not None:
-        spec["networkTopology"] = _close(target.tier)
+        spec["networkTopology"] = _network_topology(target.tier)
     return {
-        "apiVersion": names.JOBS,
+        "apiVersion": object_names.JOBS,
         "kind": "Job",
         "metadata": _metadata(plan, owner),
         "spec": spec,
     }
 
 
-def pod_group(plan: Plan, target: Target, *, owner: Manifest) -> Manifest:
+def pod_group(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manifest:
     spec: Manifest = {
         "minMember": plan.size,
         "queue": target.queue,
-        "minResources": _together(plan),
+        "minResources": _total_resources(plan),
     }
     if target.priority:
         spec["priorityClassName"] = target.priority
     if target.tier is not None:
-        spec["networkTopology"] = _close(target.tier)
+        spec["networkTopology"] = _network_topology(target.tier)
     return {
-        "apiVersion": names.QUEUES,
+        "apiVersion": object_names.QUEUES,
         "kind": "PodGroup",
         "metadata": _metadata(plan, owner),
         "spec": spec,
@@ -112,27 +112,32 @@ def pod_group(plan: Plan, target: Target, *, owner: Manifest) -> Manifest:
 
 
 def member(
-    plan: Plan, role: Role, replica: Replica, target: Target, *, owner: Manifest
+    plan: LaunchPlan,
+    role: LaunchRole,
+    replica: PlannedReplica,
+    target: SchedulingTarget,
+    *,
+    owner: Manifest,
 ) -> Manifest:
     """A pod of the PodGroup."""
-    made = manifests.pod(_unbound(plan), role, replica, owner=owner)
-    made["spec"].pop("affinity")
-    # Volcano chooses the node: not one that is out of use.
-    made["spec"]["tolerations"].remove(marks.toleration(plan.installation))
-    made["metadata"]["annotations"].pop(marking.CARDS)
-    made["metadata"]["annotations"][names.GROUP] = plan.launch.name
-    return {**made, "spec": _scheduled(plan, made["spec"], target)}
+    created = manifests.pod(_without_device_annotation(plan), role, replica, owner=owner)
+    created["spec"].pop("affinity")
+    # Volcano chooses the node: exclude isolated ones.
+    created["spec"]["tolerations"].remove(isolation_taints.toleration(plan.installation))
+    created["metadata"]["annotations"].pop(marking.CARDS)
+    created["metadata"]["annotations"][object_names.GROUP] = plan.launch.name
+    return {**created, "spec": _scheduled(plan, created["spec"], target)}
 
 
-def command(launch: str, *, namespace: str, uid: str, labels: Mapping[str, str]) -> Manifest:
+def abort_command(launch: str, *, namespace: str, uid: str, labels: Mapping[str, str]) -> Manifest:
     """Tells Volcano to abort the Job; consumed and deleted by it. Twice is once."""
     return {
-        "apiVersion": names.COMMANDS,
+        "apiVersion": object_names.COMMANDS,
         "kind": "Command",
         "metadata": {"name": f"{launch}-abort", "namespace": namespace, "labels": dict(labels)},
         "action": "AbortJob",
         "target": {
-            "apiVersion": names.JOBS,
+            "apiVersion": object_names.JOBS,
             "kind": "Job",
             "name": launch,
             "uid": uid,
@@ -142,8 +147,8 @@ def command(launch: str, *, namespace: str, uid: str, labels: Mapping[str, str])
     }
 
 
-def _shared(plan: Plan) -> Plan:
-    """The plan with texts in which no replica's own place stands."""
+def _index_independent(plan: LaunchPlan) -> LaunchPlan:
+    """The plan with texts that contain no replica's own index."""
     roles = tuple(
         replace(
             role,
@@ -154,39 +159,39 @@ def _shared(plan: Plan) -> Plan:
         )
         for role in plan.launch.roles
     )
-    return replace(_unbound(plan), launch=replace(plan.launch, roles=roles))
+    return replace(_without_device_annotation(plan), launch=replace(plan.launch, roles=roles))
 
 
-def _unbound(plan: Plan) -> Plan:
-    """Without the wish for certain devices: the device plug-in, or Volcano for it, gives those that are free."""
+def _without_device_annotation(plan: LaunchPlan) -> LaunchPlan:
+    """Without a selection of devices: the device plug-in, or Volcano for it, assigns free ones."""
     return replace(plan, extras=replace(plan.extras, device_annotation=""))
 
 
-def _template(plan: Plan, role: Role, target: Target) -> Manifest:
+def _template(plan: LaunchPlan, role: LaunchRole, target: SchedulingTarget) -> Manifest:
     replicas = plan.replicas[role.name]
-    asked = {_cards(replica) for replica in replicas}
-    if len(asked) > 1:
-        told = " and ".join(sorted(_told(each) for each in asked))
+    requested = {_cards(replica) for replica in replicas}
+    if len(requested) > 1:
+        described = " and ".join(sorted(_format_cards(each) for each in requested))
         raise LaunchRefused(
-            f"role {role.name!r} of {plan.launch.name} asks for {told}; under Volcano all replicas of a role "
+            f"role {role.name!r} of {plan.launch.name} asks for {described}; under Volcano all replicas of a role "
             "ask for the same: choose nodes of one kind, or give the larger replica a role of its own"
         )
     template = pod_template(plan, role, replicas[0])
     labels, annotations = template["metadata"]["labels"], template["metadata"]["annotations"]
     spec = template["spec"]
-    # What differs from pod to pod: Volcano says it by a label and a host name of its own.
+    # What differs between pods: Volcano sets a label and a host name of its own.
     labels.pop(marking.INDEX)
     annotations.pop(marking.CARDS)
     spec.pop("hostname")
     for container in spec["containers"]:
-        _steps_by_section(container, several=len(replicas) > 1, given=role.environment)
+        _set_replica_index(container, several=len(replicas) > 1, given=role.environment)
     return {
         "metadata": {"labels": labels, "annotations": annotations},
         "spec": _scheduled(plan, spec, target),
     }
 
 
-def _steps_by_section(container: Manifest, *, several: bool, given: Mapping[str, str]) -> None:
+def _set_replica_index(container: Manifest, *, several: bool, given: Mapping[str, str]) -> None:
     """Fill in the place of the replica, which the kubelet reads where Volcano has written it."""
     place = f"$({INDEX_VARIABLE})"
     container["command"] = [part.replace(_PLACE, place) for part in container["command"]]
@@ -199,13 +204,13 @@ def _steps_by_section(container: Manifest, *, several: bool, given: Mapping[str,
         if variable.get("value") == "":
             # The same to the kubelet; the API server of Kubernetes 1.20 takes it for null in a custom resource.
             del variable["value"]
-    where = {"fieldPath": f"metadata.annotations['{names.TASK_INDEX}']"}
+    where = {"fieldPath": f"metadata.annotations['{object_names.TASK_INDEX}']"}
     # Before those that refer to it, or they would not be filled.
     container["env"] = [{"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": where}}, *variables]
 
 
-def _scheduled(plan: Plan, spec: Manifest, target: Target) -> Manifest:
-    changed = {**spec, "schedulerName": names.SCHEDULER}
+def _scheduled(plan: LaunchPlan, spec: Manifest, target: SchedulingTarget) -> Manifest:
+    changed = {**spec, "schedulerName": object_names.SCHEDULER}
     if target.priority:
         changed["priorityClassName"] = target.priority
     if plan.host_network:
@@ -220,11 +225,11 @@ def _scheduled(plan: Plan, spec: Manifest, target: Target) -> Manifest:
     return changed
 
 
-def _close(tier: int) -> Manifest:
+def _network_topology(tier: int) -> Manifest:
     return {"mode": "hard", "highestTierAllowed": tier}
 
 
-def _together(plan: Plan) -> dict[str, str]:
+def _total_resources(plan: LaunchPlan) -> dict[str, str]:
     """What all pods ask for."""
     cpu = memory = 0
     cards: Counter[str] = Counter()
@@ -238,16 +243,16 @@ def _together(plan: Plan) -> dict[str, str]:
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 
-def _cards(replica: Replica) -> tuple[tuple[str, int], ...]:
-    """How many of each resource it asks for; cards that are processors ask for none."""
+def _cards(replica: PlannedReplica) -> tuple[tuple[str, int], ...]:
+    """Requested amount of each resource; CPU-only work requests none."""
     return tuple(sorted(Counter(card.resource for card in replica.cards if card.resource).items()))
 
 
-def _told(cards: tuple[tuple[str, int], ...]) -> str:
+def _format_cards(cards: tuple[tuple[str, int], ...]) -> str:
     return ", ".join(f"{count} × {resource}" for resource, count in cards) or "no cards"
 
 
-def _metadata(plan: Plan, owner: Manifest) -> Manifest:
+def _metadata(plan: LaunchPlan, owner: Manifest) -> Manifest:
     """Volcano copies labels and annotations of a Job to its PodGroup."""
     extras = {key: plan.named(value) for key, value in plan.extras.annotations.items()}
     return {

@@ -22,15 +22,16 @@ right.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controlplane.adapters.clusters.kubernetes import names as marking
-from controlplane.adapters.clusters.volcano import names
-from controlplane.adapters.clusters.volcano.names import Manifest, Object
+from controlplane.adapters.clusters.kubernetes import object_names as marking
+from controlplane.adapters.clusters.volcano import object_names
+from controlplane.adapters.clusters.volcano.object_names import Manifest, Object
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import Documents, QueueDocument, path_of
 from controlplane.domain.quotas.queues import TOTAL, QueueState
+from controlplane.ports.clusters import ClusterUnavailable, LaunchRefused
 
 #: Volcano's weights are whole; only its plug-in ``proportion`` reads them.
 _WEIGHT_SCALE, _LARGEST_WEIGHT = 100, 65_535
@@ -39,7 +40,7 @@ Amounts = dict[str, int]
 
 
 @dataclass(slots=True, kw_only=True)
-class Shares:
+class QueueShares:
     """What one Queue has, by extended resource; a resource that ``capability`` lacks is not capped."""
 
     guarantee: Amounts = field(default_factory=dict)
@@ -48,8 +49,8 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Translation:
-    """Queues, each after the one above it, and what of the tree they cannot say."""
+class TranslatedQueues:
+    """Queues, each after its parent, and what of the tree they cannot express."""
 
     queues: tuple[Manifest, ...]
     #: Names of those that take no work.
@@ -57,56 +58,56 @@ class Translation:
     findings: tuple[FieldFinding, ...]
 
 
-def translated(
+def translate_queues(
     documents: Documents, *, resources: Mapping[str, str], installation: str
-) -> Translation:
+) -> TranslatedQueues:
     """The whole tree.
 
     :param documents: a tree that our own rules find nothing wrong with.
     :param resources: extended resource by chip, of the chips that the cluster has.
     """
-    below = _below(documents)
-    shares = {uid: Shares() for uid in documents}
-    order = tuple(_from_the_top(below))
+    below = _children_by_parent(documents)
+    shares = {uid: QueueShares() for uid in documents}
+    order = tuple(_breadth_first(below))
     for uid in reversed(order):
-        _state(shares[uid], documents[uid], resources)
+        _set_own_shares(shares[uid], documents[uid], resources)
         _roll_up(shares[uid], [shares[child] for child in below.get(uid, ())])
     for uid in order:
         _cut(uid, documents, shares)
-    return Translation(
+    return TranslatedQueues(
         queues=tuple(
             _queue(documents[uid], shares[uid], documents, installation=installation)
             for uid in order
         ),
         closed=frozenset(
-            names.queue_name(uid, installation=installation)
+            object_names.queue_name(uid, installation=installation)
             for uid in order
             if _closed(uid, documents)
         ),
         findings=tuple(
             FieldFinding(field=documents[uid].name, message=message)
             for uid in order
-            for message in _lost(documents[uid], resources)
+            for message in _unsupported_settings(documents[uid], resources)
         ),
     )
 
 
-def command(queue: Object, *, closing: bool, uid: str) -> Manifest:
-    """What tells Volcano to close or open a queue; its status is never written by us."""
+def queue_command(queue: Object, *, closing: bool, uid: str) -> Manifest:
+    """The Command that makes Volcano close or open a queue; we never write its status."""
     metadata = queue["metadata"]
     word, action = ("close", "CloseQueue") if closing else ("open", "OpenQueue")
     name = metadata["name"]
     return {
-        "apiVersion": names.COMMANDS,
+        "apiVersion": object_names.COMMANDS,
         "kind": "Command",
         "metadata": {
             "name": f"{name}-{word}",
-            "namespace": names.COMMANDS_OF_QUEUES,
+            "namespace": object_names.COMMANDS_OF_QUEUES,
             "labels": dict(metadata.get("labels") or {}),
         },
         "action": action,
         "target": {
-            "apiVersion": names.QUEUES,
+            "apiVersion": object_names.QUEUES,
             "kind": "Queue",
             "name": name,
             "uid": uid,
@@ -116,27 +117,29 @@ def command(queue: Object, *, closing: bool, uid: str) -> Manifest:
     }
 
 
-def _below(documents: Documents) -> Mapping[str, list[str]]:
+def _children_by_parent(documents: Documents) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
     for uid, document in sorted(documents.items(), key=lambda pair: (pair[1].name, pair[0])):
         found.setdefault(document.parent, []).append(uid)
     return found
 
 
-def _from_the_top(below: Mapping[str, list[str]]) -> Iterator[str]:
+def _breadth_first(below: Mapping[str, list[str]]) -> Iterator[str]:
     waiting = list(below.get("", ()))
     for uid in waiting:
         yield uid
         waiting += below.get(uid, ())
 
 
-def _state(shares: Shares, document: QueueDocument, resources: Mapping[str, str]) -> None:
+def _set_own_shares(
+    shares: QueueShares, document: QueueDocument, resources: Mapping[str, str]
+) -> None:
     """What the queue itself states; chips behind one resource are added up."""
     capped = _capped(document, resources)
     for chip, resource in resources.items():
         stated = document.entitlement(chip)
-        kept = stated.reserved if document.lends else stated.guaranteed
-        for amounts, cards in ((shares.deserved, stated.guaranteed), (shares.guarantee, kept)):
+        own = stated.reserved if document.lends else stated.guaranteed
+        for amounts, cards in ((shares.deserved, stated.guaranteed), (shares.guarantee, own)):
             if cards:
                 amounts[resource] = amounts.get(resource, 0) + cards
         if resource in capped:
@@ -154,7 +157,7 @@ def _capped(document: QueueDocument, resources: Mapping[str, str]) -> frozenset[
     return frozenset(resources.values()) - free
 
 
-def _roll_up(shares: Shares, children: Iterable[Shares]) -> None:
+def _roll_up(shares: QueueShares, children: Iterable[QueueShares]) -> None:
     guarantee: Counter[str] = Counter()
     deserved: Counter[str] = Counter()
     for child in children:
@@ -166,7 +169,7 @@ def _roll_up(shares: Shares, children: Iterable[Shares]) -> None:
         shares.deserved[resource] = max(shares.deserved.get(resource, 0), amount)
 
 
-def _cut(uid: str, documents: Documents, shares: Mapping[str, Shares]) -> None:
+def _cut(uid: str, documents: Documents, shares: Mapping[str, QueueShares]) -> None:
     own = shares[uid].capability
     parent = documents[uid].parent
     while parent:
@@ -177,7 +180,7 @@ def _cut(uid: str, documents: Documents, shares: Mapping[str, Shares]) -> None:
 
 
 def _closed(uid: str, documents: Documents) -> bool:
-    """Volcano closes what stands below a closed queue."""
+    """Volcano closes the descendants of a closed queue."""
     while uid:
         if documents[uid].state is QueueState.CLOSED:
             return True
@@ -186,38 +189,40 @@ def _closed(uid: str, documents: Documents) -> bool:
 
 
 def _queue(
-    document: QueueDocument, shares: Shares, documents: Documents, *, installation: str
+    document: QueueDocument, shares: QueueShares, documents: Documents, *, installation: str
 ) -> Manifest:
     parent = document.parent
-    labels = marking.marks(installation=installation, **{names.UID: document.uid})
+    labels = marking.owner_labels(installation=installation, **{object_names.UID: document.uid})
     spec: Manifest = {
-        "parent": names.queue_name(parent, installation=installation) if parent else names.ROOT,
+        "parent": object_names.queue_name(parent, installation=installation)
+        if parent
+        else object_names.ROOT,
         "weight": max(1, min(_LARGEST_WEIGHT, round(document.weight * _WEIGHT_SCALE))),
         "reclaimable": True,
         "dequeueStrategy": "traverse",
     }
     for word, amounts in (("deserved", shares.deserved), ("capability", shares.capability)):
         if amounts:
-            spec[word] = _written(amounts)
+            spec[word] = _quantities(amounts)
     if shares.guarantee:
-        spec["guarantee"] = {"resource": _written(shares.guarantee)}
+        spec["guarantee"] = {"resource": _quantities(shares.guarantee)}
     return {
-        "apiVersion": names.QUEUES,
+        "apiVersion": object_names.QUEUES,
         "kind": "Queue",
         "metadata": {
-            "name": names.queue_name(document.uid, installation=installation),
+            "name": object_names.queue_name(document.uid, installation=installation),
             "labels": labels,
-            "annotations": {names.TITLE: path_of(document.uid, documents)},
+            "annotations": {object_names.TITLE: path_of(document.uid, documents)},
         },
         "spec": spec,
     }
 
 
-def _written(amounts: Amounts) -> dict[str, str]:
+def _quantities(amounts: Amounts) -> dict[str, str]:
     return {resource: str(amount) for resource, amount in sorted(amounts.items())}
 
 
-def _lost(document: QueueDocument, resources: Mapping[str, str]) -> Iterator[str]:
+def _unsupported_settings(document: QueueDocument, resources: Mapping[str, str]) -> Iterator[str]:
     """What Volcano does not hold the queue to."""
     name = document.name
     total = document.entitlement(TOTAL)
@@ -257,3 +262,143 @@ def _lost(document: QueueDocument, resources: Mapping[str, str]) -> Iterator[str
             f"queue {name} states cards of {chip}, and this cluster has no resource for them: nothing is "
             "stated for them there"
         )
+
+
+#: Volcano's default; its option ``--max-queue-depth`` overrides it.
+MAX_DEPTH = 5
+
+
+def queue_violations(queues: Sequence[Object]) -> tuple[FieldFinding, ...]:
+    """Problems of the queues, each under its display name."""
+    by_name = {queue["metadata"]["name"]: queue for queue in queues}
+    found: list[FieldFinding] = []
+    for queue in queues:
+        children = [each for each in queues if parent_name(each) == queue["metadata"]["name"]]
+        messages = [*_misplaced(queue, by_name)]
+        # Queues in a cycle have no path to the root.
+        if not messages:
+            messages = [*_misstated(queue), *_above_its_own(queue, by_name)]
+            messages += _oversubscribed(queue, children)
+        found += (FieldFinding(field=queue_title(queue), message=message) for message in messages)
+    return tuple(found)
+
+
+def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
+    """Whether a Job may be submitted to the queue of that name.
+
+    :raises LaunchRefused: if it never may.
+    :raises ClusterUnavailable: if it may once the queue is there, or open.
+    """
+    queue = next((each for each in queues if each["metadata"]["name"] == name), None)
+    if name == object_names.ROOT:
+        raise LaunchRefused("the queue root takes no work: choose one below it")
+    if queue is None:
+        raise ClusterUnavailable(
+            f"there is no queue {name} on the cluster yet: bring its queues up to date"
+        )
+    if any(parent_name(each) == name for each in queues):
+        raise LaunchRefused(
+            f"queue {queue_title(queue)} has queues below it, so it takes no work: choose one of those"
+        )
+    state = (queue.get("status") or {}).get("state") or "Open"
+    if state != "Open":
+        raise ClusterUnavailable(
+            f"queue {queue_title(queue)} is {state.lower()} on the cluster: open it"
+        )
+
+
+def deletion_blocker(queue: Object, *, children: int) -> str:
+    """Why that queue cannot be deleted now; empty if it can."""
+    name = queue["metadata"]["name"]
+    if name in (object_names.ROOT, object_names.DEFAULT):
+        return f"the queue {name} belongs to Volcano and cannot be deleted"
+    if children:
+        return f"queue {queue_title(queue)} has {children} queues below it on the cluster: delete those first"
+    pods = int(((queue.get("status") or {}).get("allocated") or {}).get("pods") or 0)
+    if pods:
+        return f"queue {queue_title(queue)} has {pods} pods on the cluster: it is deleted when they have ended"
+    return ""
+
+
+def queue_title(queue: Object) -> str:
+    """Its display name: names on the cluster are built from uids."""
+    metadata = queue["metadata"]
+    return str((metadata.get("annotations") or {}).get(object_names.TITLE) or metadata["name"])
+
+
+def queue_amounts(queue: Object, word: str) -> Mapping[str, int]:
+    """``guarantee``, ``deserved`` or ``capability``, in whole cards."""
+    spec = queue.get("spec") or {}
+    stated = spec.get(word) or {}
+    if word == "guarantee":
+        stated = stated.get("resource") or {}
+    return {resource: int(amount) for resource, amount in stated.items() if str(amount).isdecimal()}
+
+
+def parent_name(queue: Object) -> str:
+    """Name of the queue above."""
+    return str((queue.get("spec") or {}).get("parent") or object_names.ROOT)
+
+
+def _misplaced(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
+    way = [queue["metadata"]["name"]]
+    while (above := parent_name(queues[way[-1]])) != object_names.ROOT:
+        if above not in queues:
+            yield f"queue {queue_title(queue)} stands below {above}, which the cluster does not have"
+            return
+        if above in way:
+            yield f"queue {queue_title(queue)} stands below itself; let one of those above it stand at the top"
+            return
+        way.append(above)
+    if len(way) > MAX_DEPTH:
+        yield (
+            f"queue {queue_title(queue)} is {len(way)} levels down, and Volcano takes {MAX_DEPTH}: place it "
+            "higher, or raise --max-queue-depth of its admission"
+        )
+
+
+def _misstated(queue: Object) -> Iterator[str]:
+    guarantee, deserved = queue_amounts(queue, "guarantee"), queue_amounts(queue, "deserved")
+    capability = queue_amounts(queue, "capability")
+    for resource, own in guarantee.items():
+        if resource not in deserved:
+            yield (
+                f"queue {queue_title(queue)} keeps {own} {resource} to itself and is guaranteed none: Volcano "
+                "wants a guarantee of at least as many"
+            )
+        elif own > deserved[resource]:
+            yield (
+                f"queue {queue_title(queue)} keeps {own} {resource} to itself, more than its guarantee of "
+                f"{deserved[resource]}"
+            )
+    for resource, owed in deserved.items():
+        if resource in capability and owed > capability[resource]:
+            yield (
+                f"queue {queue_title(queue)} is guaranteed {owed} {resource}, more than its cap of "
+                f"{capability[resource]}"
+            )
+
+
+def _above_its_own(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
+    for resource, most in queue_amounts(queue, "capability").items():
+        above = queues.get(parent_name(queue))
+        while above is not None and not queue_amounts(above, "capability").get(resource):
+            above = queues.get(parent_name(above))
+        if above is not None and most > queue_amounts(above, "capability")[resource]:
+            yield (
+                f"queue {queue_title(queue)} has a cap of {most} {resource}, more than the "
+                f"{queue_amounts(above, 'capability')[resource]} of {queue_title(above)} above it"
+            )
+
+
+def _oversubscribed(queue: Object, children: Sequence[Object]) -> Iterator[str]:
+    for word, verb in (("guarantee", "keep to themselves"), ("deserved", "are guaranteed")):
+        own = queue_amounts(queue, word)
+        resources = {resource for child in children for resource in queue_amounts(child, word)}
+        for resource in sorted(resources):
+            together = sum(queue_amounts(child, word).get(resource, 0) for child in children)
+            if together > own.get(resource, 0):
+                yield (
+                    f"the queues below {queue_title(queue)} {verb} {together} {resource} together, and it has "
+                    f"{own.get(resource, 0)}"
+                )

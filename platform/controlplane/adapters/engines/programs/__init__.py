@@ -1,4 +1,4 @@
-"""Programs that a Launch brings along, as text: they run in an engine's image, beside no package of ours.
+"""Programs and files that a Launch carries as text: they run in an engine's image, without this package.
 
 Standard library only, and Python 3.10 is enough.
 """

@@ -19,7 +19,7 @@ class Health(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Probes come every few seconds and say nothing new."""
+        """Probes come every few seconds and carry no new information."""
 
 
 def main() -> int:

@@ -30,7 +30,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-#: What makes a model; optimizer states, logs and arguments of the training stay behind.
+#: The files of a model; optimizer states, logs and training arguments are not copied.
 MODEL_FILES = (
     "*.safetensors",
     "*.safetensors.index.json",
@@ -47,15 +47,15 @@ MODEL_FILES = (
 )
 _ADAPTER = "adapter_*"
 _NAMES = frozenset({"NNODES", "NODE_RANK", "NPROC_PER_NODE", "MASTER_ADDR", "MASTER_PORT"})
-#: What a shell says of a process that a signal ended.
+#: The shell's exit code of a process that a signal ended.
 _SIGNALLED = 128
 
 
-class Failed(Exception):
+class CommandStepFailed(Exception):
     """A step could not be done; the message is the last line of the log."""
 
 
-class Steps:
+class StepRunner:
     """The steps of one replica."""
 
     def __init__(self) -> None:
@@ -78,7 +78,9 @@ class Steps:
     def _do(self, step: dict[str, Any]) -> int:
         found = newest(step["newest"]) if "newest" in step else None
         if "newest" in step and found is None and "resumed" not in step:
-            raise Failed(f"nothing matches {step['newest']}; the step before left no result")
+            raise CommandStepFailed(
+                f"nothing matches {step['newest']}; the step before left no result"
+            )
         if "collect" in step:
             collect(Path(filled(step["collect"], found)), Path(step["into"]))
             return 0
@@ -93,7 +95,7 @@ class Steps:
         try:
             self._child = subprocess.Popen(arguments, cwd=folder)
         except OSError as error:
-            raise Failed(f"{arguments[0]} cannot be run: {error}") from error
+            raise CommandStepFailed(f"{arguments[0]} cannot be run: {error}") from error
         if self._stopped_by:
             self._child.send_signal(self._stopped_by)
         code = self._child.wait()
@@ -132,13 +134,13 @@ def variables_of(script: str) -> dict[str, str]:
 def collect(source: Path, target: Path) -> None:
     """Copy the files of a model.
 
-    :raises Failed: if there is no model, or only an adapter.
+    :raises CommandStepFailed: if there is no model, or only an adapter.
     """
     names = [path for path in sorted(source.glob("*")) if path.is_file() and _of_model(path.name)]
     if not any(path.suffix == ".safetensors" for path in names):
-        raise Failed(f"{source} has no *.safetensors file of a whole model")
+        raise CommandStepFailed(f"{source} has no *.safetensors file of a whole model")
     if not (source / "config.json").is_file():
-        raise Failed(f"{source} has no config.json")
+        raise CommandStepFailed(f"{source} has no config.json")
     target.mkdir(parents=True, exist_ok=True)
     for path in names:
         shutil.copyfile(path, target / path.name)
@@ -159,8 +161,8 @@ def main() -> int:
     try:
         for script in filter(None, os.environ.get("NINEFOLD_SET_ENV", "").split(":")):
             os.environ.update(variables_of(script))
-        return Steps().run(plan, rank=int(os.environ.get("NODE_RANK", "0")))
-    except (Failed, subprocess.CalledProcessError) as failure:
+        return StepRunner().run(plan, rank=int(os.environ.get("NODE_RANK", "0")))
+    except (CommandStepFailed, subprocess.CalledProcessError) as failure:
         print(f"failed: {failure}", file=sys.stderr, flush=True)
         return 1
 

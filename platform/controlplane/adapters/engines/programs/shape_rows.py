@@ -22,14 +22,14 @@ from typing import Any
 Row = dict[str, Any]
 
 
-class Refused(Exception):
-    """A row is not what the shape is made from."""
+class InvalidRow(Exception):
+    """A row does not have the columns of the shape."""
 
 
 def pairs(row: Row) -> Row:
     rejected = row.get("rejected")
     if not isinstance(rejected, str) or not rejected:
-        raise Refused("has no rejected answer")
+        raise InvalidRow("has no rejected answer")
     *prompt, chosen = row["messages"]
     answer = {"role": "assistant", "content": rejected}
     return {"messages": prompt, "chosen": chosen, "rejected": answer}
@@ -38,7 +38,7 @@ def pairs(row: Row) -> Row:
 def prompts(row: Row) -> Row:
     *prompt, answer = row["messages"]
     if not prompt:
-        raise Refused("has no prompt")
+        raise InvalidRow("has no prompt")
     return {"messages": prompt, "reference": answer["content"]}
 
 
@@ -56,7 +56,7 @@ SHAPES = {"pairs": pairs, "prompts": prompts, "texts": texts, "spoken": spoken}
 def shape(name: str, *, source: Path, target: Path) -> int:
     """Write the target; the number of its rows.
 
-    :raises Refused: naming the file and the row.
+    :raises InvalidRow: naming the file and the row.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = target.with_name(f".{target.name}.{os.getpid()}")
@@ -66,9 +66,9 @@ def shape(name: str, *, source: Path, target: Path) -> int:
             count += 1
             try:
                 row = SHAPES[name](json.loads(line))
-            except (Refused, KeyError, ValueError) as error:
+            except (InvalidRow, KeyError, ValueError) as error:
                 staging.unlink()
-                raise Refused(f"{source.name}, row {count}: {error}") from error
+                raise InvalidRow(f"{source.name}, row {count}: {error}") from error
             out.write(json.dumps(row, ensure_ascii=False) + "\n")
     staging.replace(target)
     return count
@@ -78,7 +78,7 @@ def main() -> int:
     name, source, target = sys.argv[1:]
     try:
         count = shape(name, source=Path(source), target=Path(target))
-    except (Refused, OSError) as error:
+    except (InvalidRow, OSError) as error:
         print(f"failed: {error}", file=sys.stderr, flush=True)
         return 1
     print(f"{count} rows as {name} in {target}", flush=True)

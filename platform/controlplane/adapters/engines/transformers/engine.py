@@ -1,4 +1,7 @@
-"""Rendering specs into Launches for the ``transformers`` engine."""
+"""Rendering of specs into Launches for the ``transformers`` engine: its fields, its limits and what it trains.
+
+``ninefold_runtime.specs`` mirrors the names and types of the fields; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.engines import runtime
-from controlplane.adapters.engines.transformers import specs
+from controlplane.adapters.engines import runtime_launches
 from controlplane.domain import quantization
 from controlplane.domain.common import spec_fields
-from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, subset
 from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
 from controlplane.domain.specs import training
+from controlplane.domain.specs.evaluation import EVALUATE
+from controlplane.domain.specs.scripts import SCRIPT
+from controlplane.domain.specs.serving import SERVE
+from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import (
     EngineProfile,
     FlagsChecked,
@@ -23,6 +29,77 @@ from controlplane.ports.engines import (
     Task,
 )
 from controlplane.ports.launches import EngineEnvironment, Launch
+
+FIELDS: Mapping[Task, tuple[SpecField, ...]] = {
+    # It is part of this product, so there is no version to choose.
+    Task.FINETUNE: tuple(field for field in FINETUNE if field.name != "engine_version"),
+    Task.EVALUATE: EVALUATE,
+    Task.SCRIPT: SCRIPT,
+    Task.SERVE: subset(SERVE, "model_name", "queue_size", "precision"),
+}
+
+#: Handled by the product before the runtime starts, or unsupported by the runtime.
+_PRODUCT_FIELDS = frozenset(
+    {
+        "qlora",
+        "parallel",
+        "communication_dtype",
+        "fused_operators",
+        "out_of_memory_retries",
+        "engine_version",
+    }
+)
+
+_ONE_PROCESS = "this engine runs one process on one node"
+_PARALLEL = ("tensor", "pipeline", "data", "context", "expert", "zero_stage")
+
+LIMITS: Mapping[Task, tuple[FieldLimit, ...]] = {
+    Task.FINETUNE: (
+        FieldLimit(
+            field="precision", values=("float16",), reason="training in it needs loss scaling"
+        ),
+        *(FieldLimit(field=f"parallel.{name}", reason=_ONE_PROCESS) for name in _PARALLEL),
+        FieldLimit(field="parallel.sequence", values=("on",), reason=_ONE_PROCESS),
+        FieldLimit(
+            field="communication_dtype",
+            values=("float32", "bfloat16", "float16"),
+            reason=f"{_ONE_PROCESS}, which talks to nobody",
+        ),
+        FieldLimit(field="fused_operators", reason="it takes the kernels that torch has"),
+    ),
+}
+
+
+def method_limit(chip: Chip | None) -> FieldLimit:
+    """Why weights cannot be loaded in 4 bits there."""
+    reason = "bitsandbytes, which does that, is not among the packages of this engine"
+    if chip is not None and chip.kind is not ChipKind.GPU:
+        reason = f"bitsandbytes, which keeps weights in few bits, does not run on {chip.label}"
+    return FieldLimit(field="method", values=("qlora",), reason=reason)
+
+
+#: Causal language models that this engine trains: dense text models whose layers LoRA and TRL support.
+TRAINABLE = frozenset(
+    {
+        "Gemma2ForCausalLM",
+        "Gemma3ForCausalLM",
+        "GemmaForCausalLM",
+        "LlamaForCausalLM",
+        "MistralForCausalLM",
+        "OlmoForCausalLM",
+        "Olmo2ForCausalLM",
+        "Phi3ForCausalLM",
+        "Qwen2ForCausalLM",
+        "Qwen3ForCausalLM",
+        "SmolLM3ForCausalLM",
+    }
+)
+
+
+def runtime_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a complete spec that ``ninefold_runtime`` reads."""
+    return {name: value for name, value in spec.items() if name not in _PRODUCT_FIELDS}
+
 
 #: Measured in ``tests/engine/test_sizing.py``: prompts go through whole, one request at a time, and nothing is
 #: recorded; attention over a compressed cache writes its scores down.
@@ -39,7 +116,7 @@ class TransformersEngine:
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "transformers"
-    tasks = frozenset(specs.FIELDS)
+    tasks = frozenset(FIELDS)
 
     def profile(self) -> EngineProfile:
         return EngineProfile(
@@ -51,21 +128,21 @@ class TransformersEngine:
 
     def runs_on(self, task: Task, chip: Chip) -> str:
         """What the runtime does itself needs a device of its torch; a script brings what it needs."""
-        return "" if task is Task.SCRIPT else runtime.without_torch(chip)
+        return "" if task is Task.SCRIPT else runtime_launches.missing_torch(chip)
 
     def environment(self) -> EngineEnvironment:
         """torch by itself, then everything else by the hashed lock."""
-        return runtime.environment()
+        return runtime_launches.runtime_environment()
 
     def fields(self, task: Task) -> tuple[SpecField, ...]:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
-        return specs.FIELDS[task]
+        return FIELDS[task]
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        limits = specs.LIMITS.get(task, ())
-        return (specs.method_limit(chip), *limits) if task is Task.FINETUNE else limits
+        limits = LIMITS.get(task, ())
+        return (method_limit(chip), *limits) if task is Task.FINETUNE else limits
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         """Values that suit the model better than the defaults."""
@@ -82,7 +159,7 @@ class TransformersEngine:
         model: ModelFacts | None,
     ) -> tuple[FieldFinding, ...]:
         """Everything wrong with the spec; empty means that it can be rendered."""
-        table = specs.FIELDS[task]
+        table = FIELDS[task]
         limits = self.limits(task, chip=chip, model=model)
         wrong = (
             *spec_fields.check_fields(table, spec),
@@ -96,7 +173,7 @@ class TransformersEngine:
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out. LoRA has a default learning rate of its own."""
-        complete = spec_fields.with_defaults(specs.FIELDS[task], spec)
+        complete = spec_fields.with_defaults(FIELDS[task], spec)
         if task is Task.FINETUNE and "learning_rate" not in spec:
             complete["learning_rate"] = training.default_learning_rate(
                 objective=complete["objective"], method=complete["method"]
@@ -110,9 +187,9 @@ class TransformersEngine:
         """
         spec = self.normalise(request.task, request.spec)
         limited = request.task is Task.SCRIPT
-        return runtime.launch(
+        return runtime_launches.runtime_launch(
             request,
-            spec=specs.runtime_spec(spec),
+            spec=runtime_spec(spec),
             run_within=timedelta(seconds=spec["maximum_run_time_seconds"]) if limited else None,
         )
 
@@ -132,13 +209,13 @@ def _check_model(
             engine="transformers",
             formats=frozenset({quantization.COMPRESSED_TENSORS}),
         )
-    if task is Task.FINETUNE and model.architecture not in specs.TRAINABLE:
+    if task is Task.FINETUNE and model.architecture not in TRAINABLE:
         yield FieldFinding(
             field="model",
             message=(
                 f"{model.name} is a {model.architecture or 'model of unknown architecture'}, "
                 "which this engine cannot train; "
-                f"it trains {', '.join(sorted(specs.TRAINABLE))}"
+                f"it trains {', '.join(sorted(TRAINABLE))}"
             ),
         )
     elif not model.architecture.endswith("ForCausalLM"):

@@ -1,0 +1,252 @@
+"""Content-addressed artifact store in a directory.
+
+::
+
+    <root>/            0700   accessible to the product only
+      sha256/ab/cdef…  0444   a blob: never written again once it has its name
+      aside/ab/cdef…   0444   a blob that seems unused, until it is discarded or brought back
+      incoming/        0700   files being written; a crash leaves partial files here and nowhere else
+
+A blob gets its name by a hard link from ``incoming``, so it is whole or absent. ``materialise`` links it
+to where a job can read it: the inode belongs to the product and nobody else may write it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, StorageFull, StoredBlob
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+#: Then it is copied. The last: it has been set aside since it was opened.
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOENT)
+
+
+class FilesystemArtifacts:
+    """Implements ``controlplane.ports.artifacts.ArtifactStore``."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root).absolute()
+
+    def put(self, chunks: Iterable[bytes], *, expected: str | None = None) -> Blob:
+        """Store the bytes and return their digest and size; storing twice keeps one copy.
+
+        :raises ArtifactError: if ``expected`` is given and the content differs.
+        :raises StorageFull: if the disk is full; nothing of the blob stays behind.
+        """
+        if expected is not None:
+            _hex_of(expected)
+        with _storage_errors(self.root):
+            incoming = self._folder("incoming") / secrets.token_hex(16)
+            try:
+                digest, size = _write(incoming, chunks)
+                if expected is not None and digest != expected:
+                    raise ArtifactError(f"expected {expected}, the {size} bytes are {digest}")
+                self._name(incoming, digest)
+            finally:
+                with suppress(FileNotFoundError):
+                    incoming.unlink()
+        return Blob(digest=digest, size=size)
+
+    def size(self, digest: str) -> int:
+        with _missing_as(digest):
+            try:
+                return self._path(digest).stat().st_size
+            except FileNotFoundError:
+                return self._aside(digest).stat().st_size
+
+    def open(self, digest: str) -> BinaryIO:
+        with _missing_as(digest):
+            try:
+                return self._path(digest).open("rb")
+            except FileNotFoundError:
+                self.bring_back(digest)
+                return self._path(digest).open("rb")
+
+    def materialise(self, digest: str, destination: Path) -> None:
+        """Link the blob to ``destination``, or copy it where a link is not possible; mode 0444 either way.
+
+        An existing file at ``destination`` is replaced.
+
+        :raises BlobMissing: if it is not here.
+        :raises StorageFull: if a copy does not fit; no part of it stays behind.
+        """
+        source = self._path(digest)
+        temporary = destination.with_name(f".{secrets.token_hex(8)}")
+        with _storage_errors(destination.parent), self.open(digest) as blob:
+            try:
+                _link_or_copy(source, blob, temporary)
+                temporary.replace(destination)
+            finally:
+                # Renaming one link of an inode onto another leaves both in place.
+                with suppress(FileNotFoundError):
+                    temporary.unlink()
+
+    def delete(self, digest: str) -> None:
+        with suppress(FileNotFoundError):
+            self._path(digest).unlink()
+        self.discard(digest)
+
+    def blobs(self, *, after: str = "") -> Iterator[StoredBlob]:
+        found = after.removeprefix("sha256:")
+        for prefix in sorted({*_names(self.root / "sha256"), *_names(self.root / "aside")}):
+            if prefix < found[:2]:
+                continue
+            listed = [
+                blob
+                for area in ("sha256", "aside")
+                for blob in self._list_area(area, prefix)
+                if blob.digest > after
+            ]
+            yield from sorted(listed, key=lambda blob: (blob.digest, blob.set_aside))
+
+    def set_aside(self, digest: str) -> None:
+        path, aside = self._path(digest), self._aside(digest)
+        self._folder("aside", aside.parent.name)
+        with suppress(FileNotFoundError):
+            # First set the time, then move: a crash in between makes it newer, never older.
+            os.utime(path)
+            path.replace(aside)
+
+    def bring_back(self, digest: str) -> None:
+        path, aside = self._path(digest), self._aside(digest)
+        self._folder("sha256", path.parent.name)
+        with suppress(FileNotFoundError):
+            # A link first, so that there is no moment without a name.
+            with suppress(FileExistsError):
+                os.link(aside, path)
+            aside.unlink()
+
+    def discard(self, digest: str) -> None:
+        with suppress(FileNotFoundError):
+            self._aside(digest).unlink()
+
+    def clear_unfinished(self, *, before: datetime) -> int:
+        cleared = 0
+        for name in _names(self.root / "incoming"):
+            path = self.root / "incoming" / name
+            with suppress(FileNotFoundError):
+                seen = path.stat()
+                if seen.st_mtime < before.timestamp():
+                    path.unlink()
+                    cleared += seen.st_size
+        return cleared
+
+    def _list_area(self, area: str, prefix: str) -> Iterator[StoredBlob]:
+        folder = self.root / area / prefix
+        for name in _names(folder):
+            with suppress(FileNotFoundError):
+                seen = (folder / name).stat()
+                yield StoredBlob(
+                    digest=f"sha256:{prefix}{name}",
+                    size=seen.st_size,
+                    since=datetime.fromtimestamp(seen.st_mtime, tz=UTC),
+                    set_aside=area == "aside",
+                )
+
+    def _path(self, digest: str) -> Path:
+        name = _hex_of(digest)
+        return self.root / "sha256" / name[:2] / name[2:]
+
+    def _aside(self, digest: str) -> Path:
+        name = _hex_of(digest)
+        return self.root / "aside" / name[:2] / name[2:]
+
+    def _folder(self, *parts: str) -> Path:
+        folder = self.root.joinpath(*parts)
+        if not folder.is_dir():
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.root.chmod(0o700)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+    def _name(self, incoming: Path, digest: str) -> None:
+        path = self._path(digest)
+        folder = self._folder("sha256", path.parent.name)
+        incoming.chmod(0o444)
+        # A link, not a rename: who stores the same bytes at the same time keeps the first inode.
+        while True:
+            try:
+                os.link(incoming, path)
+                break
+            except FileExistsError:
+                # It may be set aside between the two: then the name is free again.
+                with suppress(FileNotFoundError):
+                    os.utime(path)
+                    break
+        _sync_folder(folder)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+
+
+def _hex_of(digest: str) -> str:
+    found = _DIGEST.fullmatch(digest)
+    if found is None:
+        raise ArtifactError(f"a digest is sha256:<64 hex>, got {digest!r}")
+    return found[1]
+
+
+def _write(path: Path, chunks: Iterable[bytes]) -> tuple[str, int]:
+    hashed, size = hashlib.sha256(), 0
+    with path.open("xb") as stream:
+        for chunk in chunks:
+            hashed.update(chunk)
+            size += len(chunk)
+            stream.write(chunk)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return f"sha256:{hashed.hexdigest()}", size
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _link_or_copy(source: Path, blob: BinaryIO, temporary: Path) -> None:
+    try:
+        os.link(source, temporary)
+    except OSError as failure:
+        if failure.errno not in _NO_LINK:
+            raise
+        with temporary.open("xb") as copy:
+            shutil.copyfileobj(blob, copy, 1 << 20)
+        temporary.chmod(0o444)
+
+
+@contextmanager
+def _missing_as(digest: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as failure:
+        raise BlobMissing(f"there is no blob {digest} in this store") from failure
+
+
+@contextmanager
+def _storage_errors(folder: Path) -> Iterator[None]:
+    """A full disk becomes ``StorageFull``; the caller's own clean-up has run before."""
+    try:
+        yield
+    except OSError as failure:
+        if failure.errno in _FULL:
+            raise StorageFull(f"no room is left for artifacts in {folder}") from failure
+        raise

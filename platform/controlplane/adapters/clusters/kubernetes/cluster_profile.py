@@ -1,0 +1,300 @@
+"""What an operator says of one Kubernetes cluster: where files lie on its nodes, and how its pods are built.
+
+Paths of hosts come from here alone, never from a Launch: whoever may submit work cannot reach a node's disk.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from controlplane.adapters.clusters.launch_validation import check_name
+from controlplane.domain.common.resources import GIB, Bytes
+from controlplane.ports.clusters import ClusterError, LaunchRefused
+
+_PATH = re.compile(r"(/[A-Za-z0-9._@+-]+)+")
+_SUBDOMAIN = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+)
+#: Of an extended resource.
+_RESOURCE = re.compile(
+    r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
+_REACHES = ("pod", "node_port")
+_PULLS = ("Always", "IfNotPresent", "Never")
+#: Least and most of each number.
+_BOUNDS = {
+    "run_as": (1, 2**31 - 1),
+    "shared_memory": (1 << 20, 1 << 42),
+    "cpu_cards": (0, 4096),
+    "memory_per_card": (1 << 26, 1 << 44),
+    "ephemeral_storage": (1 << 26, 1 << 46),
+}
+_STRUCTURED = ("mounts", "store", "work", "gateway_cidrs", "egress", "device_classes")
+_PORTS = range(1, 65_536)
+
+
+class InvalidClusterProfile(ClusterError):
+    """An option of a cluster cannot be used; the message names it and what would be right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedVolume:
+    """Storage that pods share: a folder of the nodes, or a claim of the namespace."""
+
+    host_path: str = ""
+    claim: str = ""
+
+    def source(self) -> dict[str, Any]:
+        """As a pod's volume has it."""
+        if self.claim:
+            return {"persistentVolumeClaim": {"claimName": self.claim}}
+        return {"hostPath": {"path": self.host_path, "type": "Directory"}}
+
+    @classmethod
+    def read(cls, value: object, *, option: str) -> Self:
+        """:raises InvalidClusterProfile: if it is neither."""
+        if not isinstance(value, Mapping) or set(value) not in ({"host_path"}, {"claim"}):
+            raise InvalidClusterProfile(
+                f'{option} is {{"host_path": "/a/path"}} or {{"claim": "a-name"}}, got {value!r}'
+            )
+        path, claim = str(value.get("host_path", "")), str(value.get("claim", ""))
+        if claim:
+            _named(claim, option=f"{option}.claim")
+        else:
+            _path(path, option=f"{option}.host_path")
+        return cls(host_path=path, claim=claim)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostMount:
+    """A folder of the nodes that every pod sees, read-only."""
+
+    host_path: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EgressRule:
+    """Addresses that pods may reach beyond DNS, each other and the control plane."""
+
+    cidr: str
+    #: TCP ports; empty means every port and protocol.
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClass:
+    """Devices of a DRA driver that stand for an extended resource, and the DeviceClass by which pods get them."""
+
+    resource: str
+    device_class: str
+    driver: str
+    #: Attributes by which the driver describes those devices, such as ``{"type": "gpu"}``; it may publish others.
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterProfile:
+    """The options of a cluster, checked."""
+
+    #: Before the team's name in the names of namespaces.
+    namespace: str = "ninefold"
+    #: For Launches that bring no image of their own; empty: those are refused.
+    image: str = ""
+    #: The interpreter in images without an engine's environment.
+    python: str = "python3"
+    #: The folder of the nodes, below one of ``mounts``, where engines' environments lie by name; empty: images
+    #: bring what an engine needs.
+    engines: str = ""
+    mounts: tuple[HostMount, ...] = ()
+    #: The artifact store's root, for inputs; None: Launches with inputs are refused.
+    store: SharedVolume | None = None
+    #: Where working folders outlive their pods, so that a later attempt goes on from its checkpoints; None: a
+    #: folder of the pod's own.
+    work: SharedVolume | None = None
+    pull_policy: str = "IfNotPresent"
+    #: A secret in each namespace with which images are pulled.
+    pull_secret: str = ""
+    #: Of ``/dev/shm``: data loaders and collectives need it.
+    shared_memory: Bytes = Bytes(8 * GIB)
+    #: How the gateway comes to a replica: by the pod's address, or by a port of its node.
+    reach: str = "pod"
+    #: The account of pods that need no root, as the image has it.
+    run_as: int = 65_532
+    #: Whether nothing but volumes can be written; some engines' images need their root.
+    read_only_root: bool = True
+    #: Processor cards to show for each node without accelerators; 0: such nodes take no work.
+    cpu_cards: int = 0
+    #: Memory limit of a pod for each of its cards, where the spec sets none.
+    memory_per_card: Bytes = Bytes(64 * GIB)
+    #: Limit of what a pod writes to its own folders, its log and its image together.
+    ephemeral_storage: Bytes = Bytes(100 * GIB)
+    #: From where the gateway reaches engines, beside its own pods on the same cluster.
+    gateway_cidrs: tuple[str, ...] = ()
+    #: What pods may reach beyond DNS, each other and the control plane.
+    egress: tuple[EgressRule, ...] = ()
+    #: Accelerators that a DRA driver offers, on clusters from 1.32 on; others come from device plug-ins.
+    device_classes: tuple[DeviceClass, ...] = ()
+    #: The address at which pods reach the product; read by the renderer of the Launch.
+    control_url: str = ""
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any]) -> Self:
+        """:raises InvalidClusterProfile: if an option is unknown or cannot be used."""
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(options) - known)
+        if unknown:
+            raise InvalidClusterProfile(
+                f"unknown option {unknown[0]!r}; a Kubernetes cluster has: {', '.join(sorted(known))}"
+            )
+        values = dict(options)
+        for option in ("store", "work"):
+            if values.get(option) is not None:
+                values[option] = SharedVolume.read(values[option], option=option)
+        values["mounts"] = _mounts(values.get("mounts", ()))
+        values["gateway_cidrs"] = _cidrs(values.get("gateway_cidrs", ()))
+        values["egress"] = _egress(values.get("egress", ()))
+        values["device_classes"] = _device_classes(values.get("device_classes", ()))
+        for option, value in values.items():
+            _check_kind(option, value)
+        profile = cls(**values)
+        profile.check()
+        return profile
+
+    def check(self) -> None:
+        """:raises InvalidClusterProfile: if a value cannot be used."""
+        _named(self.namespace, option="namespace")
+        for option, value, allowed in (
+            ("reach", self.reach, _REACHES),
+            ("pull_policy", self.pull_policy, _PULLS),
+        ):
+            if value not in allowed:
+                raise InvalidClusterProfile(
+                    f"{option} is one of {', '.join(allowed)}, got {value!r}"
+                )
+        if self.pull_secret:
+            _named(self.pull_secret, option="pull_secret")
+        if self.engines:
+            _path(self.engines, option="engines")
+        for option, (least, most) in _BOUNDS.items():
+            number = getattr(self, option)
+            if not least <= number <= most:
+                raise InvalidClusterProfile(
+                    f"{option} is a number from {least} to {most}, got {number}"
+                )
+
+
+def _check_kind(option: str, value: object) -> None:
+    """What JSON brings: a text, a number or yes and no, whichever the option is."""
+    if option in _BOUNDS:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise InvalidClusterProfile(f"{option} is a whole number, got {value!r}")
+    elif option == "read_only_root":
+        if not isinstance(value, bool):
+            raise InvalidClusterProfile(f"{option} is true or false, got {value!r}")
+    elif option not in _STRUCTURED and not isinstance(value, str):
+        raise InvalidClusterProfile(f"{option} is a text, got {value!r}")
+
+
+def _mounts(values: object) -> tuple[HostMount, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise InvalidClusterProfile(f"mounts is a list, got {values!r}")
+    mounts = []
+    for number, value in enumerate(values):
+        if not isinstance(value, Mapping) or set(value) != {"host_path", "at"}:
+            raise InvalidClusterProfile(
+                f'mounts[{number}] is {{"host_path": "/a/path", "at": "/a/path"}}, got {value!r}'
+            )
+        for word in ("host_path", "at"):
+            _path(str(value[word]), option=f"mounts[{number}].{word}")
+        mounts.append(HostMount(host_path=str(value["host_path"]), at=str(value["at"])))
+    return tuple(mounts)
+
+
+def _cidrs(values: object) -> tuple[str, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise InvalidClusterProfile(f"gateway_cidrs is a list, got {values!r}")
+    return tuple(
+        _cidr(value, option=f"gateway_cidrs[{number}]") for number, value in enumerate(values)
+    )
+
+
+def _egress(values: object) -> tuple[EgressRule, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise InvalidClusterProfile(f"egress is a list, got {values!r}")
+    rules = []
+    for number, value in enumerate(values):
+        option = f"egress[{number}]"
+        if not isinstance(value, Mapping) or not {"cidr"} <= set(value) <= {"cidr", "ports"}:
+            raise InvalidClusterProfile(
+                f'{option} is {{"cidr": "10.0.0.0/16", "ports": [443]}}, got {value!r}'
+            )
+        ports = value.get("ports", [])
+        if not isinstance(ports, list) or not all(
+            isinstance(port, int) and not isinstance(port, bool) and port in _PORTS
+            for port in ports
+        ):
+            raise InvalidClusterProfile(
+                f"{option}.ports is a list of numbers from 1 to 65535, got {ports!r}"
+            )
+        rules.append(
+            EgressRule(cidr=_cidr(value["cidr"], option=f"{option}.cidr"), ports=tuple(ports))
+        )
+    return tuple(rules)
+
+
+def _device_classes(values: object) -> tuple[DeviceClass, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise InvalidClusterProfile(f"device_classes is a list, got {values!r}")
+    classes: list[DeviceClass] = []
+    for number, value in enumerate(values):
+        option = f"device_classes[{number}]"
+        needed, allowed = {"resource", "device_class", "driver"}, {"attributes"}
+        if not isinstance(value, Mapping) or not needed <= set(value) <= needed | allowed:
+            raise InvalidClusterProfile(
+                f'{option} is {{"resource": "nvidia.com/gpu", "device_class": "gpu.nvidia.com", '
+                f'"driver": "gpu.nvidia.com", "attributes": {{"type": "gpu"}}}}, got {value!r}'
+            )
+        for word in sorted(needed):
+            pattern = _RESOURCE if word == "resource" else _SUBDOMAIN
+            if not isinstance(value[word], str) or not pattern.fullmatch(value[word]):
+                raise InvalidClusterProfile(
+                    f"{option}.{word} is no name of one, got {value[word]!r}"
+                )
+        attributes = value.get("attributes", {})
+        if not isinstance(attributes, Mapping) or not all(
+            isinstance(each, str) for pair in attributes.items() for each in pair
+        ):
+            raise InvalidClusterProfile(
+                f"{option}.attributes are texts by name, got {attributes!r}"
+            )
+        if any(each.resource == value["resource"] for each in classes):
+            raise InvalidClusterProfile(f"{option}.resource is given twice: {value['resource']}")
+        classes.append(DeviceClass(**{**value, "attributes": dict(attributes)}))
+    return tuple(classes)
+
+
+def _cidr(value: object, *, option: str) -> str:
+    """:raises InvalidClusterProfile: if it is no network, or has bits set behind its prefix."""
+    try:
+        return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise InvalidClusterProfile(
+            f"{option} is a network such as 10.0.0.0/16 or fd00::/64, got {value!r}"
+        ) from None
+
+
+def _path(path: str, *, option: str) -> None:
+    if not _PATH.fullmatch(path) or ".." in path.split("/"):
+        raise InvalidClusterProfile(f"{option} is an absolute path without '..', got {path!r}")
+
+
+def _named(name: str, *, option: str) -> None:
+    try:
+        check_name(name, what=option)
+    except LaunchRefused as refusal:
+        raise InvalidClusterProfile(str(refusal)) from refusal

@@ -1,0 +1,275 @@
+"""Dynamic Resource Allocation (DRA): devices that a driver publishes, instead of a device plug-in.
+
+A driver lists its devices in ResourceSlices. The option ``device_classes`` says which of them stand for which
+extended resource; they are counted on their nodes under its name, so that inventory, quotas and placement know one
+kind of accelerator. Pods get them through a ResourceClaimTemplate of their role, which asks for so many devices of
+a DeviceClass::
+
+    ResourceSlice gpu.nvidia.com, node n1: gpu-0 … gpu-7  →  node n1: nvidia.com/gpu 8
+    role of a Launch with 4 cards of nvidia.com/gpu       →  ResourceClaimTemplate: 4 × gpu.nvidia.com
+
+Which devices of its node a pod gets is decided by the cluster's scheduler, as a device plug-in would. Fields:
+https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/resource-claim-template-v1/
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from controlplane.adapters.clusters.kubernetes import object_names
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
+from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
+from controlplane.adapters.clusters.kubernetes.launch_plans import (
+    LaunchPlan,
+    Manifest,
+    PlannedReplica,
+)
+from controlplane.ports.clusters import LaunchRefused
+from controlplane.ports.launches import LaunchRole
+
+GROUP: Final = "resource.k8s.io"
+#: Of the API; the newest first. 1.32 serves the last one.
+VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
+TEMPLATES: Final = "resourceclaimtemplates"
+#: Of a role's claim, in its pods.
+CLAIM: Final = "cards"
+_BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+class DraDevice(NamedTuple):
+    """One device, by the names under which claims hold it."""
+
+    driver: str
+    pool: str
+    name: str
+
+
+class _PublishedDevice(NamedTuple):
+    node: str
+    resource: str
+    usable: bool
+
+
+class DraDevices:
+    """What drivers publish on one cluster; nothing is read where no device class is named."""
+
+    def __init__(
+        self, api: KubernetesApi, classes: Sequence[DeviceClass], *, installation: str
+    ) -> None:
+        self._api = api
+        self._classes = classes
+        self._installation = installation
+        self._version = ""
+
+    @property
+    def version(self) -> str:
+        """The newest API version that both support; empty where the cluster serves none."""
+        if not self._version:
+            group = self._api.found(f"/apis/{GROUP}") or {}
+            served = {str(each.get("version")) for each in group.get("versions") or ()}
+            self._version = next((each for each in VERSIONS if each in served), "")
+        return self._version
+
+    def version_for(self, replicas: Iterable[PlannedReplica]) -> str:
+        """The version by which their cards are claimed; empty where a device plug-in offers them.
+
+        :raises LaunchRefused: if the cluster has no such API.
+        """
+        resources = {card.resource for replica in replicas for card in replica.cards}
+        if not any(each.resource in resources for each in self._classes):
+            return ""
+        if not self.version:
+            raise LaunchRefused(
+                "this cluster has no Dynamic Resource Allocation: upgrade it to Kubernetes 1.32 or newer, or "
+                "remove its option device_classes"
+            )
+        return self.version
+
+    def on(self, nodes: Sequence[Object]) -> Sequence[Object]:
+        """The nodes with their devices among their extended resources."""
+        return nodes_with_devices(nodes, self._published()) if self._classes else nodes
+
+    def inventory(self, nodes: Sequence[Object]) -> tuple[Sequence[Object], Sequence[Object]]:
+        """The nodes with their devices, and stand-ins for the pods of others that claim some."""
+        if not self._classes:
+            return nodes, ()
+        found, claims = self._published(), self._listed("resourceclaims")
+        return nodes_with_devices(nodes, found), pods_of_claims(
+            claims, found, installation=self._installation
+        )
+
+    def templates(self, namespace: str, launch: str) -> Sequence[Manifest]:
+        """The claims that exist for a Launch."""
+        if not self._classes:
+            return ()
+        ours = object_names.selector(
+            object_names.owner_labels(installation=self._installation, launch=launch)
+        )
+        found = self._listed(TEMPLATES, namespace=namespace, selector=ours)
+        return [{"apiVersion": f"{GROUP}/{self.version}", **each} for each in found]
+
+    def remove(self, namespace: str, launch: str) -> None:
+        """Take away what ``templates`` finds; the cluster would do so later, after its owner."""
+        path = f"/apis/{GROUP}/{self.version}/namespaces/{namespace}/{TEMPLATES}"
+        for each in self.templates(namespace, launch):
+            self._api.delete(f"{path}/{each['metadata']['name']}")
+
+    def _published(self) -> Mapping[DraDevice, _PublishedDevice]:
+        return published_devices(self._listed("resourceslices"), self._classes)
+
+    def _listed(self, plural: str, *, namespace: str = "", selector: str = "") -> Sequence[Object]:
+        """None where the cluster has no such API or denies access: the checks report it."""
+        if not self.version:
+            return ()
+        within = f"/namespaces/{namespace}" if namespace else ""
+        query = {"labelSelector": selector} if selector else {}
+        try:
+            return self._api.list(
+                f"/apis/{GROUP}/{self.version}{within}/{plural}", query=query
+            ).items
+        except ApiRefused:
+            return ()
+
+
+def published_devices(
+    slices: Iterable[Object], classes: Sequence[DeviceClass]
+) -> Mapping[DraDevice, _PublishedDevice]:
+    """Devices of nodes that belong to one of the classes; of each pool the newest generation alone."""
+    found: dict[DraDevice, _PublishedDevice] = {}
+    for spec in _newest(each["spec"] for each in slices):
+        driver, pool = str(spec["driver"]), str(spec["pool"]["name"])
+        for device in spec.get("devices") or ():
+            # v1beta1 has what describes a device one level further in.
+            device_spec = device.get("basic") or device
+            node = device_spec.get("nodeName") or spec.get("nodeName")
+            kind = next((each for each in classes if _is_of_class(device_spec, driver, each)), None)
+            if node and kind:
+                taints = device_spec.get("taints") or ()
+                usable = not any(taint.get("effect") in _BLOCKING_EFFECTS for taint in taints)
+                key = DraDevice(driver, pool, str(device["name"]))
+                found[key] = _PublishedDevice(str(node), kind.resource, usable)
+    return found
+
+
+def _newest(specs: Iterable[Object]) -> Iterator[Object]:
+    specs = list(specs)
+    newest: dict[tuple[str, str], int] = {}
+    for spec in specs:
+        key = spec["driver"], spec["pool"]["name"]
+        newest[key] = max(newest.get(key, 0), int(spec["pool"].get("generation", 0)))
+    for spec in specs:
+        if int(spec["pool"].get("generation", 0)) == newest[spec["driver"], spec["pool"]["name"]]:
+            yield spec
+
+
+def _is_of_class(device: Object, driver: str, kind: DeviceClass) -> bool:
+    """Attributes without a domain are the driver's own."""
+    attributes = device.get("attributes") or {}
+    return driver == kind.driver and all(
+        _value(attributes.get(name) or attributes.get(f"{driver}/{name}") or {}) == wanted
+        for name, wanted in kind.attributes.items()
+    )
+
+
+def _value(attribute: Object) -> str:
+    """``{"string": "gpu"}`` → ``gpu``; ``{"bool": True}`` → ``true``."""
+    value = next(iter(attribute.values()), "")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def nodes_with_devices(
+    nodes: Sequence[Object], devices: Mapping[DraDevice, _PublishedDevice]
+) -> Sequence[Object]:
+    """Copies of the nodes; a tainted device is there and cannot be had."""
+    there: dict[str, Counter[str]] = {}
+    usable: dict[str, Counter[str]] = {}
+    for each in devices.values():
+        there.setdefault(each.node, Counter())[each.resource] += 1
+        usable.setdefault(each.node, Counter())[each.resource] += each.usable
+    return [_node_with_devices(node, there, usable) for node in nodes]
+
+
+def _node_with_devices(
+    node: Object, there: Mapping[str, Counter[str]], usable: Mapping[str, Counter[str]]
+) -> Object:
+    name, status = node["metadata"]["name"], node.get("status") or {}
+    if name not in there:
+        return node
+    counted = {
+        "capacity": {**(status.get("capacity") or {}), **_texts(there[name])},
+        "allocatable": {**(status.get("allocatable") or {}), **_texts(usable[name])},
+    }
+    return {**node, "status": {**status, **counted}}
+
+
+def _texts(counts: Mapping[str, int]) -> dict[str, str]:
+    return {name: str(count) for name, count in counts.items()}
+
+
+def pods_of_claims(
+    claims: Iterable[Object], devices: Mapping[DraDevice, _PublishedDevice], *, installation: str
+) -> list[Object]:
+    """For each claim that is not ours and node a pod that asks for the devices which the claim has there."""
+    pods: list[Object] = []
+    for claim in claims:
+        labels = claim["metadata"].get("labels") or {}
+        if labels.get(object_names.INSTALLATION) == installation:
+            continue
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        allocated: dict[str, Counter[str]] = {}
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            device = devices.get(DraDevice(result["driver"], result["pool"], result["device"]))
+            # A claim with administrative access monitors a device and does not allocate it.
+            if device is not None and not result.get("adminAccess"):
+                allocated.setdefault(device.node, Counter())[device.resource] += 1
+        for node, counts in allocated.items():
+            requests = {"resources": {"requests": _texts(counts)}}
+            pods.append(
+                {
+                    "metadata": claim["metadata"],
+                    "spec": {"nodeName": node, "containers": [requests]},
+                }
+            )
+    return pods
+
+
+# -- Claims of a role --
+
+
+def template_name(plan: LaunchPlan, role: LaunchRole) -> str:
+    return f"{plan.launch.name}-{role.name}"
+
+
+def template_collection_path(plan: LaunchPlan) -> str:
+    """The path of the templates in the namespace of the Launch."""
+    return f"/apis/{GROUP}/{plan.devices}/namespaces/{plan.namespace}/{TEMPLATES}"
+
+
+def claim_template(plan: LaunchPlan, role: LaunchRole, *, metadata: Manifest) -> Manifest | None:
+    """For all replicas of the role, which have as many cards each; None if a device plug-in offers these."""
+    counts = plan.claimed(plan.replicas[role.name][0])
+    if not counts:
+        return None
+    requests: list[dict[str, Any]] = []
+    for number, (device_class, count) in enumerate(counts.items()):
+        requested = {
+            "deviceClassName": device_class,
+            "allocationMode": "ExactCount",
+            "count": count,
+        }
+        name = {"name": f"{CLAIM}-{number}"}
+        requests.append(
+            {**name, **(requested if plan.devices == "v1beta1" else {"exactly": requested})}
+        )
+    return {
+        "apiVersion": f"{GROUP}/{plan.devices}",
+        "kind": "ResourceClaimTemplate",
+        "metadata": metadata,
+        # Claims created from it carry the labels, which distinguish them from those of others.
+        "spec": {
+            "metadata": {"labels": dict(metadata["labels"])},
+            "spec": {"devices": {"requests": requests}},
+        },
+    }

@@ -1,0 +1,400 @@
+"""Nodes, labels, resources and the pods of others, as the API tells them, become nodes with cards.
+
+Pure functions over plain dicts. Cards of a node are counted over its extended resources in the order of their
+names, so that an index means the same card as long as the device plug-ins say the same::
+
+    resource    capacity   allocatable   others' pods      cards
+    nvidia/gpu     8           7              2            0 1 2 3 4 [5 6] (7)
+                                                           [taken]: others hold as many  (7): not healthy
+
+Which of its devices a plug-in gave away it tells nobody but the container. What is taken or not healthy is then
+shown at the highest indices that no pod of ours has; where a plug-in writes it down, at its true place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from controlplane.adapters.clusters.kubernetes import isolation_taints, object_names
+from controlplane.adapters.clusters.kubernetes.network_topology import domains_of
+from controlplane.adapters.clusters.kubernetes.pod_requests import (
+    Amounts,
+    cpu_and_memory,
+    parse_amount,
+    pod_requests,
+)
+from controlplane.adapters.clusters.kubernetes.signal_tables import remediation_labels
+from controlplane.domain.common.resources import Bytes, Resources
+from controlplane.domain.common.topology import (
+    Group,
+    InvalidCardGroups,
+    network_labels,
+    parse_card_groups,
+)
+from controlplane.ports.chips import GROUP_LABELS, ChipPlugin, FoundCards, PodExtras, discover
+from controlplane.ports.clusters import ObservedCard, ObservedNode
+
+Object = Mapping[str, Any]
+
+#: The chip that represents CPUs where an operator wants work on nodes without accelerators.
+PROCESSOR = "cpu"
+#: Effects of a taint that keep pods away; one that is only a preference does not.
+_BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+#: Node annotations that are copied into its labels, beside those that plug-ins read.
+_INVENTORY_ANNOTATIONS: Final = (*GROUP_LABELS, "superPodID")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCard:
+    """One card of a node, and the extended resource through which a pod gets it."""
+
+    index: int
+    chip: str
+    #: Empty for CPUs, which are requested as ``cpu``, and for cards that are divided into slices.
+    resource: str
+    #: Of slices, the resource of whole cards: taints are named like it.
+    card_resource: str = ""
+    memory: Bytes = Bytes(0)
+    #: By which a process is restricted to some of its container's cards; empty where there is none.
+    variable: str = ""
+    partitioned: bool = False
+    #: Index of the card that it is counted as a slice of.
+    parent: int | None = None
+
+
+def cards_of(
+    node: Object, *, plugins: Iterable[ChipPlugin], cpu_cards: int
+) -> tuple[NodeCard, ...]:
+    """Its cards in index order, those that are not healthy included.
+
+    Left out are resources whose chip or slice profile no plug-in knows. Where an operator's word on rings cannot
+    be read, what is usual for the chip holds. Whole cards come first, then those that are divided into slices,
+    then the slices.
+    """
+    plugins = tuple(plugins)
+    found = _found_on(node, plugins)
+    return _numbered(found, cpu_cards=cpu_cards, divided=_divided(node, found, plugins))
+
+
+def _numbered(
+    found_cards: Iterable[FoundCards], *, cpu_cards: int, divided: Mapping[str, int]
+) -> tuple[NodeCard, ...]:
+    """:param divided: how many physical cards are divided into slices, by chip."""
+    kinds = sorted(
+        ((each, each.chip) for each in found_cards if each.chip),
+        key=lambda kind: bool(kind[1].slice_of),
+    )
+    if not kinds:
+        return tuple(
+            NodeCard(index=index, chip=PROCESSOR, resource="") for index in range(cpu_cards)
+        )
+    cards: list[NodeCard] = []
+    parents: dict[str, list[int]] = {}
+    for found, chip in kinds:
+        if chip.slice_of and not parents:
+            for name, count in divided.items():
+                parents[name] = [len(cards) + step for step in range(count)]
+                cards += (
+                    NodeCard(index=index, chip=name, resource="", partitioned=True)
+                    for index in parents[name]
+                )
+        first, whole = len(cards), parents.get(chip.slice_of, [])
+        cards += (
+            NodeCard(
+                index=first + step,
+                chip=chip.name,
+                resource=found.resource,
+                card_resource=found.card_resource,
+                memory=found.memory,
+                variable=chip.visible_devices_variable,
+                # In equal parts, since only the device plug-in knows which slice is of which card.
+                parent=whole[step * len(whole) // found.count] if whole else None,
+            )
+            for step in range(found.count)
+        )
+    return tuple(cards)
+
+
+def _divided(
+    node: Object, found: Iterable[FoundCards], plugins: Iterable[ChipPlugin]
+) -> dict[str, int]:
+    """How many physical cards of each chip are divided into slices: at least one, where it is unreported."""
+    labels = node["metadata"].get("labels") or {}
+    wholes = {each.chip.name: each.count for each in found if each.chip}
+    sliced = {each.chip.slice_of for each in found if each.chip and each.chip.slice_of}
+    divided = {}
+    for plugin in plugins:
+        counted = str(labels.get(plugin.profile().count_label, ""))
+        count = int(counted) if counted.isdecimal() else 0
+        for chip in plugin.chips():
+            if chip.name in sliced:
+                divided[chip.name] = max(1, count - wholes.get(chip.name, 0))
+    return divided
+
+
+def observed_nodes(
+    nodes: Sequence[Object],
+    pods: Iterable[Object],
+    *,
+    installation: str,
+    plugins: Sequence[ChipPlugin],
+    cpu_cards: int = 0,
+    hypernodes: Sequence[Object] = (),
+) -> tuple[ObservedNode, ...]:
+    """Every node with its cards and what others leave of it, in name order.
+
+    :param pods: of the whole cluster; those that have ended count for nothing.
+    :param hypernodes: of Volcano; empty where there is none.
+    """
+    on_node: dict[str, list[Object]] = {}
+    for pod in pods:
+        if where := (pod.get("spec") or {}).get("nodeName"):
+            on_node.setdefault(where, []).append(pod)
+    domains = domains_of(nodes, hypernodes=hypernodes)
+    seen = []
+    for node in nodes:
+        name = str(node["metadata"]["name"])
+        inventory = _NodeInventory(
+            node=node,
+            pods=on_node.get(name, ()),
+            installation=installation,
+            plugins=plugins,
+            cpu_cards=cpu_cards,
+        )
+        seen.append(inventory.observed(domains=domains[name]))
+    return tuple(sorted(seen, key=lambda each: each.name))
+
+
+def unknown_cards(nodes: Iterable[Object], *, plugins: Sequence[ChipPlugin]) -> tuple[str, ...]:
+    """Resources left out of the nodes because no plug-in knows the chip, each as ``8 × resource on node``."""
+    return tuple(
+        f"{found.count} × {found.resource} on {node['metadata']['name']}"
+        for node in nodes
+        for found in _found_on(node, plugins)
+        if found.chip is None
+    )
+
+
+def is_ours(pod: Object, *, installation: str) -> bool:
+    """Whether this installation of the product created it."""
+    labels = pod["metadata"].get("labels") or {}
+    return bool(labels.get(object_names.INSTALLATION) == installation)
+
+
+def untolerated(
+    node: Object, *, resources: Iterable[str], installation: str = ""
+) -> tuple[str, ...]:
+    """Taints as ``key=value:effect`` that keep our pods away, which put up with those named like a resource.
+
+    The installation's own taint is not among them: it is meant for other workloads.
+    """
+    tolerated = set(resources)
+    return tuple(
+        taint_text(taint)
+        for taint in (node.get("spec") or {}).get("taints") or ()
+        if taint.get("effect") in _BLOCKING_EFFECTS
+        and taint.get("key") not in tolerated
+        and not isolation_taints.is_own_isolation_taint(taint, installation=installation)
+    )
+
+
+def taint_text(taint: Object) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
+
+
+def is_ready(node: Object) -> bool:
+    """Whether its kubelet reports Ready."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def is_cordoned(node: Object) -> bool:
+    """Whether an administrator of the cluster keeps new pods away from it."""
+    return bool((node.get("spec") or {}).get("unschedulable"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NodeInventory:
+    """At one node."""
+
+    node: Object
+    #: On it.
+    pods: Sequence[Object]
+    installation: str
+    plugins: Sequence[ChipPlugin]
+    cpu_cards: int
+
+    def observed(self, *, domains: Mapping[str, str]) -> ObservedNode:
+        found = _found_on(self.node, self.plugins)
+        divided = _divided(self.node, found, self.plugins)
+        cards = _numbered(found, cpu_cards=self.cpu_cards, divided=divided)
+        others = [pod for pod in self.pods if not is_ours(pod, installation=self.installation)]
+        requested = [(pod, pod_requests(pod)) for pod in others]
+        unhealthy, taken = self._unavailable_cards(cards, requested)
+        resources = {name for card in cards for name in (card.resource, card.card_resource)}
+        return ObservedNode(
+            name=str(self.node["metadata"]["name"]),
+            cards=tuple(
+                ObservedCard(
+                    index=card.index,
+                    chip=card.chip,
+                    memory=card.memory,
+                    healthy=card.index not in unhealthy,
+                    taken=card.index in taken,
+                    partitioned=card.partitioned,
+                    parent=card.parent,
+                )
+                for card in cards
+            ),
+            capacity=self._remaining_capacity(requested),
+            ready=is_ready(self.node)
+            and not is_cordoned(self.node)
+            and not untolerated(self.node, resources=resources, installation=self.installation),
+            labels={**self._labels(), **network_labels(domains)},
+            rings=_rings(found),
+        )
+
+    def _remaining_capacity(self, requested: Iterable[tuple[Object, Amounts]]) -> Resources:
+        """CPU and memory allocatable to pods here, less the requests of others."""
+        left = {
+            name: parse_amount(str(text))
+            for name, text in (_status(self.node).get("allocatable") or {}).items()
+            if name in ("cpu", "memory")
+        }
+        for _pod, amounts in requested:
+            for name in left:
+                left[name] -= amounts.get(name, 0)
+        return cpu_and_memory(left)
+
+    def _unavailable_cards(
+        self, cards: Sequence[NodeCard], requested: Sequence[tuple[Object, Amounts]]
+    ) -> tuple[frozenset[int], frozenset[int]]:
+        """Indices of the cards that are not healthy, and of those that pods of others have."""
+        own = self._own_cards()
+        status = _status(self.node)
+        unhealthy: set[int] = set()
+        taken: set[int] = set()
+        for resource in {card.resource for card in cards if card.resource}:
+            indices = [card.index for card in cards if card.resource == resource]
+            there, usable = (
+                int(parse_amount(str((status.get(which) or {}).get(resource, "0"))))
+                for which in ("capacity", "allocatable")
+            )
+            free = [index for index in indices if index not in own]
+            unhealthy |= _highest(free, there - usable)
+            known, unknown = self._allocated(resource, indices, requested)
+            free = [index for index in free if index not in unhealthy | known]
+            taken |= known | _highest(free, unknown)
+        return frozenset(unhealthy), frozenset(taken)
+
+    def _own_cards(self) -> frozenset[int]:
+        """Indices that our pods were placed on, from their annotations."""
+        found: set[int] = set()
+        for pod in self.pods:
+            if is_ours(pod, installation=self.installation) and pod_requests(pod):
+                text = (pod["metadata"].get("annotations") or {}).get(object_names.CARDS, "")
+                found |= {int(each) for each in text.split(",") if each.isdecimal()}
+        return frozenset(found)
+
+    def _allocated(
+        self, resource: str, indices: Sequence[int], requested: Sequence[tuple[Object, Amounts]]
+    ) -> tuple[set[int], int]:
+        """Indices of cards that pods of others surely have, and how many more they have."""
+        known: set[int] = set()
+        unknown = 0
+        for pod, amounts in requested:
+            count = int(amounts.get(resource, 0))
+            if not count:
+                continue
+            written = {indices[0] + place for place in self._annotated_devices(pod, resource)}
+            if len(written) == count and written <= set(indices):
+                known |= written
+            else:
+                unknown += count
+        return known, unknown
+
+    def _annotated_devices(self, pod: Object, resource: str) -> set[int]:
+        """Which devices of the resource the plug-in wrote into the pod's annotation; none where it does not."""
+        annotations = pod["metadata"].get("annotations") or {}
+        for plugin in self.plugins:
+            extras = plugin.profile().pods.of_resource(resource)
+            if extras.device_annotation == resource and resource in annotations:
+                return _devices(extras, annotations[resource])
+        return set()
+
+    def _labels(self) -> dict[str, str]:
+        """Its labels; of its annotations those that plug-ins and placement read."""
+        metadata = self.node["metadata"]
+        profiles = [plugin.profile() for plugin in self.plugins]
+        read = {
+            name
+            for profile in profiles
+            for name in (*profile.model_labels, profile.memory_label, profile.layout_label)
+        }
+        annotations = metadata.get("annotations") or {}
+        selected = {
+            name: annotations[name]
+            for name in (*_INVENTORY_ANNOTATIONS, *sorted(read))
+            if name in annotations
+        }
+        return {**selected, **remediation_labels(self.node), **(metadata.get("labels") or {})}
+
+
+def _rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
+    """Of a node with one kind of card; indices of several kinds would run together."""
+    known = [each for each in found if each.chip and not each.chip.slice_of]
+    if len(known) != 1:
+        return ()
+    rings = (
+        tuple(card for card in ring if card < known[0].count) for ring in known[0].geometry.rings
+    )
+    return tuple(ring for ring in rings if ring)
+
+
+def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
+    """Cards by resource, and slices of a known profile, those that are not healthy among them."""
+    metadata, status = node["metadata"], _status(node)
+    labels = dict(metadata.get("labels") or {})
+    annotations = dict(metadata.get("annotations") or {})
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    counts = {
+        name: max(
+            (str(each.get(name, "0")) for each in (capacity, allocatable)),
+            key=parse_amount,
+        )
+        for name in {**capacity, **allocatable}
+    }
+    for metadata_values in (labels, annotations):
+        for name in GROUP_LABELS:
+            if not _is_valid_grouping(metadata_values.get(name, "")):
+                del metadata_values[name]
+    known = {chip.resource for plugin in plugins for chip in plugin.chips()}
+    found = discover(plugins, labels=labels, annotations=annotations, allocatable=counts)
+    return tuple(each for each in found if each.resource in known)
+
+
+def _is_valid_grouping(groups: str) -> bool:
+    try:
+        return not groups or bool(parse_card_groups(groups))
+    except InvalidCardGroups:
+        return False
+
+
+def _devices(extras: PodExtras, text: str) -> set[int]:
+    """``Ascend910-0,Ascend910-3`` → {0, 3}."""
+    pattern = re.escape(extras.device_name).replace(re.escape("{index}"), r"(\d{1,4})")
+    found = (re.fullmatch(pattern, device.strip()) for device in text.split(","))
+    return {int(each[1]) for each in found if each is not None}
+
+
+def _highest(indices: Sequence[int], count: int) -> set[int]:
+    return set(sorted(indices)[-count:]) if count > 0 else set()
+
+
+def _status(node: Object) -> Object:
+    status: Object = node.get("status") or {}
+    return status

@@ -1,0 +1,221 @@
+"""Where each node stands in the network, from what the cluster says: pure functions over plain dicts.
+
+For each level the first of these that names a domain holds:
+
+1. the operator's word on the node, a label or an annotation: ``ninefold.io/leaf = l3``;
+2. Volcano's HyperNodes, if the cluster has any: a tier whose name is a level is that level, the others are leaf,
+   spine and superpod from the tightest tier outwards;
+3. labels of vendors and of Kubernetes itself (``_LABELS``), the most exact first.
+
+Names of domains are unique in their cluster and level: a rack that is numbered inside of its superpod bears both
+numbers. A zone is a spine to us where nothing says more: inside of it the network is one, between two it is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from controlplane.domain.common.topology import NETWORK_LEVELS, TOPOLOGY_LABEL_PREFIX
+
+Object = Mapping[str, Any]
+Domains = Mapping[str, str]
+
+#: Where Volcano keeps them.
+HYPERNODES: Final = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
+#: Before the name of a level, in a label or annotation of a node.
+OPERATOR: Final = "ninefold.io/"
+#: By level, labels or annotations whose value names the domain, the most exact first.
+_LABELS: Mapping[str, tuple[str, ...]] = {
+    "superpod": (
+        "huawei.com/topotree.superpodid",
+        "superPodID",
+        "network.topology.nvidia.com/accelerator",
+        "nvidia.com/gpu.clique",
+    ),
+    "spine": (
+        "network.topology.nvidia.com/spine",
+        "topology.kubernetes.io/spine",
+        "topology.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/zone",
+    ),
+    "leaf": (
+        "network.topology.nvidia.com/leaf",
+        "network.topology.nvidia.com/block",
+        "topology.kubernetes.io/leaf",
+    ),
+    "rack": ("huawei.com/topotree.rackid", "topology.kubernetes.io/rack"),
+}
+#: Its numbers begin anew in each superpod.
+_RACK_OF_SUPERPOD = "huawei.com/topotree.rackid"
+_ANY_RACK = "/rack"
+#: Levels that tiers without a telling name are, the tightest first.
+_TIERS = ("leaf", "spine", "superpod")
+#: Superpods are numbered from 0; a node in none may carry a negative number.
+_NO_SUPERPOD = re.compile(r"-\d+|")
+_LONGEST_PATTERN = 256
+
+
+def domains_of(
+    nodes: Sequence[Object], *, hypernodes: Sequence[Object] = ()
+) -> Mapping[str, Domains]:
+    """By node's name, its domains by level, outermost first; levels that nothing names are absent."""
+    by_tier = _in_hypernodes(nodes, hypernodes) if hypernodes else {}
+    found = {}
+    for node in nodes:
+        name = str(node["metadata"]["name"])
+        node_metadata = _labels_and_annotations(node)
+        named = {
+            **_labelled(node_metadata),
+            **by_tier.get(name, {}),
+            **_operator_domains(node_metadata),
+        }
+        found[name] = {level: named[level] for level in NETWORK_LEVELS if level in named}
+    return found
+
+
+def _labels_and_annotations(node: Object) -> Mapping[str, str]:
+    """Its annotations and labels; where both have a name, the label holds."""
+    metadata = node["metadata"]
+    return {**(metadata.get("annotations") or {}), **(metadata.get("labels") or {})}
+
+
+def _operator_domains(node_metadata: Mapping[str, str]) -> Domains:
+    return {
+        level: name
+        for level in NETWORK_LEVELS
+        for prefix in (TOPOLOGY_LABEL_PREFIX, OPERATOR)
+        if (name := node_metadata.get(prefix + level, "").strip())
+    }
+
+
+def _labelled(node_metadata: Mapping[str, str]) -> Domains:
+    found = {}
+    for level, labels in _LABELS.items():
+        for label in labels:
+            value = node_metadata.get(label, "").strip()
+            if not _NO_SUPERPOD.fullmatch(value):
+                found[level] = value
+                break
+    if "rack" in found and _RACK_OF_SUPERPOD in node_metadata and "superpod" in found:
+        found["rack"] = f"{found['superpod']}-{found['rack']}"
+    if "rack" not in found:
+        others = sorted(
+            label for label in node_metadata if label.endswith(_ANY_RACK) and node_metadata[label]
+        )
+        if others:
+            found["rack"] = node_metadata[others[0]]
+    return found
+
+
+# -- HyperNodes --
+
+
+def _in_hypernodes(
+    nodes: Sequence[Object], hypernodes: Sequence[Object]
+) -> Mapping[str, dict[str, str]]:
+    """By node's name: level → HyperNode."""
+    known = {str(each["metadata"]["name"]): each for each in hypernodes}
+    levels = _levels_of(known.values())
+    above = _parents(known)
+    found: dict[str, dict[str, str]] = {}
+    for name, hypernode in known.items():
+        inside = _member_nodes(hypernode, nodes)
+        chain = [name, *_chain(name, above)]
+        for node in inside:
+            domains = found.setdefault(node, {})
+            for each in chain:
+                if level := levels.get(each):
+                    domains.setdefault(level, each)
+    return found
+
+
+def _levels_of(hypernodes: Iterable[Object]) -> Mapping[str, str]:
+    """The level of each HyperNode's tier; tiers beyond the supported ones have none."""
+    specs = {str(each["metadata"]["name"]): each.get("spec") or {} for each in hypernodes}
+    tier_of = {name: int(spec.get("tier") or 0) for name, spec in specs.items()}
+    named = {
+        tier_of[name]: str(spec.get("tierName", "")).lower()
+        for name, spec in specs.items()
+        if str(spec.get("tierName", "")).lower() in NETWORK_LEVELS
+    }
+    free = iter(level for level in _TIERS if level not in named.values())
+    of_tier = {
+        tier: named[tier] if tier in named else next(free, "")
+        for tier in sorted(set(tier_of.values()))
+    }
+    return {name: of_tier[tier] for name, tier in tier_of.items()}
+
+
+def _parents(known: Mapping[str, Object]) -> Mapping[str, str]:
+    """By HyperNode, the one that it is a member of; of several, the first by name."""
+    above: dict[str, str] = {}
+    for name in sorted(known):
+        for member in _members(known[name], kind="HyperNode"):
+            matches = _matcher(member)
+            for other in known:
+                if other != name and matches(other, {}):
+                    above.setdefault(other, name)
+    return above
+
+
+def _chain(name: str, above: Mapping[str, str]) -> Iterator[str]:
+    """Those above it, the tightest first; a circle is followed once."""
+    seen = {name}
+    while (name := above.get(name, "")) and name not in seen:
+        seen.add(name)
+        yield name
+
+
+def _member_nodes(hypernode: Object, nodes: Sequence[Object]) -> list[str]:
+    selectors = list(_members(hypernode, kind="Node"))
+    # Most are exact names, as discovery writes them: thousands, so a table lookup replaces matching.
+    named = {each["exactMatch"].get("name") for each in selectors if each.get("exactMatch")}
+    matchers = [_matcher(each) for each in selectors if not each.get("exactMatch")]
+    found = []
+    for node in nodes if selectors else ():
+        name, labels = str(node["metadata"]["name"]), node["metadata"].get("labels") or {}
+        if name in named or any(matches(name, labels) for matches in matchers):
+            found.append(name)
+    return found
+
+
+def _members(hypernode: Object, *, kind: str) -> Iterator[Object]:
+    for member in (hypernode.get("spec") or {}).get("members") or ():
+        if member.get("type") == kind:
+            yield member.get("selector") or {}
+
+
+def _matcher(selector: Object) -> Callable[[str, Mapping[str, str]], bool]:
+    """Whether a member with that name and those labels is meant."""
+    if exact := selector.get("exactMatch"):
+        wanted = exact.get("name")
+        return lambda name, _labels: name == wanted
+    if pattern := str((selector.get("regexMatch") or {}).get("pattern", "")):
+        try:
+            expression = re.compile(pattern[:_LONGEST_PATTERN])
+        except re.error:
+            return lambda _name, _labels: False
+        # As Volcano does it: a match anywhere in the name.
+        return lambda name, _labels: expression.search(name) is not None
+    if wanted_labels := selector.get("labelMatch"):
+        return lambda _name, labels: _selects(wanted_labels, labels)
+    return lambda _name, _labels: False
+
+
+def _selects(selector: Object, labels: Mapping[str, str]) -> bool:
+    for name, value in (selector.get("matchLabels") or {}).items():
+        if labels.get(name) != value:
+            return False
+    for rule in selector.get("matchExpressions") or ():
+        name, values = rule.get("key", ""), rule.get("values") or ()
+        results = {
+            "In": labels.get(name) in values,
+            "NotIn": labels.get(name) not in values,
+            "Exists": name in labels,
+            "DoesNotExist": name not in labels,
+        }
+        if not results.get(rule.get("operator", ""), False):
+            return False
+    return True

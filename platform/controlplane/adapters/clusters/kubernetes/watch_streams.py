@@ -1,0 +1,331 @@
+"""List pages and watch streams of the API, how a watch ended, and how it continues.
+
+Each chunk is parsed, handled and dropped: at most one page or one line is held in memory, however large the
+cluster is. The retry rules read no socket and no clock::
+
+    the server ended it on schedule ────────────▶ watch on from the last version
+    the server ended it early ──────────────────▶ watch on; with a pause if it was short
+    idle for longer than a healthy watch is ────▶ watch on: a new connection shows whether the server is there
+    broken, half-open, unreachable, busy ───────▶ pause, watch on from the last version
+    the version is too old (410) ───────────────▶ list; with a pause if that just happened
+    refused, or malformed ──────────────────────▶ pause, list
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+)
+from urllib3.response import BaseHTTPResponse
+
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
+from controlplane.ports.clusters import ClusterError, ClusterUnavailable
+
+Object = Mapping[str, Any]
+
+#: Objects in one page.
+PAGE: Final = 200
+#: Only who an object is: name, labels, version. A tenth of a pod.
+METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_CHUNK_SIZE = 1 << 16
+#: etcd takes no object of more than 1.5 MB.
+_LONGEST_LINE = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPage:
+    items: Sequence[Object]
+    #: Of the whole listing.
+    version: str
+
+
+def list_pages(
+    api: KubernetesApi,
+    path: str,
+    *,
+    query: Mapping[str, str],
+    answer_within: float,
+    metadata_only: bool,
+) -> Iterator[ListPage]:
+    """A listing, page by page.
+
+    :raises ApiRefused: ``expired`` if it takes so long that the server forgets its version: begin anew.
+    :raises ClusterUnavailable: if the server does not answer.
+    :raises MalformedResponse: if the response is no list.
+    """
+    requested = {**query, "limit": str(PAGE)}
+    accept = f"{METADATA_LIST},application/json" if metadata_only else "application/json"
+    while True:
+        response = api.open(path, query=requested, read_within=answer_within, accept=accept)
+        try:
+            content = response.read()
+        except HTTPError as error:
+            raise ClusterUnavailable(f"a listing broke off: {error}") from error
+        finally:
+            response.release_conn()
+        answer = _object(content)
+        metadata, items = answer.get("metadata"), answer.get("items")
+        if not isinstance(metadata, dict) or not isinstance(items, list | None):
+            raise MalformedResponse(f"this is no list of Kubernetes: {content[:80]!r}")
+        yield ListPage(items=items or (), version=str(metadata.get("resourceVersion", "")))
+        following = metadata.get("continue")
+        if not following:
+            return
+        requested["continue"] = str(following)
+
+
+class WatchStream:
+    """One watch that is open. Another thread may end it while it is being read."""
+
+    def __init__(self, response: BaseHTTPResponse, *, idle: float) -> None:
+        self._response = response
+        self._lock = threading.Lock()
+        self._open = True
+        # Until now the first byte was waited for; from now on a healthy server may be quiet.
+        connection = getattr(response, "connection", None)
+        socket = getattr(connection, "sock", None)
+        if socket is not None:
+            socket.settimeout(idle)
+
+    @classmethod
+    def to(
+        cls,
+        api: KubernetesApi,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        version: str,
+        seconds: float,
+        answer_within: float,
+        idle: float,
+        metadata_only: bool,
+    ) -> WatchStream:
+        """Ask for what happened after that version.
+
+        :raises ApiRefused: ``expired`` if the version is too old.
+        :raises ClusterUnavailable: if the server does not answer.
+        """
+        requested = {
+            **query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(int(seconds)),
+        }
+        accept = f"{METADATA},application/json" if metadata_only else "application/json"
+        response = api.open(path, query=requested, read_within=answer_within, accept=accept)
+        return cls(response, idle=idle)
+
+    def events(self, *, on_activity: Callable[[], None]) -> Iterator[Object]:
+        """Each event as it comes, until the server ends it in good order; ``on_activity`` is called for each line.
+
+        A line that was cut off is dropped: the same event comes again after the last resource version delivered.
+
+        :raises ApiRefused: ``expired`` if the server reports meanwhile that the version is too old.
+        :raises HTTPError: if the connection breaks or is idle for too long.
+        :raises MalformedResponse: if a line is no event.
+        """
+        rest = b""
+        for chunk in self._response.stream(_CHUNK_SIZE, decode_content=True):
+            on_activity()
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > _LONGEST_LINE:
+                raise MalformedResponse(f"a line of more than {_LONGEST_LINE} bytes: {rest[:80]!r}")
+            for line in lines:
+                if line.strip():
+                    yield _event(line)
+        if rest.strip():
+            raise ProtocolError(f"the connection ended within a line: {rest[:80]!r}")
+
+    def interrupt(self) -> None:
+        """Close it now: its reader gets the end, or an error, at once."""
+        with self._lock:
+            if self._open:
+                # It may be ending by itself at this very moment.
+                with suppress(OSError, RuntimeError, ValueError):
+                    self._response.shutdown()
+
+    def close(self) -> None:
+        with self._lock:
+            self._open = False
+            self._response.close()
+
+
+def _event(line: bytes) -> Object:
+    event = _object(line)
+    item = event.get("object")
+    if not isinstance(event.get("type"), str) or not isinstance(item, dict):
+        raise MalformedResponse(f"this is no event of Kubernetes: {line[:80]!r}")
+    if event["type"] == "ERROR":
+        raise _refusal(item)
+    return event
+
+
+def _refusal(status: Object) -> ClusterError:
+    code = int(status.get("code") or 500)
+    message = str(status.get("message") or f"the watch ended with {code}")
+    if code >= 500:
+        return ClusterUnavailable(message)
+    return ApiRefused(status=code, reason=str(status.get("reason") or ""), message=message)
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError as error:
+        raise MalformedResponse(f"this is no JSON: {content[:80]!r}") from error
+    if not isinstance(found, dict):
+        raise MalformedResponse(f"this is no object: {content[:80]!r}")
+    return found
+
+
+#: Seconds that a watch must have lived before its end counts as an accident of its own.
+STEADY: Final = 5.0
+_LONGEST = 30.0
+
+
+class MalformedResponse(Exception):
+    """The response is not one of the API; the message quotes its beginning."""
+
+
+class WatchEnd(StrEnum):
+    """Why a list or a watch ended."""
+
+    #: At the requested timeout, or on close.
+    ON_SCHEDULE = "as_asked"
+    #: Sooner, but in good order: the server restarts, or something between us has its own limits.
+    EARLY = "early"
+    #: It was idle for longer than a healthy one is.
+    IDLE = "silent"
+    #: The connection broke, be it in the middle of a line.
+    BROKEN = "broken"
+    #: Somebody accepts connections and answers nothing.
+    HALF_OPEN = "half_open"
+    UNREACHABLE = "unreachable"
+    #: It answered that it cannot now (429, 5xx).
+    BUSY = "busy"
+    #: The resource version has expired (410).
+    EXPIRED = "expired"
+    REFUSED = "refused"
+    GARBLED = "garbled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRetry:
+    """What follows an end."""
+
+    end: WatchEnd
+    #: Whether to list again; otherwise the watch continues from the last resource version.
+    lists: bool
+    #: Whether to wait before.
+    pauses: bool
+
+
+#: Ends after which the known state may be stale.
+_LISTS = frozenset({WatchEnd.EXPIRED, WatchEnd.REFUSED, WatchEnd.GARBLED})
+_AT_ONCE = frozenset({WatchEnd.ON_SCHEDULE, WatchEnd.IDLE})
+#: Those that a pause follows only if the life before was short.
+_IF_SHORT = frozenset({WatchEnd.EARLY, WatchEnd.EXPIRED})
+
+
+def classify_watch_end(error: Exception | None, *, lifetime: float, requested: float) -> WatchEnd:
+    """Classify the end of a watch that lived for so many seconds of its timeout."""
+    match error:
+        case None:
+            return WatchEnd.ON_SCHEDULE if lifetime >= requested - STEADY else WatchEnd.EARLY
+        case ApiRefused():
+            return WatchEnd.EXPIRED if error.expired else WatchEnd.REFUSED
+        case ReadTimeoutError():
+            return WatchEnd.IDLE
+        case ClusterUnavailable():
+            return _unavailable(error.__cause__)
+        case HTTPError() | OSError():
+            return WatchEnd.BROKEN
+    # A response without the mandatory fields, if it could be decoded at all.
+    return WatchEnd.GARBLED
+
+
+def _unavailable(cause: BaseException | None) -> WatchEnd:
+    """Why a call failed, from the transport's error."""
+    if cause is None:
+        return WatchEnd.BUSY
+    if isinstance(cause, ReadTimeoutError):
+        return WatchEnd.HALF_OPEN
+    if isinstance(cause, ValueError):
+        return WatchEnd.GARBLED
+    nobody = isinstance(cause, NewConnectionError | ConnectTimeoutError)
+    return WatchEnd.UNREACHABLE if nobody else WatchEnd.BROKEN
+
+
+def retry_after(end: WatchEnd, *, lifetime: float) -> WatchRetry:
+    """How to go on."""
+    short = lifetime < STEADY
+    pauses = end not in _AT_ONCE and (short or end not in _IF_SHORT)
+    return WatchRetry(end=end, lists=end in _LISTS, pauses=pauses)
+
+
+class Backoff:
+    """Jittered pauses that grow from ``shortest`` to 30 s while one failure follows another."""
+
+    def __init__(
+        self, *, shortest: float = 1.0, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._shortest, self._chance = shortest, chance
+        self._failures = 0
+
+    def next(self) -> float:
+        """Seconds to wait now. They spread, so that clients that lost a server together do not return together."""
+        longest = min(_LONGEST, self._shortest * 2.0 ** min(self._failures + 1, 20))
+        self._failures += 1
+        return longest / 2 * (1.0 + self._chance())
+
+    def reset(self) -> None:
+        self._failures = 0
+
+
+class PendingChanges:
+    """Names that may have changed and have not been delivered yet. Safe to share between threads.
+
+    A name that is marked many times between two reads is delivered once; none is lost.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._names: set[str] = set()
+        self._nodes = False
+        #: Set while there is something to take.
+        self.pending = threading.Event()
+
+    def launches(self, names: Iterable[str]) -> None:
+        with self._lock:
+            self._names.update(names)
+            if self._names:
+                self.pending.set()
+
+    def nodes(self) -> None:
+        with self._lock:
+            self._nodes = True
+            self.pending.set()
+
+    def take(self) -> tuple[frozenset[str], bool]:
+        """The names, and whether nodes changed; nothing is marked afterwards."""
+        with self._lock:
+            result = frozenset(self._names), self._nodes
+            self._names.clear()
+            self._nodes = False
+            self.pending.clear()
+        return result

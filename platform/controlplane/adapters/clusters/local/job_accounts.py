@@ -1,0 +1,185 @@
+"""Accounts and interpreters of jobs: one user id for each Launch where the product runs as root.
+
+The account is a user id without a name, taken from a range that nothing else on the machine should use. It is
+reserved from the launch until the Launch is removed, because its files stay that long. Jobs run on a Python
+that their account can execute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from controlplane.adapters.clusters.local.folders import HomeFolder, locked
+from controlplane.adapters.clusters.local.launch_records import ProcessIsolation
+from controlplane.adapters.clusters.local.processes import processes_of_account
+from controlplane.ports.clusters import ClusterUnavailable
+
+#: CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID as in linux/capability.h.
+_NEEDED_CAPABILITIES = (0, 5, 6, 7)
+
+FIRST_ACCOUNT = 200_000
+LAST_ACCOUNT = 265_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsolationPolicy:
+    """How this machine isolates jobs, and why, as a message for a page."""
+
+    separation: ProcessIsolation
+    sentence: str
+
+
+def isolation_policy(*, home: Path, first: int, last: int) -> IsolationPolicy:
+    """What is possible here for jobs under ``home``, which must exist."""
+    obstacle = _obstacle(first=first, last=last)
+    if obstacle:
+        return IsolationPolicy(
+            separation=ProcessIsolation.NONE,
+            sentence="not isolated: jobs run as the same account as the product and can read its "
+            f"files ({obstacle}); run it as root, or only work that you trust",
+        )
+    closed = closed_folder(home)
+    if closed is None:
+        return IsolationPolicy(
+            separation=ProcessIsolation.ACCOUNT,
+            sentence=f"each launch has an account of its own ({first}–{last}), a private folder, a "
+            "scrubbed environment and no way to new privileges; network and kernel are shared",
+        )
+    if shutil.which("setpriv") is None:
+        return IsolationPolicy(
+            separation=ProcessIsolation.NONE,
+            sentence=f"not isolated: {closed} is closed to other accounts and setpriv (util-linux) is "
+            "not installed, so jobs run as the product's account; move the product's folder",
+        )
+    return IsolationPolicy(
+        separation=ProcessIsolation.ACCOUNT_THAT_READS_ALL,
+        sentence=f"not isolated: {closed} is closed to other accounts, so each launch has an account "
+        "of its own that may read every file; set NINEFOLD_HOME to a folder outside it",
+    )
+
+
+def accounts_available(*, first: int = FIRST_ACCOUNT, last: int = LAST_ACCOUNT) -> bool:
+    """Whether processes can be given those accounts here."""
+    return not _obstacle(first=first, last=last)
+
+
+def _obstacle(*, first: int, last: int) -> str:
+    """Why other accounts cannot be used here, or nothing."""
+    if os.geteuid() != 0:
+        return "it was not started by root"
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("CapEff:"))
+    used = int(line.split()[1], 16)
+    if not all(used >> number & 1 for number in _NEEDED_CAPABILITIES):
+        return "root here may not switch accounts"
+    for entry in Path("/proc/self/uid_map").read_text().splitlines():
+        inside, _, count = (int(number) for number in entry.split())
+        if inside <= first and last < inside + count:
+            return ""
+    return f"the user ids {first} to {last} do not exist in this container"
+
+
+@contextmanager
+def reserved_account(name: str, *, home: HomeFolder, first: int, last: int) -> Iterator[int]:
+    """An account for the Launch of that name, free of other holders and of processes.
+
+    The block creates the Launch's folder; an entry without one is given up by the next caller.
+
+    :raises ClusterUnavailable: if every account of the range is held.
+    """
+    with locked(home.accounts_lock):
+        used: set[int] = set()
+        for entry in home.accounts.iterdir():
+            if home.launch(str(entry.readlink())).path.is_dir():
+                used.add(int(entry.name))
+            else:
+                entry.unlink()
+        account = _free(used, home=home, first=first, last=last)
+        entry = home.accounts / str(account)
+        entry.symlink_to(name)
+        try:
+            yield account
+        except BaseException:
+            entry.unlink()
+            raise
+
+
+def _free(used: set[int], *, home: HomeFolder, first: int, last: int) -> int:
+    # Two homes on one machine do not coordinate: they start at different offsets.
+    count = last - first + 1
+    offset = int.from_bytes(hashlib.sha256(bytes(home.path.resolve())).digest()[:4])
+    for step in range(count):
+        account = first + (offset + step) % count
+        if account not in used and not processes_of_account(account):
+            return account
+    raise ClusterUnavailable(f"all {count} accounts for jobs are held: remove ended launches first")
+
+
+def release_account(account: int, *, home: HomeFolder) -> None:
+    with suppress(FileNotFoundError):
+        (home.accounts / str(account)).unlink()
+
+
+#: The version that engines are built for.
+PYTHON_VERSION = "3.11"
+
+
+class InterpreterNotFound(Exception):
+    """No Python was found that jobs could run on."""
+
+
+def open_to_others(path: Path) -> bool:
+    """Whether every folder down to ``path`` lets any account pass."""
+    resolved = path.resolve()
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in (resolved, *resolved.parents))
+
+
+def closed_folder(path: Path) -> Path | None:
+    """The topmost folder above or at ``path`` that lets no other account pass, if there is one."""
+    resolved = path.resolve()
+    for folder in (*reversed(resolved.parents), resolved):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            return folder
+    return None
+
+
+def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
+    """The resolved path of an interpreter; ``by_others`` requires one that any account can execute.
+
+    :raises InterpreterNotFound: if there is none; the message says what to install.
+    """
+    if preferred:
+        path = shutil.which(preferred)
+        if path is None:
+            raise InterpreterNotFound(f"{preferred!r} is not an executable Python")
+        if by_others and not open_to_others(Path(path)):
+            raise InterpreterNotFound(
+                f"{preferred!r} lies under {closed_folder(Path(path))}, which a job's account cannot "
+                f"enter; name a Python outside it, for example /usr/bin/python{PYTHON_VERSION}"
+            )
+        return Path(path).resolve()
+    for candidate in _candidates():
+        executable = candidate.is_file() and os.access(candidate, os.X_OK)
+        if executable and (not by_others or open_to_others(candidate)):
+            return candidate.resolve()
+    raise InterpreterNotFound(
+        f"no Python {PYTHON_VERSION} was found that a job's account can execute; install the package "
+        f"python{PYTHON_VERSION}, or set NINEFOLD_LOCAL_PYTHON to one outside private folders"
+    )
+
+
+def _candidates() -> list[Path]:
+    name = f"python{PYTHON_VERSION}"
+    own = Path(sys.base_prefix) / "bin" / name
+    folders = [*os.get_exec_path(), "/usr/local/bin", "/usr/bin"]
+    # A version manager's shim is a script that finds its versions by the user's own settings.
+    usual = [Path(folder) / name for folder in folders if "shims" not in Path(folder).parts]
+    return [own, *usual]

@@ -1,0 +1,263 @@
+"""One run of one process: watched from its start until every descendant is gone, with the cause of its exit.
+
+The supervisor is a subreaper: whatever a job forks, in whatever session, stays its descendant. The loop
+sleeps in ``select`` until there is output, the process ends, or an interval has passed.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from controlplane.adapters.clusters.local import processes
+from controlplane.adapters.clusters.local.port_leases import ProbeThread
+from controlplane.adapters.clusters.local.processes import ProcessIdentity
+from controlplane.adapters.clusters.local.replica_logs import BoundedLog
+from controlplane.domain.common.resources import format_bytes
+from controlplane.ports.clusters import ExitCause, exit_cause_of_code
+from controlplane.ports.launches import Launch, LaunchRole
+
+#: Seconds between two checks of the stop request and the deadline.
+POLL_INTERVAL = 0.1
+#: Seconds between two checks of memory and descendants, each of which walks /proc.
+MEASURE_INTERVAL = 0.5
+#: Output that a process may leave in its pipe after its end.
+_PIPE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCallbacks:
+    """What a run learns from outside of it."""
+
+    #: The deadline of a stop request in seconds since boot, or None.
+    stop_deadline: Callable[[], float | None]
+    #: A sentence on another replica that could not start, or nothing.
+    broken_gang: Callable[[], str]
+    #: Called with the bytes held and the processes of the group.
+    measured: Callable[[int, tuple[ProcessIdentity, ...]], None]
+    #: Called once, when the probe is answered.
+    answering: Callable[[], None]
+
+
+def boot_seconds() -> float:
+    """Seconds since boot, sleep included: the same for every process, untouched by clock changes."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class ProcessRun:
+    """Watches a started process; ``watch`` returns when nothing of it is left."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        *,
+        launch: Launch,
+        role: LaunchRole,
+        log: BoundedLog,
+        callbacks: RunCallbacks,
+        deadline: float | None,
+        probe: ProbeThread | None,
+    ) -> None:
+        self._process = process
+        self._launch = launch
+        self._role = role
+        self._log = log
+        self._callbacks = callbacks
+        self._deadline = deadline
+        self._probe = probe
+        self._group = ProcessIdentity.of(process.pid)
+        self._forced: ProcessExit | None = None
+        self._kill_at = float("inf")
+        self._next_measurement = 0.0
+        self._oom_kills = processes.kernel_oom_kills()
+        #: Whether the probe ever succeeded.
+        self.answered = False
+
+    def watch(self) -> ProcessExit:
+        """Why it ended; by then the whole group has exited and its output is in the log."""
+        output = self._output()
+        with selectors.DefaultSelector() as selector:
+            handle = os.pidfd_open(self._process.pid)
+            try:
+                selector.register(handle, selectors.EVENT_READ)
+                selector.register(output, selectors.EVENT_READ)
+                while self._process.poll() is None:
+                    self._wait(selector, output)
+                    self._check()
+            finally:
+                os.close(handle)
+        while not processes.kill_until_exited(self._descendants, within=5):
+            self._log.write_message("waiting for processes that do not end")
+        if self._probe is not None:
+            self._probe.close()
+        self._drain(output)
+        return classify_exit(
+            self._process.returncode,
+            forced=self._forced,
+            output=self._log.tail.decode(errors="replace"),
+            last_line=self._log.last_line(),
+            killed_by_kernel=processes.kernel_oom_kills() > self._oom_kills,
+        )
+
+    def _output(self) -> int:
+        if self._process.stdout is None:
+            raise ValueError("the process was started without a pipe for its output")
+        output = self._process.stdout.fileno()
+        os.set_blocking(output, False)
+        return output
+
+    def _wait(self, selector: selectors.BaseSelector, output: int) -> None:
+        for key, _ in selector.select(POLL_INTERVAL):
+            if key.fd == output and self._read(output) == b"":
+                selector.unregister(output)
+
+    def _read(self, output: int) -> bytes | None:
+        """What was read and logged: nothing at the end of the stream, None if there is none now."""
+        try:
+            content = os.read(output, 65536)
+        except BlockingIOError:
+            return None
+        if content:
+            self._log.write(content)
+        return content
+
+    def _drain(self, output: int) -> None:
+        left = _PIPE
+        while left > 0 and (content := self._read(output)):
+            left -= len(content)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _descendants(self) -> list[ProcessIdentity]:
+        processes.reap_adopted(besides=self._process.pid)
+        return processes.descendants(os.getpid())
+
+    def _check(self) -> None:
+        at = boot_seconds()
+        self._check_stop(at)
+        self._check_probe()
+        if at >= self._next_measurement:
+            self._next_measurement = at + MEASURE_INTERVAL
+            self._measure()
+        if at >= self._kill_at:
+            for process in self._descendants():
+                process.signal(signal.SIGKILL)
+
+    def _check_stop(self, at: float) -> None:
+        requested = self._callbacks.stop_deadline()
+        if requested is not None:
+            self._end(ExitCause.STOPPED, "stopped on request", kill_at=requested)
+        elif self._deadline is not None and at >= self._deadline:
+            limit = self._launch.run_within
+            self._end(
+                ExitCause.OUT_OF_TIME,
+                f"stopped after its maximum run time of {limit}",
+                kill_at=at + self._launch.grace.total_seconds(),
+            )
+
+    def _check_probe(self) -> None:
+        if self._probe is None or self._role.probe is None or self.answered:
+            return
+        within = self._role.probe.start_within.total_seconds()
+        if self._probe.answered:
+            self.answered = True
+            self._callbacks.answering()
+        elif time.monotonic() - self._probe.since > within:
+            self._end(
+                ExitCause.FAILED,
+                f"GET {self._role.probe.path} was not answered with 200 within {within:g} seconds",
+                kill_at=boot_seconds(),
+            )
+
+    def _measure(self) -> None:
+        group = tuple(self._descendants())
+        memory, limit = processes.resident_memory(group), self._role.limits.memory
+        if limit and memory > limit:
+            # Resident pages are an upper bound; only the slower, fair count may kill.
+            memory = processes.proportional_memory(group)
+            if memory > limit:
+                self._end(
+                    ExitCause.OUT_OF_MEMORY,
+                    f"used {format_bytes(memory)}, more than its limit of {format_bytes(limit)}",
+                    kill_at=boot_seconds(),
+                )
+        self._callbacks.measured(memory, group)
+        broken = self._callbacks.broken_gang()
+        if broken:
+            self._end(ExitCause.NOT_PREPARED, broken, kill_at=boot_seconds())
+
+    def _end(self, cause: ExitCause, message: str, *, kill_at: float) -> None:
+        """Request the group's end; the first reason is kept, an earlier deadline wins."""
+        self._kill_at = min(self._kill_at, kill_at)
+        if self._forced is None:
+            self._forced = ProcessExit(cause=cause, message=message)
+            self._log.write_message(message)
+            if self._group is not None and self._group.alive():
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGTERM)
+
+
+#: As reported by ``ninefold_runtime.exits``; other programs are classified by their last lines.
+EXIT_DISK_FULL = 28
+EXIT_OUT_OF_MEMORY = 12
+_DISK_FULL_WORDS = ("No space left on device", "Errno 28", "Disk quota exceeded")
+#: How much of the end of the output may name the reason.
+_LAST_LINES = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessExit:
+    cause: ExitCause
+    message: str
+    #: As in a shell: 128 + n for a process ended by signal n; None if nothing was started.
+    exit_code: int | None = None
+
+
+def classify_exit(
+    returncode: int,
+    *,
+    forced: ProcessExit | None,
+    output: str,
+    last_line: str,
+    killed_by_kernel: bool,
+) -> ProcessExit:
+    """The ending of a process by its return code (negative: the signal), unless ``forced`` overrides it.
+
+    ``output`` is the end of what it printed; ``killed_by_kernel`` says that the kernel killed for want of
+    memory while it ran.
+    """
+    code = returncode if returncode >= 0 else 128 - returncode
+    if forced is not None:
+        return ProcessExit(cause=forced.cause, message=forced.message, exit_code=code)
+    if code == 0:
+        return ProcessExit(cause=ExitCause.FINISHED, message="finished", exit_code=0)
+    end = "\n".join(output.splitlines()[-_LAST_LINES:])
+    if code == EXIT_DISK_FULL or any(words in end for words in _DISK_FULL_WORDS):
+        cause, message = ExitCause.DISK_FULL, "the disk is full"
+    elif code == 128 + signal.SIGKILL and killed_by_kernel:
+        cause, message = (
+            ExitCause.OUT_OF_MEMORY,
+            "killed by the kernel: the machine had no memory left",
+        )
+    elif code == EXIT_OUT_OF_MEMORY:
+        cause, message = ExitCause.OUT_OF_MEMORY, "it could not get the memory that it needs"
+    elif returncode < 0:
+        cause, message = exit_cause_of_code(code), f"killed by {_name(-returncode)}"
+    else:
+        cause, message = exit_cause_of_code(code), f"exited with code {code}"
+    if last_line:
+        message = f"{message}: {last_line}"
+    return ProcessExit(cause=cause, message=message, exit_code=code)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,316 @@
+"""The supervisor of one replica: ``python -m controlplane.adapters.clusters.local.supervisor FOLDER ROLE INDEX``.
+
+It leaves the process that started it at once, so that it and the job outlive the control plane::
+
+    control plane ──▶ starter ──fork──▶ supervisor (session of its own, subreaper)
+                        │ exits 0 once       ├─ prepares: environment, inputs, files
+                        │ state.json exists  └─ job process (session of its own) ─▶ …
+
+The lock in the replica's folder is held as long as the supervisor lives, however it dies. Standard
+library only, and no Django: it has to start fast and to stay small.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from controlplane.adapters.clusters.local import environments, job_processes, preparation
+from controlplane.adapters.clusters.local.folders import HomeFolder, read_json, try_lock
+from controlplane.adapters.clusters.local.job_processes import (
+    placeholder_values,
+)
+from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, LocalReplicaState
+from controlplane.adapters.clusters.local.port_leases import (
+    NoPortFree,
+    PortLease,
+    ProbeThread,
+    bindable,
+)
+from controlplane.adapters.clusters.local.preparation import Gang
+from controlplane.adapters.clusters.local.process_runs import (
+    ProcessExit,
+    ProcessRun,
+    RunCallbacks,
+    boot_seconds,
+)
+from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
+from controlplane.adapters.clusters.local.replica_logs import BoundedLog
+from controlplane.ports.clusters import ExitCause, ReplicaPhase
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PORT_ATTEMPTS = 3
+#: Seconds between two writes of a state of which only the measurements changed.
+_MEASURED_EVERY = 2.0
+_RESERVE = 64 * 1024
+_LAST_WRITE_WITHIN = 600.0
+
+
+class ReplicaStopRequested(Exception):
+    """A stop came before the process was started."""
+
+
+class ReplicaSupervisor:
+    """Brings one replica from PREPARING to EXITED and writes down every step."""
+
+    def __init__(
+        self, record: LocalLaunchRecord, *, home: HomeFolder, role: str, index: int
+    ) -> None:
+        self._record = record
+        self._home = home
+        self._folder = home.launch(record.launch.name)
+        self._own = self._folder.replica(role, index)
+        self._role = next(each for each in record.launch.roles if each.name == role)
+        self._index = index
+        self._gang = Gang(record.launch, folder=self._folder, besides=(role, index))
+        self._log = BoundedLog(
+            self._own.log,
+            limit=record.log_limit,
+            secrets=record.launch.secrets.values(),
+        )
+        self._terminated_at: float | None = None
+        self._unwritten = False
+        self._written_at = 0.0
+        identity = ProcessIdentity.of(os.getpid())
+        if identity is None:
+            raise RuntimeError("/proc does not show this process: is it mounted?")
+        self._state = LocalReplicaState(
+            phase=ReplicaPhase.PREPARING, message="starting", boot=boot_id(), supervisor=identity
+        )
+
+    def announce(self) -> None:
+        """The first state, and the blocks that let the last one be written to a full disk.
+
+        :raises OSError: if there is no room for them.
+        """
+        with self._own.reserve.open("wb") as stream:
+            os.posix_fallocate(stream.fileno(), 0, _RESERVE)
+        self._state.write(self._own)
+        signal.signal(signal.SIGTERM, self._on_terminate)
+
+    def run(self) -> None:
+        try:
+            ending = self._prepare_and_run()
+        except ReplicaStopRequested:
+            ending = ProcessExit(cause=ExitCause.STOPPED, message="stopped before it started")
+        except (
+            preparation.NotPrepared,
+            environments.EnvironmentBuildFailed,
+            NoPortFree,
+            OSError,
+        ) as failure:
+            ending = ProcessExit(cause=ExitCause.NOT_PREPARED, message=str(failure))
+            self._log.write_message(f"could not be started: {failure}")
+        self._finish(ending)
+
+    def _on_terminate(self, _number: int, _frame: object) -> None:
+        # The machine shuts down, or an operator is polite: the job gets its usual grace.
+        if self._terminated_at is None:
+            self._terminated_at = boot_seconds() + self._record.launch.grace.total_seconds()
+
+    def _prepare_and_run(self) -> ProcessExit:
+        record = self._record
+        runtime = environments.runtime_path(engines=self._home.engines)
+        python = Path(record.python)
+        if record.launch.engine is not None:
+            python = environments.ensure_environment(
+                record.launch.engine, engines=self._home.engines, python=python, report=self._report
+            )
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            ports = PortLease.pick(
+                self._role.ports,
+                folder=self._home.ports,
+                first=record.ports_from,
+                last=record.ports_to,
+            )
+            try:
+                run, ending = self._run_once(python=python, runtime=runtime, ports=ports)
+                again = attempt < _PORT_ATTEMPTS and self._port_was_in_use(run, ending, ports=ports)
+            finally:
+                ports.release()
+            if not again:
+                break
+            self._log.write_message("another program took its port: starting again with a new one")
+        return ending
+
+    def _run_once(
+        self, *, python: Path, runtime: Path, ports: PortLease
+    ) -> tuple[ProcessRun, ProcessExit]:
+        record, role = self._record, self._role
+        values = placeholder_values(
+            work=str(self._folder.work),
+            inputs=str(self._folder.inputs),
+            python=str(python),
+            index=self._index,
+            ports=ports.numbers,
+        )
+        preparation.prepare_launch(record, home=self._home, values=values, report=self._report)
+        self._gang.wait(self._report)
+        process = job_processes.start_job(
+            record,
+            role,
+            index=self._index,
+            folder=self._folder,
+            environment=job_processes.job_environment(
+                record,
+                role,
+                index=self._index,
+                folder=self._folder,
+                runtime=runtime,
+                values=values,
+            ),
+            values=values,
+        )
+        probe = None
+        if role.probe is not None:
+            probe = ProbeThread(port=ports.numbers[role.probe.port], path=role.probe.path)
+        first = ProcessIdentity.of(process.pid)
+        self._update(
+            phase=ReplicaPhase.RUNNING if probe is None else ReplicaPhase.STARTING,
+            message="running" if probe is None else "waiting for the first answer",
+            started_at=self._state.started_at or time.time(),
+            ports=dict(ports.numbers),
+            processes=() if first is None else (first,),
+        )
+        within = record.launch.run_within
+        run = ProcessRun(
+            process,
+            launch=record.launch,
+            role=role,
+            log=self._log,
+            callbacks=RunCallbacks(
+                stop_deadline=self._stop_deadline,
+                broken_gang=self._gang.broken,
+                measured=self._measured,
+                answering=lambda: self._update(phase=ReplicaPhase.RUNNING, message="running"),
+            ),
+            deadline=None if within is None else boot_seconds() + within.total_seconds(),
+            probe=probe,
+        )
+        return run, run.watch()
+
+    def _port_was_in_use(self, run: ProcessRun, ending: ProcessExit, *, ports: PortLease) -> bool:
+        """Whether it failed early while another process listens on a port of ours.
+
+        Files that name the port cannot be written again: the job may have put links in their place.
+        """
+        fixed = any("{port:" in text for text in self._record.launch.files.values())
+        return (
+            ending.cause is ExitCause.FAILED
+            and not run.answered
+            and not fixed
+            and not all(bindable(port) for port in ports.numbers.values())
+        )
+
+    def _report(self, sentence: str | None) -> None:
+        if sentence:
+            self._log.write_message(sentence)
+            self._update(message=sentence)
+        if self._stop_deadline() is not None:
+            raise ReplicaStopRequested
+
+    def _stop_deadline(self) -> float | None:
+        if self._unwritten:
+            self._update()
+        request = read_json(self._folder.stop) if self._folder.stop.exists() else None
+        deadlines = [
+            deadline
+            for deadline in (self._terminated_at, None if request is None else request["deadline"])
+            if deadline is not None
+        ]
+        return min(deadlines, default=None)
+
+    def _measured(self, memory: int, group: tuple[ProcessIdentity, ...]) -> None:
+        new = set(group) != set(self._state.processes)
+        if new or boot_seconds() - self._written_at >= _MEASURED_EVERY:
+            self._update(memory=memory, processes=group)
+
+    def _update(self, **changes: Any) -> None:
+        self._state = replace(self._state, **changes)
+        try:
+            self._state.write(self._own)
+            self._unwritten, self._written_at = False, boot_seconds()
+        except OSError:
+            # Nothing depends on this one: the next tick tries again, and the last has a reserve.
+            self._unwritten = True
+
+    def _finish(self, ending: ProcessExit) -> None:
+        # On a full disk this frees space for the last lines and the last state.
+        self._own.reserve.unlink(missing_ok=True)
+        self._log.close()
+        self._update(
+            phase=ReplicaPhase.EXITED,
+            message=ending.message,
+            exit_code=ending.exit_code,
+            cause=ending.cause,
+            ended_at=time.time(),
+            memory=0,
+            processes=(),
+        )
+        deadline = boot_seconds() + _LAST_WRITE_WITHIN
+        while self._unwritten and boot_seconds() < deadline:
+            time.sleep(1)
+            self._update()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Start the supervisor and return 0 once its first state is written, or another supervisor runs it."""
+    folder, role, index = Path(arguments[0]), arguments[1], int(arguments[2])
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(writing)
+        return 0 if os.read(reading, 1) else 1
+    os.close(reading)
+    status = 1
+    try:
+        _supervise(folder, role=role, index=index, ready=writing)
+        status = 0
+    finally:
+        if status:
+            traceback.print_exc()
+            sys.stderr.flush()
+        # The parent's stack must not be unwound a second time in this copy of it.
+        os._exit(status)
+
+
+def _supervise(folder: Path, *, role: str, index: int, ready: int) -> None:
+    _detach()
+    home = HomeFolder(folder.parent.parent)
+    launch = home.launch(folder.name)
+    lock = try_lock(launch.replica(role, index).lock)
+    data = read_json(launch.record)
+    if lock is None or data is None or launch.replica(role, index).state.exists():
+        os.write(ready, b"1")
+        return
+    supervisor = ReplicaSupervisor(
+        LocalLaunchRecord.from_json(data), home=home, role=role, index=index
+    )
+    supervisor.announce()
+    os.write(ready, b"1")
+    os.close(ready)
+    supervisor.run()
+
+
+def _detach() -> None:
+    os.setsid()
+    os.umask(0o022)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in (signal.SIGINT, signal.SIGHUP):
+        # A handler and not SIG_IGN: what is ignored here would stay ignored in the job.
+        signal.signal(number, lambda _number, _frame: None)
+    with suppress(OSError):
+        os.chdir("/")
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""What our objects of Volcano are called, and where its API keeps them.
+
+Names derive from uids, so that renaming a queue or a priority class moves nothing on the cluster; what people call
+it stands in an annotation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from controlplane.adapters.clusters.kubernetes import object_names
+
+Manifest = dict[str, Any]
+Object = Mapping[str, Any]
+
+QUEUES: Final = "scheduling.volcano.sh/v1beta1"
+JOBS: Final = "batch.volcano.sh/v1alpha1"
+COMMANDS: Final = "bus.volcano.sh/v1alpha1"
+TOPOLOGY: Final = "topology.volcano.sh/v1alpha1"
+PRIORITIES: Final = "scheduling.k8s.io/v1"
+
+SCHEDULER: Final = "volcano"
+ROOT: Final = "root"
+DEFAULT: Final = "default"
+#: Namespace of the commands to queues, which are cluster-scoped.
+COMMANDS_OF_QUEUES: Final = "default"
+
+#: Uid of the row that an object represents.
+UID: Final = f"{object_names.DOMAIN}/uid"
+#: Its display name.
+TITLE: Final = f"{object_names.DOMAIN}/title"
+
+#: Label and annotation that Volcano sets on the pods of a Job: the index of the replica in its task.
+TASK_INDEX: Final = "volcano.sh/task-index"
+#: Annotation by which a pod that we create belongs to a PodGroup.
+GROUP: Final = "scheduling.k8s.io/group-name"
+
+#: The plural of each kind in paths, and whether it is namespaced.
+_KINDS: Final[Mapping[str, tuple[str, bool]]] = {
+    "Queue": ("queues", False),
+    "PodGroup": ("podgroups", True),
+    "Job": ("jobs", True),
+    "Command": ("commands", True),
+    "HyperNode": ("hypernodes", False),
+    "PriorityClass": ("priorityclasses", False),
+}
+_LONGEST: Final = 63
+
+
+def collection_path(manifest: Object) -> str:
+    """The path under which objects of that kind are created."""
+    word, namespaced = _KINDS[manifest["kind"]]
+    space = f"/namespaces/{manifest['metadata']['namespace']}" if namespaced else ""
+    return f"/apis/{manifest['apiVersion']}{space}/{word}"
+
+
+def object_path(manifest: Object) -> str:
+    """The path of the object."""
+    return f"{collection_path(manifest)}/{manifest['metadata']['name']}"
+
+
+def prefix(installation: str) -> str:
+    """What all cluster-wide names of an installation begin with: two may share a cluster."""
+    return f"nf-{installation[:8].lower()}"
+
+
+def queue_name(uid: str, *, installation: str) -> str:
+    return f"{prefix(installation)}-{uid}"
+
+
+def priority_name(value: int, *, installation: str) -> str:
+    """By the value: work keeps the number that it was given, whatever becomes of the word for it."""
+    sign_letter = "m" if value < 0 else "p"
+    return f"{prefix(installation)}-{sign_letter}{abs(value)}"
+
+
+def hyper_node_name(level: str, domains: tuple[str, ...], *, installation: str) -> str:
+    """Domains of one name may lie in several outer ones: all of them, outermost first, make the name."""
+    digest = hashlib.sha256("\0".join((level, *domains)).encode()).hexdigest()[:8]
+    slug = re.sub(r"[^a-z0-9]+", "-", f"{level}-{domains[-1]}".lower()).strip("-")
+    available = _LONGEST - len(prefix(installation)) - len(digest) - 2
+    return f"{prefix(installation)}-{slug[:available].rstrip('-')}-{digest}"
+
+
+def is_ours(thing: Object, *, installation: str) -> bool:
+    labels = thing["metadata"].get("labels") or {}
+    ours: bool = (
+        labels.get(object_names.MANAGED_BY) == object_names.PRODUCT
+        and labels.get(object_names.INSTALLATION) == installation
+    )
+    return ours

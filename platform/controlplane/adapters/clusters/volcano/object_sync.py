@@ -1,0 +1,267 @@
+"""Sync of Queues, PriorityClasses and HyperNodes to a cluster that Volcano schedules.
+
+Preemption works inside one queue and by the values of PriorityClasses; which queue gives cards back to another
+is decided by what queues deserve, whatever the priority. HyperNodes follow the network topology of the nodes::
+
+    level      tier
+    superpod   3      members: spines
+    spine      2      members: leaves
+    leaf       1      members: nodes, each by its exact name
+
+The tightest level that any node has is tier 1. A domain is identified by all domains around it: rack 1 of spine
+a is not rack 1 of spine b. Nodes that lack an inner level are members of the outer domain, beside HyperNodes;
+as Volcano wants Nodes at the leaves only, they get a HyperNode of their own there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controlplane.adapters.clusters.kubernetes import object_names as marking
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
+from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
+from controlplane.adapters.clusters.volcano import object_names, queue_changes, queues
+from controlplane.adapters.clusters.volcano.object_names import Manifest, Object
+from controlplane.adapters.clusters.volcano.queue_changes import ChangeAction, ObjectChange
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.topology import NETWORK_LEVELS
+from controlplane.domain.quotas.documents import Documents
+from controlplane.ports.clusters import LaunchRefused
+
+QUEUES_PATH = f"/apis/{object_names.QUEUES}/queues"
+PRIORITY_CLASSES_PATH = f"/apis/{object_names.PRIORITIES}/priorityclasses"
+
+
+def sync_queues(
+    api: KubernetesApi, documents: Documents, *, resources: Mapping[str, str], installation: str
+) -> tuple[FieldFinding, ...]:
+    """Make the cluster's Queues those of the tree.
+
+    :param resources: extended resource by chip, of the chips that the cluster has.
+    :return: what Volcano would refuse of the tree, in which case nothing is changed; else what of it Volcano does
+        not keep, and what cannot be deleted yet.
+    :raises ClusterError: if the cluster does not answer or refuses; what was done until then stays.
+    """
+    ours = queues.translate_queues(documents, resources=resources, installation=installation)
+    if wrong := queues.queue_violations(ours.queues):
+        return wrong
+    theirs = api.list(QUEUES_PATH).items
+    plan = queue_changes.plan_queue_changes(ours, theirs, installation=installation)
+    apply_changes(api, plan.changes)
+    return (*ours.findings, *plan.findings)
+
+
+def sync_priority_classes(
+    api: KubernetesApi, classes: Mapping[str, int], *, installation: str
+) -> None:
+    """Let the cluster have a PriorityClass for each of ours.
+
+    :param classes: value by its display name.
+    """
+    theirs = api.list(PRIORITY_CLASSES_PATH).items
+    apply_changes(api, plan_priority_classes(classes, theirs, installation=installation))
+
+
+def sync_topology(api: KubernetesApi, *, installation: str) -> None:
+    """Sync HyperNodes with the topology in the nodes' labels.
+
+    Where another component manages some, such as Volcano's own discovery, we create none: a node in two trees is
+    in none for Volcano.
+    """
+    theirs = api.list(HYPERNODES).items
+    ours: tuple[object_names.Manifest, ...] = ()
+    if all(object_names.is_ours(each, installation=installation) for each in theirs):
+        nodes = api.list("/api/v1/nodes").items
+        ours = hyper_nodes(domains_of(nodes), installation=installation)
+    apply_changes(api, plan_hyper_nodes(ours, theirs, installation=installation))
+
+
+def apply_changes(api: KubernetesApi, wanted: Iterable[ObjectChange]) -> None:
+    """One after the other; a pending Command to Volcano is not created twice."""
+    for change in wanted:
+        path = object_names.object_path(change.manifest)
+        if change.action is ChangeAction.DELETE:
+            api.delete(path)
+        elif change.action is ChangeAction.COMMAND:
+            ensure_object(api, change.manifest)
+        else:
+            # Created by apply too: apply never removes a field of an object that was created otherwise.
+            api.apply(path, change.manifest)
+
+
+def ensure_object(api: KubernetesApi, manifest: object_names.Manifest) -> None:
+    """Create the object unless one of its name exists; an existing one stays unchanged."""
+    try:
+        api.create(object_names.collection_path(manifest), manifest)
+    except ApiRefused as refusal:
+        if not refusal.exists:
+            raise
+
+
+#: Highest value for users; values above belong to the system.
+LARGEST: Final = 1_000_000_000
+
+
+def priority_class(value: int, *, title: str, installation: str) -> Manifest:
+    """Other pods of the cluster keep their own priority: ours is never the default.
+
+    :raises LaunchRefused: if Kubernetes reserves that number.
+    """
+    if abs(value) > LARGEST:
+        raise LaunchRefused(
+            f"a priority on Kubernetes is from {-LARGEST} to {LARGEST}, got {value}: choose another class"
+        )
+    name = object_names.priority_name(value, installation=installation)
+    return {
+        "apiVersion": object_names.PRIORITIES,
+        "kind": "PriorityClass",
+        "metadata": {
+            "name": name,
+            "labels": marking.owner_labels(installation=installation),
+            "annotations": {object_names.TITLE: title},
+        },
+        "value": value,
+        "globalDefault": False,
+        "preemptionPolicy": "PreemptLowerPriority",
+        "description": f"Work of the priority {title} ({value})",
+    }
+
+
+def plan_priority_classes(
+    classes: Mapping[str, int], theirs: Sequence[Object], *, installation: str
+) -> tuple[ObjectChange, ...]:
+    """What brings the cluster's classes up to date.
+
+    One that we no longer have stays: pods that run may name it, and the name is its number.
+
+    :param classes: value by its display name.
+    """
+    there = {each["metadata"]["name"]: each for each in theirs}
+    changes: list[ObjectChange] = []
+    for title, value in sorted(classes.items()):
+        manifest = priority_class(value, title=title, installation=installation)
+        has = there.get(manifest["metadata"]["name"])
+        if has is None:
+            changes.append(ObjectChange(action=ChangeAction.CREATE, manifest=manifest))
+        elif _title(has) != title:
+            changes.append(ObjectChange(action=ChangeAction.APPLY, manifest=manifest))
+    return tuple(changes)
+
+
+def _title(thing: Object) -> str:
+    return str((thing["metadata"].get("annotations") or {}).get(object_names.TITLE) or "")
+
+
+@dataclass(slots=True, kw_only=True)
+class _NetworkDomain:
+    level: str
+    tier: int
+    #: Names of the domains around it and its own, outermost first.
+    domains: tuple[str, ...]
+    nodes: set[str] = field(default_factory=set)
+    inner: set[str] = field(default_factory=set)
+
+
+def tiers(nodes: Iterable[Mapping[str, str]]) -> Mapping[str, int]:
+    """Tier by level, of the levels that some node has a domain for; 1 is the tightest."""
+    present = {level for domains in nodes for level in domains}
+    ordered = [level for level in reversed(NETWORK_LEVELS) if level in present]
+    return {level: tier for tier, level in enumerate(ordered, start=1)}
+
+
+def hyper_nodes(
+    nodes: Mapping[str, Mapping[str, str]], *, installation: str
+) -> tuple[Manifest, ...]:
+    """All of them, the tightest first.
+
+    :param nodes: by the node's name, its domains by level, outermost first.
+    """
+    tier_of = tiers(nodes.values())
+    found: dict[str, _NetworkDomain] = {}
+    for node, places in sorted(nodes.items()):
+        around: list[str] = []
+        inner = ""
+        chain = []
+        for level, domain in places.items():
+            around.append(domain)
+            chain.append((level, tuple(around)))
+        for level, domains in reversed(chain):
+            name = object_names.hyper_node_name(level, domains, installation=installation)
+            at = found.setdefault(
+                name, _NetworkDomain(level=level, tier=tier_of[level], domains=domains)
+            )
+            if inner:
+                at.inner.add(inner)
+            else:
+                at.nodes.add(node)
+            inner = name
+    _separate_nodes(found, installation=installation)
+    ordered = sorted(found.items(), key=lambda pair: (pair[1].tier, pair[0]))
+    return tuple(_manifest(name, each, installation=installation) for name, each in ordered)
+
+
+def plan_hyper_nodes(
+    ours: Sequence[Manifest], theirs: Sequence[Object], *, installation: str
+) -> tuple[ObjectChange, ...]:
+    """From what the cluster has to ours, inner ones first; HyperNodes of others stay as they are."""
+    there = {
+        each["metadata"]["name"]: each
+        for each in theirs
+        if object_names.is_ours(each, installation=installation)
+    }
+    wanted = {each["metadata"]["name"] for each in ours}
+    created = [
+        ObjectChange(
+            action=ChangeAction.CREATE if has is None else ChangeAction.APPLY, manifest=manifest
+        )
+        for manifest in ours
+        if (has := there.get(manifest["metadata"]["name"])) is None
+        or has["spec"] != manifest["spec"]
+    ]
+    stale = sorted(
+        (each for name, each in there.items() if name not in wanted),
+        key=lambda each: -int(each["spec"]["tier"]),
+    )
+    return (
+        *created,
+        *(ObjectChange(action=ChangeAction.DELETE, manifest=dict(each)) for each in stale),
+    )
+
+
+def _separate_nodes(found: dict[str, _NetworkDomain], *, installation: str) -> None:
+    """Where a domain holds both nodes and domains, its nodes go into one of their own, a tier below."""
+    for each in [each for each in found.values() if each.inner and each.nodes]:
+        below = _NetworkDomain(
+            level="", tier=each.tier - 1, domains=(*each.domains, ""), nodes=each.nodes
+        )
+        name = object_names.hyper_node_name(
+            f"{each.level}-rest", each.domains, installation=installation
+        )
+        found[name] = below
+        each.inner.add(name)
+        each.nodes = set()
+
+
+def _manifest(name: str, domain: _NetworkDomain, *, installation: str) -> Manifest:
+    kind, members = ("HyperNode", domain.inner) if domain.inner else ("Node", domain.nodes)
+    spec: Manifest = {
+        "tier": domain.tier,
+        "members": [
+            {"type": kind, "selector": {"exactMatch": {"name": member}}}
+            for member in sorted(members)
+        ],
+    }
+    if domain.level:
+        spec["tierName"] = domain.level
+    return {
+        "apiVersion": object_names.TOPOLOGY,
+        "kind": "HyperNode",
+        "metadata": {
+            "name": name,
+            "labels": marking.owner_labels(installation=installation),
+            "annotations": {object_names.TITLE: " › ".join(filter(None, domain.domains))},
+        },
+        "spec": spec,
+    }

@@ -1,0 +1,210 @@
+"""Base class of engines that run in their own image: image, version, supported chips and number formats.
+
+``container_training`` and ``container_serving`` add what training and serving engines have in common.
+
+A chip plug-in may name an image for an engine (``VendorProfile.images``), which takes precedence; otherwise the
+engine names one for the chip, or for all chips of its vendor. Tags that hold ``{version}`` follow the version;
+any other tag is one version and runs nothing else. Images for Ascend are built for generations of chips, not
+for chips.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from controlplane.adapters.engines import command_steps
+from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
+from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole
+from controlplane.ports.registry import image_template
+
+#: Libraries of every such image: no downloads, no telemetry, and writes only into their own folder.
+OFFLINE_ENVIRONMENT: Mapping[str, str] = {
+    "HF_HOME": "{work}/tmp/huggingface",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "PYTHONUNBUFFERED": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+class ContainerEngine(ABC):
+    """Implements the part of ``controlplane.ports.engines.Engine`` that follows from the image."""
+
+    name: str
+
+    @abstractmethod
+    def profile(self) -> EngineProfile: ...
+
+    @abstractmethod
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]: ...
+
+    def environment(self) -> EngineEnvironment | None:
+        """None: it comes as an image only."""
+        return None
+
+    def runs_on(self, task: Task, chip: Chip) -> str:
+        if chip.kind is ChipKind.CPU:
+            return f"{self.profile().title} needs an accelerator"
+        return missing_image(self.profile(), engine=self.name, chip=chip)
+
+    def image(self, chip: Chip, spec: Mapping[str, Any]) -> str:
+        """The image that runs the spec on the chip; empty if none is configured."""
+        return engine_image(self.profile(), engine=self.name, chip=chip, spec=spec)
+
+    def check_version(
+        self, spec: Mapping[str, Any], *, chip: Chip | None
+    ) -> tuple[FieldFinding, ...]:
+        """Problems of the requested version."""
+        return check_engine_version(self.profile(), spec, engine=self.name, chip=chip)
+
+    def step_launch(
+        self,
+        request: RenderRequest,
+        *,
+        spec: Mapping[str, Any],
+        files: Mapping[str, str],
+        environment: Mapping[str, str],
+        grace: timedelta,
+        shares_checkpoints: bool = False,
+    ) -> Launch:
+        """The Launch of a gang of equal replicas that run the steps among the files and report."""
+        variables = dict(environment)
+        if request.report_url:
+            variables["NINEFOLD_REPORT_URL"] = request.report_url
+        role = LaunchRole(
+            name=ROLES[request.task],
+            argv=command_steps.ARGV,
+            placements=request.placements,
+            environment=variables,
+        )
+        return Launch(
+            name=request.name,
+            roles=(role,),
+            files=files,
+            inputs=request.inputs,
+            image=self.image(request.chip, spec),
+            secrets={"NINEFOLD_ATTEMPT_TOKEN": request.token} if request.token else {},
+            grace=grace,
+            continues=request.continues,
+            shares_checkpoints=shares_checkpoints,
+            labels=request.labels,
+        )
+
+
+#: The field of a spec that names a version.
+VERSION_FIELD = "engine_version"
+_VERSION_PLACEHOLDER = "{version}"
+#: What a tag may hold; ``Version`` takes a little more, and spaces around.
+_TAG = re.compile(r"[0-9A-Za-z.]+")
+
+
+def engine_image(
+    profile: EngineProfile, *, engine: str, chip: Chip, spec: Mapping[str, Any]
+) -> str:
+    """The image that runs the spec on the chip; empty if none is configured."""
+    written = image_template(profile, engine=engine, chip=chip)
+    return written.replace(_VERSION_PLACEHOLDER, engine_version(profile, spec))
+
+
+def engine_version(profile: EngineProfile, spec: Mapping[str, Any]) -> str:
+    """The spec's version, or the engine's default."""
+    return spec.get(VERSION_FIELD) or profile.default_version
+
+
+def check_engine_version(
+    profile: EngineProfile, spec: Mapping[str, Any], *, engine: str, chip: Chip | None
+) -> tuple[FieldFinding, ...]:
+    """Problems of the requested version; none if the spec names no version."""
+    requested = spec.get(VERSION_FIELD)
+    if not isinstance(requested, str):
+        return ()
+    wrong = _wrong(profile, requested) or (
+        _wrong_in_image(profile, requested, engine=engine, chip=chip) if chip else ""
+    )
+    return (FieldFinding(field=VERSION_FIELD, message=wrong),) if wrong else ()
+
+
+def missing_image(profile: EngineProfile, *, engine: str, chip: Chip) -> str:
+    """Why the engine has no image for the chip; empty if there is one."""
+    if image_template(profile, engine=engine, chip=chip):
+        return ""
+    return f"no image of {profile.title} is known for {chip.label}"
+
+
+def _wrong(profile: EngineProfile, requested: str) -> str:
+    if not profile.versions:
+        return f"{VERSION_FIELD} cannot be set: {profile.title} comes with this product, got {requested!r}"
+    right = (
+        f"a version of {profile.title} {profile.versions}, for example {profile.default_version}"
+    )
+    try:
+        known = bool(_TAG.fullmatch(requested)) and Version(requested) in SpecifierSet(
+            profile.versions, prereleases=True
+        )
+    except InvalidVersion:
+        known = False
+    return "" if known else f"{VERSION_FIELD} must be {right}, got {requested!r}"
+
+
+def _wrong_in_image(profile: EngineProfile, requested: str, *, engine: str, chip: Chip) -> str:
+    written = image_template(profile, engine=engine, chip=chip)
+    bears = re.search(rf"(?<![\d.]){re.escape(requested)}(?![\d.])", written)
+    if not written or _VERSION_PLACEHOLDER in written or bears:
+        return ""
+    return (
+        f"{VERSION_FIELD} cannot be {requested!r} on {chip.label}: the image known for it is {written}; "
+        "leave the field empty"
+    )
+
+
+_A2 = (
+    "ascend-910b1",
+    "ascend-910b2",
+    "ascend-910b2c",
+    "ascend-910b3",
+    "ascend-910b4",
+    "ascend-910b4-1",
+)
+_A3 = ("ascend-910c",)
+_INFERENCE = ("ascend-310p", "ascend-310p-duo")
+
+
+def ascend_images(*, a2: str, a3: str, inference: str = "") -> dict[str, str]:
+    """The image of each chip, for ``EngineProfile.images``; ``inference`` is that of the 310P, if there is one."""
+    builds = ((_A2, a2), (_A3, a3), (_INFERENCE, inference))
+    return {chip: image for chips, image in builds if image for chip in chips}
+
+
+def resolve_precision(spec: Mapping[str, Any], *, chip: Chip) -> str:
+    """The number format of the computation: ``auto`` is bfloat16 wherever the chip is not known to lack it."""
+    requested = str(spec["precision"])
+    if requested != "auto":
+        return requested
+    return "float16" if _lacks_bfloat16(chip) else "bfloat16"
+
+
+def bfloat16_limits(chip: Chip | None) -> tuple[FieldLimit, ...]:
+    """The limit of a chip that is known to lack the format."""
+    if chip is None or not _lacks_bfloat16(chip):
+        return ()
+    return (
+        FieldLimit(
+            field="precision", values=("bfloat16",), reason=f"{chip.label} computes in float16 only"
+        ),
+    )
+
+
+def _lacks_bfloat16(chip: Chip) -> bool:
+    return bool(chip.peak_rates) and Dtype.BFLOAT16 not in chip.peak_rates

@@ -1,0 +1,252 @@
+"""Base class of engines that serve from their own image.
+
+A subclass declares which fields it cannot honour (``limits``) and which quantized weights it does not load
+(``unsupported_weights``), and translates one checked spec into a command (``translate``). Choosing the image,
+the parallel plan, the chip's variables, the port, the probe and the key are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from controlplane.adapters.engines import command_steps, container_engine, torchrun
+from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
+from controlplane.domain.common import spec_fields
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, SpecField
+from controlplane.domain.jobs.parallelism import ParallelPlan
+from controlplane.domain.serving.parallelism import (
+    architecture_from_config,
+    check_replica_parallelism,
+    replica_parallelism,
+)
+from controlplane.domain.specs.serving import SERVE
+from controlplane.ports.engines import ROLES, ModelFacts, RenderRequest, Task
+from controlplane.ports.launches import Launch, LaunchRole, Probe
+
+#: The secret by which the gateway authenticates to the replica.
+KEY = "NINEFOLD_ENGINE_KEY"
+MODEL = "{inputs}/model"
+#: Weights of hundreds of gigabytes are read, and graphs recorded, before the first success.
+_START_WITHIN = timedelta(minutes=40)
+#: Names scripts of an image that set up its libraries.
+_SET_ENV = "NINEFOLD_SET_ENV"
+#: Open requests may end.
+_GRACE = timedelta(seconds=30)
+#: Names go into arguments, and callers send them in JSON.
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
+
+_ENVIRONMENT: Mapping[str, str] = {**container_engine.OFFLINE_ENVIRONMENT, "DO_NOT_TRACK": "1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSettings:
+    """A spec with nothing left open."""
+
+    spec: Mapping[str, Any]
+    chip: Chip
+    plan: ParallelPlan
+    #: Nodes that one replica spans.
+    nodes: int
+    model: ModelFacts | None
+    #: ``bfloat16``, ``float16`` or ``float32``.
+    precision: str
+    #: Where the processes of several nodes meet.
+    master_port: int
+
+    def is_set(self, name: str, value: str = "on") -> bool:
+        """Whether the flag of that name is present."""
+        return bool(self.spec[name] == value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingCommand:
+    """An engine's command for a serving spec."""
+
+    argv: tuple[str, ...]
+    #: Text files by path relative to ``{work}``.
+    files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    #: Ports beside ``http``.
+    ports: tuple[str, ...] = ()
+    health: str = "/health"
+    #: The port that answers at ``health``.
+    health_port: str = "http"
+    #: Variables that bear the key beside ``NINEFOLD_ENGINE_KEY``.
+    key_variables: tuple[str, ...] = ()
+
+
+class ContainerServingEngine(ContainerEngine):
+    """Implements ``controlplane.ports.engines.Engine`` but for ``name``, ``profile`` and the translation."""
+
+    tasks = frozenset({Task.SERVE})
+    #: Whether a replica may span nodes; otherwise the reason why not.
+    one_node_because: str = ""
+
+    @abstractmethod
+    def translate(self, settings: ServingSettings) -> ServingCommand:
+        """The command of a checked spec."""
+
+    def unsupported_weights(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        """Why it does not load weights of that format and scheme on the chip; empty if it does."""
+        return ""
+
+    def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
+        """What else is wrong with a complete spec for this engine alone."""
+        yield from ()
+
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
+        return SERVE
+
+    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+        return {}
+
+    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        return spec_fields.with_defaults(SERVE, spec)
+
+    def check(
+        self,
+        task: Task,
+        spec: Mapping[str, Any],
+        *,
+        chip: Chip | None,
+        model: ModelFacts | None,
+    ) -> tuple[FieldFinding, ...]:
+        found = [
+            *spec_fields.check_fields(SERVE, spec),
+            *spec_fields.check_limits(SERVE, spec, self.limits(task, chip=chip, model=model)),
+            *self.check_version(spec, chip=chip),
+        ]
+        if model is not None:
+            found += self._check_model(model, chip=chip)
+        # A value of the wrong type has been reported already, and cannot be compared.
+        if not found:
+            found += self._check_values(task, spec, chip=chip, model=model)
+        return tuple(found)
+
+    def render(self, request: RenderRequest) -> Launch:
+        """The Launch of one replica; each of its placements is a node.
+
+        :raises ValueError: if it spans nodes and the engine cannot, if nodes give different numbers of cards, or
+            if the plan does not multiply out to the cards.
+        """
+        if len(request.placements) > 1 and self.one_node_because:
+            raise ValueError(
+                f"a replica of {self.profile().title} runs on one node, not {len(request.placements)}: "
+                f"{self.one_node_because}"
+            )
+        spec = self.normalise(request.task, request.spec)
+        cards = torchrun.processes_per_replica(request.placements) * len(request.placements)
+        settings = ServingSettings(
+            spec=spec,
+            chip=request.chip,
+            plan=replica_parallelism(spec["parallel"], cards=cards),
+            nodes=len(request.placements),
+            model=request.model,
+            precision=resolve_precision(spec, chip=request.chip),
+            master_port=torchrun.master_port(request.name),
+        )
+        translation = self.translate(settings)
+        role, files = _role(request, translation)
+        names = (KEY, *translation.key_variables)
+        return Launch(
+            name=request.name,
+            roles=(role,),
+            files=files,
+            inputs=request.inputs,
+            image=self.image(request.chip, spec),
+            secrets=dict.fromkeys(names, request.token) if request.token else {},
+            grace=_GRACE,
+            continues=request.continues,
+            labels=request.labels,
+        )
+
+    def _check_model(self, model: ModelFacts, *, chip: Chip | None) -> Iterator[FieldFinding]:
+        profile = self.profile()
+        if model.format and model.format not in profile.formats:
+            loads = ", ".join(sorted(profile.formats)) or "plain weights only"
+            yield FieldFinding(
+                field="model",
+                message=f"{model.name} is quantized ({model.scheme or 'unknown scheme'}) and written as "
+                f"{model.format}, which {profile.title} does not load; it loads {loads}",
+            )
+        elif model.format and (why := self.unsupported_weights(model, chip=chip)):
+            yield FieldFinding(
+                field="model",
+                message=f"{model.name} is quantized as {model.scheme} in {model.format}: {why}",
+            )
+        if model.architecture and not model.architecture.endswith(_SERVED):
+            yield FieldFinding(
+                field="model",
+                message=f"{model.name} is a {model.architecture}; {profile.title} is asked for chat here, "
+                f"which needs a generating model ({', '.join('…' + each for each in _SERVED)})",
+            )
+
+    def _check_values(
+        self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
+    ) -> Iterator[FieldFinding]:
+        complete = self.normalise(task, spec)
+        name, length = complete["model_name"], complete["context_length"]
+        if not _MODEL_NAME.fullmatch(name):
+            yield FieldFinding(
+                field="model_name",
+                message=f"model_name must be letters, digits and . _ : / - and begin with a letter or digit, "
+                f"got {name!r}",
+            )
+        if model is not None and length is not None and 0 < model.context_length < length:
+            yield FieldFinding(
+                field="context_length",
+                message=f"context_length must be ≤ {model.context_length}, the context of {model.name}, "
+                f"got {length}",
+            )
+        yield from self.check_engine_rules(complete)
+        group = complete["parallel"]
+        if group["tensor"]:
+            cards = group["tensor"] * group["pipeline"] * group["data"]
+            found = check_replica_parallelism(
+                group,
+                cards=cards,
+                architecture=architecture_from_config(model.config if model else {}),
+                chip=chip,
+            )
+            # The number of cards is unknown here; the deployment that requests them checks it.
+            yield from (each for each in found if each.field != "cards")
+
+
+#: Endings of the names of architectures that answer.
+_SERVED = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
+
+
+def _role(request: RenderRequest, translation: ServingCommand) -> tuple[LaunchRole, dict[str, str]]:
+    """The role and the files that start it.
+
+    Where an image's libraries have to be set up first, or nodes give different cards, the command is a step of
+    ``programs/run_steps.py``.
+    """
+    shared, differing = torchrun.chip_variables(request.chip, request.placements)
+    several = len(request.placements) > 1
+    names = (
+        torchrun.rendezvous_variables(request.placements, launch=request.name) if several else {}
+    )
+    argv, files = translation.argv, dict(translation.files)
+    if _SET_ENV in shared or any(differing):
+        files |= command_steps.render_steps(
+            [command_steps.CommandStep(argv=argv)], replicas=differing
+        )
+        argv = command_steps.ARGV
+    role = LaunchRole(
+        name=ROLES[request.task],
+        argv=argv,
+        placements=request.placements,
+        environment={**_ENVIRONMENT, **translation.environment, **shared, **names},
+        ports=("http", *translation.ports),
+        probe=Probe(
+            port=translation.health_port, path=translation.health, start_within=_START_WITHIN
+        ),
+    )
+    return role, files

@@ -1,0 +1,355 @@
+"""The engine ``llamafactory``: LLaMA-Factory in its own image (https://github.com/hiyouga/LLaMA-Factory).
+
+One YAML file configures training, one merging. Paths are relative to the working folder, or absolute in a file;
+none of them is an argument of a command, because the launcher of LLaMA-Factory splits its arguments at spaces.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controlplane.adapters.engines import command_steps, container_engine, container_training
+from controlplane.adapters.engines.container_engine import bfloat16_limits
+from controlplane.adapters.engines.container_training import (
+    ContainerTrainingEngine,
+    TrainingSettings,
+    TrainingSteps,
+)
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.ports.engines import (
+    EngineProfile,
+    FlagsChecked,
+    ModelFacts,
+    ProgressFormat,
+    Task,
+)
+
+#: Relative to ``{work}``: where checkpoints, logs and the last weights go; where the merged model goes.
+CHECKPOINTS, MERGED = "checkpoints", "merged"
+#: Objectives whose rows are rewritten, and into which shape.
+SHAPES = {"dpo": "pairs", "pretrain": "texts"}
+#: Fused operators that are Liger kernels here; asking for one takes them all.
+LIGER = frozenset({"rms_norm", "rotary_embedding", "swiglu", "cross_entropy"})
+_STAGES = {"sft": "sft", "dpo": "dpo", "pretrain": "pt"}
+_MODEL = "{inputs}/model"
+_TAGS = {
+    "role_tag": "role",
+    "content_tag": "content",
+    "user_tag": "user",
+    "assistant_tag": "assistant",
+    "system_tag": "system",
+}
+_COLUMNS: Mapping[str, dict[str, Any]] = {
+    "sft": {"formatting": "sharegpt", "columns": {"messages": "messages"}, "tags": _TAGS},
+    "dpo": {
+        "formatting": "sharegpt",
+        "ranking": True,
+        "columns": {"messages": "messages", "chosen": "chosen", "rejected": "rejected"},
+        "tags": _TAGS,
+    },
+    "pretrain": {"columns": {"prompt": "text"}},
+}
+#: Gigabytes of one file of weights.
+_SHARD = 5
+
+
+def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
+    """The configuration of ``llamafactory-cli train``."""
+    spec = settings.spec
+    return {
+        "model_name_or_path": _MODEL,
+        "trust_remote_code": False,
+        **_attention(settings),
+        "stage": _STAGES[settings.objective],
+        "do_train": True,
+        **_method(settings),
+        **({"pref_beta": spec["dpo"]["beta"]} if settings.objective == "dpo" else {}),
+        "dataset_dir": "data",
+        "dataset": "train",
+        "cutoff_len": settings.max_length,
+        "preprocessing_num_workers": 4,
+        "output_dir": CHECKPOINTS,
+        "overwrite_output_dir": False,
+        "per_device_train_batch_size": spec["batch_size"],
+        "gradient_accumulation_steps": spec["gradient_accumulation"],
+        "learning_rate": spec["learning_rate"],
+        "num_train_epochs": spec["epochs"],
+        "max_steps": spec["max_steps"] or -1,
+        "lr_scheduler_type": _schedule(spec),
+        "warmup_ratio": spec["warmup_ratio"],
+        "weight_decay": spec["weight_decay"],
+        "seed": spec["seed"],
+        "bf16": settings.precision == "bfloat16",
+        "fp16": settings.precision == "float16",
+        **_optimizer(settings),
+        "disable_gradient_checkpointing": not settings.recompute,
+        **(
+            {"deepspeed": container_training.DEEPSPEED_FILE}
+            if container_training.uses_deepspeed(settings)
+            else {}
+        ),
+        "logging_steps": spec["log_every_steps"],
+        "save_strategy": "steps",
+        "save_steps": spec["checkpoint_every_steps"],
+        "save_total_limit": spec["keep_checkpoints"],
+        **_validation(settings),
+        "include_num_input_tokens_seen": True,
+        "ddp_timeout": 180_000_000,
+        "plot_loss": False,
+        "report_to": "none",
+    }
+
+
+def merge_arguments(settings: TrainingSettings) -> dict[str, Any]:
+    """The configuration of ``llamafactory-cli export``: merges the adapter into the unquantized weights."""
+    return {
+        "model_name_or_path": _MODEL,
+        "adapter_name_or_path": CHECKPOINTS,
+        "finetuning_type": "lora",
+        "trust_remote_code": False,
+        "export_dir": MERGED,
+        "export_size": _SHARD,
+        "export_device": "cpu",
+        "export_legacy_format": False,
+        "infer_dtype": settings.precision,
+    }
+
+
+def dataset_info(settings: TrainingSettings) -> str:
+    """``dataset_info.json``: the splits under fixed names."""
+    splits = {"train": settings.spec["train_split"]}
+    if settings.validation_split:
+        splits["validation"] = settings.validation_split
+    content = {
+        name: {"file_name": _rows(settings, split), **_COLUMNS[settings.objective]}
+        for name, split in splits.items()
+    }
+    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+
+
+def shape_steps(settings: TrainingSettings) -> tuple[command_steps.CommandStep, ...]:
+    """The steps that rewrite rows, where the objective needs it."""
+    shape = SHAPES.get(settings.objective)
+    splits = [settings.spec["train_split"], settings.validation_split]
+    return tuple(
+        command_steps.shape_step(shape, split=split) for split in splits if shape and split
+    )
+
+
+def as_yaml(values: Mapping[str, Any]) -> str:
+    """One ``name: value`` a line. JSON's scalars are YAML's, but for a float without a point."""
+    return "".join(f"{name}: {_scalar(value)}\n" for name, value in values.items())
+
+
+def _scalar(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and "." not in text:
+        mantissa, _, exponent = text.partition("e")
+        return f"{mantissa}.0e{exponent}"
+    return text
+
+
+def _rows(settings: TrainingSettings, split: str) -> str:
+    # An absolute name is taken as it is, a relative one from ``data``, the folder of the file that names it.
+    folder = "{work}/rows" if settings.objective in SHAPES else "{inputs}/dataset"
+    return f"{folder}/{split}.jsonl"
+
+
+def _method(settings: TrainingSettings) -> dict[str, Any]:
+    if settings.method == "full":
+        return {"finetuning_type": "full"}
+    lora = settings.spec["lora"]
+    values: dict[str, Any] = {
+        "finetuning_type": "lora",
+        "lora_rank": lora["rank"],
+        "lora_alpha": int(lora["alpha"]),
+        "lora_dropout": lora["dropout"],
+        "lora_target": ",".join(lora["target_modules"] or ("all",)),
+    }
+    if settings.method == "qlora":
+        qlora = settings.spec["qlora"]
+        values |= {
+            "quantization_method": "bnb",
+            "quantization_bit": qlora["bits"],
+            "double_quantization": qlora["double_quantization"] == "on",
+        }
+    return values
+
+
+def _attention(settings: TrainingSettings) -> dict[str, Any]:
+    return {
+        "flash_attn": "fa2" if "flash_attention" in settings.fused else "auto",
+        **({"enable_liger_kernel": True} if settings.fused & LIGER else {}),
+    }
+
+
+def _optimizer(settings: TrainingSettings) -> dict[str, Any]:
+    """torch has a fused kernel for each kind of device; the one for NPUs has a name of its own."""
+    if "adamw" not in settings.fused:
+        return {"optim": "adamw_torch"}
+    npu = settings.chip.torch_device == "npu"
+    return {"optim": "adamw_torch_npu_fused" if npu else "adamw_torch_fused"}
+
+
+def _schedule(spec: Mapping[str, Any]) -> str:
+    """``constant`` would leave the warm-up out."""
+    schedule = str(spec["scheduler"])
+    return "constant_with_warmup" if schedule == "constant" else schedule
+
+
+def _validation(settings: TrainingSettings) -> dict[str, Any]:
+    if not settings.validation_split:
+        return {}
+    return {
+        "eval_dataset": "validation",
+        "eval_strategy": "steps",
+        "eval_steps": settings.spec["checkpoint_every_steps"],
+        "per_device_eval_batch_size": settings.spec["batch_size"],
+    }
+
+
+PROFILE = EngineProfile(
+    title="LLaMA-Factory",
+    versions=">=0.9.4,<0.10",
+    default_version="0.9.5",
+    images={
+        "nvidia": "hiyouga/llamafactory:{version}",
+        **container_engine.ascend_images(
+            a2="quay.io/ascend/llamafactory:latest-910b-ubuntu",
+            a3="quay.io/ascend/llamafactory:latest-a3-ubuntu",
+        ),
+    },
+    progress=ProgressFormat(
+        path=f"{CHECKPOINTS}/trainer_log.jsonl",
+        keys={
+            "step": "current_steps",
+            "total_steps": "total_steps",
+            "loss": "loss",
+            "eval_loss": "eval_loss",
+            "learning_rate": "lr",
+            "tokens_per_second": "throughput",
+        },
+    ),
+    flags=FlagsChecked.PARSED,
+    remarks=(
+        "The parser of LLaMA-Factory 0.9.5 reads the arguments for NVIDIA H800 and Ascend 910B3 in this project's "
+        "tests. That of other versions has read nothing.",
+        "The images for Ascend have floating tags (latest-…): a rerun may get another version than the first run. "
+        "An image of your own, named by its version in the chip's plug-in, stays the same.",
+    ),
+    sources=(
+        "https://github.com/hiyouga/LLaMA-Factory/tree/v0.9.5",
+        "https://llamafactory.readthedocs.io/en/latest/",
+    ),
+)
+
+_ZERO_ONLY = "LLaMA-Factory divides the work by ZeRO stages only"
+_LIMITS = (
+    FieldLimit(
+        field="objective", values=("grpo",), reason="LLaMA-Factory learns by rewards in PPO only"
+    ),
+    FieldLimit(field="parallel.tensor", reason=_ZERO_ONLY),
+    FieldLimit(field="parallel.pipeline", reason=_ZERO_ONLY),
+    FieldLimit(field="parallel.context", reason=_ZERO_ONLY),
+    FieldLimit(field="parallel.expert", reason=_ZERO_ONLY),
+    FieldLimit(field="parallel.sequence", values=("on",), reason=_ZERO_ONLY),
+    FieldLimit(
+        field="fused_operators",
+        values=("grouped_matmul",),
+        reason="LLaMA-Factory has no such kernel",
+    ),
+)
+#: Numbers of bits that bitsandbytes supports.
+_BITS = (4, 8)
+
+
+class LlamaFactoryEngine(ContainerTrainingEngine):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "llamafactory"
+
+    def profile(self) -> EngineProfile:
+        return PROFILE
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        return (*_LIMITS, *bfloat16_limits(chip), *_of_chip(chip))
+
+    def check_engine_rules(
+        self, spec: Mapping[str, Any], *, model: ModelFacts | None
+    ) -> Iterator[FieldFinding]:
+        bits, alpha = spec["qlora"]["bits"], spec["lora"]["alpha"]
+        if spec["method"] == "qlora" and bits not in _BITS:
+            yield FieldFinding(
+                field="qlora.bits",
+                message=f"qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
+            )
+        if spec["method"] == "qlora" and spec["parallel"]["zero_stage"] == 3 and bits != 4:
+            yield FieldFinding(
+                field="parallel.zero_stage",
+                message=f"parallel.zero_stage 3 needs qlora.bits 4, got {bits}; choose stage 2 or 4 bits",
+            )
+        if spec["method"] != "full" and alpha != int(alpha):
+            yield FieldFinding(
+                field="lora.alpha",
+                message=f"lora.alpha must be a whole number for LLaMA-Factory, got {alpha:g}",
+            )
+
+    def translate(self, settings: TrainingSettings) -> TrainingSteps:
+        train = ("llamafactory-cli", "train", "train.yaml")
+        steps: list[command_steps.CommandStep | command_steps.CollectStep] = list(
+            shape_steps(settings)
+        )
+        newest = f"{CHECKPOINTS}/checkpoint-*/trainer_state.json"
+        steps.append(
+            command_steps.CommandStep(
+                argv=train,
+                newest=newest if settings.continues else "",
+                resumed=(*train, "resume_from_checkpoint={newest}") if settings.continues else (),
+            )
+        )
+        files = {
+            "train.yaml": as_yaml(training_arguments(settings)),
+            "data/dataset_info.json": dataset_info(settings),
+        }
+        if settings.objective in SHAPES:
+            files["shape_rows.py"] = command_steps.program_text("shape_rows")
+        if container_training.uses_deepspeed(settings):
+            files[container_training.DEEPSPEED_FILE] = container_training.deepspeed_configuration(
+                settings
+            )
+        source = CHECKPOINTS
+        if settings.adapter:
+            source = MERGED
+            files["merge.yaml"] = as_yaml(merge_arguments(settings))
+            steps.append(
+                command_steps.CommandStep(
+                    argv=("llamafactory-cli", "export", "merge.yaml"), leader_only=True
+                )
+            )
+        steps.append(command_steps.CollectStep(source=source))
+        # With one card the launcher would start no torchrun, and DeepSpeed requires it.
+        return TrainingSteps(
+            steps=tuple(steps),
+            files=files,
+            environment={"FORCE_TORCHRUN": "1"},
+        )
+
+
+def _of_chip(chip: Chip | None) -> Iterator[FieldLimit]:
+    if chip is None or chip.torch_device == "cuda":
+        return
+    yield FieldLimit(
+        field="method",
+        values=("qlora",),
+        reason=f"bitsandbytes, which keeps the weights in few bits, does not run on {chip.label}",
+    )
+    yield FieldLimit(
+        field="fused_operators",
+        values=tuple(sorted(LIGER)),
+        reason=f"these are Liger kernels, which do not run on {chip.label}",
+    )

@@ -1,0 +1,176 @@
+"""The engine ``llm_compressor``: quantizes causal language models to compressed-tensors, and measures the loss.
+
+It runs ``ninefold_runtime`` in the environment of the ``transformers`` engine. This adapter renders; it
+never imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controlplane.adapters.engines import runtime_launches
+from controlplane.domain import quantization
+from controlplane.domain.common import spec_fields
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
+from controlplane.domain.specs.evaluation import QUANTIZE, SCHEMES
+from controlplane.ports.engines import (
+    EngineProfile,
+    FlagsChecked,
+    ModelFacts,
+    RenderRequest,
+    Task,
+)
+from controlplane.ports.launches import EngineEnvironment, Launch
+
+#: Dense causal language models for which both SmoothQuant and AWQ have layer mappings; a test compares
+#: with the library's own tables.
+QUANTIZABLE = frozenset(
+    {
+        "Cohere2ForCausalLM",
+        "CohereForCausalLM",
+        "Gemma2ForCausalLM",
+        "Gemma3ForCausalLM",
+        "GraniteForCausalLM",
+        "LlamaForCausalLM",
+        "MistralForCausalLM",
+        "Phi3ForCausalLM",
+        "Qwen2ForCausalLM",
+        "Qwen3ForCausalLM",
+        "SeedOssForCausalLM",
+    }
+)
+#: Settled by the product after the run.
+_PRODUCT_FIELDS = frozenset({"tolerance", "engine_version"})
+
+
+class LlmCompressorEngine:
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "llm_compressor"
+    tasks = frozenset({Task.QUANTIZE})
+
+    def profile(self) -> EngineProfile:
+        return EngineProfile(
+            title="LLM Compressor",
+            flags=FlagsChecked.RUN,
+            formats=frozenset({quantization.COMPRESSED_TENSORS}),
+            sources=("https://github.com/vllm-project/llm-compressor",),
+        )
+
+    def runs_on(self, task: Task, chip: Chip) -> str:
+        return runtime_launches.missing_torch(chip)
+
+    def environment(self) -> EngineEnvironment:
+        return runtime_launches.runtime_environment()
+
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
+        return QUANTIZE
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        if chip is not None and (reason := runtime_launches.missing_torch(chip)):
+            return (FieldLimit(field="scheme", values=SCHEMES, reason=reason),)
+        if model is None:
+            return ()
+        wrong = quantization.check_group_size(
+            scheme="w4a16-awq", group_size=None, config=model.config
+        )
+        return tuple(
+            FieldLimit(field="scheme", values=("w4a16-awq",), reason=finding.message)
+            for finding in wrong
+        )
+
+    def check(
+        self,
+        task: Task,
+        spec: Mapping[str, Any],
+        *,
+        chip: Chip | None,
+        model: ModelFacts | None,
+    ) -> tuple[FieldFinding, ...]:
+        """Everything wrong with the spec; empty means that it can be rendered."""
+        limits = self.limits(task, chip=chip, model=model)
+        wrong = [
+            *spec_fields.check_fields(QUANTIZE, spec),
+            *spec_fields.check_limits(QUANTIZE, spec, limits),
+        ]
+        if model is not None:
+            wrong += _check_model(spec, model=model)
+        return tuple(wrong)
+
+    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+        """Rows no longer than the model's context."""
+        default = spec_fields.default_at(QUANTIZE, "max_length")
+        if model is None or not 0 < model.context_length < default:
+            return {}
+        return {"max_length": model.context_length}
+
+    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The spec with every default written out."""
+        return spec_fields.with_defaults(QUANTIZE, spec)
+
+    def render(self, request: RenderRequest) -> Launch:
+        """The Launch of one process.
+
+        :raises ValueError: unless there is exactly one placement; this engine does not cross nodes.
+        """
+        spec = self.normalise(request.task, request.spec)
+        known = {name: value for name, value in spec.items() if name not in _PRODUCT_FIELDS}
+        return runtime_launches.runtime_launch(request, spec=known)
+
+
+def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[FieldFinding]:
+    yield from quantization.check_not_quantized(
+        name=model.name,
+        scheme=model.scheme or model.format,
+        why="quantizing once more would only add to its loss",
+    )
+    scheme = spec.get("scheme", spec_fields.default_at(QUANTIZE, "scheme"))
+    if not model.architecture.endswith("ForCausalLM"):
+        yield FieldFinding(
+            field="model",
+            message=(
+                f"{model.name} is a {model.architecture or 'model of unknown architecture'}; "
+                "this engine quantizes causal language models (…ForCausalLM)"
+            ),
+        )
+    elif quantization.is_calibrated(scheme):
+        yield from _check_known(scheme, model=model)
+    yield from _check_sizes(spec, scheme=scheme, model=model)
+
+
+def _check_known(scheme: str, *, model: ModelFacts) -> Iterator[FieldFinding]:
+    if model.architecture not in QUANTIZABLE:
+        yield FieldFinding(
+            field="scheme",
+            message=(
+                f"{scheme} needs to know which layers feed which, and of {model.architecture} this engine "
+                f"does not; use fp8-dynamic, or a model among {', '.join(sorted(QUANTIZABLE))}"
+            ),
+        )
+
+
+def _check_sizes(
+    spec: Mapping[str, Any], *, scheme: Any, model: ModelFacts
+) -> Iterator[FieldFinding]:
+    size, length = _count(spec.get("group_size")), _count(spec.get("max_length"))
+    if size is not None:
+        yield from quantization.check_group_size(
+            scheme=scheme, group_size=size, config=model.config
+        )
+    if length is not None and 0 < model.context_length < length:
+        yield FieldFinding(
+            field="max_length",
+            message=(
+                f"max_length must be ≤ {model.context_length}, the context of {model.name}, got {length}"
+            ),
+        )
+
+
+def _count(value: Any) -> int | None:
+    """What is no whole number above 0 the table of fields refuses."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and value > 0 else None

@@ -1,0 +1,217 @@
+"""The engine ``mindie``: Huawei's MindIE server, on Ascend only: a configuration file and a daemon.
+
+``config.json`` is the published default with everything replaced that a replica needs otherwise. The default
+has TLS with certificates that do not exist, listens on 127.0.0.1, and ends answers after 512 tokens in a window
+of 2,560 (``programs/mindie_config.json``, from MindIE-LLM at 8b4871a).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from controlplane.adapters.engines import container_engine
+from controlplane.adapters.engines.container_serving import (
+    MODEL,
+    ContainerServingEngine,
+    ServingCommand,
+    ServingSettings,
+)
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldLimit
+from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+
+#: The port of health and administration, and that of metrics, beside the HTTP port.
+MANAGEMENT, METRICS = "management", "metrics"
+_EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - inside of its container
+#: Tokens that its prefill takes at once, at least.
+_PREFILL_TOKENS = 8192
+#: Where neither spec nor model says how long a conversation may be.
+_USUAL_LENGTH = 32_768
+_USUAL_BATCH = 200
+_USUAL_PREFILL_BATCH = 50
+
+
+def mindie_configuration(settings: ServingSettings) -> str:
+    """The file; its placeholders are filled by the cluster."""
+    whole = json.loads(_default())
+    whole["ServerConfig"] |= _server()
+    backend = whole["BackendConfig"]
+    cards = settings.plan.cards
+    backend |= {
+        "npuDeviceIds": [list(range(cards))],
+        "tokenizerProcessNumber": 8,
+        "multiNodesInferEnabled": False,
+        "interNodeTLSEnabled": False,
+    }
+    length = _length(settings)
+    deploy = backend["ModelDeployConfig"]
+    # The prompt leaves room for at least one token; the caller sets the response length.
+    deploy |= {"maxSeqLen": length, "maxInputTokenLen": length - 1, "truncation": 0}
+    deploy["ModelConfig"][0] |= {
+        "modelName": settings.spec["model_name"],
+        "modelWeightPath": MODEL,
+        "worldSize": cards,
+        "cpuMemSize": 0,
+        "npuMemSize": -1,
+        "backendType": "atb",
+        "trustRemoteCode": False,
+    }
+    batch = settings.spec["concurrency"] or _USUAL_BATCH
+    backend["ScheduleConfig"] |= {
+        "maxBatchSize": batch,
+        "maxPrefillBatchSize": min(_USUAL_PREFILL_BATCH, batch),
+        "maxPrefillTokens": max(_PREFILL_TOKENS, length - 1),
+        # No answer is cut off before the window is full.
+        "maxIterTimes": length,
+    }
+    text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    # A port is a number in this file, and a placeholder is a text.
+    for name in ("http", MANAGEMENT, METRICS):
+        text = text.replace(f'"{{port:{name}}}"', f"{{port:{name}}}")
+    return text
+
+
+def _server() -> dict[str, Any]:
+    return {
+        # Of its own container: probes and the gateway come from outside of it.
+        "ipAddress": _EVERY_ADDRESS,
+        "managementIpAddress": _EVERY_ADDRESS,
+        "port": "{port:http}",
+        "managementPort": "{port:management}",
+        "metricsPort": "{port:metrics}",
+        "allowAllZeroIpListening": True,
+        "httpsEnabled": False,
+        "interCommTLSEnabled": False,
+        "openAiSupport": "vllm",
+        "inferMode": "standard",
+        "fullTextEnabled": False,
+        "tokenTimeout": 600,
+        "e2eTimeout": 600,
+    }
+
+
+def _length(settings: ServingSettings) -> int:
+    context = settings.model.context_length if settings.model else 0
+    return int(settings.spec["context_length"] or context or _USUAL_LENGTH)
+
+
+@cache
+def _default() -> str:
+    folder = files("controlplane.adapters.engines.programs")
+    return folder.joinpath("mindie_config.json").read_text(encoding="utf-8")
+
+
+@cache
+def start_program() -> str:
+    """The shell script that sets up the image's libraries and starts the daemon."""
+    folder = files("controlplane.adapters.engines.programs")
+    return folder.joinpath("start_mindie.sh").read_text(encoding="utf-8")
+
+
+PROFILE = EngineProfile(
+    title="MindIE",
+    versions=">=2.3,<2.4",
+    default_version="2.3.0",
+    # Built from docker/engines/mindie: in the published images root alone may read MindIE.
+    images=container_engine.ascend_images(
+        a2="ninefold-engine-mindie:{version}-910b",
+        a3="ninefold-engine-mindie:{version}-a3",
+        inference="ninefold-engine-mindie:{version}-310p",
+    ),
+    metrics={
+        "requests_running": "num_requests_running",
+        "requests_waiting": "num_requests_waiting",
+        "requests_received": "request_received_total",
+        "requests_ok": "request_success_total",
+        "requests_failed": "request_failed_total",
+        "prompt_tokens": "prompt_tokens_total",
+        "output_tokens": "generation_tokens_total",
+        "time_to_first_token": "time_to_first_token_seconds",
+        "time_per_output_token": "time_per_output_token_seconds",
+        "latency": "e2e_request_latency_seconds",
+        "kv_cache_usage": "npu_cache_usage_perc",
+        "prefix_cache_hit_rate": "npu_prefix_cache_hit_rate",
+        "output_tokens_per_second": "avg_generation_throughput_toks_per_s",
+        "preemptions": "num_preemptions_total",
+    },
+    flags=FlagsChecked.UNVERIFIED,
+    formats=frozenset({"modelslim"}),
+    remarks=(
+        "Asks for no key: a network policy must let nobody but the gateway reach it.",
+        "In the published images of MindIE only root can read its files, and pods do not run as root: build the "
+        "image from docker/engines/mindie.",
+        "Prints its figures at a port of their own.",
+    ),
+    sources=(
+        "MindIE-LLM at 8b4871a: conf/config.json and docs/zh/user_guide",
+        "gpustack-runner 0.1.32.post1: the images; gpustack/runner at 04a1aa2: pack/cann/Dockerfile",
+    ),
+)
+
+_ONE_LAYOUT = "MindIE divides a replica by tensor only, as it is written here"
+_BY_ITSELF = "MindIE decides that by itself"
+_PLUGIN = "that is a plug-in of MindIE whose settings nobody has verified here"
+_LIMITS = (
+    FieldLimit(
+        field="queue_size", reason="MindIE has a bound on connections, not on waiting requests"
+    ),
+    FieldLimit(
+        field="precision",
+        values=("float32", "bfloat16", "float16"),
+        reason="MindIE computes in the precision that the model's config.json names",
+    ),
+    FieldLimit(
+        field="kv_precision",
+        values=("fp8",),
+        reason="MindIE keeps keys and values in the precision of the weights, or as ModelSlim wrote them",
+    ),
+    FieldLimit(field="prefix_cache", values=("on", "off"), reason=_PLUGIN),
+    FieldLimit(field="chunked_prefill", values=("on", "off"), reason=_PLUGIN),
+    FieldLimit(field="graphs", values=("on", "off"), reason=_BY_ITSELF),
+    FieldLimit(field="parallel.pipeline", reason=_ONE_LAYOUT),
+    FieldLimit(field="parallel.data", reason=_ONE_LAYOUT),
+    FieldLimit(field="parallel.expert", values=("on",), reason=_ONE_LAYOUT),
+)
+
+
+class MindieEngine(ContainerServingEngine):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "mindie"
+    one_node_because = (
+        "MindIE finds other nodes by a rank table with the address of every card, which is not known before they "
+        "are given"
+    )
+
+    def profile(self) -> EngineProfile:
+        return PROFILE
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        return _LIMITS
+
+    def translate(self, settings: ServingSettings) -> ServingCommand:
+        return ServingCommand(
+            argv=("bash", "{work}/start.sh"),
+            files={
+                "config.json": mindie_configuration(settings),
+                "start.sh": start_program(),
+            },
+            environment={
+                "MIES_CONFIG_JSON_PATH": "{work}/config.json",
+                # Without it nothing is measured.
+                "MIES_SERVICE_MONITOR_MODE": "1",
+                "MINDIE_LLM_FRAMEWORK_BACKEND": "ATB",
+                "NPU_MEMORY_FRACTION": f"{settings.spec['memory_fraction']:g}",
+                # Inputs are mounted read-only and belong to whoever stored them.
+                "MINDIE_CHECK_INPUTFILES_PERMISSION": "0",
+            },
+            ports=(MANAGEMENT, METRICS),
+            health="/v2/health/ready",
+            # Where this port differs from the HTTP port, MindIE answers there and nowhere else.
+            health_port=MANAGEMENT,
+        )

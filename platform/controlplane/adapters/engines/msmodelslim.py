@@ -1,0 +1,225 @@
+"""The engine ``msmodelslim``: quantizes to W8A8 with SmoothQuant on Ascend, for vLLM Ascend, SGLang and MindIE."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from controlplane.adapters.engines import command_steps, container_engine, torchrun
+from controlplane.adapters.engines.container_engine import ContainerEngine
+from controlplane.domain.common import spec_fields
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, subset
+from controlplane.domain.specs.evaluation import QUANTIZE
+from controlplane.ports.engines import (
+    EngineProfile,
+    FlagsChecked,
+    ModelFacts,
+    RenderRequest,
+    Task,
+)
+from controlplane.ports.launches import Launch
+
+PROFILE = EngineProfile(
+    title="msModelSlim",
+    default_version="26.0.0",
+    flags=FlagsChecked.UNVERIFIED,
+    formats=frozenset({"modelslim"}),
+    remarks=(
+        "Nobody publishes an image of it: install it from its sources into an image of vLLM Ascend, and name that "
+        "image under images in the profile of the chips' maker.",
+        "Measures nothing: its model is not compared with the one that it was made from, so evaluate both and "
+        "accept it by hand.",
+    ),
+    sources=(
+        "Ascend/msmodelslim: docs/zh/api_reference/cli, config/config.ini and msmodelslim/infra",
+    ),
+)
+
+#: The supported settings; those of the evaluation afterwards are not its own.
+FIELDS = subset(
+    QUANTIZE,
+    "scheme",
+    "calibration_split",
+    "calibration_rows",
+    "max_length",
+    "smoothing_strength",
+    "ignore",
+    "seed",
+)
+_LIMITS = (
+    FieldLimit(
+        field="scheme",
+        values=("w4a16-awq",),
+        reason="on Ascend w4a16 is beyond what msModelSlim's makers have verified; w8a8-smoothquant is",
+    ),
+    FieldLimit(
+        field="scheme",
+        values=("fp8-dynamic",),
+        reason="msModelSlim writes fp8 for chips of the 950 series only; w8a8-smoothquant runs on all",
+    ),
+)
+#: Architecture → a name by which it finds the adapter that takes that architecture apart.
+MODEL_TYPES: Mapping[str, str] = {
+    "Qwen2ForCausalLM": "Qwen2.5-7B-Instruct",
+    "Qwen3ForCausalLM": "Qwen3-8B",
+    "Qwen3MoeForCausalLM": "Qwen3-30B",
+    "DeepseekV3ForCausalLM": "DeepSeek-V3",
+    "Glm4MoeForCausalLM": "GLM-4.5",
+}
+_RECIPE, _CALIBRATION = "recipe.yaml", "calibration.json"
+_GRACE = timedelta(seconds=30)
+_ENVIRONMENT: Mapping[str, str] = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+class MsModelSlimEngine(ContainerEngine):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "msmodelslim"
+    tasks = frozenset({Task.QUANTIZE})
+
+    def profile(self) -> EngineProfile:
+        return PROFILE
+
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
+        return FIELDS
+
+    def runs_on(self, task: Task, chip: Chip) -> str:
+        if chip.torch_device != "npu":
+            return "msModelSlim runs on Ascend only; llm_compressor quantizes for other chips"
+        if container_engine.missing_image(PROFILE, engine=self.name, chip=chip):
+            return (
+                f"no image of msModelSlim is known for {chip.label}; its makers publish none, so build one "
+                "and name it in the profile of the chips' maker"
+            )
+        return ""
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        return _LIMITS
+
+    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+        return {}
+
+    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        return spec_fields.with_defaults(FIELDS, spec)
+
+    def check(
+        self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldFinding, ...]:
+        found = [
+            *spec_fields.check_fields(FIELDS, spec),
+            *spec_fields.check_limits(FIELDS, spec, _LIMITS),
+        ]
+        if model is not None:
+            found += _check_model(model)
+        return tuple(found)
+
+    def render(self, request: RenderRequest) -> Launch:
+        """The Launch of one process, on one node.
+
+        It is given its recipe as a file, never as a scheme's name: without a recipe that suits exactly it would
+        ask on its standard input whether another will do.
+
+        :raises ValueError: unless there is exactly one placement and the model's architecture is known.
+        """
+        if len(request.placements) != 1:
+            raise ValueError(f"msModelSlim runs on one node, not {len(request.placements)}")
+        architecture = request.model.architecture if request.model else ""
+        if architecture not in MODEL_TYPES:
+            raise ValueError(f"msModelSlim has no adapter for {architecture or 'an unknown model'}")
+        spec = self.normalise(request.task, request.spec)
+        shared, differing = torchrun.chip_variables(request.chip, request.placements)
+        cards = torchrun.processes_per_replica(request.placements)
+        steps = _steps(spec, model_type=MODEL_TYPES[architecture], cards=cards)
+        return self.step_launch(
+            request,
+            spec=spec,
+            files={
+                **command_steps.render_steps(steps, replicas=differing),
+                "calibration_rows.py": command_steps.program_text("calibration_rows"),
+                _RECIPE: _recipe(spec),
+            },
+            environment={**_ENVIRONMENT, **shared},
+            grace=_GRACE,
+        )
+
+
+def _steps(
+    spec: Mapping[str, Any], *, model_type: str, cards: int
+) -> tuple[command_steps.CommandStep, ...]:
+    source = f"{{inputs}}/dataset/{spec['calibration_split']}.jsonl"
+    size = [str(spec[name]) for name in ("calibration_rows", "max_length", "seed")]
+    device = "npu" if cards == 1 else f"npu:{','.join(str(index) for index in range(cards))}"
+    return (
+        command_steps.CommandStep(
+            argv=("{python}", "calibration_rows.py", "{inputs}/model", source, _CALIBRATION, *size)
+        ),
+        command_steps.CommandStep(
+            argv=(
+                *("msmodelslim", "quant", "--model_path", "{inputs}/model"),
+                *("--save_path", f"{{work}}/{command_steps.OUTPUTS}", "--device", device),
+                *("--model_type", model_type, "--config_path", f"{{work}}/{_RECIPE}"),
+                *("--trust_remote_code", "False"),
+            )
+        ),
+    )
+
+
+def _recipe(spec: Mapping[str, Any]) -> str:
+    """YAML, of which JSON is a part: SmoothQuant, then 8 bit for weights and activations."""
+    left = [f"*{name}" for name in spec["ignore"]]
+    recipe = {
+        "apiversion": "modelslim_v1",
+        "spec": {
+            "process": [
+                {
+                    "type": "smooth_quant",
+                    "alpha": spec["smoothing_strength"],
+                    "symmetric": True,
+                    "include": ["*"],
+                    "exclude": left,
+                },
+                {
+                    "type": "linear_quant",
+                    "qconfig": {
+                        "act": _eight_bits("per_token"),
+                        "weight": _eight_bits("per_channel"),
+                    },
+                    "include": ["*"],
+                    # The router of a mixture decides too much to be rounded.
+                    "exclude": [*left, "*.gate"],
+                },
+            ],
+            "save": [{"type": "ascendv1_saver", "part_file_size": 4}],
+            "dataset": f"{{work}}/{_CALIBRATION}",
+        },
+    }
+    return json.dumps(recipe, indent=2, ensure_ascii=False) + "\n"
+
+
+def _eight_bits(scope: str) -> dict[str, Any]:
+    return {"scope": scope, "dtype": "int8", "symmetric": True, "method": "minmax"}
+
+
+def _check_model(model: ModelFacts) -> Iterator[FieldFinding]:
+    if model.format:
+        yield FieldFinding(
+            field="model_version",
+            message=f"{model.name} is quantized already ({model.scheme or 'unknown scheme'}); choose the version "
+            "that it was made from",
+        )
+    if model.architecture not in MODEL_TYPES:
+        known = ", ".join(sorted(MODEL_TYPES))
+        yield FieldFinding(
+            field="model_version",
+            message=f"{model.name} is a {model.architecture or 'model of unknown architecture'}, for which "
+            f"msModelSlim has no adapter here; it quantizes {known}",
+        )

@@ -1,0 +1,162 @@
+"""The engine ``sglang``: SGLang's server in its own images, on NVIDIA and Ascend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controlplane.adapters.engines import command_steps, container_engine
+from controlplane.adapters.engines.container_engine import bfloat16_limits
+from controlplane.adapters.engines.container_serving import (
+    MODEL,
+    ContainerServingEngine,
+    ServingCommand,
+    ServingSettings,
+)
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.specs.serving import MEMORY_FRACTION
+from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+
+#: Starts the server with the key from the environment: its own option would show it to every process.
+_START = "start_sglang.py"
+_NPU = "npu"
+
+PROFILE = EngineProfile(
+    title="SGLang",
+    versions=">=0.5.14,<0.5.24",
+    default_version="0.5.23",
+    images={
+        "nvidia": "lmsysorg/sglang:v{version}",
+        **container_engine.ascend_images(
+            a2="quay.io/ascend/sglang:v0.5.14-cann9.0.0-910b",
+            a3="quay.io/ascend/sglang:v0.5.14-cann9.0.0-a3",
+        ),
+    },
+    metrics={
+        "requests_running": "sglang:num_running_reqs",
+        "requests_waiting": "sglang:num_queue_reqs",
+        "requests_ok": "sglang:num_requests_total",
+        "requests_failed": "sglang:num_aborted_requests_total",
+        "prompt_tokens": "sglang:prompt_tokens_total",
+        "output_tokens": "sglang:generation_tokens_total",
+        "time_to_first_token": "sglang:time_to_first_token_seconds",
+        "inter_token_latency": "sglang:inter_token_latency_seconds",
+        "latency": "sglang:e2e_request_latency_seconds",
+        "kv_cache_usage": "sglang:token_usage",
+        "prefix_cache_hit_rate": "sglang:cache_hit_rate",
+        "output_tokens_per_second": "sglang:gen_throughput",
+    },
+    flags=FlagsChecked.PARSED,
+    formats=frozenset({"compressed-tensors", "modelslim", "awq", "gptq", "fp8"}),
+    remarks=(
+        "Knows its key by an argument only; a small program adds it inside of the process, so that the list of "
+        "processes does not show it, and keeps it out of the log.",
+        "Asks for no key on /health and /metrics.",
+        "memory_fraction is for weights and KV cache alone, without activations and graphs, which vLLM counts in. "
+        "At its default SGLang chooses by the card; any other value is handed over.",
+    ),
+    sources=(
+        "SGLang 0.5.14 and 0.5.23: sglang/srt/server_args.py",
+        "https://docs.sglang.io/advanced_features/server_arguments.html",
+    ),
+)
+
+
+class SglangEngine(ContainerServingEngine):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "sglang"
+
+    def profile(self) -> EngineProfile:
+        return PROFILE
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        if chip is None or chip.torch_device != _NPU:
+            return ()
+        return (
+            FieldLimit(
+                field="kv_precision",
+                values=("fp8",),
+                reason=f"{chip.label} has no such format for keys and values in SGLang",
+            ),
+            *bfloat16_limits(chip),
+        )
+
+    def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
+        if ":" in spec["model_name"]:
+            yield FieldFinding(
+                field="model_name",
+                message="model_name cannot hold ':' for SGLang, which divides a model and its adapter there, got "
+                f"{spec['model_name']!r}",
+            )
+
+    def unsupported_weights(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        if chip is None:
+            return ""
+        npu = chip.torch_device == _NPU
+        if npu and model.format != "modelslim":
+            return f"on {chip.label} SGLang is known to load ModelSlim's weights only"
+        if not npu and model.format == "modelslim":
+            return f"ModelSlim's weights are for Ascend, not for {chip.label}"
+        return ""
+
+    def translate(self, settings: ServingSettings) -> ServingCommand:
+        """The replica's nodes run the same command; all of them answer ``/health``.
+
+        :raises ValueError: if copies of the model are to be placed on several nodes.
+        """
+        spec, plan = settings.spec, settings.plan
+        if plan.data > 1 and settings.nodes > 1:
+            raise ValueError(
+                f"SGLang keeps the {plan.data} copies of parallel.data on one node, not on {settings.nodes}: set "
+                "parallel.data to 1 and let the deployment have more replicas"
+            )
+        argv = ["{python}", f"{{work}}/{_START}", "--model-path", MODEL]
+        argv += ["--served-model-name", spec["model_name"]]
+        argv += ["--host", "0.0.0.0", "--port", "{port:http}", "--enable-metrics"]  # noqa: S104 - its container
+        argv += ["--dtype", settings.precision, *_of_chip(settings)]
+        argv += ["--tp-size", str(plan.tensor), "--pp-size", str(plan.pipeline)]
+        argv += ["--dp-size", str(plan.data)]
+        if plan.expert > 1:
+            argv += ["--ep-size", str(plan.tensor)]
+        if spec["memory_fraction"] != MEMORY_FRACTION:
+            argv += ["--mem-fraction-static", f"{spec['memory_fraction']:g}"]
+        argv += ["--max-queued-requests", str(spec["queue_size"])]
+        if spec["context_length"]:
+            argv += ["--context-length", str(spec["context_length"])]
+        if spec["concurrency"]:
+            argv += ["--max-running-requests", str(spec["concurrency"])]
+        argv += _switches(settings)
+        if settings.nodes > 1:
+            argv += ["--nnodes", str(settings.nodes), "--node-rank", "{index}"]
+            argv += ["--dist-init-addr", f"{{leader}}:{settings.master_port}"]
+        return ServingCommand(
+            argv=tuple(argv),
+            files={_START: command_steps.program_text("start_sglang")},
+        )
+
+
+def _of_chip(settings: ServingSettings) -> list[str]:
+    argv = ["--device", settings.chip.torch_device]
+    if settings.chip.torch_device == _NPU:
+        argv += ["--attention-backend", "ascend"]
+    if settings.model is not None and settings.model.format == "modelslim":
+        argv += ["--quantization", "modelslim"]
+    return argv
+
+
+def _switches(settings: ServingSettings) -> list[str]:
+    """A feature that is on by default has no option to enable it."""
+    argv = []
+    if settings.is_set("kv_precision", "fp8"):
+        argv += ["--kv-cache-dtype", "fp8_e4m3"]
+    if settings.is_set("prefix_cache", "off"):
+        argv.append("--disable-radix-cache")
+    if settings.is_set("chunked_prefill", "off"):
+        argv += ["--chunked-prefill-size", "-1"]
+    if settings.is_set("graphs", "off"):
+        argv += ["--disable-decode-cuda-graph", "--disable-prefill-cuda-graph"]
+    return argv

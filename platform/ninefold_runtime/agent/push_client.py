@@ -1,0 +1,184 @@
+"""Client of ``POST /api/v1/telemetry/push``: one batch, one request, and the meaning of its response."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ninefold_runtime.agent.samples import SampleBatch
+from ninefold_runtime.exits import BadInput
+
+_PATH = "/api/v1/telemetry/push"
+_LONGEST_ANSWER = 64 * 1024
+_LONGEST_WAIT_SECONDS = 300.0
+#: Answers after which the same request may succeed later, beside those of 500 and above.
+_LATER = frozenset({408, 425, 429})
+#: The code of a refusal because of a batch's age.
+_OUTDATED = "push-outdated"
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class ServerUnavailable(Exception):
+    """The control plane cannot take it now."""
+
+    def __init__(self, message: str, *, wait_seconds: float = 0.0) -> None:
+        super().__init__(message)
+        #: Its ``Retry-After``; 0 without one.
+        self.wait_seconds = wait_seconds
+
+
+class PushFailed(ServerUnavailable):
+    """It failed on this batch, perhaps on this one alone: it sent no ``Retry-After``."""
+
+
+class PushRejected(Exception):
+    """It will never take this batch."""
+
+
+class BatchOutdated(PushRejected):
+    """It will never take this batch nor any that was measured before it."""
+
+
+class TokenRejected(Exception):
+    """It takes nothing with this token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushResult:
+    """The control plane's response on success."""
+
+    #: The highest sequence number that it has of this node.
+    known: int
+    #: Whether the batch counted. Not where it did before, nor where its number is not remembered as missing.
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushServer:
+    """Where the control plane is."""
+
+    secure: bool
+    host: str
+    port: int | None
+    path: str
+    #: Certificates to trust beside none other; None: those of the system.
+    authorities: Path | None = None
+
+    @classmethod
+    def of(cls, url: str, *, authorities: Path | None = None) -> PushServer:
+        """:raises BadInput: if it is no http(s) address, or the certificates cannot be read."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise BadInput(f"--server {url!r} is no address: {error}") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BadInput(f"--server must be an http(s) address, not {url!r}")
+        if authorities is not None:
+            try:
+                ssl.create_default_context(cafile=str(authorities))
+            except (OSError, ssl.SSLError) as error:
+                raise BadInput(f"--authorities {authorities} cannot be used: {error}") from error
+        return cls(
+            secure=parts.scheme == "https",
+            host=parts.hostname,
+            port=port,
+            path=parts.path.rstrip("/") + _PATH,
+            authorities=authorities,
+        )
+
+    @property
+    def is_plaintext(self) -> bool:
+        """Whether the token crosses a network in the clear."""
+        return not self.secure and self.host not in _LOOPBACK
+
+    def connect(self, *, timeout_seconds: float) -> http.client.HTTPConnection:
+        if not self.secure:
+            return http.client.HTTPConnection(self.host, self.port, timeout=timeout_seconds)
+        cafile = str(self.authorities) if self.authorities else None
+        context = ssl.create_default_context(cafile=cafile)
+        return http.client.HTTPSConnection(
+            self.host, self.port, timeout=timeout_seconds, context=context
+        )
+
+
+def push(
+    server: PushServer,
+    batch: SampleBatch,
+    *,
+    sequence: int,
+    vendor: str,
+    token: str,
+    timeout_seconds: float,
+) -> PushResult:
+    """Send one batch; each step, as to connect and to be answered, may take as long as the time-out.
+
+    :raises ServerUnavailable: if it may be taken later.
+    :raises PushFailed: if it may be taken later, without a stated wait.
+    :raises PushRejected: if it never will be.
+    :raises BatchOutdated: if it was measured too long ago.
+    :raises TokenRejected: if the token is invalid, or another node's.
+    """
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "text/plain; version=0.0.4; charset=utf-8",
+        "Content-Encoding": "gzip",
+        "X-Ninefold-Sequence": str(sequence),
+        "X-Ninefold-At": batch.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "X-Ninefold-Vendor": vendor,
+        "X-Ninefold-Agent": "ninefold-agent",
+    }
+    connection = server.connect(timeout_seconds=timeout_seconds)
+    try:
+        connection.request(
+            "POST", server.path, gzip.compress(batch.text.encode(), compresslevel=1), headers
+        )
+        response = connection.getresponse()
+        status, body = response.status, response.read(_LONGEST_ANSWER)
+        wait = response.headers.get("Retry-After", "")
+    except (OSError, http.client.HTTPException) as error:
+        raise ServerUnavailable(f"{type(error).__name__}: {error}") from error
+    finally:
+        connection.close()
+    if status >= 500 or status in _LATER:
+        seconds = min(float(wait), _LONGEST_WAIT_SECONDS) if wait.isdecimal() else 0.0
+        kind = PushFailed if status >= 500 and not seconds else ServerUnavailable
+        raise kind(f"it answered {status}", wait_seconds=seconds)
+    if status in (401, 403):
+        raise TokenRejected(f"it answered {status}: {_reason(body)}")
+    if status != 200:
+        refusal = BatchOutdated if _problem(body).get("code") == _OUTDATED else PushRejected
+        raise refusal(f"it answered {status}: {_reason(body)}")
+    return _answer(body, sequence=sequence)
+
+
+def _answer(body: bytes, *, sequence: int) -> PushResult:
+    """:raises ServerUnavailable: if the answer is not the control plane's, as of a proxy that shows a page."""
+    try:
+        answer = json.loads(body)
+        return PushResult(known=int(answer["sequence"]), taken=bool(answer["taken"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ServerUnavailable(
+            f"its answer to batch {sequence} is not understood: {body[:100]!r}"
+        ) from error
+
+
+def _reason(body: bytes) -> str:
+    problem = _problem(body)
+    text = body.decode("utf-8", "replace").strip() or "without a word"
+    return str(problem.get("detail") or problem.get("title") or text)[:300]
+
+
+def _problem(body: bytes) -> dict[str, Any]:
+    """Problem details; empty where the answer has none."""
+    try:
+        problem = json.loads(body)
+    except ValueError:
+        return {}
+    return problem if isinstance(problem, dict) else {}

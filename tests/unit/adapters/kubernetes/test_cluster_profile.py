@@ -1,0 +1,86 @@
+"""Options of a cluster: each is used as it is meant, or refused with its name and what would be right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.clusters.kubernetes.cluster_profile import (
+    ClusterProfile,
+    HostMount,
+    InvalidClusterProfile,
+    SharedVolume,
+)
+
+
+def test_options_are_read_from_json() -> None:
+    profile = ClusterProfile.read(
+        {
+            "image": "company/engine:1",
+            "mounts": [{"host_path": "/opt/models", "at": "/models"}],
+            "store": {"claim": "artifacts"},
+            "work": {"host_path": "/mnt/work"},
+            "reach": "node_port",
+        }
+    )
+    assert profile.mounts == (HostMount(host_path="/opt/models", at="/models"),)
+    assert profile.store == SharedVolume(claim="artifacts")
+    assert profile.work == SharedVolume(host_path="/mnt/work")
+    assert profile.namespace == "ninefold"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown option": ({"imgae": "x"}, "unknown option 'imgae'"),
+    "a relative path": ({"engines": "opt/engines"}, "engines is an absolute path"),
+    "a path above": (
+        {"mounts": [{"host_path": "/a/../etc", "at": "/b"}]},
+        r"mounts\[0\].host_path",
+    ),
+    "a mount without its place": ({"mounts": [{"host_path": "/a"}]}, r"mounts\[0\] is"),
+    "mounts that are a text": ({"mounts": "/a"}, "mounts is a list"),
+    "a store of both kinds": ({"store": {"claim": "a", "host_path": "/b"}}, "store is"),
+    "a claim with a slash": ({"work": {"claim": "a/b"}}, "work.claim"),
+    "an unknown way in": ({"reach": "tunnel"}, "reach is one of pod, node_port"),
+    "root": ({"run_as": 0}, "run_as is a number from 1"),
+    "a number that is a text": ({"cpu_cards": "2"}, "cpu_cards is a whole number"),
+    "yes for a number": ({"cpu_cards": True}, "cpu_cards is a whole number"),
+    "a text that is a number": ({"image": 7}, "image is a text"),
+    "a word for yes": ({"read_only_root": "yes"}, "read_only_root is true or false"),
+    "no memory": ({"memory_per_card": 0}, "memory_per_card is a number from"),
+    "a gateway that is a host": ({"gateway_cidrs": ["gw"]}, r"gateway_cidrs\[0\] is a network"),
+    "a network with host bits": ({"egress": [{"cidr": "10.0.0.1/8"}]}, r"egress\[0\].cidr is a"),
+    "a rule without a network": ({"egress": [{"ports": [1]}]}, r"egress\[0\] is"),
+    "port 0": ({"egress": [{"cidr": "10.0.0.0/8", "ports": [0]}]}, r"egress\[0\].ports is a"),
+    "an egress of one rule": ({"egress": {"cidr": "10.0.0.0/8"}}, "egress is a list"),
+    "a class without its driver": (
+        {"device_classes": [{"resource": "nvidia.com/gpu", "device_class": "gpu"}]},
+        r"device_classes\[0\] is",
+    ),
+    "a resource without its domain": (
+        {"device_classes": [{"resource": "gpu", "device_class": "gpu", "driver": "gpu"}]},
+        r"device_classes\[0\].resource",
+    ),
+    "an attribute that is a number": (
+        {
+            "device_classes": [
+                {
+                    "resource": "nvidia.com/gpu",
+                    "device_class": "gpu",
+                    "driver": "gpu",
+                    "attributes": {"index": 1},
+                }
+            ]
+        },
+        r"device_classes\[0\].attributes",
+    ),
+    "a namespace in capitals": ({"namespace": "Ninefold"}, "namespace is 1 to 63"),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_an_option_that_cannot_be_used_is_refused_by_name(
+    options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidClusterProfile, match=words):
+        ClusterProfile.read(options)

@@ -1,0 +1,259 @@
+"""What a pod says of a replica: each state that a kubelet reports, and each silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.clusters.kubernetes import object_names
+from controlplane.adapters.clusters.kubernetes.launch_status import (
+    found_launch,
+    is_fenced,
+    needs_node_check,
+)
+from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
+
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+RECORD = {
+    "labels": {"team": "maps"},
+    "roles": {"main": 1},
+    "ports": {},
+    "probed": [],
+    "checkpoints": "work",
+}
+
+
+def written(instant: datetime) -> str:
+    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pod(
+    state: Mapping[str, Any] | None = None,
+    *,
+    phase: str = "Running",
+    status: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    node: str = "n1",
+    requested: bool = False,
+    record: Mapping[str, Any] = RECORD,
+    **container: Any,
+) -> dict[str, Any]:
+    annotations = {object_names.RECORD: json.dumps(record)}
+    if requested:
+        annotations[object_names.STOP_BY] = AT.isoformat()
+    return {
+        "metadata": {
+            "namespace": "ninefold-maps",
+            "name": "work-main-0",
+            "labels": {object_names.ROLE: "main", object_names.INDEX: "0"},
+            "annotations": annotations,
+            **(metadata or {}),
+        },
+        "spec": {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 30,
+            "activeDeadlineSeconds": 60,
+        },
+        "status": {
+            "phase": phase,
+            "startTime": written(AT - timedelta(minutes=10)),
+            "containerStatuses": []
+            if state is None
+            else [{"name": "main", "state": state, **container}],
+            **(status or {}),
+        },
+    }
+
+
+def seen(one: dict[str, Any] | None, **options: Any) -> ObservedReplica:
+    values = {"record": None, "unavailable_nodes": frozenset(), "at": AT, **options}
+    (replica,) = found_launch("work", [] if one is None else [one], **values).launch.replicas
+    return replica
+
+
+def ended(code: int, *, reason: str = "Error", message: str = "") -> dict[str, Any]:
+    times = {"startedAt": "2026-11-21T11:50:00Z", "finishedAt": "2026-11-21T11:59:00Z"}
+    return {"terminated": {"exitCode": code, "reason": reason, "message": message, **times}}
+
+
+DELETED = {"deletionTimestamp": written(AT)}
+CONFIRMED = {**DELETED, "deletionGracePeriodSeconds": 0}
+RUNNING = {"running": {"startedAt": "2026-11-21T11:50:00Z"}}
+LATE = {"reason": "DeadlineExceeded"}
+
+ENDINGS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
+    "well": (pod(ended(0, reason="Completed"), phase="Succeeded"), ExitCause.FINISHED, "finished"),
+    "badly": (
+        pod(ended(3, message="Traceback\nValueError: no rows\n"), phase="Failed"),
+        ExitCause.FAILED,
+        "exited with code 3: ValueError: no rows",
+    ),
+    "asked to stop": (
+        pod(ended(143), requested=True, metadata=DELETED),
+        ExitCause.STOPPED,
+        "stopped",
+    ),
+    "asked, but done": (pod(ended(0), requested=True), ExitCause.FINISHED, "finished"),
+    "deleted by others": (
+        pod(ended(137), metadata=DELETED),
+        ExitCause.STOPPED,
+        "its pod was deleted on the cluster",
+    ),
+    "too much memory": (
+        pod(ended(137, reason="OOMKilled")),
+        ExitCause.OUT_OF_MEMORY,
+        "killed: it used more memory than it may",
+    ),
+    "no memory of a card": (
+        pod(ended(12, message="CUDA out of memory")),
+        ExitCause.OUT_OF_MEMORY,
+        "it could not get the memory that it needs: CUDA out of memory",
+    ),
+    "a full disk": (
+        pod(ended(1, message="OSError: [Errno 28] No space left on device")),
+        ExitCause.DISK_FULL,
+        "the disk is full: OSError: [Errno 28] No space left on device",
+    ),
+    "killed by somebody else": (
+        pod(ended(137, message="step 12")),
+        ExitCause.KILLED,
+        "exited with code 137: step 12",
+    ),
+    "crashed in native code": (pod(ended(139)), ExitCause.FAILED, "exited with code 139"),
+    "too late": (pod(ended(137), status=LATE), ExitCause.OUT_OF_TIME, "its time was over"),
+    "too late, on a kubelet that never says": (
+        pod(RUNNING, status=LATE),
+        ExitCause.OUT_OF_TIME,
+        "its time was over",
+    ),
+    "evicted": (
+        pod(ended(137), status={"reason": "Evicted", "message": "low on memory"}),
+        ExitCause.STOPPED,
+        "the node evicted it: low on memory",
+    ),
+    "no such command": (
+        pod(ended(128, reason="StartError", message="exec: not found")),
+        ExitCause.NOT_PREPARED,
+        "the container could not be started: exec: not found",
+    ),
+    "refused by its node": (
+        pod(
+            phase="Failed", status={"reason": "OutOfcpu", "message": "Node didn't have enough cpu"}
+        ),
+        ExitCause.NOT_PREPARED,
+        "the node did not take it: Node didn't have enough cpu",
+    ),
+    "stopped while it waited": (
+        pod(phase="Pending", node="", metadata=DELETED, requested=True),
+        ExitCause.STOPPED,
+        "stopped before it started",
+    ),
+    "stopped while its image came": (
+        pod({"waiting": {}}, phase="Pending", metadata=CONFIRMED, requested=True),
+        ExitCause.STOPPED,
+        "stopped before it started",
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "cause", "message"), ENDINGS.values(), ids=ENDINGS.keys())
+def test_an_end_is_judged_by_what_the_node_reports(
+    one: dict[str, Any], cause: ExitCause, message: str
+) -> None:
+    replica = seen(one)
+    assert (replica.phase, replica.cause, replica.message) == (ReplicaPhase.EXITED, cause, message)
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    return pod({"waiting": {"reason": reason, "message": message}}, phase="Pending")
+
+
+UNPLACED = {
+    "conditions": [
+        {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
+    ]
+}
+GOING_ON: dict[str, tuple[dict[str, Any], ReplicaPhase, str]] = {
+    "runs": (pod(RUNNING, ready=True), ReplicaPhase.RUNNING, "running"),
+    "runs while it is asked to stop": (
+        pod(RUNNING, metadata=DELETED, requested=True),
+        ReplicaPhase.RUNNING,
+        "asked to stop",
+    ),
+    "does not answer yet": (
+        pod(RUNNING, ready=False, record={**RECORD, "probed": ["main"]}),
+        ReplicaPhase.STARTING,
+        "waiting for the first answer",
+    ),
+    "past its time, but saving": (
+        pod(RUNNING, status={**LATE, "startTime": written(AT - timedelta(seconds=70))}),
+        ReplicaPhase.RUNNING,
+        "running",
+    ),
+    "is made ready": (pod(phase="Pending"), ReplicaPhase.PREPARING, "the node makes it ready"),
+    "is not placed": (
+        pod(phase="Pending", node="", status=UNPLACED),
+        ReplicaPhase.PREPARING,
+        "the cluster does not place it: 0/1 nodes are available",
+    ),
+    "has no image": (
+        waiting("ImagePullBackOff", "Back-off pulling image a/b:1"),
+        ReplicaPhase.PREPARING,
+        "the image cannot be pulled: Back-off pulling image a/b:1",
+    ),
+    "is deleted, and its node has not said so": (
+        pod({"waiting": {}}, phase="Pending", metadata=DELETED),
+        ReplicaPhase.PREPARING,
+        "the node makes it ready",
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "phase", "message"), GOING_ON.values(), ids=GOING_ON.keys())
+def test_what_may_still_have_a_process_has_not_ended(
+    one: dict[str, Any], phase: ReplicaPhase, message: str
+) -> None:
+    replica = seen(one)
+    assert (replica.phase, replica.message, replica.ended) == (phase, message, False)
+
+
+def record(**annotations: str) -> dict[str, Any]:
+    return {
+        "metadata": {"namespace": "ninefold-maps", "annotations": annotations},
+        "data": {"launch.json": json.dumps(RECORD)},
+    }
+
+
+def test_a_pod_that_is_missing_was_lost_if_all_had_been_made_and_else_is_still_to_come() -> None:
+    lost = seen(None, record=record(**{object_names.LAUNCHED: "x"}))
+    assert (lost.phase, lost.cause) == (ReplicaPhase.LOST, ExitCause.LOST)
+    assert seen(None, record=record()).phase is ReplicaPhase.PREPARING
+    stopped = seen(None, record=record(**{object_names.STOP_BY: AT.isoformat()}))
+    assert (stopped.phase, stopped.cause) == (ReplicaPhase.EXITED, ExitCause.STOPPED)
+
+
+def test_silence_is_no_end_and_a_node_that_is_off_is_one() -> None:
+    silent = pod(RUNNING, status={"conditions": [{"type": "Ready", "reason": "NodeNotReady"}]})
+    assert seen(silent).phase is ReplicaPhase.RUNNING
+    lost = seen(silent, unavailable_nodes=frozenset({"n1"}))
+    assert (lost.phase, lost.message) == (ReplicaPhase.LOST, "its node n1 is gone")
+
+
+def test_a_node_is_asked_about_only_where_there_is_doubt() -> None:
+    silent = pod(RUNNING, status={"conditions": [{"type": "Ready", "reason": "NodeNotReady"}]})
+    late = pod(RUNNING, metadata={"deletionTimestamp": written(AT - timedelta(minutes=1))})
+    assert needs_node_check(silent, at=AT)
+    assert needs_node_check(late, at=AT)
+    for sure in (pod(RUNNING), pod(RUNNING, metadata=DELETED), pod(ended(0)), pod(node="")):
+        assert not needs_node_check(sure, at=AT)
+
+
+def test_a_node_is_fenced_if_it_is_gone_or_somebody_says_that_it_is_off() -> None:
+    assert is_fenced(None)
+    assert is_fenced({"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service"}]}})
+    assert not is_fenced({"spec": {"taints": [{"key": "node.kubernetes.io/unreachable"}]}})
+    assert not is_fenced({"spec": {}})

@@ -1,0 +1,93 @@
+"""Models and requests that tests of engines which serve share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from controlplane.ports.engines import ModelFacts, RenderRequest, Task
+from controlplane.ports.launches import Launch, LaunchPlacement
+from controlplane.ports.registry import chips, engine
+from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
+
+CHIPS = ("nvidia-h800", "ascend-910b3", "ascend-910c", "ascend-310p")
+ENGINES = ("mindie", "sglang", "vllm", "vllm_ascend")
+KEY = "k3y-of-the-replica"
+PLAIN = replace(QWEN3_8B, config={**QWEN3_8B.config, "architectures": ["Qwen3ForCausalLM"]})
+MODELSLIM = replace(PLAIN, name="qwen3-8b-w8a8", scheme="w8a8", format="modelslim")
+COMPRESSED = replace(PLAIN, name="qwen3-8b-w8a8", scheme="w8a8", format="compressed-tensors")
+FOUR_BITS = replace(COMPRESSED, name="qwen3-8b-w4a16", scheme="w4a16")
+
+#: One spec of each kind; what an engine cannot do of one it refuses.
+SPECS: Mapping[str, Mapping[str, Any]] = {
+    "default": {"model_name": "assistant"},
+    "bounded": {
+        "model_name": "assistant",
+        "context_length": 8192,
+        "concurrency": 64,
+        "memory_fraction": 0.8,
+    },
+    "switched-off": {
+        "model_name": "assistant",
+        "prefix_cache": "off",
+        "chunked_prefill": "off",
+        "graphs": "off",
+    },
+    "switched-on": {
+        "model_name": "assistant",
+        "prefix_cache": "on",
+        "chunked_prefill": "on",
+        "graphs": "on",
+    },
+    "small-cache": {"model_name": "assistant", "kv_precision": "fp8"},
+    "divided": {"model_name": "assistant", "parallel": {"tensor": 2, "pipeline": 2}},
+    "copied": {"model_name": "assistant", "parallel": {"data": 2}},
+}
+
+
+def findings(
+    name: str,
+    spec: Mapping[str, Any],
+    *,
+    chip: str = "nvidia-h800",
+    model: ModelFacts | None = PLAIN,
+    task: Task = Task.SERVE,
+) -> dict[str, str]:
+    """What is wrong with a replica, by field; where the engine does not run on the chip that alone."""
+    if reason := engine(name).runs_on(task, chips()[chip]):
+        return {"engine": reason}
+    found = engine(name).check(task, spec, chip=chips()[chip], model=model)
+    return {each.field: each.message for each in found}
+
+
+def rendered(
+    name: str, spec: Mapping[str, Any], *, chip: str, nodes: int = 1, **changes: Any
+) -> Launch:
+    """What the engine makes of a replica on four cards of each node."""
+    values: dict[str, Any] = {
+        "task": Task.SERVE,
+        "name": "replica-1",
+        "spec": spec,
+        "chip": chips()[chip],
+        "placements": tuple(
+            LaunchPlacement(node=f"n{index}", cards=(0, 1, 2, 3)) for index in range(nodes)
+        ),
+        "inputs": (MODEL_TREE,),
+        "token": KEY,
+        "model": PLAIN,
+    }
+    return engine(name).render(RenderRequest(**(values | changes)))
+
+
+def quantized(spec: Mapping[str, Any], *, chip: str, **changes: Any) -> Launch:
+    """What msModelSlim makes of a quantization on one card."""
+    return rendered(
+        "msmodelslim",
+        spec,
+        chip=chip,
+        task=Task.QUANTIZE,
+        placements=(LaunchPlacement(node="n0", cards=(0,)),),
+        inputs=(MODEL_TREE, DATASET),
+        **changes,
+    )
