@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polib
 
-from controlplane.domain import faults
+from controlplane.domain.health import faults
 from controlplane.domain.outbound import egress
 from controlplane.ports import registry
 

@@ -1,1 +1,1 @@
-"""What looks across the apps: home, the fleet, notifications, and how the product itself is doing."""
+"""The health of the fleet: faults, isolations, burn-ins, maintenance rollouts and alerts."""

@@ -1,4 +1,4 @@
-"""What people were told and how it left, to look at."""
+"""Faults, isolations, rules, alerts and maintenance rollouts, read-only."""
 
 from __future__ import annotations
 
@@ -13,83 +13,16 @@ from apps.monitoring.models import (
     AlertRoute,
     AlertRule,
     AlertSilence,
-    CardFigures,
     Decision,
-    Event,
     Fault,
     HealthPolicy,
     HealthRule,
     Isolation,
     IsolationTransition,
-    Mail,
-    NodeToken,
-    Notification,
-    NotificationPreference,
     Rollout,
     RolloutNode,
-    Source,
-    Webhook,
-    WebhookDelivery,
-    WebhookTry,
 )
 from controlplane.web.admin import ReadOnlyAdmin
-
-
-@admin.register(Event)
-class EventAdmin(ReadOnlyAdmin[Event]):
-    list_display = ("kind", "subject_name", "team", "at")
-    list_filter = ("kind", "team")
-    search_fields = ("subject_name", "subject_uid", "uid")
-    list_select_related = ("team",)
-
-
-@admin.register(Notification)
-class NotificationAdmin(ReadOnlyAdmin[Notification]):
-    list_display = ("kind", "recipient", "count", "at", "read_at", "on_page")
-    list_filter = ("kind", "severity", ("read_at", admin.EmptyFieldListFilter))
-    search_fields = ("recipient__username", "uid")
-    list_select_related = ("recipient",)
-
-
-@admin.register(NotificationPreference)
-class NotificationPreferenceAdmin(ReadOnlyAdmin[NotificationPreference]):
-    list_display = ("user", "kind", "page", "email", "whole_team")
-    list_filter = ("kind",)
-    search_fields = ("user__username",)
-    list_select_related = ("user",)
-
-
-@admin.register(Mail)
-class MailAdmin(ReadOnlyAdmin[Mail]):
-    list_display = ("recipient", "state", "tries", "next_try_at", "sent_at", "error")
-    list_filter = ("state",)
-    search_fields = ("recipient__username", "uid")
-    list_select_related = ("recipient",)
-
-
-@admin.register(Webhook)
-class WebhookAdmin(ReadOnlyAdmin[Webhook]):
-    list_display = ("name", "team", "active", "tried_at", "last_status", "last_error", "given_up")
-    list_filter = ("active", "team")
-    search_fields = ("name", "uid")
-    list_select_related = ("team",)
-    exclude = ("secret",)
-
-
-@admin.register(WebhookDelivery)
-class WebhookDeliveryAdmin(ReadOnlyAdmin[WebhookDelivery]):
-    list_display = ("event", "webhook", "state", "tries", "next_try_at", "ended_at")
-    list_filter = ("state",)
-    search_fields = ("webhook__name", "uid", "event__uid")
-    list_select_related = ("event", "webhook")
-
-
-@admin.register(WebhookTry)
-class WebhookTryAdmin(ReadOnlyAdmin[WebhookTry]):
-    list_display = ("delivery", "at", "status", "seconds", "error")
-    list_filter = ("status",)
-    search_fields = ("delivery__uid",)
-    list_select_related = ("delivery__event", "delivery__webhook")
 
 
 @admin.register(Fault)
@@ -188,31 +121,6 @@ class AlertRouteAdmin(ReadOnlyAdmin[AlertRoute]):
     list_display = ("name", "severity", "matchers", "enabled")
     list_filter = ("severity", "enabled")
     search_fields = ("name", "uid")
-
-
-@admin.register(Source)
-class SourceAdmin(ReadOnlyAdmin[Source]):
-    list_display = ("name", "cluster", "kind", "enabled", "read_at", "readings", "trouble")
-    list_filter = ("kind", "enabled", "cluster")
-    search_fields = ("name", "uid")
-    list_select_related = ("cluster",)
-    exclude = ("credential",)
-
-
-@admin.register(NodeToken)
-class NodeTokenAdmin(ReadOnlyAdmin[NodeToken]):
-    list_display = ("node", "created_by_name", "created_at", "used_at", "revoked_at")
-    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
-    search_fields = ("node__name", "uid")
-    list_select_related = ("node",)
-    exclude = ("digest",)
-
-
-@admin.register(CardFigures)
-class CardFiguresAdmin(ReadOnlyAdmin[CardFigures]):
-    list_display = ("card", "at", "utilization", "memory_used", "temperature", "power", "health")
-    search_fields = ("card__node__name", "serial")
-    list_select_related = ("card__node",)
 
 
 @admin.register(IsolationTransition)

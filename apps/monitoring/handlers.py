@@ -1,6 +1,6 @@
-"""News from the other apps, for whoever wants to know. It may come twice and is told once.
+"""Outbox messages of the other apps: notifications to users, faults and controllers. Each may come twice.
 
-What it is about may be gone by the time it comes: then there is nothing left to look at.
+Its subject may be gone by the time it comes: then it is ignored.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
-from apps.monitoring.reconcilers import alerts, cluster_signals, health, mails, webhooks
-from apps.monitoring.services.crashes import crash_record
-from apps.monitoring.services.health_news import decisions_tell, isolation_tell
-from apps.monitoring.services.telling import Happening, event_tell
+from apps.monitoring.reconcilers import alerts, health
+from apps.monitoring.services.faults import crash_record
+from apps.monitoring.services.health_notifications import decisions_notify, isolation_notify
+from apps.notifications import reconcilers as notification_controllers
+from apps.notifications.services.notifications import NotificationEvent, notification_send
 from apps.serving.models import Deployment
+from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.domain.news import NewsKind
 
 _JOB_KINDS = {
-    JobState.SUCCEEDED: NewsKind.JOB_SUCCEEDED,
-    JobState.FAILED: NewsKind.JOB_FAILED,
-    JobState.CANCELLED: NewsKind.JOB_CANCELLED,
+    JobState.SUCCEEDED: NotificationKind.JOB_SUCCEEDED,
+    JobState.FAILED: NotificationKind.JOB_FAILED,
+    JobState.CANCELLED: NotificationKind.JOB_CANCELLED,
 }
 
 
@@ -33,8 +34,8 @@ def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: s
     job = Job.objects.select_related("team", "created_by").filter(uid=job_uid).first()
     if job is None:
         return
-    event_tell(
-        Happening(
+    notification_send(
+        NotificationEvent(
             uid=event_uid,
             kind=_JOB_KINDS[JobState(state)],
             team=job.team,
@@ -60,34 +61,34 @@ def on_job_ended_note_crash(
 @shared_task
 def on_cluster_changed(*, cluster_uid: str) -> None:
     """Conditions and labels of its nodes may be others now; what else it says comes with the next turn."""
-    cluster_signals.cluster_signals_sync(at=timezone.now(), uid=cluster_uid)
+    health.cluster_signals_sync(at=timezone.now(), uid=cluster_uid)
 
 
 @shared_task
 def on_faults_changed(*, cluster_uid: str) -> None:
     """Something is new, worse or over: look now rather than at the next beat."""
     del cluster_uid  # the loop is level-triggered: it looks at everything that is wrong
-    health.health_turn(at=timezone.now())
+    health.health_reconcile(at=timezone.now())
 
 
 @shared_task
 def on_isolation_begun(*, isolation_uid: str) -> None:
-    isolation_tell(uid=isolation_uid, kind=NewsKind.CARD_ISOLATED)
+    isolation_notify(uid=isolation_uid, kind=NotificationKind.CARD_ISOLATED)
 
 
 @shared_task
 def on_isolation_ended(*, isolation_uid: str) -> None:
-    isolation_tell(uid=isolation_uid, kind=NewsKind.CARD_RETURNED)
+    isolation_notify(uid=isolation_uid, kind=NotificationKind.CARD_RETURNED)
 
 
 @shared_task
 def on_isolation_unproved(*, isolation_uid: str) -> None:
-    isolation_tell(uid=isolation_uid, kind=NewsKind.CARD_UNPROVED)
+    isolation_notify(uid=isolation_uid, kind=NotificationKind.CARD_UNPROVED)
 
 
 @shared_task
 def on_decisions_held_back(*, decision_uids: list[str]) -> None:
-    decisions_tell(uids=decision_uids)
+    decisions_notify(uids=decision_uids)
 
 
 @shared_task
@@ -104,10 +105,10 @@ def on_pipeline_ended(
     at: str,
 ) -> None:
     """Its publisher is a neighbour of this app and is not known here: the news says all there is to say."""
-    event_tell(
-        Happening(
+    notification_send(
+        NotificationEvent(
             uid=event_uid,
-            kind=NewsKind(f"pipeline.{state}"),
+            kind=NotificationKind(f"pipeline.{state}"),
             team=Team.objects.filter(uid=team_uid).first(),
             subject_uid=pipeline_uid,
             subject_name=name,
@@ -123,23 +124,25 @@ def on_pipeline_ended(
 def on_deployment_ready(
     *, event_uid: str, deployment_uid: str, recovered: bool, reason: str, at: str
 ) -> None:
-    kind = NewsKind.DEPLOYMENT_RECOVERED if recovered else NewsKind.DEPLOYMENT_READY
+    kind = NotificationKind.DEPLOYMENT_RECOVERED if recovered else NotificationKind.DEPLOYMENT_READY
     _tell_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 
 @shared_task
 def on_deployment_troubled(*, event_uid: str, deployment_uid: str, reason: str, at: str) -> None:
-    kind = NewsKind.DEPLOYMENT_TROUBLED
+    kind = NotificationKind.DEPLOYMENT_TROUBLED
     _tell_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 
-def _tell_of_deployment(uid: str, kind: NewsKind, *, event_uid: str, reason: str, at: str) -> None:
+def _tell_of_deployment(
+    uid: str, kind: NotificationKind, *, event_uid: str, reason: str, at: str
+) -> None:
     rows = Deployment.objects.select_related("team", "created_by")
     deployment = rows.filter(uid=uid).first()
     if deployment is None:
         return
-    event_tell(
-        Happening(
+    notification_send(
+        NotificationEvent(
             uid=event_uid,
             kind=kind,
             team=deployment.team,
@@ -154,21 +157,27 @@ def _tell_of_deployment(uid: str, kind: NewsKind, *, event_uid: str, reason: str
 
 @shared_task
 def on_model_imported(*, event_uid: str, version_uid: str, reason: str, at: str) -> None:
-    _tell_of_model(version_uid, NewsKind.MODEL_IMPORTED, event_uid=event_uid, reason=reason, at=at)
+    _tell_of_model(
+        version_uid, NotificationKind.MODEL_IMPORTED, event_uid=event_uid, reason=reason, at=at
+    )
 
 
 @shared_task
 def on_model_refused(*, event_uid: str, version_uid: str, reason: str, at: str) -> None:
-    _tell_of_model(version_uid, NewsKind.MODEL_REFUSED, event_uid=event_uid, reason=reason, at=at)
+    _tell_of_model(
+        version_uid, NotificationKind.MODEL_REFUSED, event_uid=event_uid, reason=reason, at=at
+    )
 
 
-def _tell_of_model(uid: str, kind: NewsKind, *, event_uid: str, reason: str, at: str) -> None:
+def _tell_of_model(
+    uid: str, kind: NotificationKind, *, event_uid: str, reason: str, at: str
+) -> None:
     rows = ModelVersion.objects.select_related("line__team", "created_by")
     version = rows.filter(uid=uid).first()
     if version is None:
         return
-    event_tell(
-        Happening(
+    notification_send(
+        NotificationEvent(
             uid=event_uid,
             kind=kind,
             team=version.line.team,
@@ -187,5 +196,5 @@ def on_outbound_due(*, event_uid: str) -> None:
     del event_uid
     at = timezone.now()
     alerts.alerts_send(at=at)
-    webhooks.webhooks_call(at=at)
-    mails.mails_send(at=at)
+    notification_controllers.webhooks_call(at=at)
+    notification_controllers.mails_send(at=at)

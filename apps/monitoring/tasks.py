@@ -1,4 +1,4 @@
-"""Turns of the loops of monitoring."""
+"""Tasks of the controllers of monitoring."""
 
 from __future__ import annotations
 
@@ -7,73 +7,63 @@ from django.utils import timezone
 
 from apps.monitoring.reconcilers import (
     alerts,
-    cluster_signals,
     health,
-    health_rules,
     isolations,
-    mails,
-    telemetry,
-    waves,
-    webhooks,
+    maintenance_rollouts,
+    metric_sources,
 )
-from apps.monitoring.services.alerts_turns import alerts_prune
-from apps.monitoring.services.history import history_tidy
-from apps.monitoring.services.notifications import news_prune
-
-
-@shared_task
-def send_mails() -> int:
-    return mails.mails_send(at=timezone.now())
-
-
-@shared_task
-def call_webhooks() -> int:
-    return webhooks.webhooks_call(at=timezone.now())
+from apps.monitoring.services.alert_evaluation import alerts_prune
+from apps.monitoring.services.faults import faults_prune
+from apps.notifications.services.notifications import events_prune
+from apps.telemetry.services.metric_storage import history_tidy
 
 
 @shared_task
 def read_sources() -> int:
-    return telemetry.sources_read(at=timezone.now())
+    return metric_sources.sources_read(at=timezone.now())
 
 
 @shared_task
 def notice_silence() -> int:
-    return telemetry.silence_notice(at=timezone.now())
+    return metric_sources.stale_cards_reconcile(at=timezone.now())
 
 
 @shared_task
 def tidy_history() -> int:
-    return history_tidy(at=timezone.now())
+    at = timezone.now()
+    summed = history_tidy(at=at)
+    faults_prune(at=at)
+    return summed
 
 
 @shared_task
 def read_signs() -> int:
-    return cluster_signals.cluster_signals_sync(at=timezone.now())
+    return health.cluster_signals_sync(at=timezone.now())
 
 
 @shared_task
 def decide_health() -> int:
-    return health.health_turn(at=timezone.now())
+    return health.health_reconcile(at=timezone.now())
 
 
 @shared_task
 def advance_isolations() -> int:
-    return isolations.isolations_turn(at=timezone.now())
+    return isolations.isolations_reconcile(at=timezone.now())
 
 
 @shared_task
 def judge_figures() -> int:
-    return health_rules.rules_turn(at=timezone.now())
+    return health.health_rules_reconcile(at=timezone.now())
 
 
 @shared_task
 def advance_rollouts() -> int:
-    return waves.waves_turn(at=timezone.now())
+    return maintenance_rollouts.maintenance_rollouts_reconcile(at=timezone.now())
 
 
 @shared_task
 def judge_alerts() -> int:
-    return alerts.alerts_turn(at=timezone.now())
+    return alerts.alerts_reconcile(at=timezone.now())
 
 
 @shared_task
@@ -84,4 +74,4 @@ def send_alerts() -> int:
 @shared_task
 def prune_news() -> int:
     at = timezone.now()
-    return news_prune(at=at) + alerts_prune(at=at)
+    return events_prune(at=at) + alerts_prune(at=at)

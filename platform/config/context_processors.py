@@ -9,8 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from apps.accounts.selectors import can_view_audit_log
+from apps.console.web.system_status import lagging_controllers
 from apps.fleet.selectors import operates
-from apps.monitoring.web.status import lagging_controllers
 
 #: Parts of the fleet with an entry of their own in the sidebar.
 FLEET_PARTS = frozenset(

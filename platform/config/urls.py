@@ -7,9 +7,8 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from apps.monitoring.api.status import StatusView
-from apps.monitoring.web import metrics, readiness
-from apps.monitoring.web.search import search
+from apps.console.api import StatusView
+from apps.console.web import self_monitoring
 from apps.serving.api import gateway_api
 from controlplane.web.design import design, design_chart
 from controlplane.web.health import healthz
@@ -35,7 +34,9 @@ PAGES: list[URLPattern | URLResolver] = [
     path("", include("apps.quotas.web.urls")),
     path("", include("apps.workflows.web.urls")),
     path("", include("apps.monitoring.web.urls")),
-    path("search", search, name="search"),
+    path("", include("apps.telemetry.web.urls")),
+    path("", include("apps.notifications.web.urls")),
+    path("", include("apps.console.web.urls")),
     path("docs/problems", problem_types, name="problem-types"),
     path("design", design, name="design"),
     path("design/chart/<str:kind>", design_chart, name="design-chart"),
@@ -53,6 +54,7 @@ REST: list[URLPattern | URLResolver] = [
     path("", include("apps.serving.api.urls")),
     path("", include("apps.workflows.api.urls")),
     path("", include("apps.monitoring.api.urls")),
+    path("", include("apps.notifications.api")),
     re_path("", NoSuchAddress.as_view()),
 ]
 
@@ -64,8 +66,8 @@ INTERNAL: list[URLPattern | URLResolver] = [
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
-    path("readyz", readiness.readyz, name="readyz"),
-    path("metrics", metrics.page, name="metrics"),
+    path("readyz", self_monitoring.readyz, name="readyz"),
+    path("metrics", self_monitoring.page, name="metrics"),
     path("admin/", admin.site.urls),
     path("api/v1/", include(REST)),
     path("internal/", include(INTERNAL)),

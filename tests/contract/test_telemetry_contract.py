@@ -16,7 +16,7 @@ from controlplane.adapters.outbound import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.telemetry import Metric, Reading
+from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.ports.expositions import ExpositionReader
 from controlplane.ports.telemetry import (
     RejectedReading,

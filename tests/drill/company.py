@@ -27,11 +27,11 @@ from apps.jobs.reconcilers import attempts
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.models.services.datasets import dataset_upload
 from apps.monitoring.models import HealthPolicy, Isolation
-from apps.monitoring.reconcilers.health import health_turn
-from apps.monitoring.services.history import days_prepare
+from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.services.isolations import isolations_release
 from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Allocation, Claim, Queue
+from apps.telemetry.services.metric_storage import days_prepare
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import TeamRole
@@ -102,7 +102,7 @@ class Company:
     def turn(self) -> int:
         """Decide about health, now."""
         began = time.perf_counter()
-        written = health_turn(at=self.at)
+        written = health_reconcile(at=self.at)
         self.turns.append(time.perf_counter() - began)
         return written
 

@@ -9,11 +9,12 @@ from datetime import timedelta
 from django.db.models import Count
 
 from apps.fleet.models import Card
-from apps.monitoring.models import Decision, Event, Fault, Isolation
-from apps.monitoring.reconcilers.telemetry import silence_notice
-from apps.monitoring.services.health_news import decisions_tell
+from apps.monitoring.models import Decision, Fault, Isolation
+from apps.monitoring.reconcilers.metric_sources import stale_cards_reconcile
+from apps.monitoring.services.health_notifications import decisions_notify
+from apps.notifications.models import Event
+from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.news import NewsKind
 from controlplane.outbox.models import OutboxMessage
 from tests.benchmarks.queues.processors import spent
 from tests.drill import databases
@@ -96,7 +97,7 @@ def silent_node(company: Company) -> Outcome:
         company.later(timedelta(seconds=_BEAT))
         company.voices.tell_all(at=company.at, but=[lost.name])
         company.voices.tell_conditions(at=company.at)
-        silence_notice(at=company.at)
+        stale_cards_reconcile(at=company.at)
         company.turn()
         if Isolation.objects.filter(ended_at=None, node__name=lost.name, card=None).exists():
             isolated = (company.at - fell_silent).total_seconds()
@@ -119,7 +120,7 @@ def outage(company: Company) -> Outcome:
     for _ in range(_ROUNDS):
         company.later(timedelta(seconds=_BEAT))
         company.voices.tell_conditions(at=company.at)
-        silence_notice(at=company.at)
+        stale_cards_reconcile(at=company.at)
         company.turn()
     done = Decision.objects.filter(outcome=Decision.Outcome.DONE).count() - before
     unusable = Card.objects.exclude(state=CardState.USABLE).count()
@@ -214,8 +215,10 @@ def storm(company: Company) -> Outcome:
     checks.that(held.exists(), "nothing was held back")
     asked = OutboxMessage.objects.filter(pk__gt=last, topic="decisions.held_back")
     for message in asked:
-        decisions_tell(uids=message.payload["decision_uids"])
-    told = Event.objects.filter(kind=NewsKind.HEALTH_HELD_BACK, subject_uid=company.cluster.uid)
+        decisions_notify(uids=message.payload["decision_uids"])
+    told = Event.objects.filter(
+        kind=NotificationKind.HEALTH_HELD_BACK, subject_uid=company.cluster.uid
+    )
     checks.that(told.exists(), "no person was told")
     words = f"{len(out)} of {sum(node.cards for node in hit)} cards out of use, {held.count()} decisions held back"
     return Outcome(

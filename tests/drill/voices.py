@@ -12,15 +12,15 @@ from random import Random
 from typing import Any
 
 from apps.fleet.models import Cluster
-from apps.monitoring.models import NodeToken, Source
-from apps.monitoring.reconcilers.cluster_signals import changes
+from apps.monitoring.reconcilers.health import changes
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.pushes import Push, push_record
-from apps.monitoring.services.sources import source_read
-from apps.monitoring.services.telemetry import Recorded, readings_record
+from apps.monitoring.services.ingestion import Push, push_record, readings_record
+from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.readings import Recorded
+from apps.telemetry.services.sources import source_read
 from controlplane.adapters.clusters.kubernetes.node_conditions import node_condition_signals
-from controlplane.domain.telemetry import Reading
+from controlplane.domain.telemetry.metrics import Reading
 from controlplane.ports.clusters import ClusterDiagnosis
 from controlplane.ports.expositions import MalformedExposition, telemetry_reader
 from controlplane.ports.telemetry import TelemetryBatch

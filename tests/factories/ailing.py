@@ -10,8 +10,7 @@ from apps.monitoring.models import Fault, HealthRule
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.health_rules import rule_create
 from apps.monitoring.services.isolations import isolations_order
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from tests.factories.fleet import cluster
 
 

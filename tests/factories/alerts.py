@@ -7,21 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from apps.accounts.models import User
-from apps.monitoring.models import (
-    AlertGroup,
-    AlertReceiver,
-    AlertRoute,
-    AlertRule,
-    AlertSilence,
-)
+from apps.monitoring.models import AlertGroup, AlertReceiver, AlertRoute, AlertRule, AlertSilence
 from apps.monitoring.services import alerts as services
-from apps.monitoring.services.alerts_receivers import (
-    ReceiverAsk,
-    RouteAsk,
+from apps.monitoring.services.alert_evaluation import rule_evaluate
+from apps.monitoring.services.alerts import (
+    ReceiverRequest,
+    RouteRequest,
     receiver_create,
     route_create,
 )
-from apps.monitoring.services.alerts_turns import rule_turn
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import Sample, Severity
 
@@ -60,7 +54,7 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
     """An episode that goes on, one that is over, a silence of another node, and a chat that hears of all."""
     rule = services.rule_create(document=RULE, actor=actor, at=at)
     receiver = receiver_create(
-        ask=ReceiverAsk(
+        ask=ReceiverRequest(
             name="night shift",
             kind=ReceiverKind.SLACK,
             url="https://hooks.example.com/services/1",
@@ -69,7 +63,8 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
         actor=actor,
     )
     route = route_create(
-        ask=RouteAsk(name="everything", severity=Severity.INFO, receivers=[receiver]), actor=actor
+        ask=RouteRequest(name="everything", severity=Severity.INFO, receivers=[receiver]),
+        actor=actor,
     )
     silence = services.silence_begin(
         matchers=["rule=memory-hot", "node=test-*"],
@@ -81,7 +76,7 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
     past = [_sample("elsewhere", 0)]
     now = [_sample(cluster, index) for index in range(hot)]
     for hours, samples in ((5, past), (4, ()), (2, now[:1]), (1, now)):
-        rule_turn(rule=rule, samples=samples, at=at - timedelta(hours=hours))
+        rule_evaluate(rule=rule, samples=samples, at=at - timedelta(hours=hours))
     firing = AlertGroup.objects.get(rule=rule, ended_at=None)
     rule.refresh_from_db()
     return Alerts(rule=rule, firing=firing, silence=silence, receiver=receiver, route=route)

@@ -9,10 +9,10 @@ from typing import Any
 from django.utils import timezone
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.models import CardFigures, CardHistory, Fault, Source
+from apps.monitoring.models import Fault
+from apps.telemetry.models import CardFigures, CardHistory, Source
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 
 #: What a card at work shows.
 AT_WORK: Mapping[str, float] = {

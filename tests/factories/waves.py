@@ -7,10 +7,10 @@ from datetime import datetime
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
 from apps.monitoring.models import Rollout
-from apps.monitoring.services.waves import RolloutAsk, rollout_begin
+from apps.monitoring.services.maintenance_rollouts import RolloutRequest, rollout_begin
 
 
 def rollout_over(cluster: Cluster, *, actor: User, at: datetime) -> Rollout:
     """Every usable node of it waits to be burned in; none is taken out yet."""
-    ask = RolloutAsk(name="driver 580", cluster=cluster, labels={}, parallel=2)
+    ask = RolloutRequest(name="driver 580", cluster=cluster, labels={}, parallel=2)
     return rollout_begin(ask=ask, actor=actor, at=at)

@@ -10,8 +10,8 @@ import pytest
 from django.utils import translation
 from pytest_django import DjangoDbBlocker
 
+from apps.console.web.system_status import lagging_controllers
 from apps.models.models import CatalogModel
-from apps.monitoring.web.status import lagging_controllers
 from tests.functional.prepared_rows import BUILDERS, PreparedDatabases
 
 

@@ -14,7 +14,7 @@ import pytest
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused
 from controlplane.adapters.clusters.kubernetes.isolation_taints import ISOLATION_TAINT
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import Origin
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable, ReplicaPhase
 from tests.contract.waiting import until
 from tests.kubernetes.crowds import Crowd

@@ -22,11 +22,14 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Bottom to top; those on one line know nothing of each other.
 LAYERS = (
     {"accounts"},
+    {"notifications"},
     {"fleet"},
+    {"telemetry"},
     {"registry", "quotas"},
     {"jobs"},
     {"serving"},
-    {"workflows", "monitoring"},
+    {"monitoring"},
+    {"workflows"},
 )
 LEVEL = {label: level for level, labels in enumerate(LAYERS) for label in labels}
 #: Django's own tables lie below everything of ours.

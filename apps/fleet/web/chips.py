@@ -20,7 +20,7 @@ from apps.fleet.selectors import FleetChip
 from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.common.topology import Geometry, Group
-from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.faults import FaultLevel
 from controlplane.ports import registry
 from controlplane.ports.chips import ExporterSeries, VendorProfile
 from controlplane.ports.engines import Task

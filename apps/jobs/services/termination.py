@@ -20,8 +20,8 @@ from apps.jobs.models import Attempt, AttemptTransition, Job, JobTransition
 from apps.jobs.services.lifecycle import claim_request_of, has_ended, resumable_attempt
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
-from controlplane.domain.health.crashes import signature
-from controlplane.domain.health.situations import Blame
+from controlplane.domain.health.snapshots import Blame
+from controlplane.domain.health.suspicions import signature
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import (
     ATTEMPT,

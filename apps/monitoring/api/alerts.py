@@ -1,13 +1,15 @@
-"""Alerts for programs: what fires, the rules, the silences, and who is told. For operators of the fleet."""
+"""REST of alerts, rules, silences, receivers and routes, for operators of the fleet."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, status
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,8 +17,9 @@ from rest_framework.response import Response
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.fleet.selectors import require_operator
-from apps.monitoring.api import alerts_serializers as serializers
 from apps.monitoring.models import (
+    Alert,
+    AlertDelivery,
     AlertGroup,
     AlertReceiver,
     AlertRoute,
@@ -24,13 +27,230 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alerts_trials import trial_of
-from apps.monitoring.services import alerts, alerts_receivers
-from apps.monitoring.services.alerts_receivers import ReceiverAsk, RouteAsk
+from apps.monitoring.selectors.alert_samples import AlertRuleTrial, trial_of
+from apps.monitoring.services import alerts
+from apps.monitoring.services.alerts import ReceiverRequest, RouteRequest
+from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import Severity, rule_read
+from controlplane.domain.alerts.rules import MEASURES, MOST_MATCHERS, Op, Severity, rule_read
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import M, ResourceViewSet
+from controlplane.web.rest import (
+    Filters,
+    M,
+    Reference,
+    ResourceViewSet,
+    StrictSerializer,
+    VisibleField,
+)
+
+_MATCHERS = "Conditions on labels, as cluster=west or node!=test-*."
+
+
+def _matchers(**more: Any) -> serializers.ListField:
+    return serializers.ListField(
+        child=serializers.CharField(max_length=250), max_length=MOST_MATCHERS, **more
+    )
+
+
+class AlertMemberSerializer(serializers.ModelSerializer[Alert]):
+    class Meta:
+        model = Alert
+        fields = ("uid", "state", "labels", "value", "href", "began_at", "fired_at", "resolved_at")
+
+
+class AlertGroupSerializer(serializers.ModelSerializer[AlertGroup]):
+    rule = serializers.CharField(source="rule_name")
+    labels = serializers.DictField(
+        child=serializers.CharField(), help_text="Of those that the rule is grouped by."
+    )
+    count = serializers.IntegerField(help_text="Alerts of it that fire now.")
+    most = serializers.IntegerField(help_text="The most that fired at once.")
+    silenced = serializers.IntegerField(help_text="Of those that fire now.")
+
+    class Meta:
+        model = AlertGroup
+        fields: tuple[str, ...] = (
+            "uid",
+            "rule",
+            "title",
+            "severity",
+            "labels",
+            "count",
+            "most",
+            "silenced",
+            "began_at",
+            "told_at",
+            "ended_at",
+        )
+
+
+class AlertGroupDetailSerializer(AlertGroupSerializer):
+    alerts = serializers.SerializerMethodField(help_text="The newest 100.")
+
+    class Meta(AlertGroupSerializer.Meta):
+        fields = (*AlertGroupSerializer.Meta.fields, "alerts")
+
+    @extend_schema_field(AlertMemberSerializer(many=True))
+    def get_alerts(self, group: AlertGroup) -> Any:
+        return AlertMemberSerializer(group.alerts.order_by("-id")[:100], many=True).data
+
+
+class AlertFilters(Filters):
+    severity = serializers.ChoiceField(choices=[*Severity], required=False)
+    rule = serializers.CharField(max_length=60, required=False, help_text="Its name.")
+    firing = serializers.BooleanField(required=False, help_text="Only those that go on, or do not.")
+    lookups = {"severity": "severity", "rule": "rule_name"}
+
+    @classmethod
+    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
+        rows = super().apply(rows, given)
+        return rows.filter(ended_at__isnull=given["firing"]) if "firing" in given else rows
+
+
+class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
+    document = serializers.DictField(help_text="The rule itself, as it is made and changed.")
+    firing = serializers.IntegerField(default=0, help_text="Alerts that fire now.")
+
+    class Meta:
+        model = AlertRule
+        fields = (
+            "uid",
+            "name",
+            "title",
+            "severity",
+            "enabled",
+            "shipped",
+            "document",
+            "firing",
+            "changed_by_name",
+            "changed_at",
+            "evaluated_at",
+            "trouble",
+        )
+
+
+class AlertRuleChangeSerializer(StrictSerializer[Any]):
+    title = serializers.CharField(max_length=120, required=False)
+    measure = serializers.ChoiceField(choices=[*MEASURES], required=False)
+    op = serializers.ChoiceField(choices=[one.value for one in Op], required=False)
+    threshold = serializers.FloatField(required=False)
+    severity = serializers.ChoiceField(choices=[*Severity], required=False)
+    where = _matchers(required=False, help_text=_MATCHERS)
+    lasts = serializers.IntegerField(required=False, min_value=0, help_text="Seconds.")
+    keeps = serializers.IntegerField(required=False, min_value=0, help_text="Seconds.")
+    group_by = serializers.ListField(
+        child=serializers.CharField(max_length=40), max_length=10, required=False
+    )
+    repeat = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, help_text="Seconds; null: told of once."
+    )
+    enabled = serializers.BooleanField(required=False)
+
+
+class AlertRuleCreateSerializer(AlertRuleChangeSerializer):
+    name = serializers.CharField(max_length=60)
+    title = serializers.CharField(max_length=120)
+    measure = serializers.ChoiceField(choices=[*MEASURES])
+    op = serializers.ChoiceField(choices=[one.value for one in Op])
+    threshold = serializers.FloatField()
+    severity = serializers.ChoiceField(choices=[*Severity])
+
+
+class AlertTrialSerializer(serializers.Serializer[AlertRuleTrial]):
+    now = serializers.IntegerField(help_text="On how many things it holds now.")
+    times = serializers.IntegerField(
+        allow_null=True,
+        help_text="How often it would have fired in the last 24 hours; null where no history is kept.",
+    )
+    things = serializers.IntegerField(help_text="On how many things.")
+    cut = serializers.BooleanField(help_text="Whether it would have been more often than that.")
+
+
+class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
+    matchers = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = AlertSilence
+        fields = (
+            "uid",
+            "matchers",
+            "reason",
+            "began_at",
+            "ends_at",
+            "made_by_name",
+            "ended_by_name",
+        )
+
+
+class AlertSilenceCreateSerializer(StrictSerializer[Any]):
+    matchers = _matchers(min_length=1, help_text=_MATCHERS)
+    ends_at = serializers.DateTimeField()
+    reason = serializers.CharField(max_length=300)
+
+
+class AlertReceiverSerializer(serializers.ModelSerializer[AlertReceiver]):
+    addresses = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = AlertReceiver
+        fields = (
+            "uid",
+            "name",
+            "kind",
+            "addresses",
+            "language",
+            "active",
+            "made_by_name",
+            "created_at",
+            "tried_at",
+            "last_error",
+        )
+
+
+class AlertReceiverCreateSerializer(StrictSerializer[Any]):
+    name = serializers.CharField(max_length=80)
+    kind = serializers.ChoiceField(choices=[*ReceiverKind])
+    url = serializers.CharField(max_length=2000, required=False, help_text="Not shown again.")
+    secret = serializers.CharField(max_length=200, required=False, help_text="Not shown again.")
+    addresses = serializers.ListField(
+        child=serializers.CharField(max_length=254), max_length=20, required=False
+    )
+    language = serializers.ChoiceField(
+        choices=settings.LANGUAGES, required=False, default=settings.LANGUAGE_CODE
+    )
+
+
+class AlertReceiverChangeSerializer(StrictSerializer[Any]):
+    active = serializers.BooleanField(help_text="False pauses it.")
+
+
+class AlertDeliverySerializer(serializers.ModelSerializer[AlertDelivery]):
+    receiver = Reference()
+    state = serializers.ChoiceField(choices=[*DeliveryState])
+
+    class Meta:
+        model = AlertDelivery
+        fields = ("uid", "receiver", "state", "tries", "next_try_at", "ended_at", "status", "error")
+
+
+class AlertRouteSerializer(serializers.ModelSerializer[AlertRoute]):
+    matchers = serializers.ListField(child=serializers.CharField())
+    receivers = Reference(many=True)
+
+    class Meta:
+        model = AlertRoute
+        fields = ("uid", "name", "severity", "matchers", "receivers", "enabled")
+
+
+class AlertRouteWriteSerializer(StrictSerializer[Any]):
+    name = serializers.CharField(max_length=80)
+    severity = serializers.ChoiceField(choices=[*Severity])
+    matchers = _matchers(required=False, default=list, help_text=_MATCHERS)
+    receivers = VisibleField(
+        visible=selectors.receivers_visible, many=True, help_text="Their uids; at least one."
+    )
+    enabled = serializers.BooleanField(required=False, default=True)
+
 
 TAGS = ["alerts"]
 
@@ -45,26 +265,24 @@ class OperatorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
 
 
 @extend_schema_view(
-    list=extend_schema(
-        summary="Episodes of alerts", tags=TAGS, parameters=[serializers.AlertFilters]
-    ),
+    list=extend_schema(summary="Episodes of alerts", tags=TAGS, parameters=[AlertFilters]),
     retrieve=extend_schema(
         summary="An episode with its alerts",
         tags=TAGS,
-        responses=serializers.AlertGroupDetailSerializer,
+        responses=AlertGroupDetailSerializer,
     ),
 )
 class AlertViewSet(OperatorViewSet[AlertGroup]):
     """Alerts of one rule that belong together, from the first that fires until none does."""
 
-    queries = {"list": serializers.AlertFilters}
-    serializer_class = serializers.AlertGroupSerializer
+    queries = {"list": AlertFilters}
+    serializer_class = AlertGroupSerializer
 
     def get_queryset(self) -> QuerySet[AlertGroup]:
         return selectors.groups_visible(self.request.user)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return Response(serializers.AlertGroupDetailSerializer(self.get_object()).data)
+        return Response(AlertGroupDetailSerializer(self.get_object()).data)
 
 
 @extend_schema_view(
@@ -72,7 +290,7 @@ class AlertViewSet(OperatorViewSet[AlertGroup]):
     retrieve=extend_schema(summary="An alert rule", tags=TAGS),
 )
 class AlertRuleViewSet(OperatorViewSet[AlertRule]):
-    serializer_class = serializers.AlertRuleSerializer
+    serializer_class = AlertRuleSerializer
 
     def get_queryset(self) -> QuerySet[AlertRule]:
         return selectors.rules_visible(self.request.user)
@@ -80,23 +298,23 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
     @extend_schema(
         summary="Make an alert rule",
         tags=TAGS,
-        request=serializers.AlertRuleCreateSerializer,
-        responses={201: serializers.AlertRuleSerializer},
+        request=AlertRuleCreateSerializer,
+        responses={201: AlertRuleSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        document = self.checked(serializers.AlertRuleCreateSerializer)
+        document = self.checked(AlertRuleCreateSerializer)
         row = alerts.rule_create(document=document, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Change an alert rule, or switch it on or off",
         tags=TAGS,
-        request=serializers.AlertRuleChangeSerializer,
-        responses=serializers.AlertRuleSerializer,
+        request=AlertRuleChangeSerializer,
+        responses=AlertRuleSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
-        document = self.checked(serializers.AlertRuleChangeSerializer)
+        document = self.checked(AlertRuleChangeSerializer)
         row, actor = self.get_object(), acting_user(request)
         alerts.rule_change(rule=row, document=document, actor=actor, at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
@@ -118,13 +336,13 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
         description="What it would say now, and how often it would have fired in the last 24 hours. "
         "Nothing is kept.",
         tags=TAGS,
-        request=serializers.AlertRuleCreateSerializer,
-        responses=serializers.AlertTrialSerializer,
+        request=AlertRuleCreateSerializer,
+        responses=AlertTrialSerializer,
     )
     @action(detail=False, methods=["post"])
     def trial(self, request: Request) -> Response:
-        rule = rule_read(self.checked(serializers.AlertRuleCreateSerializer))
-        return Response(serializers.AlertTrialSerializer(trial_of(rule, at=timezone.now())).data)
+        rule = rule_read(self.checked(AlertRuleCreateSerializer))
+        return Response(AlertTrialSerializer(trial_of(rule, at=timezone.now())).data)
 
 
 @extend_schema_view(
@@ -132,7 +350,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
     retrieve=extend_schema(summary="A silence", tags=TAGS),
 )
 class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
-    serializer_class = serializers.AlertSilenceSerializer
+    serializer_class = AlertSilenceSerializer
 
     def get_queryset(self) -> QuerySet[AlertSilence]:
         return selectors.silences_visible(self.request.user)
@@ -141,12 +359,12 @@ class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
         summary="Begin a silence",
         description="Nobody is told of what all its conditions fit until it ends by itself.",
         tags=TAGS,
-        request=serializers.AlertSilenceCreateSerializer,
-        responses={201: serializers.AlertSilenceSerializer},
+        request=AlertSilenceCreateSerializer,
+        responses={201: AlertSilenceSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.AlertSilenceCreateSerializer)
+        given = self.checked(AlertSilenceCreateSerializer)
         row = alerts.silence_begin(actor=acting_user(request), at=timezone.now(), **given)
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
@@ -162,7 +380,7 @@ class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
     retrieve=extend_schema(summary="A receiver of alerts", tags=TAGS),
 )
 class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
-    serializer_class = serializers.AlertReceiverSerializer
+    serializer_class = AlertReceiverSerializer
 
     def get_queryset(self) -> QuerySet[AlertReceiver]:
         return selectors.receivers_visible(self.request.user)
@@ -171,37 +389,37 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
         summary="Make a receiver of alerts",
         description="Its address and secret are kept encrypted and not shown again.",
         tags=TAGS,
-        request=serializers.AlertReceiverCreateSerializer,
-        responses={201: serializers.AlertReceiverSerializer},
+        request=AlertReceiverCreateSerializer,
+        responses={201: AlertReceiverSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.AlertReceiverCreateSerializer)
-        ask = ReceiverAsk(
+        given = self.checked(AlertReceiverCreateSerializer)
+        ask = ReceiverRequest(
             **{
                 **given,
                 "kind": ReceiverKind(given["kind"]),
                 "addresses": tuple(given.get("addresses", ())),
             }
         )
-        row = alerts_receivers.receiver_create(ask=ask, actor=acting_user(request))
+        row = alerts.receiver_create(ask=ask, actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Pause or resume a receiver of alerts",
         tags=TAGS,
-        request=serializers.AlertReceiverChangeSerializer,
-        responses=serializers.AlertReceiverSerializer,
+        request=AlertReceiverChangeSerializer,
+        responses=AlertReceiverSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
-        given = self.checked(serializers.AlertReceiverChangeSerializer)
-        alerts_receivers.receiver_switch(receiver=row, actor=actor, **given)
+        given = self.checked(AlertReceiverChangeSerializer)
+        alerts.receiver_switch(receiver=row, actor=actor, **given)
         return Response(self.get_serializer(row).data)
 
     @extend_schema(summary="Delete a receiver of alerts", tags=TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
-        alerts_receivers.receiver_delete(receiver=self.get_object(), actor=acting_user(request))
+        alerts.receiver_delete(receiver=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -209,15 +427,15 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
         description="It is tried once; look at the receiver to see how it went.",
         tags=TAGS,
         request=None,
-        responses={202: serializers.AlertDeliverySerializer},
+        responses={202: AlertDeliverySerializer},
     )
     @idempotent
     @action(detail=True, methods=["post"])
     def test(self, request: Request, uid: str) -> Response:
-        delivery = alerts_receivers.receiver_test(
+        delivery = alerts.receiver_test(
             receiver=self.get_object(), actor=acting_user(request), at=timezone.now()
         )
-        body = serializers.AlertDeliverySerializer(delivery).data
+        body = AlertDeliverySerializer(delivery).data
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
@@ -226,7 +444,7 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     retrieve=extend_schema(summary="A route of alerts", tags=TAGS),
 )
 class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
-    serializer_class = serializers.AlertRouteSerializer
+    serializer_class = AlertRouteSerializer
 
     def get_queryset(self) -> QuerySet[AlertRoute]:
         return selectors.routes_visible(self.request.user)
@@ -234,33 +452,33 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
     @extend_schema(
         summary="Make a route of alerts",
         tags=TAGS,
-        request=serializers.AlertRouteWriteSerializer,
-        responses={201: serializers.AlertRouteSerializer},
+        request=AlertRouteWriteSerializer,
+        responses={201: AlertRouteSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        row = alerts_receivers.route_create(ask=self._ask(), actor=acting_user(request))
+        row = alerts.route_create(ask=self._ask(), actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Change a route of alerts",
         tags=TAGS,
-        request=serializers.AlertRouteWriteSerializer,
-        responses=serializers.AlertRouteSerializer,
+        request=AlertRouteWriteSerializer,
+        responses=AlertRouteSerializer,
     )
     def update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
-        alerts_receivers.route_change(route=row, ask=self._ask(), actor=actor)
+        alerts.route_change(route=row, ask=self._ask(), actor=actor)
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(summary="Delete a route of alerts", tags=TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
-        alerts_receivers.route_delete(route=self.get_object(), actor=acting_user(request))
+        alerts.route_delete(route=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    def _ask(self) -> RouteAsk:
-        given = self.checked(serializers.AlertRouteWriteSerializer)
-        return RouteAsk(
+    def _ask(self) -> RouteRequest:
+        given = self.checked(AlertRouteWriteSerializer)
+        return RouteRequest(
             **{
                 **given,
                 "severity": Severity(given["severity"]),

@@ -1,13 +1,15 @@
-"""Faults, what is out of use, and the rules and the policy by which that is decided."""
+"""REST of faults, isolations, health rules and the health policy."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, status
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,30 +17,274 @@ from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
+from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_operator
-from apps.monitoring.api import fault_serializers as serializers
 from apps.monitoring.models import Fault, HealthRule, Isolation
-from apps.monitoring.selectors.faults import faults_shown, isolations_shown
-from apps.monitoring.selectors.judged_figures import rule_tried
-from apps.monitoring.selectors.policies import health_stance
-from apps.monitoring.services import faults, health_rules, isolations, policies
+from apps.monitoring.selectors.faults import faults_shown, isolations_shown, meaning_of
+from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state, policy_json
+from apps.monitoring.selectors.rule_samples import rule_tried
+from apps.monitoring.services import faults, health_rules, isolations
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.health.rule_documents import condition_of
-from controlplane.web.rest import BoundedJSONParser, Query, ResourceViewSet
+from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.isolations import IsolationState
+from controlplane.domain.health.rules import condition_of
+from controlplane.web.rest import (
+    UID,
+    BoundedJSONParser,
+    Filters,
+    M,
+    Query,
+    Reference,
+    ResourceViewSet,
+    StrictSerializer,
+    VisibleField,
+)
+
+_LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
+#: Rows that one request may act on.
+MOST = 500
+
+
+class Uid(serializers.RegexField):
+    """A public name, where a list or a filter names something."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(f"^{UID}$", **options)
+
+
+class FaultSerializer(serializers.ModelSerializer[Fault]):
+    cluster = serializers.CharField(source="node.cluster.name")
+    node = Reference()
+    card = Reference(allow_null=True, help_text="Null: of the node itself.")
+    level = serializers.IntegerField(help_text="1 is a note, 6 means isolation.")
+    cause = serializers.SerializerMethodField(help_text="What the code stands for; may be empty.")
+    remedy = serializers.SerializerMethodField(help_text="What to do about it; may be empty.")
+
+    class Meta:
+        model = Fault
+        fields = (
+            "uid",
+            "cluster",
+            "node",
+            "card",
+            "origin",
+            "vendor",
+            "code",
+            "level",
+            "message",
+            "cause",
+            "remedy",
+            "count",
+            "began_at",
+            "told_at",
+            "ended_at",
+            "acknowledged_at",
+            "acknowledged_by_name",
+            "note",
+        )
+
+    def get_cause(self, fault: Fault) -> str:
+        meaning = meaning_of(fault.vendor, fault.code)
+        return meaning.cause if meaning else ""
+
+    def get_remedy(self, fault: Fault) -> str:
+        meaning = meaning_of(fault.vendor, fault.code)
+        return meaning.remedy if meaning else ""
+
+
+class FaultFilters(Filters):
+    level = serializers.ChoiceField(choices=_LEVELS, required=False)
+    origin = serializers.ChoiceField(
+        choices=[(one.value, one.value) for one in Origin], required=False
+    )
+    code = serializers.CharField(required=False, max_length=120)
+    cluster = serializers.CharField(required=False, max_length=40, help_text="Its name.")
+    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
+    card = VisibleField(visible=lambda _user: fleet.cards(), required=False, help_text="Its uid.")
+    standing = serializers.BooleanField(
+        required=False, help_text="Only those that stand, or are over."
+    )
+    acknowledged = serializers.BooleanField(required=False)
+    lookups = {
+        "level": "level",
+        "origin": "origin",
+        "code": "code",
+        "cluster": "node__cluster__name",
+        "node": "node",
+        "card": "card",
+    }
+
+    @classmethod
+    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
+        rows = super().apply(rows, given)
+        if "standing" in given:
+            rows = rows.filter(ended_at__isnull=given["standing"])
+        if "acknowledged" in given:
+            rows = rows.filter(acknowledged_at__isnull=not given["acknowledged"])
+        return rows
+
+
+class UidsSerializer(StrictSerializer[Any]):
+    uids = serializers.ListField(child=Uid(), min_length=1, max_length=MOST)
+
+
+class AcknowledgeSerializer(UidsSerializer):
+    note = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
+
+
+class AcknowledgedSerializer(serializers.Serializer[Any]):
+    acknowledged = serializers.IntegerField(help_text="How many were not acknowledged before.")
+
+
+class IsolationSerializer(serializers.ModelSerializer[Isolation]):
+    cluster = serializers.CharField(source="node.cluster.name")
+    node = Reference()
+    card = Reference(allow_null=True, help_text="Null: the whole node.")
+    state = serializers.ChoiceField(choices=[(one.value, one.value) for one in IsolationState])
+    fault = serializers.CharField(source="fault.uid", allow_null=True, default=None)
+    evidence = serializers.DictField(help_text="What the last burn-in found.")
+
+    class Meta:
+        model = Isolation
+        fields = (
+            "uid",
+            "cluster",
+            "node",
+            "card",
+            "state",
+            "reason",
+            "actor_name",
+            "fault",
+            "began_at",
+            "drained_at",
+            "burn_ins",
+            "tested_at",
+            "proved_at",
+            "evidence",
+            "ended_at",
+        )
+        extra_kwargs = {
+            "actor_name": {"help_text": "Who took it out of use; empty: a rule."},
+            "burn_ins": {"help_text": "How many tests it has begun."},
+        }
+
+
+class IsolationFilters(Filters):
+    state = serializers.ChoiceField(
+        choices=[(one.value, one.value) for one in IsolationState], required=False
+    )
+    cluster = serializers.CharField(required=False, max_length=40, help_text="Its name.")
+    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
+    standing = serializers.BooleanField(
+        required=False, help_text="Only what is out of use, or back."
+    )
+    lookups = {"state": "state", "cluster": "node__cluster__name", "node": "node"}
+
+    @classmethod
+    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
+        rows = super().apply(rows, given)
+        return rows.filter(ended_at__isnull=given["standing"]) if "standing" in given else rows
+
+
+class IsolateSerializer(StrictSerializer[Any]):
+    nodes = serializers.ListField(child=Uid(), required=False, default=list, max_length=MOST)
+    cards = serializers.ListField(child=Uid(), required=False, default=list, max_length=MOST)
+    reason = serializers.CharField(max_length=2000)
+
+
+class IsolationsSerializer(serializers.Serializer[Any]):
+    """Those that this changed."""
+
+    isolations = IsolationSerializer(many=True)
+
+
+class ReleaseSerializer(UidsSerializer):
+    reason = serializers.CharField(max_length=2000)
+
+
+class BurnInsAskedSerializer(serializers.Serializer[Any]):
+    asked = serializers.IntegerField(help_text="How many will be tested.")
+
+
+class HealthRuleSerializer(serializers.ModelSerializer[HealthRule]):
+    condition = serializers.DictField(
+        help_text="metric, how (value, change or rate), op, value, for, within, chips."
+    )
+    level = serializers.IntegerField()
+
+    class Meta:
+        model = HealthRule
+        fields = ("uid", "name", "title", "enabled", "condition", "level", "changed_at")
+
+
+class HealthRuleChangeSerializer(StrictSerializer[Any]):
+    title = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    condition = serializers.DictField(required=False)
+    level = serializers.ChoiceField(choices=_LEVELS, required=False)
+    enabled = serializers.BooleanField(required=False)
+
+
+class HealthRuleCreateSerializer(HealthRuleChangeSerializer):
+    name = serializers.SlugField(max_length=60)
+    condition = serializers.DictField()
+    level = serializers.ChoiceField(choices=_LEVELS)
+
+
+class DryRunSerializer(StrictSerializer[Any]):
+    condition = serializers.DictField()
+    hours = serializers.IntegerField(required=False, default=24, min_value=1, max_value=72)
+
+
+class FiringSerializer(serializers.Serializer[Any]):
+    began_at = serializers.DateTimeField()
+    fired_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+    worst = serializers.FloatField(help_text="The figure that lay furthest beyond the limit.")
+
+
+class TrialSerializer(serializers.Serializer[Any]):
+    card = Reference()
+    firings = FiringSerializer(many=True)
+
+
+class TrialsSerializer(serializers.Serializer[Any]):
+    since = serializers.DateTimeField()
+    cards = serializers.IntegerField(help_text="How many were looked at.")
+    times = serializers.IntegerField(help_text="How often it would have fired.")
+    trials = TrialSerializer(many=True)
+
+
+class HealthPolicySerializer(serializers.Serializer[Any]):
+    automatic = serializers.BooleanField(help_text="Whether rules act by themselves.")
+    settings = serializers.SerializerMethodField(
+        help_text="Guards and pauses: durations in seconds, shares in thousandths."
+    )
+    changed_by_name = serializers.CharField()
+    changed_at = serializers.DateTimeField(allow_null=True)
+
+    @extend_schema_field(serializers.DictField(child=serializers.FloatField()))
+    def get_settings(self, stance: HealthPolicyState) -> dict[str, float]:
+        return policy_json(stance.policy)
+
+
+class HealthPolicyChangeSerializer(StrictSerializer[Any]):
+    automatic = serializers.BooleanField(required=False)
+    settings = serializers.DictField(child=serializers.FloatField(), required=False)
+
 
 _TAGS = ["health"]
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Faults", tags=_TAGS, parameters=[serializers.FaultFilters]),
+    list=extend_schema(summary="Faults", tags=_TAGS, parameters=[FaultFilters]),
     retrieve=extend_schema(summary="A fault", tags=_TAGS),
 )
 class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Fault]):
     """What is or was wrong with cards and nodes. Everybody who is logged in may see the fleet."""
 
     token_scope = Scope.ADMIN
-    serializer_class = serializers.FaultSerializer
-    queries = {"list": serializers.FaultFilters}
+    serializer_class = FaultSerializer
+    queries = {"list": FaultFilters}
 
     def get_queryset(self) -> QuerySet[Fault]:
         return faults_shown()
@@ -47,13 +293,13 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         summary="Acknowledge faults",
         description="For operators. A note stays with each of them.",
         tags=_TAGS,
-        request=serializers.AcknowledgeSerializer,
-        responses=serializers.AcknowledgedSerializer,
+        request=AcknowledgeSerializer,
+        responses=AcknowledgedSerializer,
     )
     @idempotent
     @action(detail=False, methods=["post"])
     def acknowledge(self, request: Request) -> Response:
-        given = self.checked(serializers.AcknowledgeSerializer)
+        given = self.checked(AcknowledgeSerializer)
         actor, at = acting_user(request), timezone.now()
         read = faults.faults_acknowledge(actor=actor, at=at, **given)
         return Response({"acknowledged": len(read)})
@@ -61,7 +307,7 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 
 @extend_schema_view(
     list=extend_schema(
-        summary="Cards and nodes out of use", tags=_TAGS, parameters=[serializers.IsolationFilters]
+        summary="Cards and nodes out of use", tags=_TAGS, parameters=[IsolationFilters]
     ),
     retrieve=extend_schema(summary="A card or node out of use", tags=_TAGS),
 )
@@ -71,8 +317,8 @@ class IsolationViewSet(
     """From the taking out to the return; those that are back stay as history."""
 
     token_scope = Scope.ADMIN
-    serializer_class = serializers.IsolationSerializer
-    queries = {"list": serializers.IsolationFilters}
+    serializer_class = IsolationSerializer
+    queries = {"list": IsolationFilters}
 
     def get_queryset(self) -> QuerySet[Isolation]:
         return isolations_shown()
@@ -84,12 +330,12 @@ class IsolationViewSet(
             "A card of a cluster that binds by node takes its whole node along."
         ),
         tags=_TAGS,
-        request=serializers.IsolateSerializer,
-        responses={201: serializers.IsolationsSerializer},
+        request=IsolateSerializer,
+        responses={201: IsolationsSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.IsolateSerializer)
+        given = self.checked(IsolateSerializer)
         actor, at = acting_user(request), timezone.now()
         begun = isolations.isolations_order(actor=actor, at=at, **given)
         return Response(self._those(begun), status=status.HTTP_201_CREATED)
@@ -98,13 +344,13 @@ class IsolationViewSet(
         summary="Give cards and nodes back",
         description="For operators. Whatever state they are in, with a reason that stays in the history.",
         tags=_TAGS,
-        request=serializers.ReleaseSerializer,
-        responses=serializers.IsolationsSerializer,
+        request=ReleaseSerializer,
+        responses=IsolationsSerializer,
     )
     @idempotent
     @action(detail=False, methods=["post"])
     def release(self, request: Request) -> Response:
-        given = self.checked(serializers.ReleaseSerializer)
+        given = self.checked(ReleaseSerializer)
         actor, at = acting_user(request), timezone.now()
         return Response(self._those(isolations.isolations_release(actor=actor, at=at, **given)))
 
@@ -112,15 +358,15 @@ class IsolationViewSet(
         summary="Have cards and nodes tested",
         description="For operators. The burn-in begins as soon as nothing runs there.",
         tags=_TAGS,
-        request=serializers.UidsSerializer,
-        responses=serializers.BurnInsAskedSerializer,
+        request=UidsSerializer,
+        responses=BurnInsAskedSerializer,
     )
     @idempotent
     @action(detail=False, methods=["post"])
     def test(self, request: Request) -> Response:
-        given = self.checked(serializers.UidsSerializer)
+        given = self.checked(UidsSerializer)
         actor, at = acting_user(request), timezone.now()
-        return Response({"asked": isolations.burn_ins_ask(actor=actor, at=at, **given)})
+        return Response({"asked": isolations.burn_ins_request(actor=actor, at=at, **given)})
 
     def _those(self, changed: list[Isolation]) -> dict[str, object]:
         rows = self.get_queryset().filter(pk__in=[row.pk for row in changed])
@@ -137,7 +383,7 @@ class HealthRuleViewSet(
     """Conditions over figures of cards, and how grave they are."""
 
     token_scope = Scope.ADMIN
-    serializer_class = serializers.HealthRuleSerializer
+    serializer_class = HealthRuleSerializer
 
     def get_queryset(self) -> QuerySet[HealthRule]:
         return HealthRule.objects.all()
@@ -145,24 +391,24 @@ class HealthRuleViewSet(
     @extend_schema(
         summary="Make a rule",
         tags=_TAGS,
-        request=serializers.HealthRuleCreateSerializer,
-        responses={201: serializers.HealthRuleSerializer},
+        request=HealthRuleCreateSerializer,
+        responses={201: HealthRuleSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.HealthRuleCreateSerializer)
+        given = self.checked(HealthRuleCreateSerializer)
         rule = health_rules.rule_create(actor=acting_user(request), at=timezone.now(), **given)
         return Response(self.get_serializer(rule).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Change a rule",
         tags=_TAGS,
-        request=serializers.HealthRuleChangeSerializer,
-        responses=serializers.HealthRuleSerializer,
+        request=HealthRuleChangeSerializer,
+        responses=HealthRuleSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         rule, actor = self.get_object(), acting_user(request)
-        given = self.checked(serializers.HealthRuleChangeSerializer)
+        given = self.checked(HealthRuleChangeSerializer)
         row = health_rules.rule_change(rule=rule, actor=actor, at=timezone.now(), **given)
         return Response(self.get_serializer(row).data)
 
@@ -175,17 +421,17 @@ class HealthRuleViewSet(
         summary="Try a rule on the figures that are kept",
         description="When it would have fired over the last hours, on which cards. Nothing is changed.",
         tags=_TAGS,
-        request=serializers.DryRunSerializer,
-        responses=serializers.TrialsSerializer,
+        request=DryRunSerializer,
+        responses=TrialsSerializer,
     )
     @action(detail=False, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request) -> Response:
         require_operator(acting_user(request))
-        given = self.checked(serializers.DryRunSerializer)
+        given = self.checked(DryRunSerializer)
         condition = condition_of(given["condition"])
         back = timedelta(hours=given["hours"])
         trials = rule_tried(condition, back=back, at=timezone.now())
-        return Response(serializers.TrialsSerializer(trials).data)
+        return Response(TrialsSerializer(trials).data)
 
 
 class HealthPolicyView(APIView):
@@ -194,25 +440,23 @@ class HealthPolicyView(APIView):
     token_scope = Scope.ADMIN
     parser_classes = (BoundedJSONParser,)
 
-    @extend_schema(
-        summary="The health policy", tags=_TAGS, responses=serializers.HealthPolicySerializer
-    )
+    @extend_schema(summary="The health policy", tags=_TAGS, responses=HealthPolicySerializer)
     def get(self, request: Request) -> Response:
         Query.read(request)
-        return Response(serializers.HealthPolicySerializer(health_stance()).data)
+        return Response(HealthPolicySerializer(health_policy_state()).data)
 
     @extend_schema(
         summary="Change the health policy",
         description="For operators. What is not named stays as it is.",
         tags=_TAGS,
-        request=serializers.HealthPolicyChangeSerializer,
-        responses=serializers.HealthPolicySerializer,
+        request=HealthPolicyChangeSerializer,
+        responses=HealthPolicySerializer,
     )
     def patch(self, request: Request) -> Response:
         Query.read(request)
-        body = serializers.HealthPolicyChangeSerializer(data=request.data)
+        body = HealthPolicyChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        stance = policies.policy_change(
+        stance = health_rules.policy_change(
             actor=acting_user(request), at=timezone.now(), **body.validated_data
         )
-        return Response(serializers.HealthPolicySerializer(stance).data)
+        return Response(HealthPolicySerializer(stance).data)

@@ -1,23 +1,16 @@
-"""How refusals of monitoring look to a client."""
+"""Problem details of the errors of monitoring."""
 
 from __future__ import annotations
 
 from apps.monitoring.services.alerts import AlertRefused
+from apps.monitoring.services.health_rules import PolicyRefused
+from apps.monitoring.services.ingestion import AnotherNode, PushBusy, PushOutdated, PushRefused
 from apps.monitoring.services.isolations import IsolationRefused
-from apps.monitoring.services.policies import PolicyRefused
-from apps.monitoring.services.pushes import AnotherNode, PushBusy, PushOutdated, PushRefused
-from apps.monitoring.services.sources import SourceRefused
-from apps.monitoring.services.waves import RolloutRefused
-from apps.monitoring.services.webhooks import WebhookRefused
+from apps.monitoring.services.maintenance_rollouts import RolloutRefused
+from apps.telemetry.services.sources import SourceRefused
 from controlplane.domain.alerts.rules import RuleInvalid
-from controlplane.domain.health.rule_documents import RuleRefused
+from controlplane.domain.health.rules import RuleRefused
 from controlplane.web.problems import Problem, translates
-
-
-@translates(WebhookRefused)
-def _refused(error: WebhookRefused) -> Problem:
-    errors = [{"field": error.field, "message": str(error)}]
-    return Problem(status=422, code="webhook-refused", detail=str(error), errors=errors)
 
 
 @translates(AlertRefused)

@@ -1,4 +1,4 @@
-"""Figures that nodes send by themselves, and the sources that are read.
+"""Metrics that agents push, metric sources, and the tokens of agents.
 
 What an agent sends, ``POST /api/v1/telemetry/push``::
 
@@ -62,7 +62,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import exceptions, mixins, status
+from rest_framework import exceptions, mixins, serializers, status
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
@@ -73,12 +73,13 @@ from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
+from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_operator
-from apps.monitoring.api import telemetry_serializers as serializers
-from apps.monitoring.models import NodeToken, Source
-from apps.monitoring.selectors import sources as selectors
-from apps.monitoring.services import node_tokens, sources
-from apps.monitoring.services.pushes import Push, push_record
+from apps.monitoring.services import ingestion
+from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.selectors import sources as selectors
+from apps.telemetry.services import node_tokens, sources
+from apps.telemetry.services.sources import LONGEST, SHORTEST, SourceTrial
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.resources import MIB
 from controlplane.persistence.audit_context import current_audit_context
@@ -86,11 +87,128 @@ from controlplane.web.rate_limits import count_within
 from controlplane.web.rest import (
     AnyAccept,
     BodyTooLarge,
+    Filters,
     M,
     Query,
+    Reference,
     ResourceViewSet,
+    StrictSerializer,
+    VisibleField,
     require_bounded,
 )
+
+_OPTIONS = (
+    "Of its kind: ``vendor`` with ``targets`` for exporters; ``url``, ``vendor`` and at will ``selector``, "
+    "``node_label`` and ``window`` for a Prometheus."
+)
+_CREDENTIAL = "A bearer token that it wants. Kept encrypted and never shown again; empty: none."
+
+_ENABLED = (
+    "False pauses it: it is not read until it is true again. A source of agents is not read and cannot be paused: "
+    "false is refused with 422; revoke the agents' tokens instead."
+)
+
+
+class SourceSerializer(serializers.ModelSerializer[Source]):
+    cluster = Reference()
+    options = serializers.DictField(help_text="Nothing secret is among them.")
+    has_token = serializers.SerializerMethodField()
+    refusals = serializers.ListField(
+        child=serializers.CharField(), help_text="Why something of the last reading was not kept."
+    )
+    silent = serializers.DictField(
+        child=serializers.CharField(), help_text="Parts that did not answer, and why."
+    )
+
+    class Meta:
+        model = Source
+        fields = (
+            "uid",
+            "name",
+            "cluster",
+            "kind",
+            "options",
+            "has_token",
+            "every",
+            "enabled",
+            "tried_at",
+            "read_at",
+            "trouble",
+            "stalled",
+            "readings",
+            "refused",
+            "refusals",
+            "silent",
+            "created_by_name",
+            "created_at",
+        )
+        extra_kwargs = {
+            "every": {"help_text": "Seconds between two readings."},
+            "trouble": {"help_text": "Why the last reading failed; empty: it did not."},
+            "stalled": {"help_text": "Why silence of its cards is not acted upon; empty: it is."},
+            "readings": {"help_text": "Cards that the last good reading told of."},
+        }
+
+    def get_has_token(self, source: Source) -> bool:
+        return source.credential is not None
+
+
+class SourceChangeSerializer(StrictSerializer[Any]):
+    options = serializers.DictField(required=False, help_text="All of them; others are forgotten.")
+    every = serializers.IntegerField(required=False, min_value=SHORTEST, max_value=LONGEST)
+    token = serializers.CharField(
+        required=False, allow_blank=True, write_only=True, max_length=4000, help_text=_CREDENTIAL
+    )
+    enabled = serializers.BooleanField(required=False, help_text=_ENABLED)
+
+
+class SourceCreateSerializer(SourceChangeSerializer):
+    name = serializers.CharField(max_length=60)
+    cluster = VisibleField(visible=lambda _user: fleet.clusters())
+    kind = serializers.CharField(max_length=20, help_text="``exporter`` or ``prometheus``.")
+    options = serializers.DictField(help_text=_OPTIONS)
+
+
+class SourceTrialSerializer(serializers.Serializer[SourceTrial]):
+    cards = serializers.IntegerField(help_text="How many it told of.")
+    nodes = serializers.ListField(child=serializers.CharField())
+    strangers = serializers.ListField(
+        child=serializers.CharField(), help_text="Nodes that the cluster does not have."
+    )
+    refusals = serializers.ListField(child=serializers.CharField())
+    silent = serializers.DictField(child=serializers.CharField())
+
+
+class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
+    node = Reference()
+    agent = serializers.DictField(help_text="What its agent says of itself.")
+
+    class Meta:
+        model = NodeToken
+        fields = (
+            "uid",
+            "node",
+            "created_by_name",
+            "created_at",
+            "used_at",
+            "revoked_at",
+            "sequence",
+            "agent",
+        )
+
+
+class NodeTokenFilters(Filters):
+    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
+    lookups = {"node": "node"}
+
+
+class NodeTokenCreateSerializer(StrictSerializer[Any]):
+    node = VisibleField(visible=lambda _user: fleet.nodes())
+
+
+class NodeTokenTextSerializer(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="It is shown only here.")
+
 
 LARGEST_BODY, MAX_TEXT_SIZE = 4 * MIB, 16 * MIB
 #: Batches of one token, and wrong tokens of one address, within a minute; each process counts for itself.
@@ -196,7 +314,7 @@ class PushView(APIView):
         if count_within(f"pushes:{token.pk}", seconds=_WINDOW) > MOST_A_MINUTE:
             raise exceptions.Throttled(wait=_WINDOW)
         headers, given = request.headers, request.data
-        push = Push(
+        push = ingestion.Push(
             vendor=_vendor(headers.get("X-Ninefold-Vendor", "")),
             sequence=_sequence(headers.get("X-Ninefold-Sequence", "")),
             measured_at=_instant(headers.get("X-Ninefold-At", "")),
@@ -204,7 +322,7 @@ class PushView(APIView):
             text=given.get("text", "") if isinstance(given, Mapping) else "",
             agent=_agent(headers.get("X-Ninefold-Agent", "")),
         )
-        pushed = push_record(token=token, push=push, at=timezone.now())
+        pushed = ingestion.push_record(token=token, push=push, at=timezone.now())
         return Response(
             {
                 "sequence": pushed.sequence,
@@ -266,7 +384,7 @@ class OperatorsViewSet(ResourceViewSet[M]):
     retrieve=extend_schema(summary="A source of figures", tags=["fleet"]),
 )
 class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsViewSet[Source]):
-    serializer_class = serializers.SourceSerializer
+    serializer_class = SourceSerializer
 
     def get_queryset(self) -> QuerySet[Source]:
         return selectors.sources_visible(self.request.user)
@@ -275,24 +393,24 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
         summary="Make a source of figures",
         description="Figures of the cluster's cards are read there from now on. Nothing is called yet: try it.",
         tags=["fleet"],
-        request=serializers.SourceCreateSerializer,
-        responses={201: serializers.SourceSerializer},
+        request=SourceCreateSerializer,
+        responses={201: SourceSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.SourceCreateSerializer)
+        given = self.checked(SourceCreateSerializer)
         source = sources.source_create(actor=acting_user(request), **given)
         return Response(self.get_serializer(source).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Change, pause or resume a source of figures",
         tags=["fleet"],
-        request=serializers.SourceChangeSerializer,
-        responses=serializers.SourceSerializer,
+        request=SourceChangeSerializer,
+        responses=SourceSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         source, actor = self.get_object(), acting_user(request)
-        given = self.checked(serializers.SourceChangeSerializer)
+        given = self.checked(SourceChangeSerializer)
         sources.source_change(source=source, actor=actor, **given)
         return Response(self.get_serializer(source).data)
 
@@ -304,7 +422,7 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
     )
     def destroy(self, request: Request, uid: str) -> Response:
         source, actor = self.get_object(), acting_user(request)
-        sources.source_delete(source=source, actor=actor, at=timezone.now())
+        ingestion.source_delete(source=source, actor=actor, at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -312,26 +430,24 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
         description="Reads it once and keeps nothing of it.",
         tags=["fleet"],
         request=None,
-        responses=serializers.SourceTrialSerializer,
+        responses=SourceTrialSerializer,
     )
     @idempotent
     @action(detail=True, methods=["post"], url_path="try")
     def attempt(self, request: Request, uid: str) -> Response:
         trial = sources.source_try(source=self.get_object(), actor=acting_user(request))
-        return Response(serializers.SourceTrialSerializer(trial).data)
+        return Response(SourceTrialSerializer(trial).data)
 
 
 @extend_schema_view(
-    list=extend_schema(
-        summary="Tokens of nodes", tags=["fleet"], parameters=[serializers.NodeTokenFilters]
-    ),
+    list=extend_schema(summary="Tokens of nodes", tags=["fleet"], parameters=[NodeTokenFilters]),
     retrieve=extend_schema(summary="A token of a node", tags=["fleet"]),
 )
 class NodeTokenViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsViewSet[NodeToken]
 ):
-    serializer_class = serializers.NodeTokenSerializer
-    queries = {"list": serializers.NodeTokenFilters}
+    serializer_class = NodeTokenSerializer
+    queries = {"list": NodeTokenFilters}
 
     def get_queryset(self) -> QuerySet[NodeToken]:
         return selectors.node_tokens_visible(self.request.user)
@@ -340,12 +456,12 @@ class NodeTokenViewSet(
         summary="Make a token for a node",
         description="Its agent shows it when it sends figures. The token is in this answer and nowhere else.",
         tags=["fleet"],
-        request=serializers.NodeTokenCreateSerializer,
-        responses={201: serializers.NodeTokenTextSerializer},
+        request=NodeTokenCreateSerializer,
+        responses={201: NodeTokenTextSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.NodeTokenCreateSerializer)
+        given = self.checked(NodeTokenCreateSerializer)
         text = node_tokens.token_issue(node=given["node"], actor=acting_user(request))
         return Response({"token": text}, status=status.HTTP_201_CREATED)
 
@@ -357,5 +473,5 @@ class NodeTokenViewSet(
     )
     def destroy(self, request: Request, uid: str) -> Response:
         token, actor = self.get_object(), acting_user(request)
-        node_tokens.token_revoke(token=token, actor=actor, at=timezone.now())
+        ingestion.token_revoke(token=token, actor=actor, at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -3,21 +3,25 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
-from apps.monitoring.api import alerts, faults, held_back, problems, telemetry, views, waves
+from apps.monitoring.api import (
+    alerts,
+    faults,
+    maintenance_rollouts,
+    problems,
+    suppressed_actions,
+    telemetry,
+)
 
 #: Imported for what it registers.
 REGISTERS = (problems,)
 
 router = SimpleRouter(trailing_slash=False)
-router.register("notifications", views.NotificationViewSet, basename="api-notification")
-router.register("webhooks", views.WebhookViewSet, basename="api-webhook")
-router.register("rollouts", waves.RolloutViewSet, basename="api-rollout")
+router.register("rollouts", maintenance_rollouts.RolloutViewSet, basename="api-rollout")
 router.register("alerts", alerts.AlertViewSet, basename="api-alert")
 router.register("alert-rules", alerts.AlertRuleViewSet, basename="api-alert-rule")
 router.register("alert-silences", alerts.AlertSilenceViewSet, basename="api-alert-silence")
 router.register("alert-receivers", alerts.AlertReceiverViewSet, basename="api-alert-receiver")
 router.register("alert-routes", alerts.AlertRouteViewSet, basename="api-alert-route")
-router.register("deliveries", views.DeliveryViewSet, basename="api-delivery")
 router.register("telemetry-sources", telemetry.SourceViewSet, basename="api-telemetry-source")
 router.register("node-tokens", telemetry.NodeTokenViewSet, basename="api-node-token")
 
@@ -27,9 +31,15 @@ router.register("health-rules", faults.HealthRuleViewSet, basename="api-health-r
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("telemetry/push", telemetry.PushView.as_view(), name="api-telemetry-push"),
-    path("held-back", held_back.HeldBackView.as_view(), name="api-held-back"),
-    path("held-back/isolate", held_back.HeldIsolateView.as_view(), name="api-held-isolate"),
-    path("held-back/leave", held_back.HeldLeaveView.as_view(), name="api-held-leave"),
+    path("held-back", suppressed_actions.SuppressedActionsView.as_view(), name="api-held-back"),
+    path(
+        "held-back/isolate",
+        suppressed_actions.SuppressedIsolateView.as_view(),
+        name="api-held-isolate",
+    ),
+    path(
+        "held-back/leave", suppressed_actions.SuppressedDismissView.as_view(), name="api-held-leave"
+    ),
     path("health-policy", faults.HealthPolicyView.as_view(), name="api-health-policy"),
     *router.urls,
 ]

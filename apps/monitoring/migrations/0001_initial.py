@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.deliveries
+import controlplane.domain.alerts.deliveries
 import controlplane.persistence.models
 
 
@@ -184,7 +184,7 @@ class Migration(migrations.Migration):
                             ("arrived", "arrived"),
                             ("given_up", "given_up"),
                         ],
-                        default=controlplane.domain.deliveries.DeliveryState["WAITING"],
+                        default=controlplane.domain.alerts.deliveries.DeliveryState["WAITING"],
                         max_length=20,
                     ),
                 ),
@@ -333,7 +333,7 @@ class Migration(migrations.Migration):
                             ("arrived", "arrived"),
                             ("given_up", "given_up"),
                         ],
-                        default=controlplane.domain.deliveries.DeliveryState["WAITING"],
+                        default=controlplane.domain.alerts.deliveries.DeliveryState["WAITING"],
                         max_length=20,
                     ),
                 ),
@@ -413,7 +413,7 @@ class Migration(migrations.Migration):
             model_name="mail",
             index=models.Index(
                 condition=models.Q(
-                    ("state", controlplane.domain.deliveries.DeliveryState["WAITING"])
+                    ("state", controlplane.domain.alerts.deliveries.DeliveryState["WAITING"])
                 ),
                 fields=["next_try_at"],
                 name="mail_due",
@@ -427,7 +427,7 @@ class Migration(migrations.Migration):
             model_name="mail",
             constraint=models.UniqueConstraint(
                 condition=models.Q(
-                    ("state", controlplane.domain.deliveries.DeliveryState["WAITING"])
+                    ("state", controlplane.domain.alerts.deliveries.DeliveryState["WAITING"])
                 ),
                 fields=("notification",),
                 name="mail_one_waiting",
@@ -449,7 +449,7 @@ class Migration(migrations.Migration):
             model_name="webhookdelivery",
             index=models.Index(
                 condition=models.Q(
-                    ("state", controlplane.domain.deliveries.DeliveryState["WAITING"])
+                    ("state", controlplane.domain.alerts.deliveries.DeliveryState["WAITING"])
                 ),
                 fields=["next_try_at"],
                 name="delivery_due",

@@ -5,12 +5,11 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.alerts.groups
+import controlplane.domain.alerts.deliveries
+import controlplane.domain.alerts.lifecycle
 import controlplane.domain.alerts.rules
-import controlplane.domain.alerts.states
-import controlplane.domain.deliveries
 import controlplane.domain.health.isolations
-import controlplane.domain.waves
+import controlplane.domain.health.maintenance_rollouts
 import controlplane.persistence.models
 
 
@@ -378,7 +377,7 @@ class Migration(migrations.Migration):
                             ("arrived", "arrived"),
                             ("given_up", "given_up"),
                         ],
-                        default=controlplane.domain.deliveries.DeliveryState["WAITING"],
+                        default=controlplane.domain.alerts.deliveries.DeliveryState["WAITING"],
                         max_length=20,
                     ),
                 ),
@@ -489,7 +488,7 @@ class Migration(migrations.Migration):
                             ("firing", "firing"),
                             ("resolved", "resolved"),
                         ],
-                        default=controlplane.domain.alerts.states.AlertState["PENDING"],
+                        default=controlplane.domain.alerts.lifecycle.AlertState["PENDING"],
                         max_length=10,
                     ),
                 ),
@@ -1006,7 +1005,9 @@ class Migration(migrations.Migration):
                             ("failed", "failed"),
                             ("cancelled", "cancelled"),
                         ],
-                        default=controlplane.domain.waves.RolloutState["RUNNING"],
+                        default=controlplane.domain.health.maintenance_rollouts.RolloutState[
+                            "RUNNING"
+                        ],
                         max_length=10,
                     ),
                 ),
@@ -1078,7 +1079,9 @@ class Migration(migrations.Migration):
                             ("failed", "failed"),
                             ("skipped", "skipped"),
                         ],
-                        default=controlplane.domain.waves.NodeState["WAITING"],
+                        default=controlplane.domain.health.maintenance_rollouts.NodeState[
+                            "WAITING"
+                        ],
                         max_length=10,
                     ),
                 ),
@@ -1225,8 +1228,8 @@ class Migration(migrations.Migration):
                     (
                         "kind__in",
                         (
-                            controlplane.domain.alerts.groups.NoticeKind["FIRING"],
-                            controlplane.domain.alerts.groups.NoticeKind["RESOLVED"],
+                            controlplane.domain.alerts.lifecycle.NoticeKind["FIRING"],
+                            controlplane.domain.alerts.lifecycle.NoticeKind["RESOLVED"],
                         ),
                     )
                 ),
@@ -1238,7 +1241,7 @@ class Migration(migrations.Migration):
             model_name="alertdelivery",
             index=models.Index(
                 condition=models.Q(
-                    ("state", controlplane.domain.deliveries.DeliveryState["WAITING"])
+                    ("state", controlplane.domain.alerts.deliveries.DeliveryState["WAITING"])
                 ),
                 fields=["next_try_at"],
                 name="alert_delivery_due",
@@ -1270,7 +1273,7 @@ class Migration(migrations.Migration):
             model_name="alert",
             constraint=models.UniqueConstraint(
                 condition=models.Q(
-                    ("state", controlplane.domain.alerts.states.AlertState["RESOLVED"]),
+                    ("state", controlplane.domain.alerts.lifecycle.AlertState["RESOLVED"]),
                     _negated=True,
                 ),
                 fields=("rule", "key"),

@@ -1,4 +1,4 @@
-"""The tables of news, telemetry, faults and what was decided about them."""
+"""Tables of faults, decisions, isolations, health rules, alerts and maintenance rollouts."""
 
 from __future__ import annotations
 
@@ -20,30 +20,9 @@ from apps.monitoring.models.faults import (
     Isolation,
     IsolationTransition,
 )
-from apps.monitoring.models.news import (
-    DELIVERY_STATES,
-    KINDS,
-    Event,
-    Mail,
-    Notification,
-    NotificationPreference,
-    Webhook,
-    WebhookDelivery,
-    WebhookTry,
-)
 from apps.monitoring.models.rollouts import Rollout, RolloutNode
-from apps.monitoring.models.telemetry import (
-    CardFigures,
-    CardHistory,
-    CardHour,
-    NodeToken,
-    Source,
-    SummedHour,
-)
 
 __all__ = (
-    "DELIVERY_STATES",
-    "KINDS",
     "Alert",
     "AlertDelivery",
     "AlertGroup",
@@ -52,25 +31,12 @@ __all__ = (
     "AlertRoute",
     "AlertRule",
     "AlertSilence",
-    "CardFigures",
-    "CardHistory",
-    "CardHour",
     "Decision",
-    "Event",
     "Fault",
     "HealthPolicy",
     "HealthRule",
     "Isolation",
     "IsolationTransition",
-    "Mail",
-    "NodeToken",
-    "Notification",
-    "NotificationPreference",
     "Rollout",
     "RolloutNode",
-    "Source",
-    "SummedHour",
-    "Webhook",
-    "WebhookDelivery",
-    "WebhookTry",
 )

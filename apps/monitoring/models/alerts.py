@@ -1,14 +1,13 @@
-"""Alerts: the rules, what fires, who was told, who is told of what, and what nobody wants to hear of."""
+"""Alerts: rules, groups, silences, receivers, routes and deliveries."""
 
 from __future__ import annotations
 
 from django.db import models
 
-from controlplane.domain.alerts.groups import NoticeKind
+from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import Severity
-from controlplane.domain.alerts.states import AlertState
-from controlplane.domain.deliveries import DeliveryState
 from controlplane.persistence.models import Entity
 
 SEVERITIES = [(severity.value, severity.value) for severity in Severity]

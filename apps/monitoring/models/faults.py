@@ -1,4 +1,4 @@
-"""Faults of cards and nodes, what was decided about them, and what was taken out of use."""
+"""Faults of cards and nodes, the decisions about them, isolations, health rules and the health policy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from django.db import models
 
 from apps.accounts.models import User
 from apps.fleet.models import Card, Node
-from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.domain.health.signals import Origin
 from controlplane.persistence.models import Entity, Leased, Transition
 
 ACTIONS = [(action.value, action.value.replace("_", " ")) for action in Action]

@@ -1,4 +1,4 @@
-"""Rollouts over nodes, wave by wave (``controlplane.domain.waves``)."""
+"""Maintenance rollouts over nodes (``controlplane.domain.health.maintenance_rollouts``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db import models
 from apps.accounts.models import User
 from apps.fleet.models import Cluster, Node
 from apps.monitoring.models.faults import Isolation
-from controlplane.domain.waves import NodeState, RolloutState
+from controlplane.domain.health.maintenance_rollouts import NodeState, RolloutState
 from controlplane.persistence.models import Entity
 
 

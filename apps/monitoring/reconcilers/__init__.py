@@ -1,1 +1,1 @@
-"""Loops that take what waits to the outside."""
+"""Controllers of faults, isolations, metric sources, maintenance rollouts and alerts."""

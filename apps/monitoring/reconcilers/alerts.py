@@ -1,4 +1,4 @@
-"""The turns of alerts: look at every rule, and send what people are to be told."""
+"""Controllers of alerts: evaluate every rule, and send due deliveries."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from django.db import transaction
 from django.utils import timezone, translation
 
 from apps.monitoring.models import AlertDelivery, AlertRule
-from apps.monitoring.reconcilers.calls import posted
-from apps.monitoring.selectors.alerts import deliveries_due, rule_of
-from apps.monitoring.selectors.alerts_samples import samples_of
-from apps.monitoring.selectors.alerts_words import body_of, message_of
-from apps.monitoring.selectors.readers import mail_configured
-from apps.monitoring.selectors.webhooks import signature
-from apps.monitoring.services.alerts import rules_ship
-from apps.monitoring.services.alerts_receivers import alert_delivery_record
-from apps.monitoring.services.alerts_turns import rule_troubled, rule_turn
-from apps.monitoring.services.webhooks import Outcome
+from apps.monitoring.selectors.alert_samples import samples_of
+from apps.monitoring.selectors.alerts import body_of, deliveries_due, message_of, rule_of
+from apps.monitoring.services.alert_evaluation import rule_evaluate, rule_failed
+from apps.monitoring.services.alerts import alert_delivery_record, rules_ship
+from apps.notifications.selectors.notifications import mail_configured
+from apps.notifications.selectors.webhooks import signature
+from apps.notifications.services.webhooks import DeliveryOutcome, posted
 from controlplane.domain.alerts import messages
 from controlplane.domain.alerts.messages import Call, Message, ReceiverKind, complaint
 from controlplane.domain.alerts.rules import RuleInvalid
@@ -42,7 +39,7 @@ _TURN_SECONDS = 30.0
 _CHANCE = SystemRandom()
 
 
-def alerts_turn(*, at: datetime) -> int:
+def alerts_reconcile(*, at: datetime) -> int:
     """Judge every rule by what is so now; how many notices were made. One that fails spoils no other."""
     told = 0
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
@@ -61,12 +58,12 @@ def _judged(rule: AlertRule, *, at: datetime) -> int:
         # A failed query must not spoil the connection's transaction for the rules behind it.
         with transaction.atomic():
             samples = samples_of(rule_of(rule), at=at) if rule.enabled else ()
-        return rule_turn(rule=rule, samples=samples, at=at)
+        return rule_evaluate(rule=rule, samples=samples, at=at)
     except RuleInvalid as invalid:
-        rule_troubled(rule=rule, reason=f"the rule cannot be read: {invalid}")
+        rule_failed(rule=rule, reason=f"the rule cannot be read: {invalid}")
     except Exception:
         log.exception("an alert rule could not be judged", extra={"rule": rule.name})
-        rule_troubled(rule=rule, reason="what it measures could not be read; the log has more")
+        rule_failed(rule=rule, reason="what it measures could not be read; the log has more")
     return 0
 
 
@@ -130,10 +127,10 @@ def _post_of(delivery: AlertDelivery) -> _Post | str:
     )
 
 
-def _outcome(post: _Post | str) -> Outcome:
+def _outcome(post: _Post | str) -> DeliveryOutcome:
     at = timezone.now()
     if isinstance(post, str):
-        return Outcome(at=at, seconds=0.0, error=post)
+        return DeliveryOutcome(at=at, seconds=0.0, error=post)
     if post.kind is ReceiverKind.EMAIL:
         return _mailed(post)
     timestamp = int(at.timestamp())
@@ -168,11 +165,11 @@ def _call_of(post: _Post, *, timestamp: int) -> Call:
     return Call(url=post.url, body=post.body)
 
 
-def _mailed(post: _Post) -> Outcome:
+def _mailed(post: _Post) -> DeliveryOutcome:
     at, began = timezone.now(), time.monotonic()
     if not mail_configured():
         reason = "no mail server is configured; an administrator can set one up"
-        return Outcome(at=at, seconds=0.0, error=reason)
+        return DeliveryOutcome(at=at, seconds=0.0, error=reason)
     # A name with a line break must not become a header of its own.
     subject = " ".join(post.message.title.split())
     mail = EmailMessage(
@@ -187,4 +184,4 @@ def _mailed(post: _Post) -> Outcome:
         mail.send()
     except (SMTPException, OSError, ValueError) as failure:
         reason = f"the mail server did not take it: {failure}"
-    return Outcome(at=at, seconds=time.monotonic() - began, error=reason)
+    return DeliveryOutcome(at=at, seconds=time.monotonic() - began, error=reason)

@@ -1,4 +1,4 @@
-"""The loop of the fleet's health: what is wrong is decided about, and what is out of use goes on its way.
+"""Controllers of health: decide about faults, evaluate health rules, and read what clusters report.
 
 ::
 
@@ -11,31 +11,57 @@ No cluster is asked anything in it: what waits for answers is a loop of its own 
 
 A turn that dies anywhere leaves rows from which the next one decides the same: what was done about a fault is told
 by the decisions that were written with it. One turn runs at a time, by a lease with a fencing token.
+
+What clusters report of their nodes and cards becomes signals; what they no longer report ends. Each run asks anew
+and compares with the open faults, so nothing is lost with a run, and what stays as it is costs no writing. A
+cluster that does not answer says nothing of its cards: its open faults stay open.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from apps.monitoring.models import Decision
-from apps.monitoring.selectors.policies import HealthStance, health_stance
-from apps.monitoring.selectors.situations import situation_now
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Card, Cluster
+from apps.monitoring.models import Decision, Fault, HealthRule
+from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state, health_snapshot
+from apps.monitoring.selectors.rule_samples import MOST, candidates, reach_of, series_of
 from apps.monitoring.services.decisions import LeaseGone, decisions_apply, notes_keep
-from apps.monitoring.services.faults import faults_lapse
+from apps.monitoring.services.faults import faults_lapse, signals_record
+from apps.monitoring.services.health_rules import rules_seed
 from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
-from controlplane.domain.health.decisions import Action, Decided, Situation, decide
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.decisions import Action, Decided, HealthSnapshot, decide
+from controlplane.domain.health.faults import FaultLevel, FaultMap, Origin, Signal
+from controlplane.domain.health.rules import (
+    Condition,
+    Finding,
+    RuleRefused,
+    Verdict,
+    condition_of,
+    evaluate,
+)
 from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.ports import registry
+from controlplane.ports.clusters import (
+    NODE_UNREACHABLE,
+    ClusterDiagnosis,
+    ClusterError,
+    ClusterSignal,
+    DiagnosableCluster,
+)
 
 log = logging.getLogger(__name__)
 
-LEASE = "monitoring.health"
-LEASE_TTL = timedelta(seconds=30)
+HEALTH_LEASE = "monitoring.health"
+HEALTH_LEASE_TTL = timedelta(seconds=30)
 #: Decisions in one transaction: the cards of so many nodes are locked meanwhile.
 BATCH = 50
 #: Decisions to do nothing in one transaction, for which nothing is locked.
@@ -45,24 +71,26 @@ _EVENT_KEPT = timedelta(hours=1)
 BY_PEOPLE = "decisions are left to people by the health policy"
 
 
-def health_turn(*, at: datetime) -> int:
+def health_reconcile(*, at: datetime) -> int:
     """One turn, unless one runs already; how many decisions were written down."""
-    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(HEALTH_LEASE, ttl=HEALTH_LEASE_TTL) as lease:
         if lease is None:
             return 0
-        stance = health_stance()
+        stance = health_policy_state()
         faults_lapse(
             after={Origin.EVENT: _EVENT_KEPT, Origin.JOB: stance.policy.suspicion_within}, at=at
         )
         with transaction.atomic():
-            situation = situation_now(policy=stance.policy, at=at)
+            situation = health_snapshot(policy=stance.policy, at=at)
         written = _decide(situation, stance, lease, at=at)
         isolations_removed(at=at)
         isolations_emptied(at=at)
     return written
 
 
-def _decide(situation: Situation, stance: HealthStance, lease: LeaderLease, *, at: datetime) -> int:
+def _decide(
+    situation: HealthSnapshot, stance: HealthPolicyState, lease: LeaderLease, *, at: datetime
+) -> int:
     decided = decide(situation, stance.policy, at)
     if not stance.automatic:
         decided = tuple(map(_left_to_people, decided))
@@ -73,13 +101,15 @@ def _decide(situation: Situation, stance: HealthStance, lease: LeaderLease, *, a
         for first in range(0, len(acting), BATCH):
             batch = acting[first : first + BATCH]
             counts.update(decisions_apply(decided=batch, lease=lease, at=at))
-            lease.renew(ttl=LEASE_TTL)
+            lease.renew(ttl=HEALTH_LEASE_TTL)
         for first in range(0, len(notes), NOTES):
             batch = notes[first : first + NOTES]
             counts[Decision.Outcome.DONE] += notes_keep(decided=batch, lease=lease, at=at)
-            lease.renew(ttl=LEASE_TTL)
+            lease.renew(ttl=HEALTH_LEASE_TTL)
     except LeaseGone:
-        log.warning("a turn of health lost its lease; another goes on", extra={"lease": LEASE})
+        log.warning(
+            "a turn of health lost its lease; another goes on", extra={"lease": HEALTH_LEASE}
+        )
     if counts:
         log.info("health was decided about", extra={"outcomes": dict(counts)})
     return counts.total()
@@ -93,3 +123,246 @@ def _left_to_people(each: Decided) -> Decided:
     if each.held_back or each.action is Action.NOTE:
         return each
     return replace(each, held_back=BY_PEOPLE)
+
+
+log = logging.getLogger(__name__)
+
+RULES_LEASE = "monitoring.health-rules"
+RULES_LEASE_TTL = timedelta(seconds=120)
+
+
+def health_rules_reconcile(*, at: datetime) -> int:
+    """Judge all figures once, unless that happens already; how many cards a rule fires on."""
+    with leader_lease(RULES_LEASE, ttl=RULES_LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        rules_seed(at=at)
+        rules = list(HealthRule.objects.filter(enabled=True))
+        firing = sum(_judge(rule, at=at) for rule in rules)
+        _forget(rules, at=at)
+    return firing
+
+
+def _judge(rule: HealthRule, *, at: datetime) -> int:
+    """One rule on every card; those on which it stood and holds no longer are over."""
+    try:
+        condition = condition_of(rule.condition)
+    except RuleRefused as refusal:
+        log.warning("a rule is not understood", extra={"rule": rule.name, "why": str(refusal)})
+        return 0
+    standing = Fault.objects.filter(origin=Origin.RULE, code=rule.name, ended_at=None)
+    asked = candidates(condition, at=at)
+    if len(asked) == MOST:
+        log.warning("a rule may hold of too many cards", extra={"rule": rule.name, "cards": MOST})
+    cards = sorted({*asked, *standing.exclude(card=None).values_list("card", flat=True)})
+    findings = _findings(condition, cards, at=at)
+    rows = Card.objects.select_related("node__cluster").in_bulk(list(findings))
+    signals = [
+        _rule_signal(rule, condition, rows[card], finding, at=at)
+        for card, finding in findings.items()
+        if card in rows
+    ]
+    if signals:
+        signals_record(signals=signals, at=at)
+    return sum(signal.active for signal in signals)
+
+
+def _findings(condition: Condition, cards: list[int], *, at: datetime) -> dict[int, Finding]:
+    """What is known for sure: what was not measured keeps what was said of it."""
+    series = series_of(cards, condition, since=at - reach_of(condition), at=at)
+    found = {card: evaluate(condition, series.get(card, ()), at) for card in cards}
+    sure = (Verdict.FIRES, Verdict.CLEAR)
+    return {card: finding for card, finding in found.items() if finding.verdict in sure}
+
+
+def _rule_signal(
+    rule: HealthRule, condition: Condition, card: Card, finding: Finding, *, at: datetime
+) -> Signal:
+    fires = finding.verdict is Verdict.FIRES
+    return Signal(
+        origin=Origin.RULE,
+        cluster=card.node.cluster.uid,
+        node=card.node.name,
+        index=card.index,
+        code=rule.name,
+        level=FaultLevel(rule.level),
+        at=at,
+        active=fires,
+        message=f"{rule.title}: {condition.metric} {condition.how} is {finding.figure:g}"
+        if fires
+        else "",
+    )
+
+
+def _forget(rules: list[HealthRule], *, at: datetime) -> None:
+    """What a rule said that is there no more, or is switched off, is over."""
+    Fault.objects.filter(origin=Origin.RULE, ended_at=None).exclude(
+        code__in=[rule.name for rule in rules]
+    ).update(ended_at=at)
+
+
+log = logging.getLogger(__name__)
+
+#: What lasts until a cluster no longer says it. An event is a moment, and lapses by itself.
+LASTING = (Origin.CONDITION, Origin.MINDCLUSTER, Origin.NVSENTINEL)
+#: What stands is told again so often, so that it shows that somebody still says so.
+REMINDED_AFTER = timedelta(minutes=5)
+#: A turn waits so long for answers, in seconds; who is slower is heard in a later turn.
+PATIENCE = 8.0
+#: Columns of a fault; texts are compared as they are kept.
+_LONGEST_CODE, _LONGEST_MESSAGE = 120, 2000
+
+_asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="diagnose-cluster")
+#: Cluster's uid → the question that it has not answered yet: nobody is asked twice at once.
+_open: dict[str, Future[ClusterDiagnosis]] = {}
+
+#: Node, card, origin, code.
+Key = tuple[str, int | None, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    level: int
+    message: str
+    told_at: datetime
+
+
+def cluster_signals_sync(*, at: datetime, uid: str | None = None) -> int:
+    """Ask each cluster that can say it, or one, what is wrong there; how many answered in time."""
+    rows = Cluster.objects.all() if uid is None else Cluster.objects.filter(uid=uid)
+    clusters = {row.uid: row for row in rows}
+    late = {_open[each]: each for each in clusters if each in _open}
+    asked = {}
+    for row in clusters.values():
+        if row.uid not in _open and (question := _question(row)) is not None:
+            future = _open[row.uid] = _asking.submit(question)
+            asked[future] = row.uid
+    # Each is recorded when it comes, and who did not answer before is not waited for again.
+    return sum(
+        _recorded(clusters[each], future, at=at)
+        for future, each in _answers(asked, late)
+        if _open.pop(each, None) is not None
+    )
+
+
+def _question(cluster: Cluster) -> Callable[[], ClusterDiagnosis] | None:
+    """None of a cluster that says nothing of itself."""
+    try:
+        adapter = fleet.cluster_adapter(cluster)
+    except (ClusterError, registry.UnknownAdapter):
+        # Taking stock of it says so, where people see it.
+        return None
+    except Exception:
+        log.exception("a cluster's adapter could not be made", extra={"cluster": cluster.name})
+        return None
+    return adapter.diagnose if isinstance(adapter, DiagnosableCluster) else None
+
+
+def _answers(
+    asked: Mapping[Future[ClusterDiagnosis], str], late: Mapping[Future[ClusterDiagnosis], str]
+) -> Iterator[tuple[Future[ClusterDiagnosis], str]]:
+    yield from ((future, uid) for future, uid in late.items() if future.done())
+    with suppress(TimeoutError):
+        for future in as_completed(asked, timeout=PATIENCE):
+            yield future, asked[future]
+
+
+def _recorded(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at: datetime) -> bool:
+    """Whether it answered; one cluster's trouble spoils no other's turn."""
+    try:
+        signals = tuple(changes(cluster, answer.result(), at=at))
+        if signals:
+            signals_record(signals=signals, at=at)
+    except ClusterError as error:
+        told = {"cluster": cluster.name, "error": str(error)}
+        log.info("a cluster does not say what is wrong with it", extra=told)
+        return False
+    except Exception:
+        log.exception("a cluster's signs could not be recorded", extra={"cluster": cluster.name})
+        return False
+    return True
+
+
+def changes(cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime) -> Iterator[Signal]:
+    """What is new, other than it was, due to be told again, or over."""
+    for unread in diagnosis.unreadable:
+        told = {"cluster": cluster.name, "origin": unread.origin, "node": unread.node}
+        log.debug("signs could not be read", extra={**told, "reason": unread.reason})
+    standing = _standing(cluster)
+    told_now: set[Key] = set()
+    for signal in _strongest(cluster, diagnosis, at=at).values():
+        key: Key = (signal.node, signal.index, signal.origin, signal.code)
+        told_now.add(key)
+        if _is_news(signal, standing.get(key)):
+            yield signal
+    silent = {(unread.origin, unread.node) for unread in diagnosis.unreadable}
+    for key, before in standing.items():
+        node, index, origin, code = key
+        lasts = origin in LASTING or (origin == Origin.SILENCE and code == NODE_UNREACHABLE)
+        unheard = {(Origin(origin), ""), (Origin(origin), node)} & silent
+        if lasts and key not in told_now and not unheard:
+            yield Signal(
+                origin=Origin(origin),
+                cluster=cluster.uid,
+                node=node,
+                index=index,
+                code=code,
+                level=FaultLevel(before.level),
+                at=at,
+                active=False,
+            )
+
+
+def _standing(cluster: Cluster) -> Mapping[Key, _Standing]:
+    origins = (*LASTING, Origin.SILENCE, Origin.EVENT)
+    rows = Fault.objects.filter(node__cluster=cluster, ended_at=None, origin__in=origins)
+    columns = ("node__name", "card__index", "origin", "code", "level", "message", "told_at")
+    return {
+        (node, index, origin, code): _Standing(level=level, message=message, told_at=told_at)
+        for node, index, origin, code, level, message, told_at in rows.values_list(*columns)
+    }
+
+
+def _is_news(signal: Signal, before: _Standing | None) -> bool:
+    if signal.origin is Origin.EVENT:
+        return signal.active if before is None else signal.at > before.told_at
+    return (
+        before is None
+        or (signal.level, signal.message) != (before.level, before.message)
+        or signal.at >= before.told_at + REMINDED_AFTER
+    )
+
+
+def _strongest(
+    cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
+) -> Mapping[Key, Signal]:
+    """One sign of each fault: the newest of events, and of what lasts the worst."""
+    maps = {name: plugin.profile().faults for name, plugin in registry.chip_plugins().items()}
+    found: dict[Key, Signal] = {}
+    for sign in diagnosis.signals:
+        signal = _cluster_signal(cluster, sign, maps=maps, at=at)
+        key: Key = (signal.node, signal.index, signal.origin, signal.code)
+        rival = found.get(key)
+        if rival is None or (signal.at, signal.level) > (rival.at, rival.level):
+            found[key] = signal
+    return found
+
+
+def _cluster_signal(
+    cluster: Cluster, sign: ClusterSignal, *, maps: Mapping[str, FaultMap], at: datetime
+) -> Signal:
+    known = maps.get(sign.vendor, FaultMap())
+    # What lasts is as of now: clocks of nodes are their own affair, and an end of ours must not look newer.
+    moment = sign.origin is Origin.EVENT and sign.since is not None
+    return Signal(
+        origin=sign.origin,
+        cluster=cluster.uid,
+        node=sign.node,
+        index=sign.index,
+        code=sign.code[:_LONGEST_CODE],
+        level=sign.level or known.level(sign.code, minor=sign.minor),
+        at=sign.since if moment and sign.since is not None else at,
+        active=sign.active,
+        message=sign.message[:_LONGEST_MESSAGE],
+        vendor=sign.vendor,
+    )

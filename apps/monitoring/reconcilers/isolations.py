@@ -1,27 +1,49 @@
-"""What is out of use goes on its way: it is tested, and its node bears a mark on its cluster.
+"""Controller of isolations: run burn-ins, and mark isolated nodes on their clusters.
 
 Each step asks a cluster, and one that does not answer takes its time: this loop waits for it, so that the loop
 that decides about faults does not.
+
+::
+
+    EMPTY ── settled, or a person asks ─▶ TESTING ── launch, observe ─▶ proved (released by a decision)
+      ▲                                     │
+      └──────────── failed ─────────────────┘
+
+A run that dies between any two lines is repeated: the name of the Launch derives from the row, and launching
+and removing tolerate repetition.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from apps.fleet import selectors as fleet
+from apps.fleet.models import Card
 from apps.monitoring.models import Isolation
-from apps.monitoring.reconcilers import burn_ins
-from apps.monitoring.selectors.policies import health_stance
-from apps.monitoring.selectors.situations import situation_now
-from apps.monitoring.services import provings
+from apps.monitoring.selectors.health import health_policy_state, health_snapshot
+from apps.monitoring.services import burn_ins as moves
+from apps.monitoring.services import burn_ins as runs
+from apps.monitoring.services.isolations import covered_by
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.health.decisions import FaultView, HealthSnapshot, IsolationView, Policy
+from controlplane.domain.health.isolations import IsolationState, disproved, unsettled
+from controlplane.domain.health.recommended_actions import Severities
 from controlplane.persistence.leases import LeaderLease, leader_lease
-from controlplane.ports.clusters import ClusterError, ClusterUnavailable, TaintableCluster
+from controlplane.ports.clusters import (
+    ClusterAdapter,
+    ClusterError,
+    ClusterUnavailable,
+    LaunchRefused,
+    TaintableCluster,
+)
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
@@ -36,13 +58,13 @@ _AGAIN, _SOON = timedelta(minutes=10), timedelta(seconds=30)
 _asked: dict[int, datetime] = {}
 
 
-class _LeaseLost(Exception):
+class _IsolationLeaseLost(Exception):
     """Another turn runs by now."""
 
 
-def isolations_turn(*, at: datetime) -> int:
+def isolations_reconcile(*, at: datetime) -> int:
     """One step for each, unless a turn runs already; how many there are. What hinders one keeps no other."""
-    unfinished = Q(ended_at=None) | Q(marked_node=True) | Q(evidence__has_key=provings.LAUNCH)
+    unfinished = Q(ended_at=None) | Q(marked_node=True) | Q(evidence__has_key=moves.LAUNCH)
     rows = Isolation.objects.filter(unfinished, node__removed_at=None)
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
@@ -50,22 +72,22 @@ def isolations_turn(*, at: datetime) -> int:
         if not (count := rows.count()):
             _asked.clear()
             return 0
-        policy = health_stance().policy
+        policy = health_policy_state().policy
         with transaction.atomic():
-            situation = situation_now(policy=policy, at=at)
+            situation = health_snapshot(policy=policy, at=at)
         hold = partial(_hold, lease)
         try:
-            burn_ins.burn_ins_turn(situation=situation, policy=policy, at=at, hold=hold)
+            burn_ins_reconcile(situation=situation, policy=policy, at=at, hold=hold)
             marks_keep(at=at, hold=hold)
-        except _LeaseLost:
+        except _IsolationLeaseLost:
             log.warning("a turn lost its lease; another goes on", extra={"lease": LEASE})
     return count
 
 
 def _hold(lease: LeaderLease) -> None:
-    """:raises _LeaseLost: if another turn runs by now."""
+    """:raises _IsolationLeaseLost: if another turn runs by now."""
     if not lease.renew(ttl=LEASE_TTL):
-        raise _LeaseLost
+        raise _IsolationLeaseLost
 
 
 def marks_keep(*, at: datetime, hold: Callable[[], None] = lambda: None) -> int:
@@ -141,3 +163,139 @@ def _unreachable(row: Isolation, error: Exception, away: set[int] | None = None)
         away.add(row.node.cluster_id)
     told = {"node": str(row.node), "error": str(error)}
     log.warning("a node's mark could not be kept", extra=told)
+
+
+log = logging.getLogger(__name__)
+
+#: Burn-ins in one turn: each may wait for its cluster.
+BATCH = 16
+
+Turn = Callable[[Isolation, datetime], None]
+
+
+def burn_ins_reconcile(
+    *, situation: HealthSnapshot, policy: Policy, at: datetime, hold: Callable[[], None]
+) -> None:
+    """Begin those whose time has come, take one turn for each that runs, remove what is left of the others.
+
+    :param hold: called before each step; what it raises ends the turn there.
+    """
+    rows = Isolation.objects.select_related("node__cluster", "card").order_by("pk")
+    # Of a cluster that was removed nobody can ask anything any more.
+    rows = rows.filter(node__removed_at=None)
+    standing = rows.filter(ended_at=None)
+    grades = Severities(situation.faults, situation.released, policy, at)
+    by_node: dict[str, list[FaultView]] = defaultdict(list)
+    for fault in situation.faults:
+        by_node[fault.node].append(fault)
+    settled = [
+        row for row in _due(standing) if _is_settled(row, by_node[row.node.uid], grades, policy, at)
+    ]
+    proved = standing.filter(state=IsolationState.TESTING, proved_at__isnull=False, actor_name="")
+    for row in proved:
+        if why := disproved(by_node[row.node.uid], isolation=_view(row), grades=grades):
+            _disprove(row, why, at)
+    # Clusters that did not answer: nobody waits for them once more in this turn.
+    away: set[int] = set()
+    _each(settled, _begin, away, at, hold)
+    testing = standing.filter(state=IsolationState.TESTING, proved_at=None)
+    _each(testing, _follow, away, at, hold)
+    over = ~Q(state=IsolationState.TESTING) | Q(proved_at__isnull=False)
+    _each(rows.filter(over, evidence__has_key=moves.LAUNCH), _remove, away, at, hold)
+
+
+def _each(
+    rows: Iterable[Isolation],
+    turn: Turn,
+    away: set[int],
+    at: datetime,
+    hold: Callable[[], None],
+) -> None:
+    # Those that wait for a cluster that is away take nobody else's place.
+    reachable = (row for row in rows if row.node.cluster_id not in away)
+    for row in islice(reachable, BATCH):
+        hold()
+        told = {"isolation": row.uid}
+        try:
+            turn(row, at)
+        except IllegalTransition as race:
+            log.info("a burn-in gave way", extra={**told, "race": str(race)})
+        except (ClusterError, UnknownAdapter) as error:
+            if isinstance(error, ClusterUnavailable):
+                away.add(row.node.cluster_id)
+            log.warning("a burn-in waits for its cluster", extra={**told, "error": str(error)})
+        except Exception:
+            # One burn-in's trouble must not stop the others; the next turn looks again.
+            log.exception("a burn-in's turn failed", extra=told)
+
+
+def _due(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
+    """By itself only once, and only what rules took out: after that a person has to look first."""
+    first = Q(burn_ins=0, actor_name="")
+    return standing.filter(Q(test_asked_at__isnull=False) | first, state=IsolationState.EMPTY)
+
+
+def _is_settled(
+    row: Isolation, faults: Iterable[FaultView], grades: Severities, policy: Policy, at: datetime
+) -> bool:
+    """A person who asks has looked; rules wait until what was wrong has been away for a while."""
+    if row.test_asked_at is not None:
+        return True
+    return not unsettled(faults, isolation=_view(row), grades=grades, policy=policy, at=at)
+
+
+def _view(row: Isolation) -> IsolationView:
+    card = row.card.uid if row.card else ""
+    return IsolationView(node=row.node.uid, card=card, proved_at=row.proved_at)
+
+
+def _disprove(row: Isolation, why: str, at: datetime) -> None:
+    try:
+        moves.burn_in_disprove(row=row, reason=why, at=at)
+    except IllegalTransition as race:
+        log.info("a burn-in gave way", extra={"isolation": row.uid, "race": str(race)})
+
+
+def _begin(row: Isolation, at: datetime) -> None:
+    try:
+        runs.burn_in_launch(name=moves.launch_name(row), node=row.node, cards=_cards(row))
+    except runs.BurnInImpossible as impossible:
+        moves.burn_in_refuse(row=row, reason=str(impossible))
+        return
+    moves.burn_in_begin(row=row, at=at)
+
+
+def _follow(row: Isolation, at: datetime) -> None:
+    adapter, name = _adapter(row), moves.launch_name(row)
+    observed = adapter.observe([name]).get(name)
+    if observed is None:
+        try:
+            adapter.launch(runs.burn_in_launch(name=name, node=row.node, cards=_cards(row)))
+        except (LaunchRefused, runs.BurnInImpossible) as refusal:
+            result = runs.BurnInResult(passed=False, words=f"it could not be started: {refusal}")
+            moves.burn_in_end(row=row, result=result, at=at)
+    elif observed.ended:
+        result = runs.burn_in_result(adapter, name, observed)
+        moves.burn_in_end(row=row, result=result, at=at)
+
+
+def _remove(row: Isolation, _: datetime) -> None:
+    adapter, name = _adapter(row), row.evidence[moves.LAUNCH]
+    observed = adapter.observe([name]).get(name)
+    if observed is not None and not observed.ended:
+        adapter.stop(name, grace=timedelta())
+        return
+    adapter.remove(name)
+    moves.burn_in_forget(row=row)
+
+
+def _cards(row: Isolation) -> list[Card]:
+    return covered_by(row, Card.objects.filter(node=row.node_id).order_by("index"))
+
+
+def _adapter(row: Isolation) -> ClusterAdapter:
+    """:raises ClusterUnavailable: if its options, too, are such that nobody can ask it anything."""
+    try:
+        return fleet.cluster_adapter(row.node.cluster)
+    except (ClusterError, UnknownAdapter) as error:
+        raise ClusterUnavailable(str(error)) from error

@@ -1,1 +1,1 @@
-"""Questions about what looks across the apps."""
+"""Queries on faults, isolations, rollouts and alerts."""

@@ -1,4 +1,4 @@
-"""Questions about alerts: what fires, who hears of it, what nobody wants to hear of."""
+"""Queries on alerts, silences, routes and deliveries, and the labels and messages of alerts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, Prefetch, Q, QuerySet
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.selectors import RequestUser
 from apps.fleet.selectors import operates
@@ -21,10 +28,20 @@ from apps.monitoring.models import (
     AlertRule,
     AlertSilence,
 )
-from controlplane.domain.alerts.groups import Route, Silence
-from controlplane.domain.alerts.rules import Rule, Severity, matcher_read, rule_read
-from controlplane.domain.alerts.states import AlertState
-from controlplane.domain.deliveries import DeliveryState
+from controlplane.domain.alerts.defaults import DEFAULTS
+from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind, Route, Silence
+from controlplane.domain.alerts.messages import Message, Tone
+from controlplane.domain.alerts.rules import (
+    MEASURES,
+    SECONDS,
+    Rule,
+    Severity,
+    matcher_read,
+    rule_read,
+)
+from controlplane.domain.telemetry.metrics import Unit
+from controlplane.web.templatetags.ninefold import duration
 
 
 def rule_of(row: AlertRule) -> Rule:
@@ -128,3 +145,168 @@ def deliveries_due(*, at: datetime) -> list[AlertDelivery]:
         .distinct("receiver_id")
     )
     return [delivery for delivery in oldest if delivery.next_try_at <= at]
+
+
+MEASURE_WORDS: Mapping[str, str | Promise] = {
+    "cards.utilization": _("utilization of a card"),
+    "cards.memory_used": _("memory in use of a card"),
+    "cards.memory_total": _("memory of a card"),
+    "cards.temperature": _("temperature of a card"),
+    "cards.memory_temperature": _("temperature of a card's memory"),
+    "cards.power": _("power of a card"),
+    "cards.clock": _("clock of a card"),
+    "cards.ecc_corrected": _("corrected memory errors of a card"),
+    "cards.ecc_uncorrected": _("uncorrected memory errors of a card"),
+    "cards.link_errors": _("link errors of a card"),
+    "cards.network_errors": _("network errors of a card"),
+    "cards.health": _("health of a card (1 is well)"),
+    "faults.level": _("level of a standing fault"),
+    "fleet.unknown_share": _("share of cards of which nothing is known"),
+    "fleet.isolated_share": _("share of isolated cards"),
+    "sources.silence": _("silence of a source of figures"),
+    "decisions.held_back": _("decisions held back by a guard in the last hour"),
+    "clusters.silence": _("silence of a cluster"),
+    "loops.troubled": _("trouble of a loop of the product (1 is trouble)"),
+    "loops.lag": _("lag of a loop of the product"),
+    "product.disk_free": _("free share of a disk of the product"),
+    "product.outbox_age": _("age of the oldest news not handed on"),
+    "queues.wait": _("longest wait in a queue"),
+    "queues.waiting": _("claims that wait in a queue"),
+    "deployments.failure_share": _("share of failed calls to a deployment"),
+}
+
+_TITLES: Mapping[str, str | Promise] = {
+    "source-silent": _("A source of figures is silent"),
+    "cluster-silent": _("A cluster does not answer"),
+    "cards-unknown": _("Nothing is known of many cards"),
+    "cards-isolated": _("Many cards are isolated"),
+    "isolation-held-back": _("A guard held isolations back: somebody has to look"),
+    "severe-fault": _("Severe faults stand"),
+    "card-hot": _("Cards are too hot"),
+    "loop-late": _("A loop of the product does not keep up"),
+    "outbox-late": _("News is not handed on"),
+    "disk-filling": _("A disk of the product is filling"),
+    "queue-waits": _("Work has waited for a day"),
+    "deployment-failing": _("Calls to a deployment fail"),
+}
+_SHIPPED = {rule.name: rule.title for rule in DEFAULTS}
+
+#: What contains the other comes first; the database keeps no order.
+_PLACES = {
+    name: place
+    for place, name in enumerate(
+        dict.fromkeys(label for measure in MEASURES.values() for label in measure.labels)
+    )
+}
+
+SEVERITY_WORDS: Mapping[Severity, str | Promise] = {
+    Severity.INFO: _("info"),
+    Severity.WARNING: _("warning"),
+    Severity.CRITICAL: _("critical"),
+}
+
+
+def title_of(rule_name: str, title: str) -> str:
+    """The title in the reader's language where the product came with it; people's own stay as they are."""
+    if _SHIPPED.get(rule_name) == title:
+        return str(_TITLES[rule_name])
+    return title
+
+
+def value_of(measure: str, value: float | None) -> str:
+    """With its unit; a dash where nobody knows."""
+    if value is None:
+        return "–"
+    unit = MEASURES[measure].unit if measure in MEASURES else Unit.COUNT
+    if unit == SECONDS:
+        return str(duration(value))
+    if unit == Unit.BYTES:
+        return str(filesizeformat(value))
+    suffix = {Unit.PERCENT: " %", Unit.CELSIUS: " °C", Unit.WATTS: " W", Unit.HERTZ: " Hz"}
+    return f"{value:,.4g}{suffix.get(Unit(unit), '')}"
+
+
+def labels_of(labels: Mapping[str, str]) -> str:
+    """``cluster=west node=a-1``: the same in every language, for that is how conditions are written."""
+    named = sorted(labels.items(), key=lambda label: _PLACES.get(label[0], len(_PLACES)))
+    return " ".join(f"{name}={value}" for name, value in named if value)
+
+
+def message_of(notice: AlertNotice) -> Message:
+    """In the language that is active now."""
+    kind, group = NoticeKind(notice.kind), notice.group
+    if group is None:
+        return Message(
+            title=gettext("A test: alerts arrive here"),
+            lines=(
+                gettext("Sent by %(name)s; nothing has happened.") % {"name": notice.content["by"]},
+            ),
+            tone=Tone.INFO,
+            link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alerts')}",
+            link_text=gettext("Open the alerts"),
+        )
+    title = title_of(group.rule_name, group.title)
+    return Message(
+        title=_headline(kind, title, count=int(notice.content.get("count", 0))),
+        lines=_lines(notice),
+        tone=Tone.GOOD if kind is NoticeKind.RESOLVED else _TONES[Severity(group.severity)],
+        link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alert', args=[group.uid])}",
+        link_text=gettext("Open the alert"),
+    )
+
+
+_TONES = {Severity.INFO: Tone.INFO, Severity.WARNING: Tone.WARNING, Severity.CRITICAL: Tone.BAD}
+
+
+def _headline(kind: NoticeKind, title: str, *, count: int) -> str:
+    if kind is NoticeKind.RESOLVED:
+        return gettext("Over: %(title)s") % {"title": title}
+    if kind is NoticeKind.MORE:
+        words = ngettext("%(title)s: now %(count)d", "%(title)s: now %(count)d", count)
+    elif kind is NoticeKind.REPEAT:
+        words = ngettext("%(title)s: still %(count)d", "%(title)s: still %(count)d", count)
+    else:
+        words = ngettext("%(title)s: %(count)d alert", "%(title)s: %(count)d alerts", count)
+    return words % {"title": title, "count": count}
+
+
+def _lines(notice: AlertNotice) -> tuple[str, ...]:
+    content, group = notice.content, notice.group
+    lines = [] if group is None or not group.labels else [labels_of(group.labels)]
+    if notice.kind == NoticeKind.RESOLVED:
+        most = int(content["most"])
+        words = ngettext("At most %(count)d alert fired", "At most %(count)d alerts fired", most)
+        return (*lines, words % {"count": most})
+    measure = str(content["measure"])
+    lines.append(
+        f"{MEASURE_WORDS.get(measure, measure)} {content['op']} "
+        f"{value_of(measure, content['threshold'])}"
+    )
+    lines += [
+        f"{labels_of(one['labels']) or measure}: {value_of(measure, one['value'])}"
+        for one in content["alerts"]
+    ]
+    more = int(content["count"]) - len(content["alerts"])
+    if more > 0:
+        lines.append(gettext("and %(count)d more") % {"count": more})
+    return tuple(lines)
+
+
+def body_of(notice: AlertNotice) -> bytes:
+    """JSON of a notice as plain webhooks get it; the same for every try."""
+    group = notice.group
+    content: dict[str, Any] = {
+        "id": notice.uid,
+        "kind": f"alert.{notice.kind}",
+        "at": notice.at.isoformat(),
+        "rule": group.rule_name if group else None,
+        "title": group.title if group else "test",
+        "severity": group.severity if group else Severity.INFO.value,
+        "labels": group.labels if group else {},
+        "episode": group.uid if group else None,
+        "began_at": group.began_at.isoformat() if group else None,
+        "link": settings.NINEFOLD_PUBLIC_URL
+        + (reverse("alert", args=[group.uid]) if group else reverse("alerts")),
+        **({} if group is None else notice.content),
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()

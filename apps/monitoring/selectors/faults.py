@@ -1,16 +1,21 @@
-"""Faults and what is out of use, for lists; what happened to one card, in the order of time."""
+"""Queries on faults and isolations: for lists, for one card or node, and for the fleet app."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Count, Q, QuerySet, When, Window
 
-from apps.fleet.models import Card
+from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
+from apps.telemetry.selectors.card_series import REACHES, Range
+from controlplane.domain.health.faults import FaultLevel, Meaning
+from controlplane.ports import registry
 
 #: Entries of each kind in a card's timeline.
 _MOST = 100
@@ -74,3 +79,99 @@ def _isolations(rows: QuerySet[Isolation]) -> Iterator[Happened]:
         yield Happened(at=row.began_at, entry=Entry.ISOLATED, row=row)
         for step in row.history.all():
             yield Happened(at=step.at, entry=Entry.ISOLATION, row=step)
+
+
+def faults_standing() -> QuerySet[Fault]:
+    """Those that nobody has said to be over, notes left out, the worst first."""
+    rows = faults_shown().filter(ended_at=None, level__gt=FaultLevel.NOTE)
+    return rows.order_by("-level", "-id")
+
+
+class Worst(NamedTuple):
+    faults: Sequence[Fault]
+    #: How many stand.
+    standing: int
+
+
+def faults_worst(*, most: int) -> Worst:
+    """The worst that stand and that nobody has acknowledged, and how many stand in all."""
+    rows = faults_standing().annotate(standing=Window(Count("pk")))
+    # Those that somebody has read come last, so that one statement tells both.
+    read = Case(When(acknowledged_at=None, then=0), default=1)
+    found = list(rows.order_by(read, "-level", "-id")[:most])
+    return Worst(
+        faults=[fault for fault in found if fault.acknowledged_at is None],
+        standing=found[0].standing if found else 0,
+    )
+
+
+def faults_of_node(node: Node) -> list[Fault]:
+    """What stands on the node and on its cards, the worst first."""
+    return list(faults_shown().filter(node=node, ended_at=None).order_by("-level", "-id"))
+
+
+def faults_of_card(card: Card) -> QuerySet[Fault]:
+    """All that was ever wrong with the card, and what stands on its node as a whole."""
+    own = Q(card=card) | Q(node=card.node_id, card=None, ended_at=None)
+    return faults_shown().filter(own)
+
+
+class FaultLocation(NamedTuple):
+    """Primary keys; of the node as a whole where there is no card."""
+
+    node: int
+    card: int | None
+
+
+def isolations_by_place(nodes: Collection[int]) -> Mapping[FaultLocation, Isolation]:
+    """What is out of use on those nodes, named by primary key."""
+    rows = Isolation.objects.filter(node__in=nodes, ended_at=None).select_related("fault")
+    return {FaultLocation(row.node_id, row.card_id): row for row in rows}
+
+
+def isolations_at(faults: Collection[Fault]) -> Mapping[int, Isolation]:
+    """By the fault's primary key, what is out of use where it is: its card, or the whole node."""
+    by_place = isolations_by_place({fault.node_id for fault in faults})
+    found = {}
+    for fault in faults:
+        places = (FaultLocation(fault.node_id, fault.card_id), FaultLocation(fault.node_id, None))
+        isolation = next((by_place[place] for place in places if place in by_place), None)
+        if isolation is not None:
+            found[fault.pk] = isolation
+    return found
+
+
+@lru_cache(maxsize=4096)
+def meaning_of(vendor: str, code: str) -> Meaning | None:
+    """What a vendor's code stands for; None where the code is nobody's in particular."""
+    plugin = registry.chip_plugins().get(vendor)
+    return plugin.profile().faults.meaning(code) if plugin else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIsolations:
+    """Whole nodes; a single card leaves no mark on the cluster."""
+
+    def isolated_since(self, node: Node) -> datetime | None:
+        standing = Isolation.objects.filter(node=node, card=None, ended_at=None)
+        return standing.values_list("began_at", flat=True).first()
+
+    def nodes_marked_isolated(self, cluster: Cluster) -> Iterator[str]:
+        bearing = Q(ended_at=None)
+        if not cluster.trouble:
+            # Where the cluster does not answer nobody can take marks off: that keeps nothing from removal.
+            bearing |= Q(marked_node=True)
+        whole = Isolation.objects.filter(bearing, card=None, node__cluster=cluster)
+        yield from whole.order_by().values_list("node__name", flat=True).distinct()
+
+
+#: More marks than these hide the lines.
+MOST_MARKS = 40
+
+
+def fault_marks(card: Card, *, reach: Range, at: datetime) -> Sequence[Fault]:
+    """What began to be wrong with it in that time, notes left out, the newest first."""
+    rows = Fault.objects.filter(
+        card=card, level__gt=FaultLevel.NOTE, began_at__gte=at - REACHES[reach].back
+    )
+    return list(rows.order_by("-began_at")[:MOST_MARKS])

@@ -1,1 +1,1 @@
-"""What changes what people are told of."""
+"""Changes of faults, isolations, rules, rollouts and alerts; ingestion of metrics."""

@@ -1,4 +1,4 @@
-"""What was decided is done, as far as it still holds, and written down with what came of it."""
+"""Apply decisions as far as they still hold, and record their outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apps.fleet.services import card_availability
 from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services.isolations import (
     GRACE,
-    Order,
+    IsolationRequest,
     covered,
     isolations_begin,
     isolations_end,
@@ -24,8 +24,8 @@ from apps.quotas.models import Allocation
 from apps.quotas.services import claims_evict
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Decided
+from controlplane.domain.health.faults import Origin
 from controlplane.domain.health.isolations import IsolationEvent, IsolationState
-from controlplane.domain.health.signals import Origin
 from controlplane.outbox.messages import publish
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.leases import LeaderLease
@@ -205,7 +205,7 @@ def _take_out(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set
     if not out:
         return set()
     orders = [
-        Order(
+        IsolationRequest(
             node=scene.nodes[each.node],
             card=scene.card_of.get(each.card),
             state=STATES[each.action],

@@ -1,4 +1,4 @@
-"""Signs from wherever they come become faults: one row for each while it stands."""
+"""Signals of any origin become faults: one row for each while it is open."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import Greatest
+from django.db.models.functions import Coalesce, Greatest
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.selectors import require_operator
+from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Fault, Isolation
+from apps.quotas.models import Allocation
 from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.signals import Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.health.snapshots import Blame
+from controlplane.domain.health.suspicions import Crash, signature
+from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.outbox.messages import publish_once
 from controlplane.persistence.models import new_uid
 
@@ -32,7 +37,7 @@ _FORGOTTEN_A_TURN = 5000
 #: As faults are locked where signs come in; whoever locks several does it in this order.
 _AS_TOLD = ("node_id", F("card_id").asc(nulls_first=True), "origin", "code")
 
-Place = tuple[int, int | None]
+FaultLocation = tuple[int, int | None]
 
 
 @dataclass(slots=True)
@@ -71,7 +76,7 @@ def _not_after(signal: Signal, at: datetime) -> Signal:
     return replace(signal, at=at) if signal.at > at else signal
 
 
-def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[Place, Signal]]:
+def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[FaultLocation, Signal]]:
     """Those whose node, and card where they name one, stand in the fleet."""
     names = sorted({(signal.cluster, signal.node) for signal in signals})
     if not names:
@@ -95,7 +100,7 @@ def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[Place, Signal]]:
             nodes[cluster, node] = node_id
             if card_id is not None:
                 cards[cluster, node, index] = card_id
-    placed: list[tuple[Place, Signal]] = []
+    placed: list[tuple[FaultLocation, Signal]] = []
     for signal in signals:
         home = nodes.get((signal.cluster, signal.node))
         card = None
@@ -106,7 +111,7 @@ def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[Place, Signal]]:
     return placed
 
 
-def _tales(placed: Iterable[tuple[Place, Signal]]) -> dict[_Key, _Tale]:
+def _tales(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key, _Tale]:
     tales: dict[_Key, _Tale] = {}
     for (node, card), signal in sorted(placed, key=lambda one: one[1].at):
         key = (node, card, str(signal.origin), signal.code[:_LONGEST_CODE])
@@ -282,3 +287,43 @@ def faults_acknowledge(
         audit(actor=actor, action="fault.acknowledge", uid=fault.uid, name=str(fault), note=note)
     Fault.objects.bulk_update(faults, ["acknowledged_at", "acknowledged_by_name", "note"])
     return frozenset(fault.uid for fault in faults)
+
+
+def crash_record(*, job_uid: str, at: datetime) -> int:
+    """Note the crash of the job's last attempt at each card that it held; at how many.
+
+    None if its log tells nothing that is known, or its own program is to blame. It is a note whatever the log
+    says, because that is its owner's word: what many logs say together is weighed where decisions are made.
+    """
+    attempt = (
+        Attempt.objects.select_related("job")
+        .filter(job__uid=job_uid, state=AttemptState.FAILED)
+        .order_by("-number")
+        .first()
+    )
+    crash = signature(attempt.log_tail) if attempt is not None else None
+    if attempt is None or crash is None or crash.blame is Blame.PROGRAM:
+        return 0
+    whole = Coalesce("card__parent__index", "card__index")
+    held = Allocation.objects.filter(claim__uid=attempt.claim_uid)
+    places = held.values_list("node__cluster__uid", "node__name", whole)
+    signals = [
+        _signal(crash, cluster=cluster, node=node, index=index, at=at)
+        for cluster, node, index in places.distinct()
+    ]
+    return signals_record(signals=signals, at=at) if signals else 0
+
+
+def _signal(crash: Crash, *, cluster: str, node: str, index: int, at: datetime) -> Signal:
+    """Everybody reads it, so it holds nothing of the job's own words: not its name, no line of its log."""
+    return Signal(
+        origin=Origin.JOB,
+        cluster=cluster,
+        node=node,
+        index=index,
+        code=crash.fault or crash.code,
+        level=FaultLevel.NOTE,
+        at=at,
+        message=f"the log of a job that crashed here says so ({crash.code})",
+        vendor=crash.vendor,
+    )

@@ -41,7 +41,7 @@ class IsolationRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class IsolationRequest:
     """That a card, or a whole node where ``card`` is None, is to go out of use."""
 
     node: Node
@@ -61,7 +61,7 @@ class Order:
 
 
 def isolations_begin(
-    *, orders: Sequence[Order], cards: Sequence[Card], at: datetime
+    *, orders: Sequence[IsolationRequest], cards: Sequence[Card], at: datetime
 ) -> list[Isolation]:
     """Take each of them out of use, and tell the claims there to stop, all in the caller's transaction.
 
@@ -72,7 +72,7 @@ def isolations_begin(
     :return: those that began or became stricter, in the order of their orders.
     """
     standing = open_at(nodes=[order.node.pk for order in orders])
-    begun: list[tuple[Order, Isolation]] = []
+    begun: list[tuple[IsolationRequest, Isolation]] = []
     changed: dict[int, Card] = {}
     of_node = _by_node(cards)
     for order in orders:
@@ -120,12 +120,14 @@ def _by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
     return of_node
 
 
-def _goes_with_its_node(order: Order, standing: Mapping[tuple[int, int | None], Isolation]) -> bool:
+def _goes_with_its_node(
+    order: IsolationRequest, standing: Mapping[tuple[int, int | None], Isolation]
+) -> bool:
     """A card of a node that is out of use itself; a whole node is worth a row of its own."""
     return order.card is not None and (order.node.pk, None) in standing
 
 
-def _write_order(isolation: Isolation, order: Order, *, at: datetime) -> None:
+def _write_order(isolation: Isolation, order: IsolationRequest, *, at: datetime) -> None:
     isolation.reason = order.reason
     isolation.fault = order.fault or isolation.fault
     # What a person took out stays theirs, whatever rules find afterwards.
@@ -135,7 +137,9 @@ def _write_order(isolation: Isolation, order: Order, *, at: datetime) -> None:
         isolation.began_at = at
 
 
-def _keep(begun: Sequence[tuple[Order, Isolation]], cards: Sequence[Card], *, at: datetime) -> None:
+def _keep(
+    begun: Sequence[tuple[IsolationRequest, Isolation]], cards: Sequence[Card], *, at: datetime
+) -> None:
     fresh = [row for _, row in begun if row._state.adding]
     known = [row for _, row in begun if not row._state.adding]
     whole = {isolation.node_id: isolation for _, isolation in begun if isolation.card_id is None}
@@ -153,7 +157,7 @@ def _keep(begun: Sequence[tuple[Order, Isolation]], cards: Sequence[Card], *, at
 
 
 def _withdraw(
-    orders: Sequence[Order], cards: Sequence[Card], grace: timedelta, at: datetime
+    orders: Sequence[IsolationRequest], cards: Sequence[Card], grace: timedelta, at: datetime
 ) -> None:
     stopping = [order for order in orders if order.state == CardState.ISOLATED]
     of_node = _by_node(cards)
@@ -266,7 +270,7 @@ def isolations_order(
         place = (card.node, None if whole else card)
         places.setdefault(place, _with_its_node(reason) if whole else reason)
     orders = [
-        Order(node=node, card=part, state=state, reason=why, actor_name=actor.username)
+        IsolationRequest(node=node, card=part, state=state, reason=why, actor_name=actor.username)
         for (node, part), why in places.items()
     ]
     locked = card_availability.cards_lock(nodes={order.node.pk for order in orders})
@@ -281,7 +285,7 @@ def _with_its_node(reason: str) -> str:
     return f"{reason}; the whole node goes, since its cluster binds by node and any job there may have the card"
 
 
-def _claim_for_person(orders: Sequence[Order], *, actor: User) -> list[Isolation]:
+def _claim_for_person(orders: Sequence[IsolationRequest], *, actor: User) -> list[Isolation]:
     standing = open_at(nodes=[order.node.pk for order in orders])
     rules = []
     for order in orders:
@@ -323,7 +327,7 @@ def isolations_release(
 
 
 @transaction.atomic
-def burn_ins_ask(*, uids: Sequence[str], actor: User, at: datetime) -> int:
+def burn_ins_request(*, uids: Sequence[str], actor: User, at: datetime) -> int:
     """Have them tested again as soon as nothing runs there; how many there were.
 
     What is being tested at the moment is left to it; what has passed and is still kept out begins anew.

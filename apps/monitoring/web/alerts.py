@@ -1,4 +1,4 @@
-"""Pages of alerts: what fires, what fired, what is silenced; one episode and what was told of it."""
+"""Pages of alerts, silences, alert rules, receivers and routes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,22 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet.selectors import require_operator
-from apps.monitoring.models import Alert, AlertGroup, AlertSilence
+from apps.monitoring.models import (
+    Alert,
+    AlertGroup,
+    AlertReceiver,
+    AlertRoute,
+    AlertRule,
+    AlertSilence,
+)
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alerts_words import (
+from apps.monitoring.selectors.alert_samples import AlertRuleTrial, trial_of
+from apps.monitoring.selectors.alerts import (
     MEASURE_WORDS,
     SEVERITY_WORDS,
     labels_of,
@@ -30,8 +39,19 @@ from apps.monitoring.selectors.alerts_words import (
     value_of,
 )
 from apps.monitoring.services import alerts as services
-from apps.monitoring.web.alerts_forms import SilenceForm, lines
-from controlplane.domain.alerts.states import AlertState
+from apps.monitoring.services.alerts import AlertRefused
+from apps.monitoring.web.alert_forms import (
+    RECEIVER_WORDS,
+    ReceiverForm,
+    RouteForm,
+    RuleForm,
+    SilenceForm,
+    lines,
+)
+from controlplane.domain.alerts.lifecycle import AlertState
+from controlplane.domain.alerts.messages import ReceiverKind
+from controlplane.domain.alerts.rules import RuleInvalid, rule_read
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, show
 from controlplane.web.tables import Column, FilterForm, Table
@@ -90,7 +110,7 @@ PAST_COLUMNS = (
 )
 
 
-def _row(group: AlertGroup) -> dict[str, Any]:
+def _group_row(group: AlertGroup) -> dict[str, Any]:
     return {"group": group, "title": _title(group), "labels": labels_of(group.labels)}
 
 
@@ -100,7 +120,7 @@ def _rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
     over = selectors.silences_over(silenced, at=timezone.now())
     return [
         {
-            **_row(group),
+            **_group_row(group),
             "silencers": sorted({one.made_by_name for one in over.get(group.pk, ())}),
         }
         for group in groups
@@ -152,7 +172,7 @@ def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     document = group.rule.document if group.rule else {}
     measure = document.get("measure", "")
     context = {
-        **_row(group),
+        **_group_row(group),
         "severity": group.severity,
         "table": table,
         "measure": MEASURE_WORDS.get(measure, measure),
@@ -189,7 +209,7 @@ def silences(request: AuthenticatedRequest) -> HttpResponse:
         "tabs": tabs_of("alert-silences"),
         "rows": [{"silence": row, "stands": row.ends_at > now} for row in rows],
     }
-    return render(request, "monitoring/alerts_silences.html", context)
+    return render(request, "monitoring/alert_silences.html", context)
 
 
 @login_required
@@ -218,7 +238,7 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
             return redirect("alert-silences")
     context = {"form": form}
     status = 422 if bound else 200
-    return render(request, "monitoring/alerts_silence_new.html", context, status=status)
+    return render(request, "monitoring/alert_silence_new.html", context, status=status)
 
 
 def _silence(request: AuthenticatedRequest, uid: str) -> AlertSilence:
@@ -233,3 +253,237 @@ def silence_end(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     services.silence_end(silence=found, actor=request.user, at=timezone.now())
     messages.success(request, _("The silence has ended; what fires is told of in the next turn."))
     return redirect("alert-silences")
+
+
+@login_required
+def rules(request: AuthenticatedRequest) -> HttpResponse:
+    require_operator(request.user)
+    context = {
+        "tabs": tabs_of("alert-rules"),
+        "rows": [_rule_row(rule) for rule in selectors.rules_visible(request.user)],
+    }
+    return render(request, "monitoring/alert_rules.html", context)
+
+
+def _rule_row(rule: AlertRule) -> dict[str, object]:
+    document = rule.document
+    measure = document["measure"]
+    return {
+        "rule": rule,
+        "title": title_of(rule.name, rule.title),
+        "measure": MEASURE_WORDS.get(measure, measure),
+        "condition": f"{document['op']} {value_of(measure, document['threshold'])}",
+        "lasts": document["lasts"],
+    }
+
+
+@login_required
+def rule_new(request: AuthenticatedRequest) -> HttpResponse:
+    require_operator(request.user)
+    return _edit_rule(request, None)
+
+
+@login_required
+def rule(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_operator(request.user)
+    return _edit_rule(request, get_object_or_404(selectors.rules_visible(request.user), uid=uid))
+
+
+def _edit_rule(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResponse:
+    """The editor; with ``?check=1`` only what the rule would do, for htmx."""
+    bound = request.method == "POST"
+    initial = None if row is None else RuleForm.initial_of(row)
+    form = RuleForm(request.POST if bound else None, initial=initial)
+    if row is not None:
+        del form.fields["name"]
+    checks = bound and "check" in request.GET
+    valid = bound and form.is_valid()
+    document = {**form.document()} if valid else {}
+    if row is not None:
+        document["name"] = row.name
+    if valid and not checks and (kept := _kept(request, form, row, document)) is not None:
+        messages.success(request, _("The rule is kept; the next turn judges by it."))
+        return redirect("alert-rule", kept.uid)
+    context: dict[str, Any] = {"form": form, "rule": row}
+    if checks:
+        context["trial"] = _trial(form, document) if valid else None
+        return render(request, "monitoring/alert_rule.html#trial", context)
+    status = 422 if bound else 200
+    return render(request, "monitoring/alert_rule.html", context, status=status)
+
+
+def _kept(
+    request: AuthenticatedRequest,
+    form: RuleForm,
+    row: AlertRule | None,
+    document: dict[str, object],
+) -> AlertRule | None:
+    """The rule as it is now; None where the form says what is wrong."""
+    at = timezone.now()
+    try:
+        if row is None:
+            return services.rule_create(document=document, actor=request.user, at=at)
+        return services.rule_change(rule=row, document=document, actor=request.user, at=at)
+    except RuleInvalid as invalid:
+        form.add_findings(_told(invalid))
+    except services.AlertRefused as refusal:
+        form.add_error(refusal.field, translate_message(str(refusal)))
+    return None
+
+
+def _trial(form: RuleForm, document: dict[str, object]) -> AlertRuleTrial | None:
+    try:
+        return trial_of(rule_read(document), at=timezone.now())
+    except RuleInvalid as invalid:
+        form.add_findings(_told(invalid))
+    return None
+
+
+def _told(invalid: RuleInvalid) -> list[FieldFinding]:
+    return [
+        FieldFinding(field=one.field, message=translate_message(one.message))
+        for one in invalid.findings
+    ]
+
+
+@login_required
+@require_POST
+def rule_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_operator(request.user)
+    row = get_object_or_404(selectors.rules_visible(request.user), uid=uid)
+    try:
+        services.rule_delete(rule=row, actor=request.user, at=timezone.now())
+    except services.AlertRefused as refusal:
+        messages.error(request, translate_message(str(refusal)))
+        return redirect("alert-rule", uid)
+    messages.success(request, _("The rule %(name)s was deleted.") % {"name": row.name})
+    return redirect("alert-rules")
+
+
+@login_required
+def routes(request: AuthenticatedRequest) -> HttpResponse:
+    require_operator(request.user)
+    receivers = selectors.receivers_visible(request.user)
+    context = {
+        "tabs": tabs_of("alert-routes"),
+        "routes": selectors.routes_visible(request.user),
+        "receivers": [
+            {
+                "receiver": row,
+                "kind": RECEIVER_WORDS[ReceiverKind(row.kind)],
+                "state": _state(row),
+            }
+            for row in receivers
+        ],
+    }
+    return render(request, "monitoring/alert_routes.html", context)
+
+
+def _state(receiver: AlertReceiver) -> str:
+    """A state of the common table of looks."""
+    if not receiver.active:
+        return "paused"
+    if receiver.tried_at is None:
+        return "untried"
+    return "failing" if receiver.last_error else "working"
+
+
+@sensitive_post_parameters("url", "secret")
+@login_required
+def receiver_new(request: AuthenticatedRequest) -> HttpResponse:
+    require_operator(request.user)
+    bound = request.method == "POST"
+    form = ReceiverForm(request.POST if bound else None)
+    if bound and form.is_valid():
+        try:
+            services.receiver_create(ask=form.ask(), actor=request.user)
+        except AlertRefused as refusal:
+            form.add_error(refusal.field, translate_message(str(refusal)))
+        else:
+            messages.success(request, _("The receiver was made; send a test to see that it works."))
+            return redirect("alert-routes")
+    context = {"form": form}
+    status = 422 if bound else 200
+    return render(request, "monitoring/alert_receiver_new.html", context, status=status)
+
+
+def _receiver(request: AuthenticatedRequest, uid: str) -> AlertReceiver:
+    require_operator(request.user)
+    return get_object_or_404(selectors.receivers_visible(request.user), uid=uid)
+
+
+@login_required
+@require_POST
+def receiver_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    found = _receiver(request, uid)
+    try:
+        services.receiver_test(receiver=found, actor=request.user, at=timezone.now())
+    except AlertRefused as refusal:
+        messages.error(request, translate_message(str(refusal)))
+    else:
+        messages.success(request, _("The test is on its way; its result appears here in a moment."))
+    return redirect("alert-routes")
+
+
+@login_required
+@require_POST
+def receiver_switch(request: AuthenticatedRequest, uid: str, *, active: bool) -> HttpResponse:
+    services.receiver_switch(receiver=_receiver(request, uid), actor=request.user, active=active)
+    text = _("The receiver is told again.") if active else _("The receiver is paused.")
+    messages.success(request, text)
+    return redirect("alert-routes")
+
+
+@login_required
+@require_POST
+def receiver_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    found = _receiver(request, uid)
+    services.receiver_delete(receiver=found, actor=request.user)
+    messages.success(request, _("The receiver %(name)s was deleted.") % {"name": found.name})
+    return redirect("alert-routes")
+
+
+def _route(request: AuthenticatedRequest, uid: str) -> AlertRoute:
+    require_operator(request.user)
+    return get_object_or_404(selectors.routes_visible(request.user), uid=uid)
+
+
+@login_required
+def route_new(request: AuthenticatedRequest) -> HttpResponse:
+    require_operator(request.user)
+    return _edit_route(request, None)
+
+
+@login_required
+def route(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    return _edit_route(request, _route(request, uid))
+
+
+def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpResponse:
+    bound = request.method == "POST"
+    initial = None if row is None else RouteForm.initial_of(row)
+    form = RouteForm(request.POST if bound else None, initial=initial)
+    form.offer(selectors.receivers_visible(request.user))
+    if bound and form.is_valid():
+        try:
+            if row is None:
+                services.route_create(ask=form.ask(), actor=request.user)
+            else:
+                services.route_change(route=row, ask=form.ask(), actor=request.user)
+        except AlertRefused as refusal:
+            form.add_error(refusal.field, translate_message(str(refusal)))
+        else:
+            messages.success(request, _("The route is kept."))
+            return redirect("alert-routes")
+    context = {"form": form, "route": row}
+    status = 422 if bound else 200
+    return render(request, "monitoring/alert_route.html", context, status=status)
+
+
+@login_required
+@require_POST
+def route_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    found = _route(request, uid)
+    services.route_delete(route=found, actor=request.user)
+    messages.success(request, _("The route %(name)s was deleted.") % {"name": found.name})
+    return redirect("alert-routes")

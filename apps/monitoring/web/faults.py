@@ -1,4 +1,4 @@
-"""The inbox of faults: what is wrong, why, what to do, and the acts of whoever operates the fleet."""
+"""The list of faults, and isolation and release of cards and nodes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q, QuerySet
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -19,20 +19,26 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
+from apps.fleet.models import Card, Node
 from apps.monitoring.models import Fault, Isolation
-from apps.monitoring.selectors.fault_rows import isolations_at
-from apps.monitoring.selectors.faults import faults_shown
-from apps.monitoring.selectors.fleet_figures import pools, together
-from apps.monitoring.selectors.held_back import held_counted
+from apps.monitoring.selectors.faults import (
+    FaultLocation,
+    faults_shown,
+    isolations_at,
+    isolations_by_place,
+)
+from apps.monitoring.selectors.fleet_counts import pools, together
+from apps.monitoring.selectors.suppressed_actions import suppressed_counts
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
     IsolationRefused,
+    burn_ins_request,
     isolations_order,
     isolations_release,
 )
-from apps.monitoring.web.fault_words import ORIGINS, fault_line
+from apps.monitoring.web.fault_labels import ORIGINS, fault_line
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.faults import FaultLevel
 from controlplane.web.pages import run_action
 from controlplane.web.tables import BulkAction, Column, FilterForm, Row, Table
 
@@ -164,7 +170,7 @@ def faults(request: AuthenticatedRequest) -> HttpResponseBase:
             for row in table.rows
         ],
         "operates": operates,
-        "held": held_counted(),
+        "held": suppressed_counts(),
         # Cards may be out of use without a fault: an empty list does not mean that all is well.
         "counts": together(pool.counts for pool in pools(at=timezone.now())) if quiet else None,
     }
@@ -261,3 +267,101 @@ def released_words(ended: Sequence[Isolation]) -> str:
         len(ended),
     )
     return words % {"count": len(ended)}
+
+
+def _redirected(request: HttpRequest, act: Callable[[], str], *, back: str) -> HttpResponse:
+    """Do it and go back to the page; a refusal is a message in the reader's language."""
+    return run_action(request, act, back=back, refusals=(IllegalTransition, IsolationRefused))
+
+
+def _card(uid: str) -> Card:
+    return get_object_or_404(fleet.cards().select_related("node__cluster"), uid=uid)
+
+
+def _node(uid: str, name: str) -> Node:
+    return get_object_or_404(fleet.nodes(), cluster__uid=uid, name=name)
+
+
+def _reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").strip()
+
+
+def _open_at(node: int, card: int | None) -> list[str]:
+    """Uid of what is out of use at exactly that place; nothing where nothing is."""
+    found = isolations_by_place({node}).get(FaultLocation(node, card))
+    return [found.uid] if found else []
+
+
+@login_required
+@require_POST
+def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    card = _card(uid)
+
+    def act() -> str:
+        begun = isolations_order(
+            cards=[card.uid], reason=_reason(request), actor=request.user, at=timezone.now()
+        )
+        if any(row.card_id is None for row in begun):
+            return _("Its whole node is out of use; what runs there saves and stops.")
+        return isolated_words(len(begun))
+
+    return _redirected(request, act, back=reverse("card", args=[uid]))
+
+
+@login_required
+@require_POST
+def card_release(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    card = _card(uid)
+    return _redirected(
+        request,
+        lambda: _released(request, _open_at(card.node_id, card.pk)),
+        back=reverse("card", args=[uid]),
+    )
+
+
+@login_required
+@require_POST
+def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    card = _card(uid)
+
+    def act() -> str:
+        asked = burn_ins_request(
+            uids=_open_at(card.node_id, card.pk), actor=request.user, at=timezone.now()
+        )
+        if not asked:
+            return _("Only what is out of use, and not being tested already, can be tested.")
+        return _("A burn-in begins as soon as nothing runs there.")
+
+    return _redirected(request, act, back=reverse("card", args=[uid]))
+
+
+@login_required
+@require_POST
+def node_isolate(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
+    node = _node(uid, name)
+
+    def act() -> str:
+        begun = isolations_order(
+            nodes=[node.uid], reason=_reason(request), actor=request.user, at=timezone.now()
+        )
+        return isolated_words(len(begun))
+
+    return _redirected(request, act, back=reverse("node", args=[uid, name]))
+
+
+@login_required
+@require_POST
+def node_release(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
+    node = _node(uid, name)
+    return _redirected(
+        request,
+        lambda: _released(request, _open_at(node.pk, None)),
+        back=reverse("node", args=[uid, name]),
+    )
+
+
+def _released(request: AuthenticatedRequest, uids: list[str]) -> str:
+    ended = isolations_release(
+        uids=uids, reason=_reason(request), actor=request.user, at=timezone.now()
+    )
+    return released_words(ended)

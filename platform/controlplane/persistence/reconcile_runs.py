@@ -14,7 +14,7 @@ from celery import current_app
 from django.db import Error, connection
 from django.db.models.functions import Now
 
-from controlplane.domain.loops import Turns
+from controlplane.domain.health.controllers import Turns
 from controlplane.persistence.models import LoopState
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from typing import Protocol, runtime_checkable
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.resources import MIB, Bytes
 from controlplane.domain.common.topology import Geometry, parse_card_groups
-from controlplane.domain.faults import FaultMap
+from controlplane.domain.health.faults import FaultMap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,8 @@ class ExporterSeries:
 class Exporter:
     """The exporter of a vendor's card metrics.
 
-    Keys of ``series`` are the values of ``controlplane.domain.telemetry.Metric``, and ``fault``: a code of the
-    vendor's fault map as a number, 0 where there is none; of several series each may bear one.
+    Keys of ``series`` are the values of ``controlplane.domain.telemetry.metrics.Metric``, and ``fault``: a code
+    of the vendor's fault map as a number, 0 where there is none; of several series each may bear one.
     """
 
     name: str

@@ -16,8 +16,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.quotas.documents import Documents
 from controlplane.ports.launches import Launch
 

@@ -22,8 +22,8 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.sheets import Numbers, Sheet, Whose
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.batches import CardIdentity, MetricBatch, Numbers
+from controlplane.domain.telemetry.metrics import Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,7 +105,7 @@ class ExpositionLayout:
     """What is remembered of a text; created by ``ExpositionReader.layout_of``."""
 
     outline: LineLayout
-    whose: tuple[Whose, ...]
+    whose: tuple[CardIdentity, ...]
     #: [slots, cards]: which number of ``outline.value_lines`` it is; one past the last if none.
     places: NDArray[np.intp]
     columns: tuple[MetricColumn, ...]
@@ -114,7 +114,7 @@ class ExpositionLayout:
     codes_of: Callable[[Sequence[float | None]], tuple[str, ...]]
     vendor: str
 
-    def sheet(self, text: str, *, at: datetime) -> Sheet | None:
+    def sheet(self, text: str, *, at: datetime) -> MetricBatch | None:
         """The values of the text; None if it has another layout, or a number that a sheet cannot hold."""
         tails = self.outline.tails(text)
         numbers = _numbers(tails) if tails is not None else None
@@ -124,7 +124,7 @@ class ExpositionLayout:
         if not (np.isfinite(grid) | missing).all():
             return None
         printed = ~missing[list(self.faults)]
-        return Sheet(
+        return MetricBatch(
             whose=self.whose,
             at=at,
             figures={column.metric: _column(column, grid) for column in self.columns},

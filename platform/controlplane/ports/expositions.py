@@ -24,8 +24,8 @@ from functools import cache
 
 import numpy as np
 
-from controlplane.domain.sheets import Whose
-from controlplane.domain.telemetry import Metric, Reading
+from controlplane.domain.telemetry.batches import CardIdentity
+from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.ports import registry
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.exposition_layouts import ExpositionLayout, MetricColumn, line_layout_of
@@ -199,7 +199,7 @@ class ExpositionReader:
                 slots = cards.setdefault(card, {})
                 slots.update(dict.fromkeys(self._slots_of(name, block, head), number))
         whose = tuple(
-            Whose(card.node if by_label and card.node else node, card.index, card.serial)
+            CardIdentity(card.node if by_label and card.node else node, card.index, card.serial)
             for card in cards
         )
         if not whose or not all(one.node and one.serial.isprintable() for one in whose):

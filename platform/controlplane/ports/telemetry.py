@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from controlplane.domain.outbound.egress import parse_target
-from controlplane.domain.telemetry import Reading
+from controlplane.domain.telemetry.metrics import Reading
 
 if TYPE_CHECKING:
     # It imports numpy, which code that only names a source does not need.
-    from controlplane.domain.sheets import Sheet
+    from controlplane.domain.telemetry.batches import MetricBatch
 
 
 class TelemetryError(Exception):
@@ -43,7 +43,7 @@ class TelemetryBatch:
 
     readings: tuple[Reading, ...] = ()
     #: Readings of many cards each, where they came in the usual form.
-    sheets: tuple[Sheet, ...] = ()
+    sheets: tuple[MetricBatch, ...] = ()
     refused: tuple[RejectedReading, ...] = ()
     #: Parts of the source that did not answer, such as one exporter of many → why.
     silent: Mapping[str, str] = field(default_factory=dict)

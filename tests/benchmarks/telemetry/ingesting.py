@@ -23,10 +23,10 @@ from django.utils import timezone
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
-from apps.monitoring.models import CardFigures, CardHistory, NodeToken, Source
-from apps.monitoring.reconcilers.telemetry import silence_notice, sources_read
-from apps.monitoring.services.history import history_tidy
-from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.reconcilers.metric_sources import sources_read, stale_cards_reconcile
+from apps.telemetry.models import CardFigures, CardHistory, NodeToken, Source
+from apps.telemetry.services.metric_storage import history_tidy
+from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests.benchmarks.telemetry.exporters import CARDS_A_NODE, SERIES, exposition, shares
 
@@ -90,7 +90,7 @@ def turn() -> float:
     at = timezone.now()
     assert sources_read(at=at) == 1, Source.objects.get().trouble
     seconds = time.monotonic() - began
-    silence_notice(at=at)
+    stale_cards_reconcile(at=at)
     Source.objects.update(tried_at=None)
     return seconds
 

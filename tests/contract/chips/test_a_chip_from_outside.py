@@ -31,9 +31,9 @@ from apps.serving.web.forms import DeploymentForm
 from controlplane.adapters.engines import torchrun
 from controlplane.domain.common.accelerators import Dtype
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
-from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.ports import registry
 from controlplane.ports.chips import discover
 from controlplane.ports.clusters import ObservedCard, ObservedNode

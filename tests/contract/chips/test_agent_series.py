@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from controlplane.domain.telemetry import Metric, Reading
+from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.ports.expositions import telemetry_reader
 from ninefold_runtime.agent.readers import ascend, nvidia
 from ninefold_runtime.agent.readers.cpu import CpuReader

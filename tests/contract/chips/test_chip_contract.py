@@ -9,8 +9,8 @@ from importlib.metadata import entry_points
 from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype, check_cards
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.common.topology import Geometry, choose_cards
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.health.faults import FaultLevel
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin, discover
 from controlplane.ports.expositions import FAULT

@@ -10,17 +10,17 @@ from random import Random
 
 from apps.fleet.models import Card, Node
 from apps.models.models import ModelVersion
-from apps.monitoring.models import CardFigures, CardHour, Decision, Fault, Source
+from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import isolations_order
-from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.sources import push_source
 from apps.quotas.models import Allocation, Claim
+from apps.telemetry.models import CardFigures, CardHour, Source
+from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.sources import push_source
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from tests import factories
 from tests.e2e.demo.clock import NOW, ago
 from tests.e2e.demo.fleet import GPU, Fleet

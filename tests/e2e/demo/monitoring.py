@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from apps.monitoring.models import Notification, Webhook, WebhookDelivery
-from apps.monitoring.services import webhooks
-from apps.monitoring.services.notifications import notifications_read
-from apps.monitoring.services.webhooks import Outcome
+from apps.notifications.models import Notification, Webhook, WebhookDelivery
+from apps.notifications.services import webhooks
+from apps.notifications.services.notifications import notifications_read
+from apps.notifications.services.webhooks import DeliveryOutcome
 from config import wiring
-from controlplane.domain.news import NewsKind
+from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.encryption import encrypt
 from tests.e2e.demo.clock import NOW
@@ -23,7 +23,11 @@ TOPICS = (
     "model.imported",
     "model.refused",
 )
-KINDS = [NewsKind.JOB_FAILED, NewsKind.DEPLOYMENT_TROUBLED, NewsKind.MODEL_REFUSED]
+KINDS = [
+    NotificationKind.JOB_FAILED,
+    NotificationKind.DEPLOYMENT_TROUBLED,
+    NotificationKind.MODEL_REFUSED,
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +68,7 @@ def _delivered(delivery: WebhookDelivery, *, at: datetime, fails: bool) -> None:
     if fails:
         at -= timedelta(minutes=5)
         for number, minutes in enumerate((0, 1, 4)):
-            tried = Outcome(
+            tried = DeliveryOutcome(
                 at=at + timedelta(minutes=minutes),
                 seconds=0.21 + number,
                 status=503,
@@ -72,5 +76,5 @@ def _delivered(delivery: WebhookDelivery, *, at: datetime, fails: bool) -> None:
             )
             webhooks.delivery_record(delivery=delivery, outcome=tried, spread=0.5)
         return
-    outcome = Outcome(at=at, seconds=0.14, status=204)
+    outcome = DeliveryOutcome(at=at, seconds=0.14, status=204)
     webhooks.delivery_record(delivery=delivery, outcome=outcome, spread=0.5)

@@ -13,8 +13,8 @@ from apps.accounts.models import (
 )
 from apps.fleet.models import Card
 from apps.jobs.models import Job
-from apps.monitoring.models import CardHistory, CardHour, SummedHour
 from apps.serving.models import GatewaySnapshot
+from apps.telemetry.models import CardHistory, CardHour, SummedHour
 from tests.functional.admin.conftest import LivedIn
 from tests.functional.admin.pages import MODELS, page
 from tests.functional.admin.rows import some_row

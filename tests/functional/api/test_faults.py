@@ -11,10 +11,10 @@ from rest_framework.test import APIClient
 
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import CardFigures, CardHistory, Fault, HealthRule, Isolation
-from apps.monitoring.reconcilers.health import health_turn
-from apps.monitoring.reconcilers.health_rules import rules_turn
+from apps.monitoring.models import Fault, HealthRule, Isolation
+from apps.monitoring.reconcilers.health import health_reconcile, health_rules_reconcile
 from apps.monitoring.services.faults import signals_record
+from apps.telemetry.models import CardFigures, CardHistory
 from controlplane.domain.common.accelerators import CardState
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
@@ -156,16 +156,16 @@ def test_a_rule_that_fires_makes_a_fault_and_ends_it(operator: APIClient, compan
     _post(operator, "health-rules", {"name": "hot", "condition": HOT, "level": 4})
     for seconds in (0, 20, 40):
         _measure(company, card, 95, seconds)
-    rules_turn(at=company.later(timedelta(seconds=41)))
+    health_rules_reconcile(at=company.later(timedelta(seconds=41)))
     fault = Fault.objects.get(code="hot")
     assert (fault.card, fault.level, fault.ended_at) == (card, 4, None)
-    health_turn(at=company.at)
+    health_reconcile(at=company.at)
     card.refresh_from_db()
     assert card.state == CardState.NO_NEW_WORK
-    rules_turn(at=company.later(timedelta(seconds=1)))
+    health_rules_reconcile(at=company.later(timedelta(seconds=1)))
     assert Fault.objects.filter(code="hot").count() == 1
     _measure(company, card, 60, 30)
-    rules_turn(at=company.later(timedelta(seconds=40)))
+    health_rules_reconcile(at=company.later(timedelta(seconds=40)))
     fault.refresh_from_db()
     assert fault.ended_at is not None
     assert Isolation.objects.get().ended_at is None
@@ -178,11 +178,11 @@ def test_silence_ends_no_fault_and_a_rule_that_is_gone_does(
     rule = _post(operator, "health-rules", {"name": "hot", "condition": HOT, "level": 1}).json()
     for seconds in (0, 20, 40):
         _measure(company, card, 95, seconds)
-    rules_turn(at=company.later(timedelta(seconds=41)))
-    rules_turn(at=company.later(timedelta(hours=1)))
+    health_rules_reconcile(at=company.later(timedelta(seconds=41)))
+    health_rules_reconcile(at=company.later(timedelta(hours=1)))
     assert Fault.objects.get(code="hot").ended_at is None
     operator.delete(f"{API}/health-rules/{rule['uid']}")
-    rules_turn(at=company.at)
+    health_rules_reconcile(at=company.at)
     assert Fault.objects.get(code="hot").ended_at == company.at
 
 

@@ -6,8 +6,8 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from apps.accounts.services import membership_set
-from apps.monitoring.models import Webhook, WebhookDelivery
-from apps.monitoring.services.notifications import trial_send
+from apps.notifications.models import Webhook, WebhookDelivery
+from apps.notifications.services.notifications import trial_send
 from controlplane.domain.common.permissions import Scope, TeamRole
 from tests.functional.api.callers import API, caller, problem
 from tests.integration.company import Company

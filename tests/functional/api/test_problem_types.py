@@ -33,7 +33,11 @@ OF_FRAMEWORK = {
 
 
 def test_every_code_that_is_answered_is_explained_and_no_other() -> None:
-    sources = [*BASE.glob("apps/*/api/**/*.py"), BASE / "platform/controlplane/web/problems.py"]
+    sources = [
+        *BASE.glob("apps/*/api/**/*.py"),
+        *BASE.glob("apps/*/api.py"),
+        BASE / "platform/controlplane/web/problems.py",
+    ]
     answered = {
         code
         for source in sources

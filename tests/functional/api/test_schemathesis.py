@@ -46,11 +46,12 @@ from apps.models.models import (
 )
 from apps.models.selectors.catalog import published_catalog as catalog_published
 from apps.models.services.catalog import catalog_load
-from apps.monitoring.models import Fault, HealthRule, Isolation, NodeToken, Source
-from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.sources import push_source
+from apps.monitoring.models import Fault, HealthRule, Isolation
 from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange, WhatIf
 from apps.serving.models import ApiKey, Deployment
+from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.sources import push_source
 from apps.workflows.models import Pipeline
 from config.wsgi import application
 from controlplane.domain.common.permissions import Scope

@@ -10,7 +10,7 @@ from django.conf import settings as product_settings
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.monitoring.web import metrics, readiness, status
+from apps.console.web import self_monitoring, system_status
 from config.celery import app
 from tests import factories
 
@@ -23,7 +23,11 @@ def static_folder() -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    kept = (metrics.MEASURES.families, readiness.READINESS.parts, status.lagging_controllers)
+    kept = (
+        self_monitoring.MEASURES.families,
+        self_monitoring.READINESS.parts,
+        system_status.lagging_controllers,
+    )
     for one in kept:
         one.invalidate()
     yield

@@ -10,7 +10,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.monitoring.web.readiness import READINESS
+from apps.console.web.self_monitoring import READINESS
 from controlplane.web import health
 
 

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from apps.console.web import self_monitoring
 from apps.fleet.models import Cluster
-from apps.monitoring.web import metrics
 from apps.quotas.services import cycle_durations_record
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import reconcile_runs
@@ -33,7 +33,7 @@ def no_local_cluster(settings: Settings) -> None:
 
 
 def samples(client: Client) -> dict[str, list[Sample]]:
-    metrics.MEASURES.families.invalidate()
+    self_monitoring.MEASURES.families.invalidate()
     answer = client.get("/metrics")
     assert answer.status_code == 200
     families = text_string_to_metric_families(answer.content.decode())
@@ -151,7 +151,7 @@ def test_metrics_cost_few_queries_and_are_cached(
     django_assert_max_num_queries: DjangoAssertNumQueries,
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    metrics.MEASURES.families.invalidate()
+    self_monitoring.MEASURES.families.invalidate()
     with django_assert_max_num_queries(6):
         client.get("/metrics")
     with django_assert_num_queries(0):
@@ -165,7 +165,7 @@ def test_every_metric_is_in_the_docs_and_the_docs_name_no_other(
     reconcile_runs.run_started(LOOP)
     reconcile_runs.run_ended(LOOP, seconds=0.25)
     client.get("/healthz")
-    metrics.MEASURES.families.invalidate()
+    self_monitoring.MEASURES.families.invalidate()
     text = client.get("/metrics").content.decode()
     exposed = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     # Prometheus's client adds when a series began.

@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory
 from django.urls import ResolverMatch
 
 from apps.accounts.services import token_create
-from apps.monitoring.web.readiness import READINESS
+from apps.console.web.self_monitoring import READINESS
 from controlplane.domain.common.permissions import Scope
 from controlplane.web import logs
 from controlplane.web.middleware import RequestMiddleware, route_of

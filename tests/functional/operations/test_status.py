@@ -15,14 +15,14 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from apps.accounts.models import User
+from apps.console.web.system_status import lagging_controllers
 from apps.fleet.models import Cluster, Node
 from apps.fleet.services import inventory_record
 from apps.fleet.services.cluster_status import LEASE
 from apps.fleet.services.clusters import cluster_remove
-from apps.monitoring.models import NodeToken
-from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.web.status import lagging_controllers
 from apps.serving.models import Gateway, GatewaySnapshot
+from apps.telemetry.models import NodeToken
+from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import reconcile_runs

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from apps.fleet.models import Cluster, Node
 from apps.fleet.services import inventory_record
-from apps.monitoring.models import NodeToken, Source
-from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.sources import push_source
+from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.sources import push_source
 from tests import factories
 from tests.functional.pages.reading import CHINESE, text_of
 

@@ -9,14 +9,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from apps.monitoring.models import (
-    AlertGroup,
-    AlertReceiver,
-    AlertRoute,
-    AlertRule,
-    AlertSilence,
-)
-from apps.monitoring.reconcilers.alerts import alerts_turn
+from apps.monitoring.models import AlertGroup, AlertReceiver, AlertRoute, AlertRule, AlertSilence
+from apps.monitoring.reconcilers.alerts import alerts_reconcile
 from controlplane.persistence.encryption import decrypt
 from tests import factories
 from tests.factories.alerts import Alerts
@@ -144,7 +138,7 @@ def test_what_is_wrong_with_a_rule_is_said_before_and_after(
 
 
 def test_a_rule_that_came_with_the_product_cannot_be_deleted(operator: Client) -> None:
-    alerts_turn(at=timezone.now())
+    alerts_reconcile(at=timezone.now())
     rule = AlertRule.objects.get(name="card-hot")
     assert "came with the product" in text_of(operator, f"{_AT}/rules/{rule.uid}")
     operator.post(f"{_AT}/rules/{rule.uid}/delete")

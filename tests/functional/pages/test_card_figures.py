@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.fleet.models import Card
-from apps.monitoring.models import CardHour
+from apps.telemetry.models import CardHour
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -12,9 +12,8 @@ from pytest_django import DjangoAssertNumQueries
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault, Isolation
-from apps.monitoring.selectors.node_troubles import nodes_counted
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from apps.monitoring.selectors.fleet_counts import nodes_counted
+from controlplane.domain.health.faults import FaultLevel, Origin
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import CardFigures
+from apps.telemetry.models import CardFigures
 from tests import factories
 from tests.factories.crowds import crowd
 from tests.functional.quickest import seconds_of

@@ -10,13 +10,13 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.monitoring.models import Notification, Webhook, WebhookDelivery
+from apps.notifications.models import Notification, Webhook, WebhookDelivery
+from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.news import NewsKind
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany
-from tests.integration.monitoring.news import tell
+from tests.integration.monitoring.notifications import tell
 
 HTMX = {"HX-Request": "true"}
 HOOK = {"name": "chat", "url": "https://203.0.114.7/hook", "kinds": ["job.failed"]}
@@ -24,7 +24,7 @@ HOOK = {"name": "chat", "url": "https://203.0.114.7/hook", "kinds": ["job.failed
 
 def fail(empty: EmptyCompany, number: int = 0, *, seconds: int = 0) -> None:
     tell(
-        NewsKind.JOB_FAILED,
+        NotificationKind.JOB_FAILED,
         team=empty.team,
         maker=empty.user,
         at=timezone.now() + timedelta(seconds=seconds),
@@ -53,7 +53,13 @@ def test_the_list_says_what_happened_and_why_and_an_empty_one_what_will_be_here(
 
 def test_the_list_is_narrowed_by_its_address(browser: Client, empty: EmptyCompany) -> None:
     fail(empty)
-    tell(NewsKind.MODEL_IMPORTED, team=empty.team, maker=empty.user, at=timezone.now(), name="qwen")
+    tell(
+        NotificationKind.MODEL_IMPORTED,
+        team=empty.team,
+        maker=empty.user,
+        at=timezone.now(),
+        name="qwen",
+    )
     assert "qwen" not in browser.get("/notifications?kind=job.failed").text
     assert "&gt; has failed" not in browser.get("/notifications?severity=good").text
     browser.post("/notifications/read", {"all": "1"})
@@ -150,7 +156,7 @@ def test_wishes_are_kept_as_they_were_ticked(browser: Client, empty: EmptyCompan
     browser.post("/notifications/settings", {"wish": ["job.succeeded:page", "job.failed:team"]})
     fail(empty)
     assert Notification.objects.count() == 0
-    tell(NewsKind.JOB_SUCCEEDED, team=empty.team, maker=empty.user, at=timezone.now())
+    tell(NotificationKind.JOB_SUCCEEDED, team=empty.team, maker=empty.user, at=timezone.now())
     assert Notification.objects.count() == 1
 
 

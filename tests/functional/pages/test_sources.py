@@ -11,14 +11,15 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.models import CardFigures, Source
-from apps.monitoring.reconcilers.telemetry import sources_read
-from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.sources import source_in_trouble, source_read
-from apps.monitoring.services.telemetry import Recorded, readings_record
-from apps.monitoring.web.sources_forms import form_of
+from apps.monitoring.reconcilers.metric_sources import sources_read
+from apps.monitoring.services.ingestion import readings_record
+from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.readings import Recorded
+from apps.telemetry.services.sources import source_failed, source_read
+from apps.telemetry.web.source_forms import form_of
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.telemetry import Metric, Reading
+from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
 from tests import factories
@@ -249,7 +250,7 @@ def test_what_is_not_known_of_an_exporter_is_not_said(operator: Client, cluster:
     assert "arrived" not in page
     assert page.count('data-state="unsaid"') == 2
     source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch())
-    source_in_trouble(source=source, trouble="none of 2 exporters answered")
+    source_failed(source=source, trouble="none of 2 exporters answered")
     assert "arrived" not in text_of(operator, f"{_AT}/{source.uid}")
 
 

@@ -21,9 +21,7 @@ from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersio
 from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
-from apps.monitoring.models import Event, NodeToken, Notification, Webhook, WebhookDelivery
-from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.sources import push_source
+from apps.notifications.models import Event, Notification, Webhook, WebhookDelivery
 from apps.quotas.models import Claim, PriorityClass, Queue, WhatIf
 from apps.quotas.reconcilers import what_ifs_reconcile
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
@@ -31,10 +29,13 @@ from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments
 from apps.serving.services.gateways import usage_batch_record
 from apps.serving.services.keys import key_create
+from apps.telemetry.models import NodeToken
+from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.sources import push_source
+from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.notifications import NotificationKind, Severity, Subject
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
-from controlplane.domain.deliveries import DeliveryState
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.news import NewsKind, Severity, Subject
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.what_if import ChangePriority
 from controlplane.domain.serving.lifecycle import DeploymentEvent
@@ -270,7 +271,7 @@ def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[st
     """What was told, to whom, and a question that somebody keeps."""
     at = timezone.now()
     event = Event.objects.create(
-        kind=NewsKind.JOB_FAILED,
+        kind=NotificationKind.JOB_FAILED,
         team=team,
         subject_kind=Subject.JOB,
         subject_uid=names["job.failed"],
@@ -291,7 +292,7 @@ def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[st
         created_by=maker,
         name=f"{word}-hook",
         url=f"https://{word}.example.com/",
-        kinds=[NewsKind.JOB_FAILED],
+        kinds=[NotificationKind.JOB_FAILED],
         secret=encrypt(word.encode()),
     )
     delivery = WebhookDelivery.objects.create(

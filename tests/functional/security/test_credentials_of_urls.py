@@ -10,7 +10,8 @@ from pytest_django import Settings
 
 from apps.fleet.models import Cluster
 from apps.models.services.hub_imports import RangeDownloader
-from apps.monitoring.models import Source, Webhook
+from apps.notifications.models import Webhook
+from apps.telemetry.models import Source
 from controlplane.adapters.hubs import HuggingFaceHub
 from controlplane.adapters.outbound import HttpOutbound
 from controlplane.domain.common.permissions import Scope, TeamRole

@@ -13,8 +13,8 @@ from django.core.cache import cache
 
 from apps.accounts import services as accounts
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.models import CardFigures
-from apps.monitoring.services.node_tokens import token_issue
+from apps.telemetry.models import CardFigures
+from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.common.permissions import Scope, TeamRole
 from tests import factories
 from tests.functional.security.slow_clients import received, slow_clients

@@ -6,8 +6,8 @@ import pytest
 from pytest_django import Settings
 
 from apps.monitoring.api import telemetry
-from apps.monitoring.models import CardFigures, CardHistory, Source
-from apps.monitoring.selectors.sources import PUSH
+from apps.telemetry.models import CardFigures, CardHistory, Source
+from apps.telemetry.selectors.sources import PUSH
 from tests.benchmarks.telemetry import ingesting, ingestion
 from tests.benchmarks.telemetry.exporters import SERIES
 

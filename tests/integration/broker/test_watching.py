@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from config.celery import app
-from controlplane.domain.loops import SHORTEST_ALLOWED
+from controlplane.domain.health.controllers import SHORTEST_ALLOWED
 from controlplane.persistence.models import LoopState
 from tests.contract.waiting import until
 from tests.integration.broker.controllers import PATIENCE

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from apps.fleet.models import Cluster
-from apps.monitoring.models import Webhook
+from apps.notifications.models import Webhook
 from controlplane.persistence.encryption import decrypt, encrypt
 from tests.integration.company import Company
 

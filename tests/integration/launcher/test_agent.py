@@ -16,7 +16,7 @@ from django.db import connection
 
 from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.models import NodeToken
+from apps.telemetry.models import NodeToken
 from tests.integration.launcher.process_waits import wait_for
 
 WITHIN = 20.0

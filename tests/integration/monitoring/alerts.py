@@ -8,17 +8,18 @@ from typing import Any
 
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster
-from apps.monitoring.models import AlertReceiver, AlertRule, CardFigures
+from apps.monitoring.models import AlertReceiver, AlertRule
+from apps.monitoring.selectors.alert_samples import samples_of
 from apps.monitoring.selectors.alerts import rule_of
-from apps.monitoring.selectors.alerts_samples import samples_of
 from apps.monitoring.services import alerts
-from apps.monitoring.services.alerts_receivers import (
-    ReceiverAsk,
-    RouteAsk,
+from apps.monitoring.services.alert_evaluation import rule_evaluate
+from apps.monitoring.services.alerts import (
+    ReceiverRequest,
+    RouteRequest,
     receiver_create,
     route_create,
 )
-from apps.monitoring.services.alerts_turns import rule_turn
+from apps.telemetry.models import CardFigures
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import Sample, Severity
 from tests.contract.web_servers import WebServer
@@ -53,7 +54,7 @@ def warm(cards: Iterable[Card], *, at: datetime, temperature: float = 95.0) -> N
 def judged(rule: AlertRule, *, at: datetime) -> int:
     """One turn of that rule alone, with what the tables say; how many notices."""
     rule.refresh_from_db()
-    return rule_turn(rule=rule, samples=samples_of(rule_of(rule), at=at), at=at)
+    return rule_evaluate(rule=rule, samples=samples_of(rule_of(rule), at=at), at=at)
 
 
 def seen(rule: AlertRule, *cards: int, at: datetime) -> int:
@@ -63,14 +64,14 @@ def seen(rule: AlertRule, *cards: int, at: datetime) -> int:
         Sample(labels={"cluster": "west", "node": "n", "card": str(card)}, value=95.0)
         for card in cards
     ]
-    return rule_turn(rule=rule, samples=samples, at=at)
+    return rule_evaluate(rule=rule, samples=samples, at=at)
 
 
 def receiver_made(
     actor: User, server: WebServer, *, kind: ReceiverKind = ReceiverKind.WEBHOOK, **more: Any
 ) -> AlertReceiver:
     """With a route that sends it everything."""
-    ask = ReceiverAsk(
+    ask = ReceiverRequest(
         **{
             "name": f"{kind.value} here",
             "kind": kind,
@@ -81,7 +82,7 @@ def receiver_made(
     )
     receiver = receiver_create(ask=ask, actor=actor)
     route_create(
-        ask=RouteAsk(name=ask.name, severity=Severity.INFO, receivers=[receiver]), actor=actor
+        ask=RouteRequest(name=ask.name, severity=Severity.INFO, receivers=[receiver]), actor=actor
     )
     return receiver
 

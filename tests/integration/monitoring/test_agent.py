@@ -13,7 +13,7 @@ from django.core.management import call_command
 from pytest_django.live_server_helper import LiveServer
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.models import CardFigures, NodeToken
+from apps.telemetry.models import CardFigures, NodeToken
 from tests.integration.launcher.process_waits import wait_for
 
 WITHIN = 20.0

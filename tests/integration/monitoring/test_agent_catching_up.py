@@ -15,11 +15,11 @@ from pytest_django.live_server_helper import LiveServer
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
-from apps.monitoring.models import CardFigures, CardHistory, CardHour, NodeToken, SummedHour
-from apps.monitoring.services import history as history_service
-from apps.monitoring.services import pushes
-from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.pushes import Push, PushBusy, Pushed, push_record
+from apps.monitoring.services import ingestion
+from apps.monitoring.services.ingestion import Push, PushBusy, Pushed, push_record
+from apps.telemetry.models import CardFigures, CardHistory, CardHour, NodeToken, SummedHour
+from apps.telemetry.services import metric_storage as history_service
+from apps.telemetry.services.node_tokens import token_issue
 from controlplane.persistence.locks import AdvisoryLock
 from ninefold_runtime.agent.push_client import PushServer
 from ninefold_runtime.agent.samples import SampleBatch
@@ -223,7 +223,7 @@ def an_hour_is_waited_for() -> bool:
 def test_a_late_batch_is_put_off_while_its_hour_is_summed_up_and_holds_up_no_new_one(
     token: NodeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pushes, "_BEHIND_WAIT", "20s")
+    monkeypatch.setattr(ingestion, "_BEHIND_WAIT", "20s")
     with unfinished(summing) as pool:
         late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
         wait_for(an_hour_is_waited_for, what="the late one waits for its hour")
@@ -235,7 +235,7 @@ def test_a_late_batch_is_put_off_while_its_hour_is_summed_up_and_holds_up_no_new
     assert taken.taken
     assert SummedHour.objects.get(hour=HOUR).summed_at is None
 
-    monkeypatch.setattr(pushes, "_BEHIND_WAIT", "100ms")
+    monkeypatch.setattr(ingestion, "_BEHIND_WAIT", "100ms")
     with unfinished(summing) as pool:
         late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(6), at=LATER))
         with pytest.raises(PushBusy, match="send it again shortly"):
@@ -248,7 +248,7 @@ def test_late_batches_of_one_hour_do_not_wait_for_each_other(
     token: NodeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SummedHour.objects.update_or_create(hour=HOUR, defaults={"summed_at": None})
-    monkeypatch.setattr(pushes, "_BEHIND_WAIT", "5s")
+    monkeypatch.setattr(ingestion, "_BEHIND_WAIT", "5s")
     with unfinished(lambda: history_service.hours_reopen(hours=[HOUR])) as pool:
         late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
         assert isinstance(taken := late.result(10), Pushed)

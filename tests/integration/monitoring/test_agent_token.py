@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Cluster, Node
-from apps.monitoring.models import NodeToken
+from apps.telemetry.models import NodeToken
 
 pytestmark = pytest.mark.django_db
 

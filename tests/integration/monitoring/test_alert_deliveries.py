@@ -17,17 +17,16 @@ from pytest_django import Settings
 from apps.accounts.selectors import PermissionRefused
 from apps.monitoring.models import AlertDelivery, AlertReceiver, AlertRoute
 from apps.monitoring.reconcilers.alerts import alerts_send
-from apps.monitoring.services import alerts_receivers as services
-from apps.monitoring.services.alerts import AlertRefused
-from apps.monitoring.services.alerts_receivers import ReceiverAsk, RouteAsk
+from apps.monitoring.services import alerts as services
+from apps.monitoring.services.alerts import AlertRefused, ReceiverRequest, RouteRequest
+from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import Severity
-from controlplane.domain.deliveries import DeliveryState
 from controlplane.persistence.encryption import decrypt
 from tests.contract.web_servers import WebServer
 from tests.integration.monitoring.alerts import after, receiver_made, rule_made, seen
 from tests.integration.monitoring.conftest import Office, Postbox
-from tests.integration.monitoring.news import heard
+from tests.integration.monitoring.notifications import heard
 
 NOON = after(0)
 #: Long after whatever the turns made.
@@ -94,7 +93,7 @@ def test_feishu_is_signed_in_the_body_and_dingtalk_in_the_address(
 
 
 def test_people_get_an_e_mail_in_their_language(office: Office, postbox: Postbox) -> None:
-    ask = ReceiverAsk(
+    ask = ReceiverRequest(
         name="night shift",
         kind=ReceiverKind.EMAIL,
         addresses=("ada@example.com", "bob@example.com"),
@@ -102,7 +101,8 @@ def test_people_get_an_e_mail_in_their_language(office: Office, postbox: Postbox
     )
     receiver = services.receiver_create(ask=ask, actor=office.vera)
     services.route_create(
-        ask=RouteAsk(name="all", severity=Severity.INFO, receivers=[receiver]), actor=office.vera
+        ask=RouteRequest(name="all", severity=Severity.INFO, receivers=[receiver]),
+        actor=office.vera,
     )
     seen(rule_made(office.vera, title="Too\r\nBcc: eve@example.com hot"), 1, at=NOON)
     assert alerts_send(at=after(1)) == 1
@@ -162,7 +162,7 @@ def test_a_route_takes_what_is_bad_enough_and_fits(office: Office, receiver: Web
     route = AlertRoute.objects.get()
 
     def changed(**values: Any) -> None:
-        ask = RouteAsk(**{"name": "r", "severity": Severity.INFO, "receivers": [row], **values})
+        ask = RouteRequest(**{"name": "r", "severity": Severity.INFO, "receivers": [row], **values})
         services.route_change(route=route, ask=ask, actor=office.vera)
 
     taken = []
@@ -225,14 +225,14 @@ def test_a_receiver_that_cannot_be_is_refused_beside_its_field(
 ) -> None:
     ask = {"name": "chat", "kind": ReceiverKind.SLACK, "url": "https://hooks.example.com/1"}
     with pytest.raises(AlertRefused) as refused:
-        services.receiver_create(ask=ReceiverAsk(**{**ask, **changes}), actor=office.vera)
+        services.receiver_create(ask=ReceiverRequest(**{**ask, **changes}), actor=office.vera)
     assert refused.value.field == field
 
 
 def test_only_operators_say_who_is_told(office: Office, receiver: WebServer) -> None:
     row = receiver_made(office.vera, receiver)
     route = AlertRoute.objects.get()
-    asked = RouteAsk(name="mine", severity=Severity.INFO, receivers=[row])
+    asked = RouteRequest(name="mine", severity=Severity.INFO, receivers=[row])
     acts = (
         lambda: receiver_made(office.ada, receiver, name="mine"),
         lambda: services.receiver_test(receiver=row, actor=office.ada, at=NOON),

@@ -13,24 +13,15 @@ from pytest_django import DjangoAssertNumQueries
 from apps.accounts.models import AuditEntry
 from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import (
-    Alert,
-    AlertGroup,
-    AlertNotice,
-    AlertRule,
-    AlertSilence,
-    CardFigures,
-    CardHistory,
-    Fault,
-)
-from apps.monitoring.reconcilers.alerts import alerts_turn
+from apps.monitoring.models import Alert, AlertGroup, AlertNotice, AlertRule, AlertSilence, Fault
+from apps.monitoring.reconcilers.alerts import alerts_reconcile
+from apps.monitoring.selectors.alert_samples import samples_of, trial_of
 from apps.monitoring.selectors.alerts import rule_of
-from apps.monitoring.selectors.alerts_samples import samples_of
-from apps.monitoring.selectors.alerts_trials import trial_of
-from apps.monitoring.services import alerts, alerts_turns
+from apps.monitoring.services import alert_evaluation, alerts
+from apps.telemetry.models import CardFigures, CardHistory
 from controlplane.domain.alerts.defaults import DEFAULTS
+from controlplane.domain.alerts.lifecycle import AlertState
 from controlplane.domain.alerts.rules import MEASURES, rule_read
-from controlplane.domain.alerts.states import AlertState
 from tests import factories
 from tests.integration.monitoring.alerts import (
     HOT,
@@ -137,7 +128,7 @@ def test_a_turn_that_dies_on_its_way_leaves_nothing_and_the_next_one_tells(
         raise OperationalError("the server closed the connection")
 
     with monkeypatch.context() as patched:
-        patched.setattr(alerts_turns, "_content", dies)
+        patched.setattr(alert_evaluation, "_content", dies)
         with pytest.raises(OperationalError):
             seen(rule, 1, at=NOON)
     assert not Alert.objects.exists()
@@ -219,14 +210,14 @@ def test_a_rule_that_is_switched_off_or_deleted_ends_what_it_fired(office: Offic
 def test_samples_of_a_rule_that_was_changed_meanwhile_are_not_judged(office: Office) -> None:
     old = rule_made(office.vera)
     alerts.rule_change(rule=old, document={"threshold": 99}, actor=office.vera, at=NOON)
-    assert alerts_turns.rule_turn(rule=old, samples=(), at=after(5)) == 0
+    assert alert_evaluation.rule_evaluate(rule=old, samples=(), at=after(5)) == 0
     assert AlertRule.objects.get(pk=old.pk).evaluated_at is None
 
 
 def test_shipped_rules_come_with_the_first_turn_and_stay_as_people_left_them(
     office: Office,
 ) -> None:
-    alerts_turn(at=NOON)
+    alerts_reconcile(at=NOON)
     assert AlertRule.objects.filter(shipped=True, trouble="").count() == len(DEFAULTS)
     hot = AlertRule.objects.get(name="card-hot")
     alerts.rule_change(rule=hot, document={"threshold": 80}, actor=office.vera, at=NOON)
@@ -244,7 +235,7 @@ def test_one_rule_that_cannot_be_judged_spoils_no_other(office: Office) -> None:
     AlertRule.objects.filter(pk=broken.pk).update(document={**HOT, "measure": "cards.mood"})
     whole = rule_made(office.vera)
     warm(cards_of(factories.cluster()), at=NOON)
-    alerts_turn(at=NOON)
+    alerts_reconcile(at=NOON)
     broken.refresh_from_db()
     whole.refresh_from_db()
     assert "cards.mood" in broken.trouble
@@ -352,6 +343,6 @@ def test_old_episodes_are_forgotten_with_what_was_told(office: Office) -> None:
     seen(rule, 1, at=NOON)
     seen(rule, at=after(5))
     seen(rule, 2, at=after(10))
-    assert alerts_turns.alerts_prune(at=NOON + timedelta(days=91)) == 1
+    assert alert_evaluation.alerts_prune(at=NOON + timedelta(days=91)) == 1
     assert AlertGroup.objects.get().ended_at is None
     assert kinds() == ["firing"]

@@ -10,24 +10,24 @@ import pytest
 
 from apps.accounts.models import User
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import Event, Isolation
-from apps.monitoring.reconcilers import burn_ins
-from apps.monitoring.reconcilers.health import health_turn
-from apps.monitoring.reconcilers.isolations import isolations_turn
+from apps.monitoring.models import Isolation
+from apps.monitoring.reconcilers import isolations
+from apps.monitoring.reconcilers.health import health_reconcile
+from apps.monitoring.reconcilers.isolations import isolations_reconcile
 from apps.monitoring.services.burn_ins import burn_in_spec
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.isolations import burn_ins_ask, isolations_order
+from apps.monitoring.services.isolations import burn_ins_request, isolations_order
+from apps.notifications.models import Event
 from apps.quotas.models import Allocation
+from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.domain.news import NewsKind
 from controlplane.ports import registry
 from ninefold_runtime import specs
 from ninefold_runtime.burnin.specs import BurninSpec
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
-from tests.integration.monitoring.news import heard
-from tests.integration.monitoring.provings import (
+from tests.integration.monitoring.burn_in_runs import (
     ENGINE,
     burned_in,
     burning_in,
@@ -36,6 +36,7 @@ from tests.integration.monitoring.provings import (
     isolated,
     turn,
 )
+from tests.integration.monitoring.notifications import heard
 from tests.integration.monitoring.wards import card, sign, ward
 
 __all__ = ["company", "engine", "installation"]
@@ -127,7 +128,7 @@ def test_an_operator_can_have_it_tested_again(company: Company, operator: User) 
     row = burning_in(company)
     burned_in(company, row, passed=False)
     turn(company)
-    assert burn_ins_ask(uids=[row.uid], actor=operator, at=company.at) == 1
+    assert burn_ins_request(uids=[row.uid], actor=operator, at=company.at) == 1
     turn(company)
     row.refresh_from_db()
     assert (row.state, row.burn_ins) == (IsolationState.TESTING, 2)
@@ -181,7 +182,7 @@ def test_what_passed_and_is_kept_out_can_be_tested_again(company: Company, opera
     told = sign(company.cluster_row, node=row.node.name, index=0, code="95", at=company.at)
     signals_record(signals=[told], at=company.at)
     turn(company)
-    assert burn_ins_ask(uids=[row.uid], actor=operator, at=company.at) == 1
+    assert burn_ins_request(uids=[row.uid], actor=operator, at=company.at) == 1
     turn(company)
     row.refresh_from_db()
     assert (row.state, row.burn_ins, row.proved_at) == (IsolationState.TESTING, 2, None)
@@ -192,14 +193,14 @@ def test_where_no_program_runs_a_person_is_told_why_and_decides(operator: User) 
     given = isolations_order(
         cards=[card(cluster).uid], reason="smells", actor=operator, at=cluster.created_at
     )
-    burn_ins_ask(uids=[given[0].uid], actor=operator, at=cluster.created_at)
-    health_turn(at=cluster.created_at)
-    isolations_turn(at=cluster.created_at)
+    burn_ins_request(uids=[given[0].uid], actor=operator, at=cluster.created_at)
+    health_reconcile(at=cluster.created_at)
+    isolations_reconcile(at=cluster.created_at)
     row = Isolation.objects.get()
     assert row.state == IsolationState.EMPTY
     assert row.evidence["impossible"] == "a cluster of kind simulated runs no program"
     heard("isolation.unproved")
-    event = Event.objects.get(kind=NewsKind.CARD_UNPROVED)
+    event = Event.objects.get(kind=NotificationKind.CARD_UNPROVED)
     assert event.payload["reason"] == row.evidence["impossible"]
 
 
@@ -211,7 +212,7 @@ def test_burn_ins_that_wait_for_a_cluster_that_is_away_hold_up_no_other(
         Isolation.objects.create(
             node=node, state=IsolationState.TESTING, reason="fans", began_at=company.at, burn_ins=1
         )
-    monkeypatch.setattr(burn_ins, "BATCH", 2)
+    monkeypatch.setattr(isolations, "BATCH", 2)
     row = burning_in(company)
     burned_in(company, row, passed=True)
     turn(company)

@@ -12,11 +12,10 @@ import pytest
 from apps.fleet import selectors
 from apps.fleet.models import Cluster
 from apps.monitoring.models import Fault
-from apps.monitoring.reconcilers import cluster_signals
-from apps.monitoring.reconcilers.cluster_signals import REMINDED_AFTER, cluster_signals_sync
+from apps.monitoring.reconcilers import health
+from apps.monitoring.reconcilers.health import REMINDED_AFTER, cluster_signals_sync
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import (
     NODE_UNREACHABLE,
@@ -141,7 +140,7 @@ def test_a_cluster_that_does_not_answer_changes_nothing_and_spoils_no_other() ->
 def test_a_cluster_that_takes_its_time_is_heard_later_and_asked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster_signals, "PATIENCE", 0.05)
+    monkeypatch.setattr(health, "PATIENCE", 0.05)
     _, slow = faked("north")
     _, quick = faked("south")
     quick.set_diagnosis(ClusterDiagnosis(signals=(sign("south-0"),)))
@@ -157,8 +156,8 @@ def test_a_cluster_that_takes_its_time_is_heard_later_and_asked_once(
     assert turn(5) == 1
     assert {node for node, *_ in standing()} == {"south-0"}
     answer.set()
-    monkeypatch.setattr(cluster_signals, "PATIENCE", 10)
-    until(lambda: all(each.done() for each in cluster_signals._open.values()), what="it answers")
+    monkeypatch.setattr(health, "PATIENCE", 10)
+    until(lambda: all(each.done() for each in health._open.values()), what="it answers")
     assert turn(10) == 2
     assert len(asked) == 1
     assert {node for node, *_ in standing()} == {"north-0", "south-0"}

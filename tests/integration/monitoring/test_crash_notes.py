@@ -9,10 +9,9 @@ import pytest
 from apps.jobs.models import Attempt, Job
 from apps.monitoring.handlers import on_job_ended_note_crash
 from apps.monitoring.models import Fault
-from apps.monitoring.services.crashes import crash_record
+from apps.monitoring.services.faults import crash_record
 from config.wiring import TOPICS
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from tests import factories
 from tests.integration.monitoring.conftest import Office

@@ -10,12 +10,12 @@ from apps.accounts.models import AuditEntry, User
 from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Isolation
-from apps.monitoring.reconcilers.health import health_turn
+from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import isolations_order
 from apps.quotas.models import Claim
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
@@ -61,7 +61,7 @@ def test_the_only_job_of_the_node_is_restarted_whatever_card_was_put_down_for_it
     Card.objects.filter(pk=allocation.card.pk).update(index=7)
     Card.objects.filter(pk=other.pk).update(index=0)
     _tell(company, level)
-    health_turn(at=company.at)
+    health_reconcile(at=company.at)
     claim = _claim(attempt)
     assert (claim.state, claim.release_reason) == (ClaimState.REVOKING, ReleaseReason.FAULT)
     assert Decision.objects.get().outcome == Decision.Outcome.DONE
@@ -73,7 +73,7 @@ def test_of_several_jobs_none_is_restarted_and_a_person_is_told_once(
 ) -> None:
     attempts = [company.running(name=name)[1] for name in ("one", "two")]
     _tell(company, level)
-    assert [health_turn(at=company.later(timedelta(seconds=2))) for _ in range(2)] == [1, 0]
+    assert [health_reconcile(at=company.later(timedelta(seconds=2))) for _ in range(2)] == [1, 0]
     assert {_claim(attempt).state for attempt in attempts} == {ClaimState.ADMITTED}
     decision = Decision.objects.get()
     assert decision.outcome == Decision.Outcome.HELD_BACK
@@ -88,7 +88,7 @@ def test_a_job_does_not_stop_for_the_card_of_one_that_has_ended_since(company: C
     company.finish(ended)
     company.turn_jobs()
     assert _claim(ended).state == ClaimState.RELEASED
-    health_turn(at=company.at)
+    health_reconcile(at=company.at)
     assert _claim(goes_on).state == ClaimState.ADMITTED
     assert Decision.objects.get().outcome == Decision.Outcome.HELD_BACK
 
@@ -111,7 +111,7 @@ def test_what_a_rule_took_out_as_a_node_becomes_the_persons_who_names_its_card(
     company: Company, operator: User
 ) -> None:
     _tell(company, FaultLevel.ISOLATE)
-    health_turn(at=company.at)
+    health_reconcile(at=company.at)
     card = Card.objects.get(index=0)
     isolations_order(cards=[card.uid], reason="it smells", actor=operator, at=company.at)
     row = Isolation.objects.get()

@@ -9,26 +9,26 @@ import pytest
 from apps.accounts.models import AuditEntry, User
 from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import Event, Notification
 from apps.monitoring.reconcilers.isolations import marks_keep
 from apps.monitoring.services.burn_ins import BurnInImpossible, burn_in_launch
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
     IsolationRefused,
-    burn_ins_ask,
+    burn_ins_request,
     isolations_order,
     isolations_release,
 )
+from apps.notifications.models import Event, Notification
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
+from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.news import NewsKind
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.ports.clusters import ClusterUnavailable
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
-from tests.integration.monitoring.news import heard
-from tests.integration.monitoring.provings import burned_in, card_at, engine, isolated, turn
+from tests.integration.monitoring.burn_in_runs import burned_in, card_at, engine, isolated, turn
+from tests.integration.monitoring.notifications import heard
 from tests.integration.monitoring.wards import ward
 
 __all__ = ["company", "engine", "installation"]
@@ -79,7 +79,7 @@ def test_a_divided_card_takes_its_slices_along_and_brings_them_back(
 def test_only_a_person_gives_back_what_a_person_took_out(company: Company, operator: User) -> None:
     (row,) = isolations_order(cards=[card_at().uid], reason="look", actor=operator, at=company.at)
     turn(company)
-    burn_ins_ask(uids=[row.uid], actor=operator, at=company.at)
+    burn_ins_request(uids=[row.uid], actor=operator, at=company.at)
     turn(company)
     row.refresh_from_db()
     burned_in(company, row, passed=True)
@@ -124,7 +124,7 @@ def test_only_operators_act_on_the_fleet(company: Company) -> None:
     with pytest.raises(PermissionRefused):
         isolations_release(uids=[], reason="no", **terms)
     with pytest.raises(PermissionRefused):
-        burn_ins_ask(uids=[], **terms)
+        burn_ins_request(uids=[], **terms)
     with pytest.raises(PermissionRefused):
         faults_acknowledge(uids=[], note="", **terms)
 
@@ -167,7 +167,7 @@ def test_operators_and_their_webhooks_are_told_with_the_evidence(
     row = isolated(company)
     heard("isolation.begun")
     event = Event.objects.get()
-    assert (event.kind, event.subject_uid) == (NewsKind.CARD_ISOLATED, card_at().uid)
+    assert (event.kind, event.subject_uid) == (NotificationKind.CARD_ISOLATED, card_at().uid)
     evidence = event.payload["evidence"]
     assert (evidence["card"], evidence["fault"]["code"], evidence["isolation"]) == (
         0,

@@ -9,7 +9,7 @@ import pytest
 
 from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
-from apps.monitoring.reconcilers.health import LEASE, health_turn
+from apps.monitoring.reconcilers.health import HEALTH_LEASE, health_reconcile
 from apps.monitoring.services.decisions import LeaseGone, decisions_apply, notes_keep
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Allocation, Claim
@@ -60,7 +60,7 @@ def test_whoever_comes_first_no_work_goes_on_on_a_card_that_is_isolated(
         _start_anew(company)
         claim = sharing.claim(sharing.batch, cards=2)
         _wrong(company)
-        at_once(company.schedule, lambda: health_turn(at=company.at))
+        at_once(company.schedule, lambda: health_reconcile(at=company.at))
         claim.refresh_from_db()
         assert Card.objects.get(index=0).state == CardState.ISOLATED
         assert claim.state in (ClaimState.PENDING, ClaimState.REVOKING)
@@ -75,7 +75,7 @@ def test_two_turns_at_once_isolate_once(committed_company: Company) -> None:
     for _ in range(ROUNDS):
         _start_anew(company)
         _wrong(company)
-        outcomes = at_once(*[lambda: health_turn(at=company.at)] * 3)
+        outcomes = at_once(*[lambda: health_reconcile(at=company.at)] * 3)
         assert sorted(outcomes) == [0, 0, 1]  # type: ignore[type-var]
         assert Isolation.objects.count() == Decision.objects.count() == 1
 
@@ -95,11 +95,11 @@ def test_a_turn_killed_anywhere_leaves_nothing_half_done_and_the_next_one_does_i
         worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
         try:
             with worker.working():
-                health_turn(at=company.at)
+                health_reconcile(at=company.at)
         except Killed:
             bury(worker)
             _is_all_or_nothing(claim)
-            health_turn(at=company.later(timedelta(seconds=40)))
+            health_reconcile(at=company.later(timedelta(seconds=40)))
         claim.refresh_from_db()
         assert claim.state == ClaimState.REVOKING, worker.last_words
         assert Card.objects.get(index=0).state == CardState.ISOLATED
@@ -121,7 +121,7 @@ def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
         action=Action.NOTE,
         reason="92 is of level L1",
     )
-    with leader_lease(LEASE, ttl=timedelta(seconds=30)) as lease:
+    with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
         notes = [note, replace(note, card="slice-7")]
         assert notes_keep(decided=notes, lease=lease, at=company.at) == 1
@@ -149,9 +149,9 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
         action=Action.ISOLATE_CARD,
         reason="79 is of level L6",
     )
-    with leader_lease(LEASE, ttl=timedelta(seconds=30)) as stale:
+    with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as stale:
         assert stale is not None
-    with leader_lease(LEASE, ttl=timedelta(seconds=30)) as lease:
+    with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
         with pytest.raises(LeaseGone):
             decisions_apply(decided=[decided], lease=stale, at=committed_company.at)

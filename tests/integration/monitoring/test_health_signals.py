@@ -10,9 +10,8 @@ import pytest
 from apps.fleet.models import Node
 from apps.monitoring.models import Decision, Fault, Isolation
 from apps.monitoring.services.faults import KEPT, faults_lapse, faults_prune, signals_record
-from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.signals import Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.monitoring.wards import NOON, card, seconds_later, sign, ward
 

@@ -14,14 +14,14 @@ from django.db import connection, transaction
 from apps.accounts.models import User
 from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.models import CardFigures, Fault, NodeToken, Source
-from apps.monitoring.services import telemetry
+from apps.monitoring.models import Fault
+from apps.monitoring.services import ingestion
 from apps.monitoring.services.faults import faults_acknowledge, signals_record
-from apps.monitoring.services.node_tokens import token_issue, token_revoke
-from apps.monitoring.services.pushes import Push, push_record
-from apps.monitoring.services.sources import source_delete
+from apps.monitoring.services.ingestion import Push, push_record, source_delete, token_revoke
+from apps.telemetry.models import CardFigures, NodeToken, Source
+from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.telemetry import Reading
+from controlplane.domain.telemetry.metrics import Reading
 from tests import factories
 from tests.contract.waiting import until
 from tests.integration.monitoring.wards import NOON, seconds_later, sign, ward
@@ -75,7 +75,7 @@ def test_a_source_is_deleted_while_it_is_read(
     def read(seconds: int) -> None:
         at = seconds_later(seconds)
         told = Reading(node="n7", index=0, vendor="nvidia", at=at, faults=("79",))
-        telemetry.readings_record(source=source, at=at, readings=[told])
+        ingestion.readings_record(source=source, at=at, readings=[told])
 
     read(0)
     written = threading.Event()
@@ -86,7 +86,7 @@ def test_a_source_is_deleted_while_it_is_read(
         _until_it_waits()
         return signals_record(**terms)
 
-    monkeypatch.setattr(telemetry, "signals_record", slowly)
+    monkeypatch.setattr(ingestion, "signals_record", slowly)
 
     def delete() -> None:
         assert written.wait(PATIENCE)

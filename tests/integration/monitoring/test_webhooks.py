@@ -12,18 +12,18 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.selectors import PermissionRefused
-from apps.monitoring.models import Notification, Webhook, WebhookDelivery
-from apps.monitoring.reconcilers.webhooks import AT_ONCE, webhooks_call
-from apps.monitoring.services import webhooks
+from apps.notifications.models import Notification, Webhook, WebhookDelivery
+from apps.notifications.reconcilers import AT_ONCE, webhooks_call
+from apps.notifications.services import webhooks
+from controlplane.domain.alerts.deliveries import MOST_GIVEN_UP, PAUSES, DeliveryState
+from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.deliveries import MOST_GIVEN_UP, PAUSES, DeliveryState
-from controlplane.domain.news import NewsKind
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests.contract.web_servers import WebServer, web_server
 from tests.integration.monitoring.conftest import Office
-from tests.integration.monitoring.news import tell
+from tests.integration.monitoring.notifications import tell
 
-FAILED = NewsKind.JOB_FAILED
+FAILED = NotificationKind.JOB_FAILED
 NOW = timezone.now().replace(microsecond=0)
 
 
@@ -35,7 +35,7 @@ def hook(
         team=office.team,
         name=name,
         url=f"http://127.0.0.1:{server.port}{path}",
-        kinds=[FAILED, NewsKind.MODEL_IMPORTED],
+        kinds=[FAILED, NotificationKind.MODEL_IMPORTED],
     )
 
 
@@ -83,7 +83,7 @@ def test_only_the_kinds_that_were_chosen_and_only_the_teams_own_are_sent(
     office: Office, receiver: WebServer
 ) -> None:
     hook(office, receiver)
-    tell(NewsKind.JOB_SUCCEEDED, team=office.team, maker=office.ada, at=NOW)
+    tell(NotificationKind.JOB_SUCCEEDED, team=office.team, maker=office.ada, at=NOW)
     other = office.eve.teams.get()
     tell(FAILED, team=other, maker=office.eve, at=NOW, subject="e" * 32)
     assert webhooks_call(at=NOW) == 0
@@ -136,7 +136,7 @@ def test_after_a_day_it_is_given_up_and_the_administrators_of_the_team_know(
     give_up(office, 0)
     delivery = WebhookDelivery.objects.get()
     assert (delivery.state, delivery.history.count()) == (DeliveryState.GIVEN_UP, len(PAUSES) + 1)
-    told = Notification.objects.filter(kind=NewsKind.WEBHOOK_GIVEN_UP)
+    told = Notification.objects.filter(kind=NotificationKind.WEBHOOK_GIVEN_UP)
     assert [row.recipient for row in told] == [office.vera]
     assert Webhook.objects.get().active
 
@@ -151,7 +151,7 @@ def test_after_several_in_a_row_it_is_switched_off_until_somebody_lets_it_go_on(
     webhook = Webhook.objects.get()
     assert not webhook.active
     assert webhook.trouble.startswith("3 deliveries in a row were given up")
-    told = Notification.objects.filter(kind=NewsKind.WEBHOOK_DISABLED)
+    told = Notification.objects.filter(kind=NotificationKind.WEBHOOK_DISABLED)
     assert [row.recipient for row in told] == [office.vera]
     fail(office, 99)
     assert WebhookDelivery.objects.count() == MOST_GIVEN_UP

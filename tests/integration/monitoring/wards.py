@@ -8,8 +8,7 @@ from typing import Any
 from apps.fleet import services as fleet
 from apps.fleet.models import Card, Cluster
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 
 NOON = datetime(2030, 5, 1, 12, tzinfo=UTC)

@@ -8,8 +8,7 @@ import pytest
 
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.common.topology import format_card_groups, network_domains
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import (
     NODE_UNREACHABLE,
     ClusterError,

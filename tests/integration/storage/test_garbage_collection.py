@@ -223,7 +223,8 @@ def test_every_column_with_blob_digests_is_referenced(company: Company) -> None:
         for model in apps.get_models()
         for field in model._meta.concrete_fields
         if field.name.endswith("digest")
-        and model._meta.app_label in ("registry", "jobs", "serving", "monitoring", "accounts")
+        and model._meta.app_label
+        in ("registry", "jobs", "serving", "telemetry", "notifications", "monitoring", "accounts")
     }
     unknown = {f"{model._meta.model_name}.{name}" for model, name in found - asked} - elsewhere
     assert unknown == set()

@@ -21,7 +21,8 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Job, SecretVariable
 from apps.jobs.services.launch_comparison import job_compare_launches
 from apps.models.models import CatalogModel, ModelVersion
-from apps.monitoring.models import AlertReceiver, Webhook
+from apps.monitoring.models import AlertReceiver
+from apps.notifications.models import Webhook
 from config.settings import base
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports import registry
@@ -29,7 +30,29 @@ from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import INSTALLATION
 
 #: Table of the dump → its present name, where that is another one.
-RENAMED_TABLES: Mapping[str, str] = {}
+RENAMED_TABLES: Mapping[str, str] = {
+    f"monitoring_{name}": f"{app}_{name}"
+    for app, names in {
+        "telemetry": (
+            "cardfigures",
+            "cardhour",
+            "history_20261125",
+            "nodetoken",
+            "source",
+            "summedhour",
+        ),
+        "notifications": (
+            "event",
+            "mail",
+            "notification",
+            "notificationpreference",
+            "webhook",
+            "webhookdelivery",
+            "webhooktry",
+        ),
+    }.items()
+    for name in names
+}
 #: Table of the dump → column → its present name, where that is another one.
 RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {}
 #: Table of the dump → columns that are gone or that a migration filled with other values.

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from apps.jobs.models import Attempt
-from apps.monitoring.models import CardFigures, CardHistory, NodeToken
 from apps.serving.models import Gateway, UsageBatch, UsageRecord
 from apps.serving.services import gateways
+from apps.telemetry.models import CardFigures, CardHistory, NodeToken
 from gateway.snapshots import open_snapshot
 from gateway.usage import UsageJournal
 from ninefold_runtime.agent.sender import BatchSequence

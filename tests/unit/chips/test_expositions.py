@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.domain.common.resources import GIB, MIB
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.telemetry import Metric, Reading
+from controlplane.domain.health.faults import FaultLevel
+from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.ports import registry
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.expositions import ExpositionReader, MalformedExposition, telemetry_reader

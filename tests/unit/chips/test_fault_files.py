@@ -9,7 +9,14 @@ import pytest
 
 from controlplane.adapters.chips.fault_maps import fault_map_of
 from controlplane.adapters.chips.toml_sections import InvalidChipProfile, TomlSection
-from controlplane.domain.faults import REMEDIES, FaultLevel, FaultMap, Fitness, Lasting, Repeats
+from controlplane.domain.health.faults import (
+    REMEDIES,
+    FaultLevel,
+    FaultMap,
+    Fitness,
+    Lasting,
+    Repeats,
+)
 
 LEVELS = '[levels]\nNOTE = "11 12"\nRESTART_JOB = "21"\nISOLATE = "A0..A3"\n'
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.domain.faults import (
+from controlplane.domain.health.faults import (
     NEVER,
     FaultLevel,
     FaultMap,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.loops import (
+from controlplane.domain.health.controllers import (
     LONGEST_TURN,
+    ControllerHealth,
     Culprit,
-    LoopHealth,
     Turns,
     allowed_lag,
     culprit,
@@ -23,8 +23,8 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 QUICK, SLOW = timedelta(seconds=1), timedelta(seconds=600)
 
-ON_TIME, LATE = LoopHealth.ON_TIME, LoopHealth.LATE
-FAILING, STUCK, UNSEEN = LoopHealth.FAILING, LoopHealth.STUCK, LoopHealth.UNSEEN
+ON_TIME, LATE = ControllerHealth.ON_TIME, ControllerHealth.LATE
+FAILING, STUCK, UNSEEN = ControllerHealth.FAILING, ControllerHealth.STUCK, ControllerHealth.UNSEEN
 
 
 def ago(seconds: float) -> datetime:
@@ -78,7 +78,7 @@ def bad(seconds: float, *, failures: int, well: float | None = None) -> Turns:
     ],
 )
 def test_a_loop_is_judged_by_its_last_good_end(
-    turns: Turns, interval: timedelta, health: LoopHealth
+    turns: Turns, interval: timedelta, health: ControllerHealth
 ) -> None:
     assert judge(turns, interval=interval, at=AT) is health
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.waves import (
+from controlplane.domain.health.maintenance_rollouts import (
     NODE,
     UNDER_WAY,
     Member,

@@ -11,17 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import (
     Action,
     Decided,
     FaultView,
+    HealthSnapshot,
     NodeView,
     Policy,
-    Situation,
 )
-from controlplane.domain.health.signals import Origin
-from tests.unit.health.situations import NOW, ago, applied, decided, fault, node, silence
+from controlplane.domain.health.faults import FaultLevel, Origin
+from tests.unit.health.snapshots import NOW, ago, applied, decided, fault, node, silence
 
 ORIGINS = [Origin.EXPORTER, Origin.EVENT, Origin.RULE, Origin.JOB]
 
@@ -89,9 +88,9 @@ def histories(draw: st.DrawFn) -> History:
     return History(nodes=nodes, policy=draw(POLICIES), turns=tuple(turns))
 
 
-def lived(history: History) -> list[tuple[datetime, Situation, tuple[Decided, ...]]]:
+def lived(history: History) -> list[tuple[datetime, HealthSnapshot, tuple[Decided, ...]]]:
     """Each turn: when, what was seen, and what was decided about it; all that may be done is done."""
-    seen = Situation(nodes={view.uid: view for view in history.nodes}, faults=())
+    seen = HealthSnapshot(nodes={view.uid: view for view in history.nodes}, faults=())
     at, turns = NOW, []
     for pause, new, ends in history.turns:
         at += timedelta(seconds=pause)
@@ -204,7 +203,7 @@ def test_every_fault_is_answered_or_held_back_in_the_end(history: History) -> No
 
 
 def is_answered_silence(
-    seen: Situation, each: FaultView, stalled: set[str], at: datetime, policy: Policy
+    seen: HealthSnapshot, each: FaultView, stalled: set[str], at: datetime, policy: Policy
 ) -> bool:
     """It is over, too young, part of a stall, told by another fault of the node, or the node is out."""
     view = seen.nodes[each.node]
@@ -249,8 +248,8 @@ def test_a_further_fault_never_protects_a_card_less_where_no_guard_holds(
     some = [data.draw(faults(nodes, NOW, number)) for number in range(data.draw(st.integers(0, 8)))]
     further = data.draw(faults(nodes, NOW, 99))
     both = {**{view.uid: view for view in nodes}, **views}
-    before = decided(Situation(nodes=both, faults=tuple(some)), open_policy)
-    after = decided(Situation(nodes=both, faults=(*some, further)), open_policy)
+    before = decided(HealthSnapshot(nodes=both, faults=tuple(some)), open_policy)
+    after = decided(HealthSnapshot(nodes=both, faults=(*some, further)), open_policy)
     for view in nodes:
         for card in view.cards:
             assert strength(after, view.uid, card.uid) >= strength(before, view.uid, card.uid)
@@ -276,7 +275,7 @@ def test_a_stall_takes_nothing_out(nodes: int, data: st.DataObject) -> None:
     least = max(2, -(-nodes * policy.stall_share // 1000))
     silent = data.draw(st.sets(st.integers(0, nodes - 1), min_size=min(least, nodes)))
     age = timedelta(seconds=data.draw(st.integers(15, 100_000)))
-    seen = Situation(
+    seen = HealthSnapshot(
         nodes=views, faults=tuple(silence(f"n{n}", began_at=NOW - age) for n in sorted(silent))
     )
     found = decided(seen, policy)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.health.crashes import SIGNATURES, signature
-from controlplane.domain.health.situations import Blame
+from controlplane.domain.health.snapshots import Blame
+from controlplane.domain.health.suspicions import SIGNATURES, signature
 
 HARDWARE, UNCLEAR, PROGRAM = Blame.HARDWARE, Blame.UNCLEAR, Blame.PROGRAM
 LINES = [

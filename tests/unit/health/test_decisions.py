@@ -8,10 +8,9 @@ from datetime import timedelta
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.faults import FaultLevel, Lasting
 from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.signals import Origin
-from tests.unit.health.situations import (
+from controlplane.domain.health.faults import FaultLevel, Lasting, Origin
+from tests.unit.health.snapshots import (
     NOW,
     ago,
     applied,

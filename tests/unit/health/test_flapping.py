@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controlplane.domain.faults import NEVER, FaultLevel, Repeats
-from controlplane.domain.health.decisions import Action, FaultView, Policy, Situation
-from controlplane.domain.health.grades import Grades
+from controlplane.domain.health.decisions import Action, FaultView, HealthSnapshot, Policy
+from controlplane.domain.health.faults import NEVER, FaultLevel, Origin, Repeats
 from controlplane.domain.health.isolations import unsettled
-from controlplane.domain.health.signals import Origin
-from controlplane.domain.health.situations import IsolationView
-from tests.unit.health.situations import NOW, ago, applied, decided, fault, fleet, only, situation
+from controlplane.domain.health.recommended_actions import Severities
+from controlplane.domain.health.snapshots import IsolationView
+from tests.unit.health.snapshots import NOW, ago, applied, decided, fault, fleet, only, situation
 
 
 def episodes(
@@ -94,12 +93,12 @@ def test_a_flapping_card_stays_out_until_few_enough_of_its_faults_are_recent() -
     assert why(NOW + timedelta(hours=22, minutes=1)) == ""
 
 
-def reason(seen: Situation, at: datetime) -> str:
+def reason(seen: HealthSnapshot, at: datetime) -> str:
     policy = Policy()
     return unsettled(
         seen.faults,
         isolation=IsolationView(node="n0", card="n0-3"),
-        grades=Grades(seen.faults, seen.released, policy, at),
+        grades=Severities(seen.faults, seen.released, policy, at),
         policy=policy,
         at=at,
     )

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action, Decided, Policy
-from tests.unit.health.situations import (
+from controlplane.domain.health.faults import FaultLevel
+from tests.unit.health.snapshots import (
     ago,
     applied,
     decided,

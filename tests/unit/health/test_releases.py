@@ -11,25 +11,24 @@ from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import (
     Action,
     Blame,
     Decided,
     FaultView,
+    HealthSnapshot,
     IsolationView,
     Policy,
     RunView,
-    Situation,
 )
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
-from controlplane.domain.health.signals import Origin
-from tests.unit.health.situations import NOW, ago, decided, fault, fleet, situation, withheld
+from tests.unit.health.snapshots import NOW, ago, decided, fault, fleet, situation, withheld
 
 ISOLATED = IsolationView(node="n0", card="n0-3", proved_at=ago(minutes=1))
 
 
-def out(*faults: FaultView, isolation: IsolationView = ISOLATED) -> Situation:
+def out(*faults: FaultView, isolation: IsolationView = ISOLATED) -> HealthSnapshot:
     nodes = fleet(40)
     nodes["n0"] = withheld(
         nodes["n0"], CardState.ISOLATED, *([isolation.card] if isolation.card else [])
@@ -38,7 +37,7 @@ def out(*faults: FaultView, isolation: IsolationView = ISOLATED) -> Situation:
     return replace(situation(nodes, *faults), isolations=(isolation,), decided=answered)
 
 
-def releases(seen: Situation) -> list[Decided]:
+def releases(seen: HealthSnapshot) -> list[Decided]:
     return [each for each in decided(seen) if each.action is Action.RELEASE]
 
 

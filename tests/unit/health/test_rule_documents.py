@@ -10,17 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.default_rules import DEFAULT_RULES
-from controlplane.domain.health.rule_documents import (
+from controlplane.domain.health.faults import FaultLevel
+from controlplane.domain.health.rules import (
+    How,
+    Op,
+    Rule,
     RuleRefused,
     condition_of,
     document_of,
     level_of,
     rule_of,
 )
-from controlplane.domain.health.rules import How, Op, Rule
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.metrics import Metric
 
 HOT: dict[str, Any] = {"metric": "temperature", "op": "≥", "value": 90, "for": "1m"}
 ECC: dict[str, Any] = {

@@ -18,8 +18,8 @@ from controlplane.domain.health.rules import (
     dry_run,
     evaluate,
 )
-from controlplane.domain.telemetry import Metric
-from tests.unit.health.situations import NOW
+from controlplane.domain.telemetry.metrics import Metric
+from tests.unit.health.snapshots import NOW
 
 HOT = Condition(metric=Metric.TEMPERATURE, op=Op.AT_LEAST, value=90, lasting=timedelta(seconds=60))
 GROWS = Condition(metric=Metric.ECC_UNCORRECTED, how=How.CHANGE, op=Op.ABOVE, value=0)

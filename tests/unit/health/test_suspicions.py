@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.decisions import Action, Blame, Policy, RunView, Situation
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.decisions import Action, Blame, HealthSnapshot, Policy, RunView
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.suspicions import suspicions
-from tests.unit.health.situations import (
+from tests.unit.health.snapshots import (
     NOW,
     ago,
     applied,
@@ -48,7 +47,7 @@ def run(
     )
 
 
-def seen(*runs: RunView) -> Situation:
+def seen(*runs: RunView) -> HealthSnapshot:
     return replace(situation(fleet(40)), runs=runs)
 
 

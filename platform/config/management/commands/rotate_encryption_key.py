@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from apps.fleet.services.clusters import kubeconfigs_reencrypt
 from apps.jobs.services.secret_variables import secret_variables_reencrypt
-from apps.monitoring.services.alerts_receivers import receiver_secrets_reencrypt
-from apps.monitoring.services.webhooks import webhook_secrets_reencrypt
+from apps.monitoring.services.alerts import receiver_secrets_reencrypt
+from apps.notifications.services.webhooks import webhook_secrets_reencrypt
 from controlplane.persistence.encryption import Undecryptable
 
 

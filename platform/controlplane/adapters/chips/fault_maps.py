@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from controlplane.adapters.chips.toml_sections import TomlSection
-from controlplane.domain.faults import (
+from controlplane.domain.health.faults import (
     FAMILY,
     FaultLevel,
     FaultMap,

@@ -18,7 +18,7 @@ from controlplane.adapters.chips.toml_sections import InvalidChipProfile, TomlSe
 from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype
 from controlplane.domain.common.resources import MIB, Bytes
 from controlplane.domain.common.topology import Geometry
-from controlplane.domain.faults import FaultMap
+from controlplane.domain.health.faults import FaultMap
 from controlplane.ports.chips import Collectives, Exporter, ExporterSeries, PodExtras, VendorProfile
 
 GIGA, TERA = 1e9, 1e12

@@ -1,1 +1,1 @@
-"""Alerts: rules over what is known (``rules``), how each stands (``states``), who is told what (``groups``)."""
+"""Alerts: ``rules`` over samples, their ``lifecycle``, ``messages`` to receivers; notifications and deliveries."""

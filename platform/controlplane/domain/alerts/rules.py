@@ -17,8 +17,8 @@ from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.telemetry import MEASURES as FIGURES
-from controlplane.domain.telemetry import Unit
+from controlplane.domain.telemetry.metrics import MEASURES as FIGURES
+from controlplane.domain.telemetry.metrics import Unit
 
 Labels = Mapping[str, str]
 

@@ -1,7 +1,8 @@
-"""The health of the fleet: what is seen, what is decided, and what holds a decision back.
+"""The health of the fleet: signals, decisions, and the guards that suppress them.
 
-``signals`` are what anybody tells of; ``rules`` make more of them out of figures, ``crashes`` out of logs.
-``situations`` has the words for what is known, ``decisions`` says what to do about it: ``wants`` are what faults
-ask for by their ``grades``, ``silences`` and ``suspicions`` add to them, ``guards`` hold them back. ``isolations``
-are the way back.
+``faults`` has signals, levels and fault maps; ``rules`` make more of them out of metrics. ``snapshots`` is
+what decisions depend on, ``decisions`` says what to do about it: ``recommended_actions`` are those of faults by
+their severity, ``stale_nodes`` and ``suspicions`` (out of crashes) add to them, ``guards`` suppress them.
+``isolations`` is the way back into service, ``maintenance_rollouts`` the planned way out. ``controllers`` judges
+the product's own controllers.
 """

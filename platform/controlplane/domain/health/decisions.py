@@ -18,24 +18,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.grades import Grades
 from controlplane.domain.health.guards import Guard
 from controlplane.domain.health.isolations import unsettled
-from controlplane.domain.health.silences import silence_wants
-from controlplane.domain.health.situations import (
+from controlplane.domain.health.recommended_actions import (
+    RecommendedAction,
+    Severities,
+    fault_actions,
+)
+from controlplane.domain.health.snapshots import (
     Action,
     Blame,
     CardView,
     Decided,
     FaultView,
+    HealthSnapshot,
     IsolationView,
     NodeView,
     Policy,
     RunView,
-    Situation,
 )
-from controlplane.domain.health.suspicions import suspicion_wants
-from controlplane.domain.health.wants import Want, fault_wants
+from controlplane.domain.health.stale_nodes import stale_node_actions
+from controlplane.domain.health.suspicions import suspicion_actions
 
 __all__ = [
     "Action",
@@ -43,26 +46,26 @@ __all__ = [
     "CardView",
     "Decided",
     "FaultView",
+    "HealthSnapshot",
     "IsolationView",
     "NodeView",
     "Policy",
     "RunView",
-    "Situation",
     "decide",
 ]
 
 
-def decide(situation: Situation, policy: Policy, at: datetime) -> tuple[Decided, ...]:
+def decide(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Decided, ...]:
     """What is to be done now, the worst and oldest first, then what is held back by a stall, then what goes back.
 
     At most one action for each card and one for each node as a whole. What a guard or a keeper holds back is told
     each time, for as long as it is so; a weaker action that they let through is done beside it.
     """
-    silent, stalls = silence_wants(situation, policy, at)
+    silent, stalls = stale_node_actions(situation, policy, at)
     wants = [
-        *fault_wants(situation, policy, at),
+        *fault_actions(situation, policy, at),
         *silent,
-        *suspicion_wants(situation, policy, at),
+        *suspicion_actions(situation, policy, at),
     ]
     wants += _whole_nodes(wants, situation, policy, at)
     wants.sort(key=lambda want: want.order)
@@ -72,15 +75,15 @@ def decide(situation: Situation, policy: Policy, at: datetime) -> tuple[Decided,
 
 
 def _whole_nodes(
-    wants: Sequence[Want], situation: Situation, policy: Policy, at: datetime
-) -> Iterator[Want]:
+    wants: Sequence[RecommendedAction], situation: HealthSnapshot, policy: Policy, at: datetime
+) -> Iterator[RecommendedAction]:
     """Nodes of which so many cards have to stop within the window that it is a matter of the node."""
     stopped: dict[str, set[str]] = defaultdict(set)
     for fault in situation.faults:
         answer = situation.decided.get(fault.uid, Action.NOTE)
         if fault.card and answer.stops and fault.began_at > at - policy.window:
             stopped[fault.node].add(fault.card)
-    asked: dict[str, list[Want]] = defaultdict(list)
+    asked: dict[str, list[RecommendedAction]] = defaultdict(list)
     for want in wants:
         if want.card and want.action.stops and not want.node.keeper:
             asked[want.node.uid].append(want)
@@ -90,7 +93,7 @@ def _whole_nodes(
         cards = {want.card for want in parts} | (stopped[uid] & here)
         if len(cards) >= policy.cards_per_node:
             worst = min(parts, key=lambda want: want.order)
-            yield Want(
+            yield RecommendedAction(
                 node=node,
                 card="",
                 action=Action.ISOLATE_NODE,
@@ -103,7 +106,7 @@ def _whole_nodes(
             )
 
 
-def _guarded(wants: Iterable[Want], guard: Guard) -> Iterator[Decided]:
+def _guarded(wants: Iterable[RecommendedAction], guard: Guard) -> Iterator[Decided]:
     """What is let through and what is held back, at most one of each for a target."""
     done: dict[tuple[str, str], int] = {}
     told: set[tuple[str, str]] = set()
@@ -139,13 +142,13 @@ def _followed(keeper: str) -> str:
 
 
 def _releases(
-    situation: Situation, wants: Sequence[Want], policy: Policy, at: datetime
+    situation: HealthSnapshot, wants: Sequence[RecommendedAction], policy: Policy, at: datetime
 ) -> Iterator[Decided]:
     """What rules took out, has passed its burn-in since, and of which nothing bad is known any more."""
     proved = [each for each in situation.isolations if each.proved_at and not each.by_person]
     if not proved:
         return
-    grades = Grades(situation.faults, situation.released, policy, at)
+    grades = Severities(situation.faults, situation.released, policy, at)
     troubled = {want.node.uid for want in wants if want.action.takes_out}
     for isolation in sorted(proved, key=lambda each: (each.node, each.card)):
         if isolation.node in troubled or unsettled(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.health.rules import Condition, How, Op, Rule
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.metrics import Metric
 
 _MINUTE = timedelta(minutes=1)
 _DCGM = "NVIDIA/DCGM, limits of its health checks"

@@ -14,7 +14,7 @@ from collections import defaultdict
 from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.situations import Action, CardView, NodeView, Policy, Situation
+from controlplane.domain.health.snapshots import Action, CardView, HealthSnapshot, NodeView, Policy
 
 _OUT = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
@@ -27,7 +27,7 @@ def most_out(size: int, policy: Policy) -> int:
 class Guard:
     """Lets decisions through one after the other and counts what they take, on top of what is out already."""
 
-    def __init__(self, situation: Situation, policy: Policy, at: datetime) -> None:
+    def __init__(self, situation: HealthSnapshot, policy: Policy, at: datetime) -> None:
         self._policy = policy
         self._touched = {node for node, then in situation.recent if then > at - policy.window}
         self._restarted = {node for node, then in situation.restarted if then > at - policy.window}

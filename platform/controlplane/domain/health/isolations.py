@@ -18,10 +18,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from controlplane.domain.common.state_machine import StateMachine
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.grades import Grade, Grades
-from controlplane.domain.health.signals import Origin
-from controlplane.domain.health.situations import FaultView, IsolationView, Policy
+from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.recommended_actions import Severities, Severity
+from controlplane.domain.health.snapshots import FaultView, IsolationView, Policy
 
 
 class IsolationState(StrEnum):
@@ -58,7 +57,7 @@ def unsettled(
     faults: Iterable[FaultView],
     *,
     isolation: IsolationView,
-    grades: Grades,
+    grades: Severities,
     policy: Policy,
     at: datetime,
 ) -> str:
@@ -81,7 +80,7 @@ def unsettled(
     return ""
 
 
-def disproved(faults: Iterable[FaultView], *, isolation: IsolationView, grades: Grades) -> str:
+def disproved(faults: Iterable[FaultView], *, isolation: IsolationView, grades: Severities) -> str:
     """Why the burn-in that it passed is worth nothing any more, in words; empty: it counts, or none was passed.
 
     What began after it is not forgotten with time: it has to pass another.
@@ -95,8 +94,8 @@ def disproved(faults: Iterable[FaultView], *, isolation: IsolationView, grades: 
 
 
 def _counting(
-    faults: Iterable[FaultView], *, isolation: IsolationView, grades: Grades
-) -> Iterator[tuple[FaultView, Grade]]:
+    faults: Iterable[FaultView], *, isolation: IsolationView, grades: Severities
+) -> Iterator[tuple[FaultView, Severity]]:
     """The faults that stand against its return, the oldest first."""
     for fault in sorted(faults, key=lambda fault: (fault.began_at, fault.uid)):
         concerns = fault.node == isolation.node and (

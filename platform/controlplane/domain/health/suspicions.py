@@ -1,4 +1,4 @@
-"""Places where jobs crash that run well elsewhere.
+"""Suspicions: nodes and cards where jobs crash that run well elsewhere.
 
 One crash says little: programs are broken more often than cards. What tells the two apart is elimination. A job
 that crashed on a node and ended well without it speaks against the node; one that fails wherever it runs speaks
@@ -15,26 +15,34 @@ broken node draws the crashes to itself. Nodes where the same job ended well are
 ended well weigh one at most for all of an owner's together. The sum is multiplied by the share of the jobs there
 that crashed, since a place where most work ends well is sound.
 
-Suspicion takes nothing away from running work: the place takes no new work and is tested when it is idle.
+Suspicion takes nothing away from running workloads: the card or node is cordoned and tested when it is idle.
+
+The log of a crashed job says whose doing the crash looks like. A log is its owner's word: whoever can print can
+print an error of a card. So it is evidence, which is weighed together with that of other jobs and other nodes, and
+by itself no reason to take a card away. Its lines are searched for signatures. A program that is to blame goes
+before everything else, since what follows from its mistake (a collective that times out on the other ranks) looks
+like a hardware error; of the rest the strongest counts, and of equals the last.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from controlplane.domain.health.signals import Origin
-from controlplane.domain.health.situations import (
+from controlplane.domain.health.faults import Origin
+from controlplane.domain.health.recommended_actions import RecommendedAction, is_answered, is_moot
+from controlplane.domain.health.snapshots import (
     Action,
     Blame,
+    HealthSnapshot,
     NodeView,
     Policy,
     RunView,
-    Situation,
 )
-from controlplane.domain.health.wants import Want, is_answered, is_moot
 
 _UNPROVEN: Mapping[Blame, float] = {Blame.HARDWARE: 0.5, Blame.UNCLEAR: 0.25, Blame.PROGRAM: 0.0}
 #: What the jobs of one owner weigh together where none of them ended well.
@@ -65,14 +73,16 @@ class _Count:
     crashes: tuple[RunView, ...]
 
 
-def suspicion_wants(situation: Situation, policy: Policy, at: datetime) -> Iterator[Want]:
+def suspicion_actions(
+    situation: HealthSnapshot, policy: Policy, at: datetime
+) -> Iterator[RecommendedAction]:
     """A reset when idle for each suspect that takes work still."""
     for suspicion in suspicions(situation, policy, at):
         node = situation.nodes[suspicion.node]
         for card in suspicion.cards or ("",):
             if not is_moot(node, card, Action.RESET_WHEN_IDLE):
                 aimed = "" if node.binds_by_node else card
-                yield Want(
+                yield RecommendedAction(
                     node=node,
                     card=aimed,
                     action=Action.RESET_WHEN_IDLE,
@@ -82,7 +92,7 @@ def suspicion_wants(situation: Situation, policy: Policy, at: datetime) -> Itera
                 )
 
 
-def suspicions(situation: Situation, policy: Policy, at: datetime) -> tuple[Suspicion, ...]:
+def suspicions(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Suspicion, ...]:
     """The nodes whose score reaches the policy's, by uid."""
     recent = [run for run in situation.runs if run.ended_at > at - policy.suspicion_within]
     ran: dict[str, list[RunView]] = defaultdict(list)
@@ -188,13 +198,13 @@ def _in_common(
     return () if len(common) == len(node.cards) else tuple(sorted(common))
 
 
-def _given_back(situation: Situation, node: NodeView) -> datetime | None:
+def _given_back(situation: HealthSnapshot, node: NodeView) -> datetime | None:
     """When the node or a card of it came back last: crashes before that are dealt with."""
     uids = (node.uid, *(card.uid for card in node.cards))
     return max((situation.released[uid] for uid in uids if uid in situation.released), default=None)
 
 
-def _fault(situation: Situation, node: str, card: str) -> str:
+def _fault(situation: HealthSnapshot, node: str, card: str) -> str:
     """Uid of the newest fault that a crash left there and nothing was done about; empty: none."""
     left = [
         (fault.began_at, fault.uid)
@@ -205,3 +215,115 @@ def _fault(situation: Situation, node: str, card: str) -> str:
         and not is_answered(situation, fault.uid, Action.RESET_WHEN_IDLE)
     ]
     return max(left)[1] if left else ""
+
+
+#: Signatures are looked for in so much of the end, in characters.
+_LONGEST_TAIL: Final = 64_000
+_LONGEST_LINE: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """Words that a kind of crash leaves in a log."""
+
+    #: A stable word; followed by what the pattern captures, if it captures anything.
+    code: str
+    blame: Blame
+    pattern: re.Pattern[str]
+    #: Whose fault map knows what is captured; empty where none does.
+    vendor: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """The signature that was found."""
+
+    code: str
+    blame: Blame
+    #: The line in which it stands.
+    line: str
+    vendor: str = ""
+    #: The vendor's own code, where the signature holds one.
+    fault: str = ""
+
+
+def _signature(code: str, blame: Blame, pattern: str, *, vendor: str = "") -> Signature:
+    compiled = re.compile(pattern, re.IGNORECASE)
+    return Signature(code=code, blame=blame, pattern=compiled, vendor=vendor)
+
+
+#: ``NVRM: Xid (PCI:0000:3b:00): 79, …``, as the driver writes it, or just ``Xid 79``.
+_XID: Final = r"\bxid\b[^\d\n]{0,40}?(?:\([^)\n]*\):?\s*)?"
+#: In the order of their weight among those of the same blame, the weakest first.
+SIGNATURES: Final = (
+    # Of the program. A device-side assertion is an index out of range or a label that there is none of.
+    _signature("out-of-memory", Blame.PROGRAM, r"outofmemoryerror|out of memory\b"),
+    _signature("device-assert", Blame.PROGRAM, r"device-side assert triggered"),
+    _signature("no-space", Blame.PROGRAM, r"no space left on device"),
+    # A collective gives up when one member is late: for a broken link, a slow card, or because its program died.
+    _signature("nccl-timeout", Blame.UNCLEAR, r"watchdog caught collective operation timeout"),
+    _signature(
+        "nccl-error", Blame.UNCLEAR, r"\bnccl (?:error|warn).*|ncclSystemError|ncclRemoteError"
+    ),
+    _signature("hccl-timeout", Blame.UNCLEAR, r"\bhccl.*(?:time ?out|notify wait)"),
+    # Codes of CANN: a letter for the kind of error, another for the module (I: collectives, J: their transport).
+    _signature("cann", Blame.UNCLEAR, r"\b(E[IJ]\d{4})\b"),
+    _signature("cuda-illegal-access", Blame.UNCLEAR, r"an illegal memory access was encountered"),
+    _signature("xid", Blame.UNCLEAR, rf"{_XID}(\d{{1,4}})\b", vendor="nvidia"),
+    _signature(
+        "nan",
+        Blame.UNCLEAR,
+        r"\bloss(?:'|\")?\s*[:=]\s*nan\b|nan (?:or inf )?(?:found|detected) in",
+    ),
+    # Of the card, its links or its node.
+    _signature("nvlink", Blame.HARDWARE, r"nvlink (?:error|failure)|uncorrectable nvlink error"),
+    _signature(
+        "launch-failure", Blame.HARDWARE, r"unspecified launch failure|hardware stack error"
+    ),
+    _signature(
+        "npu-error",
+        Blame.HARDWARE,
+        r"\b(?:hbm|aicore|ai core).*(?:ecc|multi.?bit|hardware).*(?:error|fault)",
+    ),
+    _signature("bus-error", Blame.HARDWARE, r"\bbus error\b|\bSIGBUS\b"),
+    _signature("ecc", Blame.HARDWARE, r"uncorrectable ecc error|ecc error encountered"),
+    _signature(
+        "device-lost",
+        Blame.HARDWARE,
+        r"device (?:is )?lost|no longer (?:connected|available) on the bus",
+    ),
+    _signature("off-the-bus", Blame.HARDWARE, r"fallen off the bus"),
+    # Those after which the driver wants a reset or a person; the others end a program, often by its own fault.
+    _signature(
+        "xid",
+        Blame.HARDWARE,
+        rf"{_XID}(46|48|54|62|64|74|79|95|1(?:09|10|19|20|36|4[03-9]|5[0568]|6[02]))\b",
+        vendor="nvidia",
+    ),
+)
+_STRENGTH: Final = {Blame.UNCLEAR: 0, Blame.HARDWARE: 1, Blame.PROGRAM: 2}
+
+
+def signature(tail: str) -> Crash | None:
+    """What the end of a log tells; None if it tells nothing that is known."""
+    found: tuple[tuple[int, int], Crash] | None = None
+    for line in tail[-_LONGEST_TAIL:].splitlines():
+        for place, known in enumerate(SIGNATURES):
+            match = known.pattern.search(line[:_LONGEST_LINE])
+            if match is None:
+                continue
+            rank = (_STRENGTH[known.blame], place)
+            if found is None or rank >= found[0]:
+                found = rank, _crash(known, match, line)
+    return None if found is None else found[1]
+
+
+def _crash(known: Signature, match: re.Match[str], line: str) -> Crash:
+    own = (match[1] or "") if known.pattern.groups else ""
+    return Crash(
+        code=f"{known.code}-{own}".rstrip("-"),
+        blame=known.blame,
+        line=line.strip()[:_LONGEST_LINE],
+        vendor=known.vendor if own else "",
+        fault=own if known.vendor else "",
+    )

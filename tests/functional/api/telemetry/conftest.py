@@ -6,7 +6,7 @@ import pytest
 from django.core.cache import cache
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.services.node_tokens import token_issue
+from apps.telemetry.services.node_tokens import token_issue
 
 
 @pytest.fixture

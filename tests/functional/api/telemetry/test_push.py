@@ -18,14 +18,16 @@ from psycopg.errors import LockNotAvailable
 from apps.fleet.models import Node
 from apps.fleet.services import inventory_record
 from apps.monitoring.api import telemetry
-from apps.monitoring.models import CardFigures, CardHistory, Decision, Fault, NodeToken, Source
-from apps.monitoring.services import pushes
-from apps.monitoring.services.node_tokens import token_issue, token_revoke
-from apps.monitoring.services.places import places_forget
+from apps.monitoring.models import Decision, Fault
+from apps.monitoring.services import ingestion
+from apps.monitoring.services.ingestion import token_revoke
+from apps.telemetry.models import CardFigures, CardHistory, NodeToken, Source
+from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.readings import card_index_invalidate
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.common.topology import Geometry, choose_cards
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import Origin
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.registry import geometries_on_node
 from tests import factories
@@ -72,7 +74,7 @@ def test_a_batch_asks_the_database_little(
     django_assert_max_num_queries: Callable[[int], AbstractContextManager[object]],
 ) -> None:
     send(token, text(), sequence=1)
-    places_forget(node.cluster_id)
+    card_index_invalidate(node.cluster_id)
     # Whose it is, that it is taken, its figures in a savepoint of their own, and which faults stood: four. Two for
     # the cluster's cards, which are asked for seldom, and two pairs of savepoints, of which a test makes one.
     with django_assert_max_num_queries(10):
@@ -88,7 +90,7 @@ def test_a_batch_that_is_held_up_is_sent_again_as_it_is_told(
     def held_up(**_: object) -> None:
         raise OperationalError from LockNotAvailable()
 
-    monkeypatch.setattr(pushes, "_record", held_up)
+    monkeypatch.setattr(ingestion, "_record", held_up)
     answer = send(token, text())
     assert (answer.status_code, answer.json()["code"]) == (503, "push-busy")
     assert int(answer.headers["Retry-After"]) > 0

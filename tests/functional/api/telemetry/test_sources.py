@@ -11,10 +11,10 @@ from rest_framework.test import APIClient
 
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
-from apps.monitoring.api.telemetry_serializers import SourceChangeSerializer
-from apps.monitoring.models import NodeToken, Source
-from apps.monitoring.reconcilers.telemetry import sources_read
-from apps.monitoring.services.sources import push_source
+from apps.monitoring.api.telemetry import SourceChangeSerializer
+from apps.monitoring.reconcilers.metric_sources import sources_read
+from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.services.sources import push_source
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests import factories

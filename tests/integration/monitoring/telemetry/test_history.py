@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from apps.monitoring.models import CardHistory, CardHour, Source, SummedHour
-from apps.monitoring.services.history import days_kept, days_prepare, history_tidy
-from controlplane.domain.telemetry import Metric
-from tests.integration.monitoring.telemetry.worlds import (
+from apps.telemetry.models import CardHistory, CardHour, Source, SummedHour
+from apps.telemetry.services.metric_storage import days_prepare, days_stored, history_tidy
+from controlplane.domain.telemetry.metrics import Metric
+from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     cluster_of,
     reading,
@@ -40,8 +40,8 @@ def tidy(at: datetime = AT) -> None:
 def only_march(db: None, settings: Settings) -> None:
     """Without the days that migrations made for the real calendar."""
     with connection.cursor() as cursor:
-        for day in days_kept():
-            cursor.execute(f"DROP TABLE monitoring_history_{day:%Y%m%d}")
+        for day in days_stored():
+            cursor.execute(f"DROP TABLE telemetry_history_{day:%Y%m%d}")
 
 
 def test_days_are_made_ahead_once_and_dropped_when_they_are_old(settings: Settings) -> None:
@@ -50,7 +50,7 @@ def test_days_are_made_ahead_once_and_dropped_when_they_are_old(settings: Settin
 
     history_tidy(at=AT)
 
-    assert [day.isoformat() for day in days_kept()] == [
+    assert [day.isoformat() for day in days_stored()] == [
         "2026-02-26",
         "2026-02-28",
         "2026-03-01",

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 
 from apps.fleet.models import Card
-from apps.monitoring.models import CardFigures, CardHistory
-from controlplane.domain.telemetry import Metric
-from tests.integration.monitoring.telemetry.worlds import (
+from apps.telemetry.models import CardFigures, CardHistory
+from controlplane.domain.telemetry.metrics import Metric
+from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     FIGURES,
     cluster_of,
@@ -102,7 +102,7 @@ def test_a_card_is_found_by_its_serial_number_where_no_place_is_said() -> None:
 def test_a_card_that_comes_to_the_cluster_is_known_with_the_next_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("apps.monitoring.services.places.SHORTEST", 0.0)
+    monkeypatch.setattr("apps.telemetry.services.readings.SHORTEST", 0.0)
     cluster = cluster_of(nodes=1, cards=1)
     source = source_of(cluster)
     assert record(source, reading("n0", 1)).refused == 1
@@ -115,7 +115,7 @@ def test_a_card_that_comes_to_the_cluster_is_known_with_the_next_batch(
 def test_figures_of_a_day_without_a_partition_find_one() -> None:
     source = source_of(cluster_of())
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('monitoring_history_20260228')")
+        cursor.execute("SELECT to_regclass('telemetry_history_20260228')")
         assert cursor.fetchone()[0] is None
 
     yesterday = AT - timedelta(hours=13)

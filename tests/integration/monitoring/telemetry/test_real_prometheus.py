@@ -12,7 +12,7 @@ from controlplane.adapters.outbound import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.telemetry import Reading
+from controlplane.domain.telemetry.metrics import Reading
 from tests.contract.web_servers import WebServer, web_server
 from tests.prometheus_servers import PROGRAM, prometheus
 

@@ -14,22 +14,22 @@ from pytest_django import Settings
 from apps.accounts.models import AuditEntry, User
 from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Cluster
-from apps.monitoring.models import CardFigures, Fault, Source
-from apps.monitoring.reconcilers.telemetry import sources_read
-from apps.monitoring.selectors.sources import sources_due, sources_visible
-from apps.monitoring.services.sources import (
-    SourceRefused,
-    source_change,
-    source_create,
-    source_delete,
-    source_try,
-)
+from apps.monitoring.models import Fault
+from apps.monitoring.reconcilers.metric_sources import sources_read
+from apps.monitoring.services.ingestion import source_delete
+from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.selectors.sources import sources_due, sources_visible
+from apps.telemetry.services.sources import SourceRefused, source_change, source_create, source_try
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.persistence.leases import lease_rows
 from tests import factories
 from tests.contract.web_servers import WebServer, web_server
-from tests.integration.monitoring.telemetry.worlds import cluster_of, figures_of, source_of
+from tests.integration.monitoring.telemetry.metric_scenarios import (
+    cluster_of,
+    figures_of,
+    source_of,
+)
 
 pytestmark = pytest.mark.django_db
 EXPOSITIONS = Path(__file__).parents[3] / "unit" / "chips" / "expositions"

@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.adapters.clusters.kubernetes.api import NotAllowed
 from controlplane.adapters.clusters.kubernetes.diagnosis import diagnose
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import Origin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterUnavailable
 from tests.unit.adapters.kubernetes.api_objects import READY, node
 from tests.unit.adapters.kubernetes.fake_api import Answer, AnsweringApi, listing

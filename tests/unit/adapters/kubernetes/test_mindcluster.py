@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.adapters.clusters.kubernetes import mindcluster
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import ClusterSignal
 
 NOON = datetime(2030, 5, 1, 12, tzinfo=UTC)

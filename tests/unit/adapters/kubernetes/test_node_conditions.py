@@ -10,8 +10,7 @@ import pytest
 
 from controlplane.adapters.clusters.kubernetes import node_conditions
 from controlplane.adapters.clusters.kubernetes.inventory import observed_nodes
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports import registry
 from controlplane.ports.clusters import NODE_UNREACHABLE, REMEDIATION_LABEL, ClusterSignal
 from tests.unit.adapters.kubernetes.api_objects import OURS, READY, node

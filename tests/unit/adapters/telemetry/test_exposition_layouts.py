@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.sheets import Sheet
+from controlplane.domain.telemetry.batches import MetricBatch
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.expositions import ExpositionReader, MalformedExposition
 from tests.unit.adapters.telemetry.test_expositions import lines
@@ -51,7 +51,7 @@ def read(reader: ExpositionReader, given: str) -> object:
         return "malformed"
 
 
-def sheet_of(before: str, after: str) -> Sheet | None:
+def sheet_of(before: str, after: str) -> MetricBatch | None:
     form = ExpositionReader(EXPORTER, vendor="e").layout_of(before)
     assert form is not None
     return form.sheet(after, at=AT)

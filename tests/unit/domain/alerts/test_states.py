@@ -9,18 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.alerts.groups import (
+from controlplane.domain.alerts.lifecycle import (
     UPDATE_AFTER,
+    AlertState,
     Episode,
     Member,
     NoticeKind,
     Route,
     Silence,
+    Standing,
     notice_due,
     receivers_of,
+    step,
 )
 from controlplane.domain.alerts.rules import Severity, matcher_read
-from controlplane.domain.alerts.states import AlertState, Standing, step
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

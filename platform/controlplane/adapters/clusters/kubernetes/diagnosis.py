@@ -15,7 +15,7 @@ from typing import Any
 from controlplane.adapters.clusters.kubernetes import mindcluster, node_conditions
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
 from controlplane.adapters.clusters.kubernetes.signal_tables import signal_table
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import Origin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterSignal, UnreadableSource
 
 Object = Mapping[str, Any]

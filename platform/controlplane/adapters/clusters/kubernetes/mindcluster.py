@@ -24,8 +24,7 @@ from typing import Any, Final
 from controlplane.adapters.clusters.kubernetes.inspection import cluster_event
 from controlplane.adapters.clusters.kubernetes.node_conditions import EVENT_MAX_AGE
 from controlplane.adapters.clusters.kubernetes.signal_tables import signal_levels, signal_table
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import ClusterSignal, UnreadableSource
 
 Object = Mapping[str, Any]

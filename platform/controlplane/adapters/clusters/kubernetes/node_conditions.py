@@ -22,8 +22,7 @@ from controlplane.adapters.clusters.kubernetes.signal_tables import (
     signal_levels,
     signal_table,
 )
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import NODE_UNREACHABLE, ClusterSignal
 
 Object = Mapping[str, Any]

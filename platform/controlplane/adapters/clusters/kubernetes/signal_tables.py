@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.faults import FaultLevel
 from controlplane.ports.clusters import REMEDIATION_LABEL
 
 

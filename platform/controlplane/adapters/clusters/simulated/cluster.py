@@ -21,8 +21,7 @@ from controlplane.adapters.clusters.simulated.launches import (
 )
 from controlplane.adapters.clusters.simulated.store import SimulationStore, StoredLaunch
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.simulation import fleets, reports, run_profiles
 from controlplane.domain.simulation.lifecycle import (
     LaunchSnapshot,

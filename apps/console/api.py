@@ -1,0 +1,93 @@
+"""REST of the system status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.console.selectors.system_status import (
+    Component,
+    ComponentCondition,
+    ComponentKind,
+    ProductStatus,
+    product_status,
+    require_product,
+)
+from apps.monitoring.selectors.controllers import Controller
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.health.controllers import ControllerHealth
+from controlplane.web.rest import Query
+
+KINDS = [(one.value, one.value) for one in ComponentKind]
+CONDITIONS = [(one.value, one.value) for one in ComponentCondition]
+HEALTHS = [(one.value, one.value) for one in ControllerHealth]
+
+
+class ComponentSerializer(serializers.Serializer[Component]):
+    """A part of the product."""
+
+    kind = serializers.ChoiceField(choices=KINDS)
+    name = serializers.CharField(help_text="Of one among several of its kind, else empty.")
+    condition = serializers.ChoiceField(choices=CONDITIONS)
+    facts = serializers.DictField(help_text="What was found out about it, by name.")
+
+
+class LoopSerializer(serializers.Serializer[Controller]):
+    """A loop, and what its turns left behind."""
+
+    name = serializers.CharField()
+    health = serializers.ChoiceField(choices=HEALTHS)
+    interval_seconds = serializers.SerializerMethodField()
+    lag_seconds = serializers.SerializerMethodField(
+        help_text="Since the last good turn; null if it never turned."
+    )
+    last_seconds = serializers.FloatField(
+        allow_null=True, help_text="How long the newest turn took."
+    )
+    handled = serializers.IntegerField(
+        allow_null=True, help_text="What the last good turn dealt with; null where it does not say."
+    )
+    turns = serializers.IntegerField()
+    failed_turns = serializers.IntegerField()
+    failures = serializers.IntegerField(help_text="Bad turns since the last good one.")
+    error = serializers.CharField(help_text="Of the last bad turn, however long ago.")
+    failed_at = serializers.DateTimeField(allow_null=True)
+
+    def get_interval_seconds(self, loop: Controller) -> float:
+        return loop.interval.total_seconds()
+
+    @extend_schema_field(serializers.FloatField(allow_null=True))
+    def get_lag_seconds(self, loop: Controller) -> float | None:
+        return None if loop.lag is None else loop.lag.total_seconds()
+
+
+class StatusSerializer(serializers.Serializer[ProductStatus]):
+    """How the product itself does; the condition is the worst of all."""
+
+    at = serializers.DateTimeField()
+    condition = serializers.ChoiceField(choices=CONDITIONS)
+    components = ComponentSerializer(many=True)
+    loops = LoopSerializer(many=True)
+    versions: Any = serializers.DictField(child=serializers.CharField())
+
+
+class StatusView(APIView):
+    """For operators and administrators."""
+
+    token_scope = Scope.READ
+
+    @extend_schema(
+        summary="How Ninefold itself does",
+        tags=["operations"],
+        operation_id="status_retrieve",
+        responses=StatusSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        Query.read(request)
+        require_product(request.user)
+        return Response(StatusSerializer(product_status()).data)

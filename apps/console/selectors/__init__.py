@@ -1,0 +1,1 @@
+"""Queries that read across the apps."""

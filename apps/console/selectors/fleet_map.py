@@ -1,0 +1,309 @@
+"""The newest metrics of every card as a document for the fleet map.
+
+The database writes the figures of a node as one line of text in the form in which they are sent: tens of
+thousands of cards cost one statement and one pass over their nodes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from django.db import connection
+
+from apps.quotas.selectors.free_capacity import natural_sort_key
+from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE, group_starts, run_lengths
+from apps.telemetry.selectors.sources import FRESH
+from controlplane.domain.common.topology import network_domains
+from controlplane.ports.registry import geometries_on_node
+
+
+class Heat(StrEnum):
+    """A figure that a card can be coloured by, in the order in which figures are sent."""
+
+    #: Percent.
+    UTILIZATION = "utilization"
+    #: Percent of the card's memory.
+    MEMORY = "memory"
+    #: Degrees Celsius.
+    TEMPERATURE = "temperature"
+    #: Watts.
+    POWER = "power"
+    #: Errors that could not be corrected, since the card was last reset.
+    ECC = "ecc"
+
+
+class FleetMapUse(StrEnum):
+    """What matters most about a card, in one letter: the first that holds."""
+
+    ISOLATED = "i"
+    UNKNOWN = "u"
+    HELD = "h"
+    NO_NEW_WORK = "n"
+    FREE = "f"
+
+
+class NodeHeat(NamedTuple):
+    """A node; texts have an entry for each card, in index order, numbers apart by commas."""
+
+    name: str
+    cluster: str
+    labels: Mapping[str, str]
+    indices: str
+    chips: str
+    #: A ``Use`` for each card.
+    uses: str
+    #: Seconds since the card was measured, and its figures in the order of ``Heat``; ``null`` is not measured.
+    ages: str
+    figures: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return f"{NODE}:{self.cluster}/{self.name}"
+
+
+@dataclass(slots=True, kw_only=True)
+class FleetMapPart:
+    """The fleet, a cluster, a domain of its network or a node, with what is in it."""
+
+    kind: str
+    name: str
+    #: Names it in an address: ``spine:alpha/s1``; empty for the fleet.
+    key: str
+    parent: FleetMapPart | None = None
+    below: list[FleetMapPart] = field(default_factory=list)
+    node: NodeHeat | None = None
+    uses: Counter[str] = field(default_factory=Counter)
+    #: Cards that were measured lately, and the sum and the highest of their values.
+    measured: int = 0
+    total: float = 0.0
+    highest: float | None = None
+
+    @property
+    def cards(self) -> int:
+        return self.uses.total()
+
+    @property
+    def mean(self) -> float | None:
+        """Of the cards that were measured lately; None where none was."""
+        return self.total / self.measured if self.measured else None
+
+    @property
+    def trail(self) -> list[FleetMapPart]:
+        """From the fleet down to it."""
+        return [*(self.parent.trail if self.parent else ()), self]
+
+    def every(self) -> Iterator[FleetMapPart]:
+        """It and all below, each before those below it."""
+        yield self
+        for part in self.below:
+            yield from part.every()
+
+    def add_up(self) -> None:
+        """Let it and those below know what is in them."""
+        for part in self.below:
+            part.add_up()
+            self.uses.update(part.uses)
+            self.measured += part.measured
+            self.total += part.total
+            if part.highest is not None:
+                self.highest = max(part.highest, self.highest or part.highest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowing:
+    """Only these cards; empty: all."""
+
+    chip: str = ""
+    cluster: str = ""
+
+
+#: Figures are in the order of ``Heat``.
+_NODES = """
+    SELECT node.name, cluster.name, node.labels,
+           string_agg(card.index::text, ',' ORDER BY card.index),
+           string_agg(card.chip, ',' ORDER BY card.index),
+           string_agg(CASE WHEN card.state = 'isolated' THEN 'i'
+                           WHEN card.state = 'unknown' THEN 'u'
+                           WHEN held.id IS NOT NULL THEN 'h'
+                           WHEN card.state = 'no_new_work' OR node.cordoned OR NOT node.ready THEN 'n'
+                           ELSE 'f' END, '' ORDER BY card.index),
+           string_agg(coalesce(measured.age::text, 'null'), ',' ORDER BY card.index),
+           string_agg(coalesce(measured.utilization::text, 'null'), ',' ORDER BY card.index),
+           string_agg(coalesce(measured.memory::text, 'null'), ',' ORDER BY card.index),
+           string_agg(coalesce(measured.temperature::text, 'null'), ',' ORDER BY card.index),
+           string_agg(coalesce(measured.power::text, 'null'), ',' ORDER BY card.index),
+           string_agg(coalesce(measured.ecc::text, 'null'), ',' ORDER BY card.index)
+      FROM fleet_card AS card
+      JOIN fleet_node AS node ON node.id = card.node_id AND node.removed_at IS NULL
+      JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id AND cluster.removed_at IS NULL
+      LEFT JOIN quotas_allocation AS held ON held.card_id = card.id AND held.released_at IS NULL
+      LEFT JOIN (
+           SELECT card_id,
+                  greatest(0, least(999999, extract(epoch FROM %(at)s - at)))::int AS age,
+                  utilization::int AS utilization,
+                  (100 * memory_used / nullif(memory_total, 0))::int AS memory,
+                  temperature::int AS temperature,
+                  power::int AS power,
+                  least(ecc_uncorrected, 999999)::int AS ecc
+             FROM telemetry_cardfigures) AS measured ON measured.card_id = card.id
+     WHERE card.removed_at IS NULL AND card.parent_id IS NULL
+       AND %(chip)s IN ('', card.chip) AND %(cluster)s IN ('', cluster.name)
+     GROUP BY node.id, cluster.name
+"""
+#: Whatever is in the picture has changed when one of these has.
+_VERSION = """
+    SELECT (SELECT max(received_at) FROM telemetry_cardfigures),
+           (SELECT count(*) || '/' || coalesce(max(id), 0)
+              FROM quotas_allocation WHERE released_at IS NULL),
+           (SELECT md5(string_agg(state || removed_at::text, ',' ORDER BY id))
+              FROM (SELECT id, left(state, 1) AS state, coalesce(removed_at, 'epoch') AS removed_at
+                      FROM fleet_card) AS card),
+           (SELECT md5(string_agg(name || ready || cordoned || labels::text, ',' ORDER BY id))
+              FROM fleet_node WHERE removed_at IS NULL)
+"""
+
+
+def heat_version() -> str:
+    """Another text whenever the picture would be another one."""
+    with connection.cursor() as cursor:
+        cursor.execute(_VERSION)
+        return "|".join(map(str, cursor.fetchone()))
+
+
+def heat_nodes(*, at: datetime, only: Narrowing) -> Sequence[NodeHeat]:
+    """Every node with cards, by cluster, place in the network and name."""
+    asked: dict[str, datetime | str] = {"at": at, "chip": only.chip, "cluster": only.cluster}
+    with connection.cursor() as cursor:
+        cursor.execute(_NODES, asked)
+        rows = [
+            NodeHeat(
+                name=row[0],
+                cluster=row[1],
+                labels=_labels(row[2]),
+                indices=row[3],
+                chips=row[4],
+                uses=row[5],
+                ages=row[6],
+                figures=tuple(row[7:]),
+            )
+            for row in cursor.fetchall()
+        ]
+    rows.sort(key=lambda row: (row.cluster, *_place(row.labels), natural_sort_key(row.name)))
+    return rows
+
+
+def _labels(value: str | Mapping[str, str]) -> Mapping[str, str]:
+    """A raw cursor leaves JSON as it is."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _place(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+    return tuple(natural_sort_key(name) for name in network_domains(labels).values())
+
+
+def heat_tree(nodes: Sequence[NodeHeat], *, by: Heat | None) -> Mapping[str, FleetMapPart]:
+    """Every part by its key, the fleet under the empty one, summed; ``by`` None: without figures."""
+    parts = {"": FleetMapPart(kind=FLEET, name="", key="")}
+    for node in nodes:
+        above = _above(parts, node)
+        part = _below(parts, above, NODE, node.name, node.key)
+        part.node = node
+        part.uses = Counter(node.uses)
+        if by is not None:
+            values = _fresh(node, by)
+            part.measured, part.total = len(values), sum(values)
+            part.highest = max(values, default=None)
+    parts[""].add_up()
+    return parts
+
+
+def _fresh(node: NodeHeat, by: Heat) -> Sequence[float]:
+    """The values of those cards that were measured lately."""
+    line = node.figures[tuple(Heat).index(by)]
+    newest = FRESH.total_seconds()
+    return [
+        float(value)
+        for value, age in zip(line.split(","), node.ages.split(","), strict=True)
+        if "null" not in (value, age) and float(age) <= newest
+    ]
+
+
+def _above(parts: dict[str, FleetMapPart], node: NodeHeat) -> FleetMapPart:
+    """The innermost domain that it is in."""
+    part = _below(parts, parts[""], CLUSTER, node.cluster, f"{CLUSTER}:{node.cluster}")
+    for level, name in network_domains(node.labels).items():
+        part = _below(parts, part, level, name, f"{level}:{node.cluster}/{name}")
+    return part
+
+
+def _below(
+    parts: dict[str, FleetMapPart], parent: FleetMapPart, kind: str, name: str, key: str
+) -> FleetMapPart:
+    found = parts.get(key)
+    if found is None:
+        found = parts[key] = FleetMapPart(kind=kind, name=name, key=key, parent=parent)
+        parent.below.append(found)
+    return found
+
+
+def heat_document(nodes: Sequence[NodeHeat], *, at: datetime) -> str:
+    """What the picture is drawn from, as JSON; ``static/js/topology-data.js`` reads it.
+
+    ``domains`` and ``nodes`` are as in ``apps.quotas.selectors.topology``, without claims. A node goes
+    on with ``indices`` (0 where they count from 0), ``ages`` (seconds before ``at``) and the figures in the order
+    of ``heats``, a line of numbers or nulls for each.
+    """
+    parts = heat_tree(nodes, by=None)
+    domains = [one for one in parts[""].every() if one.kind != NODE]
+    places = {one.key: number for number, one in enumerate(domains)}
+    chips: dict[str, int] = {}
+    lines = [_line(node, _domain_of(parts, node, places), chips) for node in nodes]
+    head = {
+        "at": int(at.timestamp()),
+        "fresh": int(FRESH.total_seconds()),
+        "heats": list(Heat),
+        "claims": [],
+        "queues": [],
+        "teams": [],
+        "chips": list(chips),
+        "domains": [
+            [one.kind, one.name, one.key, places[one.parent.key] if one.parent else -1]
+            for one in domains
+        ],
+    }
+    written = json.dumps(head, separators=(",", ":"), ensure_ascii=False)
+    return f'{written[:-1]},"nodes":[{",".join(lines)}]}}'
+
+
+def _domain_of(parts: Mapping[str, FleetMapPart], node: NodeHeat, places: Mapping[str, int]) -> int:
+    above = parts[node.key].parent
+    return places[above.key] if above else 0
+
+
+def _line(node: NodeHeat, place: int, chips: dict[str, int]) -> str:
+    own = node.chips.split(",")
+    indices = tuple(map(int, node.indices.split(",")))
+    geometries = tuple(geometries_on_node(node.labels, set(own)).values())
+    count = len(indices)
+    first = json.dumps(
+        [
+            node.name,
+            place,
+            run_lengths(chips.setdefault(chip, len(chips)) for chip in own),
+            node.uses,
+            [-1, count],
+            list(group_starts(indices, geometries)),
+            0,
+            0 if indices == tuple(range(count)) else list(indices),
+        ],
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
+    figures = ",".join(f"[{line}]" for line in node.figures)
+    return f"{first[:-1]},[{node.ages}],[{figures}]]"

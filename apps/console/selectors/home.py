@@ -1,0 +1,160 @@
+"""The content of the home page: running and pending workloads, and actions required."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.db.models import Count, Q
+
+from apps.accounts.models import User
+from apps.accounts.selectors import is_company_administrator, roles_by_team
+from apps.fleet.models import Card
+from apps.fleet.selectors import operates
+from apps.fleet.services import TAKEN
+from apps.jobs import selectors as jobs
+from apps.jobs.models import Job
+from apps.models import selectors as models
+from apps.models.models import ModelVersion
+from apps.monitoring.selectors.controllers import Controller, controllers_now
+from apps.quotas import selectors as quotas
+from apps.quotas.models import Queue
+from apps.serving import selectors as serving
+from apps.serving.models import Deployment
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.jobs.lifecycle import JobState
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.serving.lifecycle import DeploymentState
+
+SHOWN = 8
+#: An older failure has been seen, or nobody minds.
+FAILED_LATELY = timedelta(days=7)
+
+_SERVING = (DeploymentState.STARTING, DeploymentState.READY, DeploymentState.DEGRADED)
+_MOVING = (DeploymentState.STARTING, DeploymentState.DEGRADED, DeploymentState.STOPPING)
+
+
+class FirstStep(StrEnum):
+    """From nothing to a model that answers."""
+
+    MODEL = "model"
+    DATASET = "dataset"
+    FINETUNE = "finetune"
+    DEPLOY = "deploy"
+    TALK = "talk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstSteps:
+    done: frozenset[FirstStep]
+    #: What the first fine-tune made, ready to be deployed.
+    tuned: ModelVersion | None
+
+    @property
+    def next(self) -> FirstStep:
+        return next(step for step in FirstStep if step not in self.done)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duties:
+    """What only some people look after; empty for the others."""
+
+    #: Where something waits or nothing may come in, the longest line first.
+    queues: list[Queue] = field(default_factory=list)
+    #: Cards that take no work although nobody asked for it.
+    cards: list[Card] = field(default_factory=list)
+    #: Loops that do not keep up.
+    loops: tuple[Controller, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    running: list[Job]
+    waiting: list[Job]
+    failed: list[Job]
+    deployments: list[Deployment]
+    duties: Duties
+    #: None once they are a beginner no more.
+    steps: FirstSteps | None
+
+    @property
+    def troubled(self) -> list[Deployment]:
+        return [one for one in self.deployments if one.state == DeploymentState.DEGRADED]
+
+    @property
+    def serving(self) -> list[Deployment]:
+        return [one for one in self.deployments if one.state in _SERVING]
+
+    @property
+    def needing(self) -> int:
+        """How many things wait for somebody to act."""
+        duties = self.duties
+        return len(self.failed) + len(self.troubled) + len(duties.cards) + len(duties.loops)
+
+    @property
+    def changing(self) -> bool:
+        """Whether it would look different a moment later without anybody's doing."""
+        moving = any(one.state in _MOVING for one in self.deployments)
+        return bool(self.running or self.waiting) or moving
+
+
+def home_of(user: User, *, at: datetime) -> Home:
+    """Everything on their home page, a few of each."""
+    recent = jobs.jobs_with_latest_attempt(jobs.jobs_visible(user))
+    running = list(recent.filter(state=JobState.RUNNING)[:SHOWN])
+    waiting = list(recent.filter(state=JobState.WAITING)[:SHOWN])
+    late = recent.filter(state=JobState.FAILED, ended_at__gt=at - FAILED_LATELY)
+    deployments = list(serving.deployments_visible(user)[:50])
+    return Home(
+        running=running,
+        waiting=waiting,
+        failed=list(late[:SHOWN]),
+        deployments=deployments,
+        duties=_duties(user),
+        steps=_first_steps(user, deployments=deployments),
+    )
+
+
+def _duties(user: User) -> Duties:
+    roles = roles_by_team(user).values()
+    company = is_company_administrator(user)
+    queues = company or any(allows(held, Permission.MANAGE_QUEUES) for held in roles)
+    fleet = operates(user)
+    return Duties(
+        queues=_queues(user) if queues else [],
+        cards=_unusable_cards() if fleet else [],
+        loops=controllers_now().needs_attention if company else (),
+    )
+
+
+def _queues(user: User) -> list[Queue]:
+    line = Count("claims", filter=Q(claims__state=ClaimState.PENDING))
+    pressed = quotas.queues_visible(user).annotate(line=line).filter(line__gt=0)
+    return list(pressed.order_by("-line", "name")[:SHOWN])
+
+
+def _unusable_cards() -> list[Card]:
+    broken = Card.objects.filter(state__in=(CardState.ISOLATED, CardState.UNKNOWN))
+    # What others have on a shared cluster is in order.
+    broken = broken.exclude(state_reason=TAKEN)
+    return list(broken.select_related("node")[:SHOWN])
+
+
+def _first_steps(user: User, *, deployments: list[Deployment]) -> FirstSteps | None:
+    tuned = models.model_versions_usable(user).exclude(base=None).order_by("-id").first()
+    if tuned is not None and deployments:
+        return None
+    return FirstSteps(done=frozenset(_done(user, tuned=tuned)), tuned=tuned)
+
+
+def _done(user: User, *, tuned: ModelVersion | None) -> Iterator[FirstStep]:
+    if tuned is not None:
+        yield from (FirstStep.MODEL, FirstStep.DATASET, FirstStep.FINETUNE)
+        return
+    if models.model_lines_visible(user).exists():
+        yield FirstStep.MODEL
+    if models.datasets_visible(user).exists():
+        yield FirstStep.DATASET

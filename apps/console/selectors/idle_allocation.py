@@ -1,0 +1,170 @@
+"""Allocated but idle cards: who holds them, since when, and the cost in card-hours.
+
+A card is wasted once it has been held and measured below ``IDLE`` percent for ``IDLE_FOR``. When it was last at
+work is looked for where it costs little: in the last hours of the history, and further back in its hourly sums.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.db import connection
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import Team
+from apps.quotas.models import Queue
+from apps.quotas.selectors.topology import allocated_claims
+from apps.quotas.selectors.visibility import visibility_of
+from apps.telemetry.selectors.sources import FRESH, IDLE
+
+IDLE_FOR = timedelta(minutes=30)
+#: Longer than that nobody looks back.
+LOOK_BACK = timedelta(days=30)
+
+_IDLE = """
+    SELECT quiet.claim_id, quiet.cluster, quiet.node, quiet.index, quiet.card, quiet.chip,
+           greatest(quiet.allocated_at, known.first,
+                    coalesce(lately.at, within.at, sums.hour + interval '1 hour')) AS since
+      FROM (SELECT held.claim_id, held.allocated_at, cluster.name AS cluster, node.name AS node,
+                   card.index, card.uid AS card, card.chip, card.id AS card_id
+              FROM quotas_allocation AS held
+              JOIN telemetry_cardfigures AS figures ON figures.card_id = held.card_id
+              JOIN fleet_card AS card ON card.id = held.card_id
+              JOIN fleet_node AS node ON node.id = card.node_id
+              JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
+             WHERE held.released_at IS NULL AND held.allocated_at <= %(long_ago)s
+               AND figures.at >= %(fresh)s AND figures.utilization < %(idle)s) AS quiet
+      LEFT JOIN LATERAL (
+           SELECT at FROM telemetry_history
+            WHERE card_id = quiet.card_id AND at >= %(lately)s AND at <= %(at)s
+              AND utilization >= %(idle)s
+            ORDER BY at DESC LIMIT 1) AS lately ON true
+      LEFT JOIN LATERAL (
+           SELECT max(hour) AS hour FROM telemetry_cardhour
+            WHERE card_id = quiet.card_id AND hour >= %(look_back)s AND hour < %(lately)s
+              AND utilization_max >= %(idle)s) AS sums ON lately.at IS NULL
+      LEFT JOIN LATERAL (
+           SELECT max(at) AS at FROM telemetry_history
+            WHERE card_id = quiet.card_id AND at >= sums.hour AND at < sums.hour + interval '1 hour'
+              AND utilization >= %(idle)s) AS within ON lately.at IS NULL
+      LEFT JOIN LATERAL (
+           SELECT least((SELECT min(at) FROM telemetry_history WHERE card_id = quiet.card_id),
+                        (SELECT min(hour) FROM telemetry_cardhour WHERE card_id = quiet.card_id
+                                                                     AND hour >= %(look_back)s)
+                       ) AS first) AS known ON true
+     WHERE known.first IS NOT NULL
+     ORDER BY quiet.cluster, quiet.node, quiet.index
+"""
+
+
+class IdleCard(NamedTuple):
+    """A card that is held and has not worked since."""
+
+    claim: int
+    cluster: str
+    node: str
+    #: Its place in the node.
+    number: int
+    #: Its uid.
+    card: str
+    chip: str
+    since: datetime
+
+
+def idle_cards(*, at: datetime) -> Sequence[IdleCard]:
+    """Every card that is wasted, by cluster, node and index."""
+    hour = at.replace(minute=0, second=0, microsecond=0)
+    asked: dict[str, datetime | float] = {
+        "at": at,
+        "fresh": at - FRESH,
+        "long_ago": at - IDLE_FOR,
+        # The hour before may not be summed up yet.
+        "lately": hour - timedelta(hours=1),
+        "look_back": hour - LOOK_BACK,
+        "idle": IDLE,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_IDLE, asked)
+        found = [IdleCard(*row) for row in cursor.fetchall()]
+    return [card for card in found if card.since <= at - IDLE_FOR]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleAllocationTotals:
+    """Of the whole fleet."""
+
+    #: Wasted cards by cluster and chip.
+    cards: Mapping[tuple[str, str], int]
+    #: Hours that they have stood idle, together.
+    card_hours: float
+
+    @property
+    def total(self) -> int:
+        return sum(self.cards.values())
+
+
+def idle_allocation_totals(*, at: datetime) -> IdleAllocationTotals:
+    """How much is wasted where."""
+    found = idle_cards(at=at)
+    return IdleAllocationTotals(
+        cards=Counter((card.cluster, card.chip) for card in found),
+        card_hours=sum((at - card.since).total_seconds() for card in found) / 3600,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleAllocationRow:
+    """A claim that wastes some of its cards."""
+
+    #: ``job`` or ``deployment``; uid and name are empty where the reader may not know them.
+    kind: str
+    uid: str
+    name: str
+    team: str
+    queue: str
+    chips: tuple[str, ...]
+    clusters: tuple[str, ...]
+    #: Its cards that are idle, and all that it holds.
+    idle: Sequence[IdleCard]
+    held: int
+    #: Since when the first of them has been idle.
+    since: datetime
+    card_hours: float
+
+
+def idle_allocation_rows(
+    user: accounts.RequestUser, *, at: datetime
+) -> Sequence[IdleAllocationRow]:
+    """All claims that waste cards, those that waste most card-hours first, as that person may see them."""
+    by_claim: dict[int, list[IdleCard]] = {}
+    for card in idle_cards(at=at):
+        by_claim.setdefault(card.claim, []).append(card)
+    if not by_claim:
+        return []
+    queues = {queue.pk: queue for queue in Queue.objects.order_by("name")}
+    sight = visibility_of(user, queues.values())
+    teams = dict(Team.objects.values_list("pk", "name"))
+    rows = []
+    for key, claim in allocated_claims(by_claim).items():
+        cards = by_claim[key]
+        named = sight.everything or claim.team in sight.teams or claim.queue in sight.managed
+        rows.append(
+            IdleAllocationRow(
+                team=teams[claim.team],
+                queue=queues[claim.queue].name,
+                kind=claim.work_kind,
+                uid=claim.work_uid if named else "",
+                name=claim.work_name if named else "",
+                chips=tuple(sorted({card.chip for card in cards})),
+                clusters=tuple(sorted({card.cluster for card in cards})),
+                idle=cards,
+                held=claim.cards,
+                since=min(card.since for card in cards),
+                card_hours=sum((at - card.since).total_seconds() for card in cards) / 3600,
+            )
+        )
+    return sorted(rows, key=lambda row: (-row.card_hours, row.since))

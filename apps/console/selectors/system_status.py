@@ -1,0 +1,368 @@
+"""The components of the product, the condition of each, and the overall status."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from importlib.metadata import version
+from typing import Any
+
+from django.db import connection
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import User
+from apps.fleet.models import Cluster
+from apps.fleet.services.cluster_status import LEASE
+from apps.monitoring.selectors.controllers import Controller, Controllers, controllers_now, disks
+from apps.serving import selectors as serving
+from apps.serving.models import Gateway
+from apps.telemetry.selectors.sources import agent_counts
+from controlplane.domain.health.controllers import Culprit, culprit
+from controlplane.outbox import broker, messages
+from controlplane.persistence.leases import holder_of
+from controlplane.ports import registry
+
+#: A gateway that has been gone for longer is no part of the product any more.
+GATEWAY_FORGOTTEN = timedelta(days=1)
+#: How long a live gateway may take to fetch what has been published.
+SNAPSHOT_PATIENCE = timedelta(seconds=30)
+CLUSTER_SILENCE = timedelta(seconds=90)
+OUTBOX_PATIENCE = timedelta(seconds=30)
+#: A disk with less than this share and less than so many bytes free needs somebody.
+DISK_SHARE, DISK_BYTES = 0.1, 10 * 1024**3
+#: With less, the next upload may fail.
+DISK_FULL_BYTES = 512 * 1024**2
+
+
+class ComponentCondition(StrEnum):
+    WELL = "well"
+    #: It works, and somebody should look at it.
+    TROUBLED = "troubled"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+class ComponentKind(StrEnum):
+    WEB = "web"
+    WORKER = "worker"
+    BEAT = "beat"
+    DATABASE = "database"
+    BROKER = "broker"
+    OUTBOX = "outbox"
+    GATEWAY = "gateway"
+    WATCHER = "watcher"
+    CLUSTER = "cluster"
+    AGENTS = "agents"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    kind: ComponentKind
+    condition: ComponentCondition
+    #: Of one among several of its kind, else empty.
+    name: str = ""
+    #: What was found out about it, by name: figures, and words that others said.
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerQueues:
+    """Messages that no worker has taken, by queue; ``refusal`` says why nobody can count them."""
+
+    messages: Mapping[str, int] | None
+    refusal: str = ""
+
+    @property
+    def calls(self) -> int | None:
+        """Those of the beat."""
+        return None if self.messages is None else self.messages["beat"]
+
+
+def broker_waiting() -> BrokerQueues:
+    """What waits in the broker, or that it does not answer."""
+    try:
+        return BrokerQueues(messages=broker.queue_depths())
+    except broker.BrokerUnreachable as silent:
+        return BrokerQueues(messages=None, refusal=str(silent))
+
+
+def components(loops: Controllers, *, waiting: BrokerQueues) -> tuple[Component, ...]:
+    """Every part, those that all others stand on first."""
+    clusters = list(Cluster.objects.all())
+    return (
+        _web(),
+        *_processes(loops, waiting=waiting),
+        _database(),
+        _broker(waiting),
+        _outbox(),
+        *_gateways(at=loops.at),
+        *_watcher(clusters, at=loops.at),
+        *_clusters(clusters, at=loops.at),
+        *_agents(at=loops.at),
+        *_disks(),
+    )
+
+
+def _web() -> Component:
+    return Component(
+        kind=ComponentKind.WEB,
+        condition=ComponentCondition.WELL,
+        facts={"version": versions()["Ninefold"]},
+    )
+
+
+_BLAMED: Mapping[Culprit, tuple[ComponentCondition, ComponentCondition]] = {
+    #: Whose fault it is → the conditions of worker and beat.
+    Culprit.NONE: (ComponentCondition.WELL, ComponentCondition.WELL),
+    Culprit.LOOPS: (ComponentCondition.TROUBLED, ComponentCondition.WELL),
+    Culprit.WORKER: (ComponentCondition.DOWN, ComponentCondition.WELL),
+    # Without its calls nobody sees whether the worker would take any.
+    Culprit.BEAT: (ComponentCondition.UNKNOWN, ComponentCondition.DOWN),
+    Culprit.UNKNOWN: (ComponentCondition.UNKNOWN, ComponentCondition.UNKNOWN),
+}
+
+
+def _processes(loops: Controllers, *, waiting: BrokerQueues) -> Iterator[Component]:
+    """Worker and beat, judged by what they do: neither answers questions."""
+    blamed = culprit(
+        ((loop.interval, loop.times) for loop in loops.all), waiting=waiting.calls, at=loops.at
+    )
+    worker, beat = _BLAMED[blamed]
+    turned = [loop.lag for loop in loops.all if loop.lag is not None]
+    facts = {
+        "quiet_seconds": min(turned).total_seconds() if turned else None,
+        "troubled_loops": len(loops.troubled),
+        "waiting_calls": waiting.calls,
+    }
+    yield Component(kind=ComponentKind.WORKER, condition=worker, facts=facts)
+    yield Component(kind=ComponentKind.BEAT, condition=beat, facts=facts)
+
+
+def _database() -> Component:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), current_setting('max_connections')::int,"
+            " pg_database_size(current_database()), current_setting('server_version')"
+            " FROM pg_stat_activity"
+        )
+        used, most, size, release = cursor.fetchone()
+    crowded = used > most * 0.9
+    return Component(
+        kind=ComponentKind.DATABASE,
+        condition=ComponentCondition.TROUBLED if crowded else ComponentCondition.WELL,
+        facts={"connections": used, "most_connections": most, "bytes": size, "version": release},
+    )
+
+
+def _broker(waiting: BrokerQueues) -> Component:
+    if waiting.messages is None:
+        return Component(
+            kind=ComponentKind.BROKER,
+            condition=ComponentCondition.DOWN,
+            facts={"refusal": waiting.refusal},
+        )
+    return Component(
+        kind=ComponentKind.BROKER,
+        condition=ComponentCondition.WELL,
+        facts={"messages": sum(waiting.messages.values())},
+    )
+
+
+def _outbox() -> Component:
+    backlog = messages.backlog()
+    troubled = backlog.unsubscribed or backlog.age > OUTBOX_PATIENCE
+    return Component(
+        kind=ComponentKind.OUTBOX,
+        condition=ComponentCondition.TROUBLED if troubled else ComponentCondition.WELL,
+        facts={
+            "messages": backlog.messages,
+            "age_seconds": backlog.age.total_seconds(),
+            "unheard": backlog.unsubscribed,
+        },
+    )
+
+
+def _gateways(*, at: datetime) -> Iterator[Component]:
+    newest = serving.latest_snapshot()
+    for gateway in Gateway.objects.filter(last_seen_at__gt=at - GATEWAY_FORGOTTEN).order_by("name"):
+        silent = gateway.last_seen_at <= at - serving.GATEWAY_HEARTBEAT_TIMEOUT
+        behind = (
+            newest is not None
+            and gateway.version < newest.version
+            and at - newest.issued_at > SNAPSHOT_PATIENCE
+        )
+        condition = ComponentCondition.TROUBLED if behind else ComponentCondition.WELL
+        yield Component(
+            kind=ComponentKind.GATEWAY,
+            name=gateway.name,
+            condition=ComponentCondition.DOWN if silent else condition,
+            facts={
+                "seen_at": gateway.last_seen_at,
+                "snapshot": gateway.version,
+                "newest_snapshot": newest.version if newest else None,
+                "newest_snapshot_at": newest.issued_at if newest else None,
+            },
+        )
+
+
+def _watcher(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
+    """The process that follows clusters; no part of a product whose clusters do not speak by themselves."""
+    speaking = {
+        kind: registry.cluster_is_watchable(kind) for kind in {one.kind for one in clusters}
+    }
+    followed = [cluster for cluster in clusters if speaking[cluster.kind]]
+    if not followed:
+        return
+    silent = [
+        cluster.name
+        for cluster in followed
+        if at - (cluster.reachable_at or cluster.created_at) > CLUSTER_SILENCE
+    ]
+    holder = holder_of(LEASE)
+    condition = ComponentCondition.TROUBLED if silent else ComponentCondition.WELL
+    yield Component(
+        kind=ComponentKind.WATCHER,
+        condition=condition if holder else ComponentCondition.DOWN,
+        facts={"holder": holder, "clusters": len(followed), "silent": silent},
+    )
+
+
+def _clusters(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
+    for cluster in clusters:
+        seen = cluster.last_seen_at
+        if cluster.trouble:
+            condition = ComponentCondition.DOWN
+        elif seen is None or at - seen > CLUSTER_SILENCE:
+            condition = ComponentCondition.UNKNOWN
+        else:
+            condition = ComponentCondition.WELL
+        yield Component(
+            kind=ComponentKind.CLUSTER,
+            name=cluster.name,
+            condition=condition,
+            facts={"seen_at": seen, "trouble": cluster.trouble},
+        )
+
+
+def _agents(*, at: datetime) -> Iterator[Component]:
+    """All together; no part of a product that has no node with a token."""
+    agents = agent_counts(at=at)
+    if not agents.nodes:
+        return
+    silent = agents.silent > 0
+    oldest = at - agents.oldest if agents.oldest is not None else None
+    yield Component(
+        kind=ComponentKind.AGENTS,
+        condition=ComponentCondition.TROUBLED if silent else ComponentCondition.WELL,
+        facts={
+            "nodes": agents.nodes,
+            "heard": agents.heard,
+            "silent": agents.silent,
+            "unseen": agents.unseen,
+            "oldest_seconds": max(0.0, oldest.total_seconds()) if oldest is not None else None,
+        },
+    )
+
+
+def _disks() -> Iterator[Component]:
+    for disk in disks():
+        low = disk.free < min(DISK_BYTES, disk.size * DISK_SHARE)
+        condition = ComponentCondition.TROUBLED if low else ComponentCondition.WELL
+        yield Component(
+            kind=ComponentKind.DISK,
+            name=disk.name,
+            condition=ComponentCondition.DOWN if disk.free < DISK_FULL_BYTES else condition,
+            facts={"free_bytes": disk.free, "bytes": disk.size},
+        )
+
+
+def versions() -> dict[str, str]:
+    """Of the product and of the libraries that it stands on."""
+    return {
+        "Ninefold": version("ninefold"),
+        "Python": platform.python_version(),
+        "Django": version("django"),
+        "Celery": version("celery"),
+    }
+
+
+ERRORS_SHOWN_FOR = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentError:
+    """What went wrong lately, in the words of whoever met it."""
+
+    #: ``loop`` or ``cluster``, and which.
+    kind: str
+    name: str
+    text: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductStatus:
+    at: datetime
+    components: tuple[Component, ...]
+    loops: tuple[Controller, ...]
+    errors: tuple[RecentError, ...]
+    versions: dict[str, str]
+
+    @property
+    def condition(self) -> ComponentCondition:
+        """The worst of all parts, and of the loops."""
+        found = {component.condition for component in self.components}
+        if any(loop.troubled for loop in self.loops):
+            found.add(ComponentCondition.TROUBLED)
+        worst_first = (
+            ComponentCondition.DOWN,
+            ComponentCondition.TROUBLED,
+            ComponentCondition.UNKNOWN,
+            ComponentCondition.WELL,
+        )
+        return next(condition for condition in worst_first if condition in found)
+
+
+def product_status() -> ProductStatus:
+    """Every part, every loop, and what went wrong within :data:`ERRORS_SHOWN_FOR`.
+
+    :raises django.db.Error: if the database does not answer.
+    """
+    loops = controllers_now()
+    parts = components(loops, waiting=broker_waiting())
+    failed = [
+        RecentError(kind="loop", name=loop.name, text=loop.error, at=loop.failed_at)
+        for loop in loops.all
+        if loop.failed_at is not None and loops.at - loop.failed_at < ERRORS_SHOWN_FOR
+    ]
+    failed.sort(key=lambda error: error.at or loops.at, reverse=True)
+    troubled = [
+        RecentError(kind="cluster", name=part.name, text=part.facts["trouble"], at=None)
+        for part in parts
+        if part.kind is ComponentKind.CLUSTER and part.facts["trouble"]
+    ]
+    return ProductStatus(
+        at=loops.at,
+        components=parts,
+        loops=loops.all,
+        errors=(*troubled, *failed),
+        versions=versions(),
+    )
+
+
+def may_see_product(user: accounts.RequestUser) -> bool:
+    """Whether they administer something or operate the fleet: the state of the product is for them."""
+    return isinstance(user, User) and user.is_active and (user.is_staff or user.is_superuser)
+
+
+def require_product(user: accounts.RequestUser) -> None:
+    """:raises PermissionRefused: if it is not."""
+    if not may_see_product(user):
+        raise accounts.PermissionRefused(
+            "how the product itself does is for operators, queue admins and administrators; you are none of"
+            " these. An administrator of the company can change that."
+        )

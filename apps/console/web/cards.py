@@ -1,0 +1,301 @@
+"""The page of one card: its condition, actions, metrics and history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.console.selectors.card_history import CardWorkload, card_happenings, card_work
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Card, Cluster
+from apps.monitoring.models import Isolation
+from apps.monitoring.selectors.faults import (
+    FaultLocation,
+    fault_marks,
+    faults_of_card,
+    isolations_by_place,
+)
+from apps.monitoring.web.fault_labels import ACTIONS, ISOLATIONS, OUTCOMES, FaultLine, fault_line
+from apps.quotas.selectors import TeamUsage, usage_by_team
+from apps.telemetry.models import CardFigures
+from apps.telemetry.selectors.card_series import (
+    CardSeries,
+    Range,
+    card_series,
+)
+from apps.telemetry.selectors.sources import FRESH
+from apps.telemetry.web.card_metric_labels import metrics_shown
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import GIB
+from controlplane.domain.health.decisions import Action
+from controlplane.domain.telemetry.metrics import Metric
+from controlplane.web.pages import Tab, keyset
+
+MOST_SHOWN = 50
+TABS: Mapping[str, Promise] = {
+    "": gettext_lazy("Figures"),
+    "history": gettext_lazy("History"),
+    "faults": gettext_lazy("Faults"),
+    "work": gettext_lazy("Work"),
+}
+RANGES: Mapping[Range, Promise] = {
+    Range.HOUR: gettext_lazy("1 hour"),
+    Range.HOURS: gettext_lazy("6 hours"),
+    Range.DAY: gettext_lazy("24 hours"),
+    Range.WEEK: gettext_lazy("7 days"),
+    Range.MONTH: gettext_lazy("30 days"),
+}
+_ADVICE: Mapping[CardState, Promise] = {
+    CardState.UNKNOWN: gettext_lazy(
+        "Nobody knows how it is. See whether its node and what reads its figures are up; it takes work again "
+        "once it is heard of."
+    ),
+    CardState.NO_NEW_WORK: gettext_lazy("What runs there may end; nothing new is placed on it."),
+    CardState.ISOLATED: gettext_lazy(
+        "It takes no work until it is given back, by a burn-in that passes or by a person."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardCondition:
+    """The first thing to know of a card: its state, why, and what to do."""
+
+    why: str
+    todo: str
+    faults: Sequence[FaultLine]
+    isolation: Isolation | None
+    isolation_word: Promise | str
+    #: The whole node is out of use, not this card alone.
+    with_node: bool
+
+    @property
+    def isolation_look(self) -> str:
+        return f"isolation_{self.isolation.state}" if self.isolation else ""
+
+
+def _found(uid: str) -> Card:
+    return get_object_or_404(fleet.cards().select_related("node__cluster"), uid=uid)
+
+
+def _condition(card: Card, *, operates: bool) -> CardCondition:
+    standing = faults_of_card(card).filter(ended_at=None).order_by("-level", "-id")
+    lines = [fault_line(one, operates=operates) for one in standing[:MOST_SHOWN]]
+    by_place = isolations_by_place({card.node_id})
+    own = by_place.get(FaultLocation(card.node_id, card.pk))
+    isolation = own or by_place.get(FaultLocation(card.node_id, None))
+    worst = lines[0] if lines else None
+    state = CardState(card.state)
+    return CardCondition(
+        why=card.state_reason or (isolation.reason if isolation else ""),
+        todo=worst.remedy if worst else str(_ADVICE.get(state, "")),
+        faults=lines,
+        isolation=isolation,
+        isolation_word=ISOLATIONS[isolation.state] if isolation else "",
+        with_node=own is None and isolation is not None,
+    )
+
+
+@login_required
+def card(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    found, tab = _found(uid), request.GET.get("tab", "")
+    if tab not in TABS:
+        raise Http404
+    operates = fleet.operates(request.user)
+    at = timezone.now()
+    holding = card_work(found, request.user, most=MOST_SHOWN if tab in ("history", "work") else 1)
+    condition = _condition(found, operates=operates)
+    context: dict[str, Any] = {
+        "card": found,
+        "operates": operates,
+        "running": _running(found) if operates else [],
+        "condition": condition,
+        "holder": next((one for one in holding if one.ended_at is None), None),
+        "tab": tab,
+        "tabs": [
+            Tab(
+                label=label,
+                href=reverse("card", args=[uid]) + (f"?tab={name}" if name else ""),
+                current=name == tab,
+                count=len(condition.faults) if name == "faults" and condition.faults else None,
+            )
+            for name, label in TABS.items()
+        ],
+        **_PARTS[tab](request, found, holding, at),
+    }
+    return render(request, "console/card.html", context)
+
+
+def _running(found: Card) -> list[TeamUsage]:
+    """Who would stop if it were isolated: the whole node where the cluster binds by node."""
+    whole = found.node.cluster.binding == Cluster.BindingMode.NODE
+    return usage_by_team(found.node, card=None if whole else found)
+
+
+def _figures(
+    request: AuthenticatedRequest, found: Card, holding: Sequence[CardWorkload], at: datetime
+) -> dict[str, Any]:
+    newest = CardFigures.objects.filter(card=found).first()
+    reach = _range(request)
+    address = reverse("card", args=[found.uid])
+    return {
+        "newest": newest,
+        "stale": newest is not None and at - newest.at > FRESH,
+        "figures": metrics_shown(newest),
+        "charts": [
+            {
+                "href": f"{reverse('card-chart', args=[found.uid, name])}?range={reach.value}",
+                "title": chart.title,
+            }
+            for name, chart in CHARTS.items()
+        ],
+        "ranges": [
+            Tab(label=label, href=f"{address}?range={one.value}", current=one is reach)
+            for one, label in RANGES.items()
+        ],
+    }
+
+
+def _history(
+    request: AuthenticatedRequest, found: Card, holding: Sequence[CardWorkload], at: datetime
+) -> dict[str, Any]:
+    operates = fleet.operates(request.user)
+    rows = card_happenings(found, work=holding, most=2 * MOST_SHOWN)
+    return {
+        "happenings": [
+            {
+                "one": row,
+                "line": fault_line(row.fault, operates=operates) if row.fault else None,
+                "action": ACTIONS[Action(row.decision.action)] if row.decision else "",
+                "outcome": OUTCOMES[row.decision.outcome] if row.decision else "",
+                "look": f"isolation_{row.state}" if row.state else "",
+            }
+            for row in rows
+        ]
+    }
+
+
+def _faults(
+    request: AuthenticatedRequest, found: Card, holding: Sequence[CardWorkload], at: datetime
+) -> dict[str, Any]:
+    operates = fleet.operates(request.user)
+    page = keyset(faults_of_card(found), before=request.GET.get("before", ""))
+    return {
+        "rows": [fault_line(one, operates=operates) for one in page.rows],
+        "next_before": page.next_before,
+    }
+
+
+def _work(
+    request: AuthenticatedRequest, found: Card, holding: Sequence[CardWorkload], at: datetime
+) -> dict[str, Any]:
+    return {"work": holding}
+
+
+_PARTS = {"": _figures, "history": _history, "faults": _faults, "work": _work}
+
+
+def _range(request: AuthenticatedRequest) -> Range:
+    asked = request.GET.get("range", Range.HOUR.value)
+    if asked not in set(Range):
+        raise Http404
+    return Range(asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardChart:
+    title: Promise
+    label: Promise
+    unit: str
+    #: Metric → its name, and what its value is divided by.
+    lines: Mapping[Metric, tuple[Promise, float]]
+
+
+CHARTS: Mapping[str, CardChart] = {
+    "load": CardChart(
+        title=gettext_lazy("How busy was it?"),
+        label=gettext_lazy("Utilization"),
+        unit="%",
+        lines={Metric.UTILIZATION: (gettext_lazy("Utilization"), 1)},
+    ),
+    "memory": CardChart(
+        title=gettext_lazy("How full was its memory?"),
+        label=gettext_lazy("Memory"),
+        unit="GiB",
+        lines={
+            Metric.MEMORY_USED: (gettext_lazy("in use"), GIB),
+            Metric.MEMORY_TOTAL: (gettext_lazy("in all"), GIB),
+        },
+    ),
+    "heat": CardChart(
+        title=gettext_lazy("How hot was it?"),
+        label=gettext_lazy("Temperature"),
+        unit="°C",
+        lines={
+            Metric.TEMPERATURE: (gettext_lazy("chip"), 1),
+            Metric.MEMORY_TEMPERATURE: (gettext_lazy("memory"), 1),
+        },
+    ),
+    "power": CardChart(
+        title=gettext_lazy("How much power did it draw?"),
+        label=gettext_lazy("Power"),
+        unit="W",
+        lines={Metric.POWER: (gettext_lazy("Power"), 1)},
+    ),
+    "errors": CardChart(
+        title=gettext_lazy("Did its errors grow?"),
+        label=gettext_lazy("errors since the last reset"),
+        unit="",
+        lines={
+            Metric.ECC_UNCORRECTED: (gettext_lazy("memory, not corrected"), 1),
+            Metric.ECC_CORRECTED: (gettext_lazy("memory, corrected"), 1),
+            Metric.LINK_ERRORS: (gettext_lazy("links between cards"), 1),
+            Metric.NETWORK_ERRORS: (gettext_lazy("network"), 1),
+        },
+    ),
+}
+
+
+@login_required
+def card_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
+    """Its figures as ``static/js/charts.js`` draws them, with a mark where a fault began."""
+    found, asked = _found(uid), CHARTS.get(chart)
+    if asked is None:
+        raise Http404
+    at, reach = timezone.now(), _range(request)
+    series = card_series(found, metrics=tuple(asked.lines), reach=reach, at=at)
+    marks = fault_marks(found, reach=reach, at=at)
+    return JsonResponse(
+        {
+            "x": {"label": _("time"), "type": "date"},
+            "y": {"label": str(asked.label), "unit": asked.unit},
+            "series": _lines(series, asked),
+            "marks": [{"x": one.began_at.isoformat(), "label": one.code} for one in marks],
+            "ended": True,
+        }
+    )
+
+
+def _lines(series: CardSeries, chart: CardChart) -> list[dict[str, Any]]:
+    """Only what was measured at all."""
+    times = [time.isoformat() for time in series.times]
+    lines = []
+    for metric, (name, divisor) in chart.lines.items():
+        values = [
+            None if value is None else round(value / divisor, 3) for value in series.values[metric]
+        ]
+        if any(value is not None for value in values):
+            lines.append({"name": str(name), "kind": "line", "x": times, "y": values})
+    return lines

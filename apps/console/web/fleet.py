@@ -1,0 +1,366 @@
+"""The fleet overview, and the page of one node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from enum import StrEnum
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.console.selectors.idle_allocation import IdleAllocationTotals, idle_allocation_totals
+from apps.fleet import selectors as fleet
+from apps.fleet import services
+from apps.fleet.models import Card, Node
+from apps.monitoring.selectors import fleet_counts as figures
+from apps.monitoring.selectors.faults import (
+    FaultLocation,
+    faults_of_node,
+    faults_worst,
+    isolations_by_place,
+)
+from apps.monitoring.selectors.fleet_counts import CardCounts, ChipPool, NodeCounts, nodes_counted
+from apps.monitoring.selectors.suppressed_actions import suppressed_counts
+from apps.monitoring.web.fault_labels import ISOLATIONS, fault_line
+from apps.quotas.selectors import usage_by_team
+from apps.serving import selectors as serving
+from apps.serving.selectors import CardWorkload
+from apps.telemetry.selectors import sources as metric_sources
+from apps.telemetry.selectors.sources import node_metrics
+from apps.telemetry.web.card_metric_labels import briefly
+from controlplane.domain.common.accelerators import CardState, ChipKind
+from controlplane.ports import registry
+from controlplane.ports.clusters import ClusterError, NodeInspection
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import is_fragment, run_action
+
+#: Of the faults that stand, the page shows the worst.
+FAULTS_SHOWN = 5
+#: More nodes than these are drawn as a map, and opened one at a time.
+NODES_IN_FULL = 24
+#: Of more nodes than these only those in trouble are shown, and no more than so many of them.
+NODES_ON_MAP, TROUBLED_SHOWN = 64, 50
+
+
+class CardUse(StrEnum):
+    """What a cell of the fleet says about its card."""
+
+    HELD = "held"
+    FREE = "free"
+    NO_NEW_WORK = "no_new_work"
+    BROKEN = "broken"
+
+
+_USES = {
+    CardUse.HELD: gettext_lazy("held"),
+    CardUse.FREE: gettext_lazy("free"),
+    CardUse.NO_NEW_WORK: gettext_lazy("no new work"),
+    CardUse.BROKEN: gettext_lazy("not usable"),
+}
+
+
+def _use(card: Card, node: Node, holder: CardWorkload | None) -> CardUse:
+    """What matters most about it: a broken card first, whoever still holds it."""
+    if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
+        return CardUse.BROKEN
+    if holder is not None:
+        return CardUse.HELD
+    takes_work = card.state == CardState.USABLE and node.ready and not node.cordoned
+    return CardUse.FREE if takes_work else CardUse.NO_NEW_WORK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRow:
+    """Cards of one chip, of the whole fleet or of one cluster."""
+
+    chip: str
+    #: Name and uid; empty for the whole fleet.
+    cluster: str
+    cluster_uid: str
+    counts: CardCounts
+    wasted: int
+
+
+@login_required
+def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
+    """Figures first, then faults, clusters, nodes, cards and who holds them."""
+    at = timezone.now()
+    operates = fleet.operates(request.user)
+    pools, wasted = figures.pools(at=at), idle_allocation_totals(at=at)
+    heard = metric_sources.source_statuses(at=at)
+    worst = faults_worst(most=FAULTS_SHOWN)
+    clusters: list[Any] = list(fleet.clusters())
+    context = {
+        "counts": figures.together(pool.counts for pool in pools),
+        "wasted": wasted,
+        "pools": _pool_rows(pools, wasted),
+        "faults": [fault_line(fault, operates=operates) for fault in worst.faults],
+        "fault_count": worst.standing,
+        "held": suppressed_counts() if worst.standing else None,
+        "sources": heard,
+        "unheard": [one for one in heard if one.how in _UNHEARD],
+        "operates": operates,
+        "clusters": clusters,
+        **_nodes(request, count=sum(cluster.node_count for cluster in clusters)),
+    }
+    return render(request, "console/fleet.html", context)
+
+
+_UNHEARD = frozenset({metric_sources.SourceHealth.TROUBLED, metric_sources.SourceHealth.LATE})
+
+
+def _pool_rows(pools: Sequence[ChipPool], wasted: IdleAllocationTotals) -> list[PoolRow]:
+    """Each chip, the most cards first and processors last; below it its clusters, where it is in several."""
+    by_chip: dict[str, list[ChipPool]] = {}
+    for pool in pools:
+        by_chip.setdefault(pool.chip, []).append(pool)
+    rows: list[PoolRow] = []
+    for chip, own in by_chip.items():
+        below = [_pool_row(pool, wasted.cards) for pool in own]
+        if len(own) == 1:
+            rows += below
+            continue
+        rows.append(
+            PoolRow(
+                chip=chip,
+                cluster="",
+                cluster_uid="",
+                counts=figures.together(pool.counts for pool in own),
+                wasted=sum(row.wasted for row in below),
+            )
+        )
+        rows += below
+    most = {chip: sum(pool.counts.total for pool in own) for chip, own in by_chip.items()}
+    return sorted(
+        rows, key=lambda row: (_is_processor(row.chip), -most[row.chip], row.chip, row.cluster)
+    )
+
+
+def _is_processor(chip: str) -> bool:
+    """Each machine has them; what a company buys stands above."""
+    known = registry.chips().get(chip)
+    return known is not None and known.kind is ChipKind.CPU
+
+
+def _pool_row(pool: ChipPool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
+    return PoolRow(
+        chip=pool.chip,
+        cluster=pool.cluster,
+        cluster_uid=pool.cluster_uid,
+        counts=pool.counts,
+        wasted=wasted.get((pool.cluster, pool.chip), 0),
+    )
+
+
+def _nodes(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:
+    """The nodes as their number allows: all in full, all as a map, or those in trouble."""
+    opened = request.GET.get("node", "")
+    if count > NODES_ON_MAP:
+        chosen = request.GET.get("cluster", "")
+        rows = list(fleet.nodes_with_cards().filter(uid=opened)) if opened else []
+        return {
+            "nodes": _nodes_drawn(request, rows),
+            **_in_trouble(nodes_counted(), chosen=chosen),
+        }
+    nodes = _nodes_drawn(request, list(fleet.nodes_with_cards()))
+    uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
+    return {"legend": _legend(uses), **_divided(nodes, opened=opened)}
+
+
+def _nodes_drawn(request: AuthenticatedRequest, rows: list[Node]) -> list[dict[str, Any]]:
+    if not rows:
+        return []
+    holders = serving.card_workloads(request.user, nodes=rows)
+    return [_node(row, holders) for row in rows]
+
+
+def _legend(uses: Mapping[CardUse, int]) -> list[dict[str, Any]]:
+    return [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()]
+
+
+def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
+    """Which nodes are drawn in full, and where there are many the map of all of them, by cluster."""
+    if len(nodes) <= NODES_IN_FULL:
+        return {"nodes": nodes}
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for one in nodes:
+        parts.setdefault(one["node"].cluster.name, []).append(one)
+    return {
+        "nodes": [one for one in nodes if one["node"].uid == opened],
+        "parts": sorted(parts.items()),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTrouble:
+    """Nodes of one cluster, or of all, that somebody should look at."""
+
+    #: Its name; empty for all.
+    cluster: str
+    count: int
+    #: In the whole fleet, and in each cluster that has some.
+    everywhere: int
+    clusters: Sequence[tuple[str, int]]
+    sound: int
+    #: The worst of them, each with a ``Use`` for every card, the broken ones first.
+    worst: Sequence[tuple[NodeCounts, Sequence[CardUse]]]
+
+
+def _in_trouble(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]:
+    """The worst nodes, of the cluster of that name if there is one, and how many are sound."""
+    known = chosen in {one.cluster for one in counted}
+    within = [one for one in counted if one.cluster == chosen] if known else counted
+    listed = [one for one in within if not one.sound]
+    by_cluster = Counter(one.cluster for one in counted if not one.sound)
+    uses: Counter[CardUse] = Counter()
+    for one in counted:
+        uses.update(_uses_of(one))
+    trouble = NodeTrouble(
+        cluster=chosen if known else "",
+        count=len(listed),
+        everywhere=by_cluster.total(),
+        clusters=sorted(by_cluster.items()),
+        sound=len(within) - len(listed),
+        worst=[(one, list(Counter(_uses_of(one)).elements())) for one in listed[:TROUBLED_SHOWN]],
+    )
+    return {"legend": _legend(uses), "trouble": trouble}
+
+
+def _uses_of(node: NodeCounts) -> Mapping[CardUse, int]:
+    return {
+        CardUse.BROKEN: node.broken,
+        CardUse.NO_NEW_WORK: node.no_new_work,
+        CardUse.HELD: node.held,
+        CardUse.FREE: node.free,
+    }
+
+
+def cells_of(node: Node, holders: dict[int, CardWorkload]) -> list[dict[str, Any]]:
+    """The node's cards in the order of their numbers, each with who holds it and what that means."""
+    cells = []
+    for card in sorted(node.cards.all(), key=lambda card: card.index):
+        holder = holders.get(card.pk)
+        use = _use(card, node, holder)
+        cells.append({"card": card, "holder": holder, "use": use, "word": _USES[use]})
+    return cells
+
+
+def _node(node: Node, holders: dict[int, CardWorkload]) -> dict[str, Any]:
+    cells = cells_of(node, holders)
+    cards = [cell["card"] for cell in cells]
+    kinds = Counter((card.chip, card.memory) for card in cards)
+    return {
+        "node": node,
+        "cells": cells,
+        "held": sum(card.pk in holders for card in cards),
+        "chips": [
+            {"name": name, "memory": memory, "count": count}
+            for (name, memory), count in kinds.items()
+        ],
+    }
+
+
+#: Of a node with more pods or events, that many are shown.
+MOST_SHOWN = 100
+MOST_FAULTS = 20
+
+
+def _found(uid: str, name: str) -> Node:
+    return get_object_or_404(fleet.nodes_with_cards(), cluster__uid=uid, name=name)
+
+
+@login_required
+def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
+    """At once what is known here; what the cluster says is asked for by a second request.
+
+    Pods, events and labels are for whoever operates the fleet.
+    """
+    found = _found(uid, name)
+    operates = fleet.operates(request.user)
+    asks = operates and fleet.inspectable(found.cluster)
+    context: dict[str, Any] = {"node": found, "operates": operates, "asks": asks}
+    if asks and (is_fragment(request) or request.GET.get("asked")):
+        context |= {"asked": True, **_seen(found)}
+    if is_fragment(request):
+        return render(request, "fleet/node.html#seen", context)
+    holders = serving.card_workloads(request.user, nodes=[found])
+    context["cells"] = cells_of(found, holders)
+    context["running"] = usage_by_team(found) if operates else []
+    context["cores"] = found.cpu / 1000
+    context |= _health(found, operates=operates)
+    context["labels"] = sorted(found.labels.items()) if operates else []
+    context["localities"] = fleet.card_localities(found) if operates else ()
+    return render(request, "fleet/node.html", context)
+
+
+def _health(found: Node, *, operates: bool) -> dict[str, Any]:
+    """What is wrong with it, whether it is out of use, and the newest figures of its cards."""
+    faults = faults_of_node(found)
+    isolation = isolations_by_place({found.pk}).get(FaultLocation(found.pk, None))
+    return {
+        "faults": [fault_line(one, operates=operates) for one in faults[:MOST_FAULTS]],
+        "faults_more": max(0, len(faults) - MOST_FAULTS),
+        "isolation": isolation,
+        "isolation_word": ISOLATIONS[isolation.state] if isolation else "",
+        "isolation_look": f"isolation_{isolation.state}" if isolation else "",
+        "figures": briefly(node_metrics(found), at=timezone.now()),
+    }
+
+
+def _seen(found: Node) -> dict[str, Any]:
+    """What its cluster says of it, or why that cannot be said."""
+    try:
+        view = fleet.inspect(found.cluster, lambda cluster: cluster.node(found.name))
+    except ClusterError as error:
+        return {"silent": translate_message(str(error))}
+    if view is None:
+        return {"silent": _("The cluster has no node of that name any more.")}
+    return {"view": view, **_parts(view)}
+
+
+def _parts(view: NodeInspection) -> dict[str, Any]:
+    pods = sorted(view.pods, key=lambda pod: (not pod.launch, pod.namespace, pod.name))
+    return {
+        "conditions": sorted(view.conditions, key=lambda one: (one.good, one.name)),
+        "pods": pods[:MOST_SHOWN],
+        "pods_more": max(0, len(pods) - MOST_SHOWN),
+        "pods_ours": sum(bool(pod.launch) for pod in pods),
+        "events": view.events[:MOST_SHOWN],
+        "facts": sorted(view.facts.items()),
+        "taints": view.taints,
+    }
+
+
+@login_required
+@require_POST
+def node_cordon(
+    request: AuthenticatedRequest, uid: str, name: str, *, cordoned: bool
+) -> HttpResponse:
+    found = _found(uid, name)
+
+    def act() -> str:
+        services.node_cordon(node=found, cordoned=cordoned, actor=request.user)
+        if cordoned:
+            return _("No new work comes to this node; what runs there goes on.")
+        return _("New work may come to this node again.")
+
+    back = reverse("node", args=[uid, name])
+    try:
+        return run_action(request, act, back=back)
+    except services.NodeIsolated as refusal:
+        why = _("%(node)s is out of use since %(since)s: give it back instead.")
+        since = f"{refusal.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        messages.error(request, why % {"node": found, "since": since})
+        return redirect(back)

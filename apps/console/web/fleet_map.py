@@ -1,0 +1,215 @@
+"""The fleet map: every card by one of its metrics, from the spine down to the card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+from django.views.decorators.cache import cache_control
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import etag
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.console.selectors.fleet_map import (
+    FleetMapPart,
+    FleetMapUse,
+    Heat,
+    Narrowing,
+    heat_document,
+    heat_nodes,
+    heat_tree,
+    heat_version,
+)
+from apps.fleet import selectors as fleet
+from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE
+from controlplane.web.pages import Tab, show
+from controlplane.web.tables import FilterForm
+
+STATE = "state"
+USUAL = Heat.UTILIZATION.value
+KINDS: Mapping[str, str | Promise] = {
+    FLEET: _("fleet"),
+    CLUSTER: _("cluster"),
+    "superpod": _("superpod"),
+    "spine": _("spine"),
+    "leaf": pgettext_lazy("network", "leaf"),
+    "rack": _("rack"),
+    NODE: _("node"),
+}
+USES: Mapping[FleetMapUse, Promise] = {
+    FleetMapUse.HELD: _("held"),
+    FleetMapUse.FREE: _("free"),
+    FleetMapUse.NO_NEW_WORK: _("no new work"),
+    FleetMapUse.UNKNOWN: _("unknown"),
+    FleetMapUse.ISOLATED: _("isolated"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How a figure is shown: its name and unit, and where one colour ends and the next begins."""
+
+    label: Promise
+    unit: str
+    edges: tuple[int, ...]
+
+
+SCALES: Mapping[Heat, Scale] = {
+    Heat.UTILIZATION: Scale(label=_("Utilization"), unit=" %", edges=(5, 20, 40, 60, 80)),
+    Heat.MEMORY: Scale(label=_("Memory"), unit=" %", edges=(20, 40, 60, 80, 95)),
+    Heat.TEMPERATURE: Scale(label=_("Temperature"), unit=" °C", edges=(40, 55, 70, 80, 90)),
+    Heat.POWER: Scale(label=_("Power"), unit=" W", edges=(100, 200, 300, 400, 500)),
+    Heat.ECC: Scale(label=_("Memory errors"), unit="", edges=(1, 2, 5, 10, 100)),
+}
+
+
+class MapFilter(FilterForm):
+    cluster = forms.ChoiceField(label=_("Cluster"))
+    chip = forms.ChoiceField(label=_("Chip"))
+
+    def __init__(self, *args: Any, clusters: Sequence[str], chips: Sequence[str], **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        everything: list[tuple[str, str | Promise]] = [("", _("all"))]
+        for name, values in (("cluster", clusters), ("chip", chips)):
+            self.choice(name).choices = [*everything, *((value, value) for value in values)]
+
+    @property
+    def narrowing(self) -> Narrowing:
+        return Narrowing(chip=self.chosen("chip") or "", cluster=self.chosen("cluster") or "")
+
+    @property
+    def query(self) -> dict[str, str]:
+        asked = {"cluster": self.chosen("cluster"), "chip": self.chosen("chip")}
+        return {name: value for name, value in asked.items() if value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetMapRow:
+    """A part of the fleet in the table below the picture, or a step on the way down."""
+
+    part: FleetMapPart
+    kind: str | Promise
+    href: str
+    #: With their unit; empty where nothing was measured.
+    mean: str = ""
+    highest: str = ""
+    uses: Sequence[tuple[Promise, int]] = ()
+
+
+@login_required
+def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
+    """The part named by ``?at=`` by the figure named by ``?by=``, and what is below it."""
+    by = request.GET.get("by", USUAL)
+    if by != STATE and by not in set(Heat):
+        raise Http404
+    heat = None if by == STATE else Heat(by)
+    filters = _filters(request)
+    parts = heat_tree(heat_nodes(at=timezone.now(), only=filters.narrowing), by=heat)
+    here = parts.get(request.GET.get("at", ""))
+    if here is None:
+        raise Http404
+    labels = {STATE: _("State"), **{one.value: scale.label for one, scale in SCALES.items()}}
+    context: dict[str, Any] = {
+        "here": here,
+        "kind": KINDS.get(here.kind, here.kind),
+        "trail": [_row(part, by, filters) for part in here.trail[:-1]],
+        "rows": [_row(part, by, filters, heat=heat) for part in here.below],
+        "by": by,
+        "label": labels[by],
+        "heat": heat,
+        "whole": _row(here, by, filters, heat=heat),
+        "unmeasured": here.cards - here.measured,
+        "colours": [
+            Tab(label=label, href=_address(here, one, filters), current=one == by)
+            for one, label in labels.items()
+        ],
+        "filters": filters,
+        "kept": urlencode(filters.query),
+        "data": _with_query(reverse("fleet-map-cards"), filters.query),
+        "words": _words(),
+    }
+    return show(request, "console/fleet_map.html", context, fragment="zoomed", changing=True)
+
+
+def _filters(request: HttpRequest) -> MapFilter:
+    clusters = list(fleet.clusters().order_by("name").values_list("name", flat=True))
+    chips = sorted(fleet.cards_by_chip())
+    return MapFilter(request.GET, clusters=clusters, chips=chips)
+
+
+def _words() -> dict[str, Any]:
+    return {
+        "uses": {use.value: str(word) for use, word in USES.items()},
+        "heats": {
+            heat.value: {"label": str(one.label), "unit": one.unit, "edges": one.edges}
+            for heat, one in SCALES.items()
+        },
+    }
+
+
+def _row(
+    part: FleetMapPart, by: str, filters: MapFilter, *, heat: Heat | None = None
+) -> FleetMapRow:
+    unit = SCALES[heat].unit if heat else ""
+    return FleetMapRow(
+        part=part,
+        kind=KINDS.get(part.kind, part.kind),
+        href=_address(part, by, filters),
+        mean="" if part.mean is None else f"{part.mean:,.1f}{unit}",
+        highest="" if part.highest is None else f"{part.highest:,.0f}{unit}",
+        uses=[(word, part.uses[use]) for use, word in USES.items()],
+    )
+
+
+def _address(part: FleetMapPart, by: str, filters: MapFilter) -> str:
+    asked = {**filters.query, "at": part.key, "by": by if by != USUAL else ""}
+    return _with_query(reverse("fleet-map"), asked)
+
+
+def _with_query(address: str, asked: Mapping[str, str]) -> str:
+    query = urlencode({name: value for name, value in asked.items() if value}, safe=":/")
+    return f"{address}?{query}" if query else address
+
+
+def _version(request: HttpRequest) -> str:
+    asked = f"{heat_version()}|{request.GET.urlencode()}"
+    return f'"{sha256(asked.encode()).hexdigest()[:24]}"'
+
+
+@login_required
+@gzip_page
+@cache_control(private=True, no_cache=True)
+@etag(_version)
+def fleet_map_cards(request: AuthenticatedRequest) -> HttpResponse:
+    """Every card with its newest figures, as the picture is drawn from it; 304 while nothing has changed."""
+    at = timezone.now()
+    nodes = heat_nodes(at=at, only=_filters(request).narrowing)
+    return HttpResponse(heat_document(nodes, at=at), content_type="application/json")
+
+
+@login_required
+def fleet_map_card(request: AuthenticatedRequest) -> HttpResponse:
+    """To the page of the card that the picture names by its node and its place there."""
+    index = request.GET.get("index", "")
+    if not index.isdecimal() or len(index) > 6:
+        raise Http404
+    card = get_object_or_404(
+        fleet.cards(),
+        node__cluster__name=request.GET.get("cluster", ""),
+        node__name=request.GET.get("node", ""),
+        index=int(index),
+        parent=None,
+    )
+    return redirect("card", card.uid)

@@ -1,0 +1,147 @@
+"""Reports across the fleet: idle allocation, and vendor concentration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponseBase
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.console.selectors.idle_allocation import IDLE_FOR, IdleAllocationRow, idle_allocation_rows
+from apps.console.selectors.vendor_concentration import VendorConcentration, vendor_concentration_of
+from apps.monitoring.selectors.fleet_counts import pools, together
+from apps.telemetry.selectors.sources import IDLE
+from controlplane.web import downloads
+
+#: Claims that the page shows; the CSV has all.
+MOST_SHOWN = 200
+
+
+@login_required
+def idle_allocation(request: AuthenticatedRequest) -> HttpResponseBase:
+    """What is idle now, the most card-hours first; what other teams' work is called stays with them."""
+    at = timezone.now()
+    rows = idle_allocation_rows(request.user, at=at)
+    if request.GET.get("format") == "csv":
+        return downloads.csv_download(
+            filename=f"waste-{at:%Y-%m-%d}.csv",
+            head=[
+                _("Team"),
+                _("Queue"),
+                _("Work"),
+                _("Chip"),
+                _("Cluster"),
+                _("Idle cards"),
+                _("Cards held"),
+                _("Idle since"),
+                _("Card-hours"),
+            ],
+            lines=_idle_allocation_csv(rows),
+        )
+    counts = together(pool.counts for pool in pools(at=at))
+    context = {
+        "rows": [{"row": row, "lasted": at - row.since} for row in rows[:MOST_SHOWN]],
+        "more": max(0, len(rows) - MOST_SHOWN),
+        "cards": sum(len(row.idle) for row in rows),
+        "card_hours": sum(row.card_hours for row in rows),
+        "claims": len(rows),
+        "counts": counts,
+        "below": f"{IDLE:g}",
+        "minutes": int(IDLE_FOR.total_seconds() // 60),
+    }
+    return render(request, "console/idle_allocation.html", context)
+
+
+def _idle_allocation_csv(rows: Sequence[IdleAllocationRow]) -> Iterator[list[object]]:
+    for row in rows:
+        yield [
+            row.team,
+            row.queue,
+            row.name,
+            " ".join(row.chips),
+            " ".join(row.clusters),
+            len(row.idle),
+            row.held,
+            _moment(row.since),
+            round(row.card_hours, 2),
+        ]
+
+
+def _moment(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")
+
+
+#: Shares of the first maker from which on a page says so.
+_MOST, _NEARLY_ALL = 0.5, 0.9
+
+
+@login_required
+def vendor_concentration(request: AuthenticatedRequest) -> HttpResponseBase:
+    """As the reader may see it: the use of their teams, of the company for whoever administers it."""
+    found = vendor_concentration_of(request.user, at=timezone.now())
+    if request.GET.get("format") == "csv":
+        return downloads.csv_download(
+            filename=f"exposure-{found.period.first}-{found.period.last}.csv",
+            head=[
+                _("Maker"),
+                _("Card-hours"),
+                _("Share"),
+                _("Cards serving now"),
+                _("Deployments"),
+            ],
+            lines=_concentration_csv(found),
+        )
+    context = {
+        "found": found,
+        "vendors": [
+            {"one": one, "share": 100 * one.share, "width": f"{100 * one.share:.2f}"}
+            for one in found.vendors
+        ],
+        "verdict": _verdict(found),
+        "stuck": sum(one.stuck for one in found.moves),
+    }
+    return render(request, "console/vendor_concentration.html", context)
+
+
+def _concentration_csv(found: VendorConcentration) -> Iterator[list[object]]:
+    for one in found.vendors:
+        yield [
+            one.title,
+            round(one.card_hours, 3),
+            round(one.share, 6),
+            one.serving_cards,
+            one.deployments,
+        ]
+
+
+def _verdict(found: VendorConcentration) -> str:
+    """What the shares come to, in a sentence; empty where nothing was used."""
+    if not found.card_hours:
+        return ""
+    first = found.vendors[0]
+    said = {"percent": f"{100 * first.share:.0f}", "maker": first.title}
+    if first.share >= _NEARLY_ALL:
+        return (
+            _(
+                "Nearly everything rests on one maker: %(percent)s %% of the card-hours are on chips of %(maker)s."
+            )
+            % said
+        )
+    if first.share >= _MOST:
+        return (
+            _(
+                "Most rests on one maker: %(percent)s %% of the card-hours are on chips of %(maker)s."
+            )
+            % said
+        )
+    return (
+        _(
+            "No maker carries more than half: the most used, %(maker)s, has %(percent)s %% of the card-hours."
+        )
+        % said
+    )

@@ -1,0 +1,92 @@
+"""The home page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.console.selectors.home import FirstStep, FirstSteps, home_of
+from controlplane.web.pages import show
+
+
+@login_required
+def home(request: AuthenticatedRequest) -> HttpResponse:
+    """What runs, what waits and why, what needs somebody."""
+    shown = home_of(request.user, at=timezone.now())
+    context = {"home": shown, "steps": _steps(shown.steps) if shown.steps else []}
+    template = "console/home.html"
+    return show(request, template, context, fragment="now", changing=shown.changing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStepRow:
+    """One of the first steps, with the press that takes it."""
+
+    label: Promise
+    hint: Promise
+    action: Promise
+    href: str
+    done: bool
+    next: bool
+
+
+_STEP_WORDS = {
+    FirstStep.MODEL: (
+        gettext_lazy("Register a model"),
+        gettext_lazy("A folder with config.json and safetensors."),
+        gettext_lazy("Register"),
+        "model-import",
+    ),
+    FirstStep.DATASET: (
+        gettext_lazy("Upload a dataset"),
+        gettext_lazy("Questions and answers, or chats. Each row is checked."),
+        gettext_lazy("Upload"),
+        "dataset-new",
+    ),
+    FirstStep.FINETUNE: (
+        gettext_lazy("Fine-tune"),
+        gettext_lazy("Watch the loss fall; a new version comes out."),
+        gettext_lazy("Begin"),
+        "job-new-finetune",
+    ),
+    FirstStep.DEPLOY: (
+        gettext_lazy("Deploy"),
+        gettext_lazy(
+            "One press on a version's page gives it an address that OpenAI's clients can call."
+        ),
+        gettext_lazy("To the version"),
+        "models",
+    ),
+    FirstStep.TALK: (
+        gettext_lazy("Talk to it"),
+        gettext_lazy("The playground shows the answer and how to get it by a program."),
+        gettext_lazy("Open the playground"),
+        "playground",
+    ),
+}
+
+
+def _steps(steps: FirstSteps) -> list[FirstStepRow]:
+    rows = []
+    for step, (label, hint, action, page) in _STEP_WORDS.items():
+        href = reverse(page)
+        if step is FirstStep.DEPLOY and steps.tuned is not None:
+            href = reverse("model-version", args=[steps.tuned.uid])
+        rows.append(
+            FirstStepRow(
+                label=label,
+                hint=hint,
+                action=action,
+                href=href,
+                done=step in steps.done,
+                next=step is steps.next,
+            )
+        )
+    return rows

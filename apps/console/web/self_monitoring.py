@@ -1,0 +1,229 @@
+"""``/metrics`` and ``/readyz``: metrics of the product itself, and its readiness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+
+from django.db import Error
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from apps.console.selectors.object_counts import ObjectCounts, counts_now
+from apps.console.selectors.system_status import broker_waiting, versions
+from apps.models.selectors import artifact_store
+from apps.monitoring.selectors.controllers import Controller, Disk, controllers_now, disks
+from apps.quotas.selectors.cycles import PhaseHistogram, cycle_histograms
+from controlplane.web import health, metrics
+from controlplane.web.response_cache import TimedCache
+
+KEPT_SECONDS = 5.0
+
+
+@require_safe
+@never_cache
+def page(request: HttpRequest) -> HttpResponse:
+    """For clients with the token, and for this machine where no jobs run on it; else 403."""
+    if not metrics.may_read(request):
+        return HttpResponse(
+            "send the metrics token as a bearer token: NINEFOLD_METRICS_TOKEN, or var/secrets/metrics_token\n",
+            status=HTTPStatus.FORBIDDEN,
+            content_type="text/plain; charset=utf-8",
+        )
+    return HttpResponse(metrics.exposition(MEASURES), content_type=metrics.CONTENT_TYPE)
+
+
+class Measures(Collector):
+    """Measured when somebody asks, and not more often than every :data:`KEPT_SECONDS`."""
+
+    def __init__(self) -> None:
+        self.families = TimedCache(lambda: tuple(_families()), seconds=KEPT_SECONDS)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self.families()
+
+
+MEASURES = Measures()
+
+
+def _families() -> Iterator[Metric]:
+    about = versions()
+    yield _gauge(
+        "ninefold_build_info",
+        "Always 1; the labels are the versions.",
+        {(about["Ninefold"], about["Python"]): 1},
+        labels=("version", "python"),
+    )
+    yield from _of_disks(disks())
+    yield from _of_broker()
+    try:
+        counts, loops, phases = counts_now(), controllers_now(), cycle_histograms()
+    except Error:
+        yield _gauge("ninefold_database_up", _UP, {(): 0})
+        return
+    yield _gauge("ninefold_database_up", _UP, {(): 1})
+    yield from _of_counts(counts)
+    yield from _of_loops(loops.all)
+    yield _of_cycles(phases)
+
+
+_UP = "1 while the database answers; what it knows is left out while it does not."
+
+
+def _of_disks(found: tuple[Disk, ...]) -> Iterator[Metric]:
+    yield _gauge(
+        "ninefold_disk_free_bytes",
+        "Room left on the disk below a folder.",
+        {(disk.name,): disk.free for disk in found},
+        labels=("folder",),
+    )
+    yield _gauge(
+        "ninefold_disk_size_bytes",
+        "Size of the disk below a folder.",
+        {(disk.name,): disk.size for disk in found},
+        labels=("folder",),
+    )
+
+
+def _of_broker() -> Iterator[Metric]:
+    waiting = broker_waiting().messages
+    yield _gauge(
+        "ninefold_broker_up",
+        "1 while the broker answers.",
+        {(): 0 if waiting is None else 1},
+    )
+    yield _gauge(
+        "ninefold_broker_messages",
+        "Messages that no worker has taken.",
+        {(queue,): amount for queue, amount in (waiting or {}).items()},
+        labels=("queue",),
+    )
+
+
+def _of_counts(counts: ObjectCounts) -> Iterator[Metric]:
+    for kind, tally in counts.by_state.items():
+        yield _gauge(f"ninefold_{kind}", f"All {kind} by their state.", tally, labels=("state",))
+    yield _gauge(
+        "ninefold_cards", "Cards by chip and state.", counts.cards, labels=("chip", "state")
+    )
+    yield _gauge(
+        "ninefold_queue_waiting_claims",
+        "Claims that wait for cards, by queue.",
+        counts.waiting_claims,
+        labels=("queue",),
+    )
+    yield _gauge(
+        "ninefold_outbox_messages", "News not handed on yet.", {(): counts.outbox.messages}
+    )
+    yield _gauge(
+        "ninefold_outbox_oldest_seconds",
+        "Age of the oldest news not handed on yet.",
+        {(): counts.outbox.age.total_seconds()},
+    )
+    yield _gauge(
+        "ninefold_outbox_unheard_messages",
+        "Those that are set aside because nobody hears their topic.",
+        {(topic,): amount for topic, amount in counts.outbox.unsubscribed.items()},
+        labels=("topic",),
+    )
+    yield _gauge(
+        "ninefold_cluster_silence_seconds",
+        "Since the connection that watches a cluster last proved itself.",
+        counts.cluster_silence,
+        labels=("cluster",),
+    )
+    yield _gauge(
+        "ninefold_database_connections",
+        "Connections to the product's database by what they do.",
+        counts.connections,
+        labels=("state",),
+    )
+
+
+def _of_loops(loops: tuple[Controller, ...]) -> Iterator[Metric]:
+    turned = [loop for loop in loops if loop.lag is not None]
+    yield _gauge(
+        "ninefold_loop_lag_seconds",
+        "Since the last turn of the loop that ended well.",
+        {(loop.name,): loop.lag.total_seconds() for loop in turned if loop.lag is not None},
+        labels=("loop",),
+    )
+    yield _gauge(
+        "ninefold_loop_interval_seconds",
+        "How often the loop should turn.",
+        {(loop.name,): loop.interval.total_seconds() for loop in loops},
+        labels=("loop",),
+    )
+    yield _gauge(
+        "ninefold_loop_troubled",
+        "1 while the loop is late, failing or stuck.",
+        {(loop.name,): int(loop.troubled) for loop in loops},
+        labels=("loop",),
+    )
+    yield _gauge(
+        "ninefold_loop_last_turn_seconds",
+        "How long the newest turn took.",
+        {(one.name,): one.last_seconds for one in turned if one.last_seconds is not None},
+        labels=("loop",),
+    )
+    turns = CounterMetricFamily(
+        "ninefold_loop_turns_total", "Turns that have ended.", labels=("loop", "outcome")
+    )
+    seconds = CounterMetricFamily(
+        "ninefold_loop_turn_seconds_total", "Time that turns took together.", labels=("loop",)
+    )
+    for loop in turned:
+        turns.add_metric((loop.name, "good"), loop.turns - loop.failed_turns)
+        turns.add_metric((loop.name, "bad"), loop.failed_turns)
+        seconds.add_metric((loop.name,), loop.seconds)
+    yield turns
+    yield seconds
+
+
+def _of_cycles(phases: tuple[PhaseHistogram, ...]) -> Metric:
+    family = HistogramMetricFamily(
+        "ninefold_cycle_seconds", "Of scheduling cycles, by their phase.", labels=("phase",)
+    )
+    for each in phases:
+        buckets = [(str(bound), count) for bound, count in each.within]
+        family.add_metric((each.phase,), [*buckets, ("+Inf", each.cycles)], each.seconds)
+    return family
+
+
+def _gauge(
+    name: str,
+    meaning: str,
+    values: Mapping[tuple[str, ...], float],
+    *,
+    labels: tuple[str, ...] = (),
+) -> Metric:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
+
+
+READINESS = health.Readiness(
+    {
+        "database": health.check_database,
+        "migrations": health.check_migrations,
+        "broker": health.check_broker,
+        "artifacts": lambda: health.check_artifact_store(artifact_store()),
+        "encryption_key": health.check_encryption_key,
+    }
+)
+
+
+@require_safe
+@never_cache
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 while the product can work, else 503; each part with its word, and no secret among them."""
+    return READINESS.answer()

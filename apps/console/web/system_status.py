@@ -1,0 +1,446 @@
+"""The status page: components and controllers, their descriptions, and remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.console.selectors.system_status import (
+    Component,
+    ComponentCondition,
+    ComponentKind,
+    RecentError,
+    product_status,
+    require_product,
+)
+from apps.monitoring.selectors.controllers import Controller, lagging_controller_count
+from controlplane.domain.common.resources import format_bytes
+from controlplane.domain.health.controllers import ControllerHealth
+from controlplane.persistence.reconcile_runs import RECENT_RUNS
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import show
+from controlplane.web.response_cache import TimedCache
+from controlplane.web.templatetags.ninefold import duration
+
+Word = str | Promise
+
+LOOPS: Mapping[str, Word] = {
+    "config.tasks.relay_outbox": gettext_lazy("Hand on news"),
+    "config.tasks.tidy_up": gettext_lazy("Tidy up"),
+    "apps.quotas.tasks.run_cycle": gettext_lazy("Give cards to what waits"),
+    "apps.quotas.tasks.record_midnights": gettext_lazy("Record what is held at midnight"),
+    "apps.quotas.tasks.roll_usage": gettext_lazy("Sum up use by day"),
+    "apps.quotas.tasks.compare_ledger": gettext_lazy("Compare the ledger with the cards"),
+    "apps.quotas.tasks.refresh_forecasts": gettext_lazy("Foretell when what waits will start"),
+    "apps.quotas.tasks.carry_out_rearrangements": gettext_lazy("Carry out approved moves"),
+    "apps.quotas.tasks.answer_what_ifs": gettext_lazy("Answer “what if”"),
+    "apps.quotas.tasks.keep_copies": gettext_lazy("Tell clusters our queues"),
+    "apps.jobs.tasks.reconcile_attempts": gettext_lazy("Start and watch jobs"),
+    "apps.jobs.tasks.sweep_launches": gettext_lazy("Stop what no job owns"),
+    "apps.serving.tasks.reconcile_deployments": gettext_lazy("Start and watch deployments"),
+    "apps.serving.tasks.sweep_launches": gettext_lazy("Stop what no deployment owns"),
+    "apps.workflows.tasks.reconcile_pipelines": gettext_lazy("Take pipelines further"),
+    "apps.serving.tasks.publish_snapshot": gettext_lazy("Tell gateways"),
+    "apps.fleet.tasks.reconcile_isolation": gettext_lazy("Isolation of teams"),
+    "apps.fleet.tasks.sync_inventories": gettext_lazy("Take stock of clusters"),
+    "apps.models.tasks.import_models": gettext_lazy("Import models"),
+    "apps.models.tasks.measure_storage": gettext_lazy("Measure storage"),
+    "apps.models.tasks.apply_retention": gettext_lazy("Apply retention rules"),
+    "apps.models.tasks.collect_garbage": gettext_lazy("Collect garbage"),
+    "apps.monitoring.tasks.call_webhooks": gettext_lazy("Call webhooks"),
+    "apps.monitoring.tasks.send_mails": gettext_lazy("Send e-mail"),
+    "apps.monitoring.tasks.read_sources": gettext_lazy("Read figures of cards"),
+    "apps.monitoring.tasks.read_signs": gettext_lazy("Ask clusters what is wrong"),
+    "apps.monitoring.tasks.decide_health": gettext_lazy("Decide about faults"),
+    "apps.monitoring.tasks.advance_isolations": gettext_lazy("Mark and test what is out of use"),
+    "apps.monitoring.tasks.judge_figures": gettext_lazy("Judge figures of cards by rules"),
+    "apps.monitoring.tasks.notice_silence": gettext_lazy("Notice silent cards"),
+    "apps.monitoring.tasks.tidy_history": gettext_lazy("Sum up and drop old figures"),
+    "apps.monitoring.tasks.advance_rollouts": gettext_lazy("Advance rollouts over nodes"),
+    "apps.monitoring.tasks.judge_alerts": gettext_lazy("Judge the rules of alerts"),
+    "apps.monitoring.tasks.send_alerts": gettext_lazy("Send alerts"),
+    "apps.monitoring.tasks.prune_news": gettext_lazy("Forget old news"),
+}
+
+LOOP_ADVICE: Mapping[ControllerHealth, Word] = {
+    ControllerHealth.LATE: gettext_lazy("If others are late too, look at worker and beat above."),
+    ControllerHealth.FAILING: gettext_lazy(
+        "The error below says why; it is tried again by itself."
+    ),
+    ControllerHealth.STUCK: gettext_lazy(
+        "Its turn does not end. Start the worker again: the turn is taken anew."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentText:
+    """A part in words."""
+
+    title: str
+    #: What was found.
+    found: str
+    #: What helps; empty where nothing need be done.
+    advice: str
+
+
+def told(component: Component) -> ComponentText:
+    """The part in the words of the reader's language."""
+    part = _PARTS[component.kind]
+    title = str(part.label)
+    if component.name:
+        name = _FOLDERS.get(component.name, component.name)
+        title = _("%(kind)s: %(name)s") % {"kind": title, "name": name}
+    return ComponentText(
+        title=title,
+        found=part.found(component),
+        advice=str(part.advice.get(component.condition, "")),
+    )
+
+
+def controller_title(name: str) -> str:
+    """What the loop of that task does; one that we do not know is shown by its task's name."""
+    return str(LOOPS.get(name, name.rpartition(".")[2].replace("_", " ")))
+
+
+def error_title(error: RecentError) -> str:
+    if error.kind == "loop":
+        return controller_title(error.name)
+    return _("%(kind)s: %(name)s") % {
+        "kind": _PARTS[ComponentKind.CLUSTER].label,
+        "name": error.name,
+    }
+
+
+def controller_advice(loop: Controller) -> str:
+    return str(LOOP_ADVICE.get(loop.health, ""))
+
+
+_FOLDERS: Mapping[str, Word] = {
+    "home": gettext_lazy("home folder"),
+    "artifacts": gettext_lazy("artifact store"),
+}
+
+
+def _web(it: Component) -> str:
+    return _("answers; version %(version)s") % it.facts
+
+
+def _worker(it: Component) -> str:
+    if it.condition is ComponentCondition.DOWN:
+        amount = it.facts["waiting_calls"]
+        return ngettext(
+            "takes no work: %(amount)d call of the beat waits",
+            "takes no work: %(amount)d calls of the beat wait",
+            amount,
+        ) % {"amount": amount}
+    return _last_turn(it)
+
+
+def _beat(it: Component) -> str:
+    if it.condition is ComponentCondition.DOWN:
+        return _("sends no calls: no loop has turned lately and no call waits")
+    return _last_turn(it)
+
+
+def _last_turn(it: Component) -> str:
+    if it.condition is ComponentCondition.UNKNOWN:
+        return _("nothing has turned lately")
+    seconds = it.facts["quiet_seconds"]
+    if seconds is None:
+        return _("no turn has ended well yet")
+    return _("last good turn of a loop %(amount)s ago") % {"amount": duration(seconds)}
+
+
+def _database(it: Component) -> str:
+    return _("PostgreSQL %(version)s; %(size)s; %(used)d of %(most)d connections") % {
+        "version": it.facts["version"],
+        "size": format_bytes(it.facts["bytes"]),
+        "used": it.facts["connections"],
+        "most": it.facts["most_connections"],
+    }
+
+
+def _broker(it: Component) -> str:
+    if it.condition is ComponentCondition.DOWN:
+        return _("does not answer: %(refusal)s") % it.facts
+    amount = it.facts["messages"]
+    return ngettext(
+        "%(amount)d message waits for a worker", "%(amount)d messages wait for a worker", amount
+    ) % {"amount": amount}
+
+
+def _outbox(it: Component) -> str:
+    amount, unheard = it.facts["messages"], it.facts["unheard"]
+    if unheard:
+        return _(
+            "%(aside)d of %(amount)d messages that wait are set aside: this version has no listener"
+            " for %(topics)s"
+        ) % {"aside": sum(unheard.values()), "amount": amount, "topics": ", ".join(unheard)}
+    if not amount:
+        return _("everything has been handed on")
+    return ngettext(
+        "%(amount)d piece of news waits, since %(age)s",
+        "%(amount)d pieces of news wait, the oldest since %(age)s",
+        amount,
+    ) % {"amount": amount, "age": duration(it.facts["age_seconds"])}
+
+
+def _gateway(it: Component) -> str:
+    if it.condition is ComponentCondition.DOWN:
+        return _("has not asked for the snapshot lately; it has version %(snapshot)s") % it.facts
+    if it.condition is ComponentCondition.TROUBLED:
+        return _("has snapshot %(snapshot)s, the newest is %(newest_snapshot)s") % it.facts
+    return _("has the newest snapshot, version %(snapshot)s") % it.facts
+
+
+def _watcher(it: Component) -> str:
+    if it.condition is ComponentCondition.DOWN:
+        return _("no process follows the clusters")
+    if it.condition is ComponentCondition.TROUBLED:
+        return _("nothing is heard of %(names)s") % {"names": ", ".join(it.facts["silent"])}
+    amount = it.facts["clusters"]
+    return ngettext("follows %(amount)d cluster", "follows %(amount)d clusters", amount) % {
+        "amount": amount
+    }
+
+
+def _cluster(it: Component) -> str:
+    if it.condition is ComponentCondition.DOWN:
+        return translate_message(str(it.facts["trouble"]))
+    return _("answers") if it.condition is ComponentCondition.WELL else _("not looked at lately")
+
+
+def _agents(it: Component) -> str:
+    seconds, nodes = it.facts["oldest_seconds"], it.facts["nodes"]
+    if seconds is None:
+        return ngettext(
+            "the agent of %(nodes)d node has a token; nothing was heard of it yet",
+            "the agents of %(nodes)d nodes have tokens; nothing was heard of any yet",
+            nodes,
+        ) % {"nodes": nodes}
+    return ngettext(
+        "%(heard)d of %(nodes)d is heard; last %(amount)s ago",
+        "%(heard)d of %(nodes)d are heard; the one quiet for the longest %(amount)s ago",
+        nodes,
+    ) % {"heard": it.facts["heard"], "nodes": nodes, "amount": duration(seconds)}
+
+
+def _disk(it: Component) -> str:
+    return _("%(free)s of %(size)s free") % {
+        "free": format_bytes(it.facts["free_bytes"]),
+        "size": format_bytes(it.facts["bytes"]),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What is said of one kind of part."""
+
+    label: Word
+    found: Callable[[Component], str]
+    #: What helps, by the condition that it is in.
+    advice: Mapping[ComponentCondition, Word] = field(default_factory=dict)
+
+
+_PARTS: Mapping[ComponentKind, _Part] = {
+    ComponentKind.WEB: _Part(label=gettext_lazy("Pages and REST"), found=_web),
+    ComponentKind.WORKER: _Part(
+        label=gettext_lazy("Worker"),
+        found=_worker,
+        advice={
+            ComponentCondition.TROUBLED: gettext_lazy(
+                "The processes work, single loops do not: see their rows below."
+            ),
+            ComponentCondition.DOWN: gettext_lazy(
+                "Look at var/logs/worker.log and at “make status”. Running jobs go on, and nothing is"
+                " lost: once a worker runs it goes on where the last one stopped."
+            ),
+            ComponentCondition.UNKNOWN: gettext_lazy(
+                "Nobody can tell before the beat calls and the broker answers."
+            ),
+        },
+    ),
+    ComponentKind.BEAT: _Part(
+        label=gettext_lazy("Beat"),
+        found=_beat,
+        advice={
+            ComponentCondition.DOWN: gettext_lazy(
+                "Look at var/logs/beat.log and at “make status”; exactly one beat has to run."
+            ),
+            ComponentCondition.UNKNOWN: gettext_lazy(
+                "No loop has turned yet. If that stays so for a minute, look at “make status”."
+            ),
+        },
+    ),
+    ComponentKind.DATABASE: _Part(
+        label=gettext_lazy("Database"),
+        found=_database,
+        advice={
+            ComponentCondition.TROUBLED: gettext_lazy(
+                "Few connections are left: raise max_connections, or end what else uses this server."
+            ),
+        },
+    ),
+    ComponentKind.BROKER: _Part(
+        label=gettext_lazy("Broker"),
+        found=_broker,
+        advice={
+            ComponentCondition.DOWN: gettext_lazy(
+                "Check NINEFOLD_BROKER_URL and that the broker runs. Losing what it held costs time,"
+                " not work."
+            ),
+        },
+    ),
+    ComponentKind.OUTBOX: _Part(
+        label=gettext_lazy("Outbox"),
+        found=_outbox,
+        advice={
+            ComponentCondition.TROUBLED: gettext_lazy(
+                "News waits to be handed on: look at the worker and at the broker first. What is set"
+                " aside leaves by itself once web and worker run a version that hears it."
+            ),
+        },
+    ),
+    ComponentKind.GATEWAY: _Part(
+        label=gettext_lazy("Gateway"),
+        found=_gateway,
+        advice={
+            ComponentCondition.DOWN: gettext_lazy(
+                "Look at its log. It serves with its last snapshot for up to a day; its share of the"
+                " limits has gone to the others."
+            ),
+            ComponentCondition.TROUBLED: gettext_lazy(
+                "It asks, and does not take the newest snapshot: its log says why."
+            ),
+        },
+    ),
+    ComponentKind.WATCHER: _Part(
+        label=gettext_lazy("Watcher"),
+        found=_watcher,
+        advice={
+            ComponentCondition.TROUBLED: gettext_lazy(
+                "What runs there goes on unseen: see the cluster's own row, and var/logs/watcher.log."
+            ),
+            ComponentCondition.DOWN: gettext_lazy(
+                "Look at var/logs/watcher.log and at “make status”. Until one runs, what happens on the"
+                " clusters is noticed some seconds later."
+            ),
+        },
+    ),
+    ComponentKind.CLUSTER: _Part(
+        label=gettext_lazy("Cluster"),
+        found=_cluster,
+        advice={
+            ComponentCondition.DOWN: gettext_lazy(
+                "What runs there goes on unseen, and nothing new starts there until it answers."
+            ),
+            ComponentCondition.UNKNOWN: gettext_lazy(
+                "Nobody has looked at it lately: see the loop that takes stock of clusters."
+            ),
+        },
+    ),
+    ComponentKind.AGENTS: _Part(
+        label=gettext_lazy("Agents of nodes"),
+        found=_agents,
+        advice={
+            ComponentCondition.TROUBLED: gettext_lazy(
+                "An agent has fallen silent: the page of agents names it. Look at its log on the node; if"
+                " the node is gone for good, revoke its token."
+            ),
+        },
+    ),
+    ComponentKind.DISK: _Part(
+        label=gettext_lazy("Disk"),
+        found=_disk,
+        advice={
+            ComponentCondition.TROUBLED: gettext_lazy(
+                "Make room before uploads and checkpoints fail: the storage page says what uses it."
+            ),
+            ComponentCondition.DOWN: gettext_lazy(
+                "Make room now: uploads, checkpoints and the database itself are about to fail."
+            ),
+        },
+    ),
+}
+
+
+#: The page's bars: how wide one turn is, and how high the longest.
+BAR_WIDTH, BAR_GAP, BAR_HEIGHT = 3, 1, 18
+WARNED_SECONDS = 10.0
+
+#: How many loops do not keep up, for the line on top of every page.
+lagging_controllers = TimedCache(lagging_controller_count, seconds=WARNED_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DurationBar:
+    x: int
+    y: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRow:
+    loop: Controller
+    title: str
+    advice: str
+    bars: tuple[DurationBar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRow:
+    component: Component
+    told: ComponentText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRow:
+    error: RecentError
+    title: str
+
+
+@login_required
+def status(request: AuthenticatedRequest) -> HttpResponse:
+    """For operators and administrators; never still, so it goes on looking while it is looked at."""
+    require_product(request.user)
+    found = product_status()
+    parts = [PartRow(component=one, told=told(one)) for one in found.components]
+    context = {
+        "status": found,
+        "parts": parts,
+        "loops": [_row(loop) for loop in found.loops],
+        "errors": [ErrorRow(error=one, title=error_title(one)) for one in found.errors],
+        "bars_width": RECENT_RUNS * (BAR_WIDTH + BAR_GAP),
+        "bars_height": BAR_HEIGHT,
+    }
+    return show(request, "console/system_status.html", context, fragment="now", changing=True)
+
+
+def _row(loop: Controller) -> ControllerRow:
+    return ControllerRow(
+        loop=loop,
+        title=controller_title(loop.name),
+        advice=controller_advice(loop),
+        bars=_bars(loop.recent),
+    )
+
+
+def _bars(seconds: tuple[float, ...]) -> tuple[DurationBar, ...]:
+    """One bar a turn, the newest at the right end; the longest fills the height."""
+    longest = max(seconds, default=0.0) or 1.0
+    first = RECENT_RUNS - len(seconds)
+    bars = []
+    for place, one in enumerate(seconds, start=first):
+        height = max(1, round(one / longest * BAR_HEIGHT))
+        bars.append(
+            DurationBar(x=place * (BAR_WIDTH + BAR_GAP), y=BAR_HEIGHT - height, height=height)
+        )
+    return tuple(bars)

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.console.web import cards, fleet, fleet_map, fleet_reports, home, search, system_status
+
+_CARD = "fleet/cards/<str:uid>"
+_NODE = "fleet/clusters/<str:uid>/nodes/<str:name>"
+
+urlpatterns = [
+    path("fleet", fleet.fleet_overview, name="fleet"),
+    path("fleet/map", fleet_map.fleet_map, name="fleet-map"),
+    path("fleet/map/cards.json", fleet_map.fleet_map_cards, name="fleet-map-cards"),
+    path("fleet/map/card", fleet_map.fleet_map_card, name="fleet-map-card"),
+    path(_CARD, cards.card, name="card"),
+    path(f"{_CARD}/<slug:chart>.json", cards.card_chart, name="card-chart"),
+    path("fleet/waste", fleet_reports.idle_allocation, name="waste"),
+    path("fleet/exposure", fleet_reports.vendor_concentration, name="exposure"),
+    path("", home.home, name="home"),
+    path(_NODE, fleet.node, name="node"),
+    path(f"{_NODE}/cordon", fleet.node_cordon, {"cordoned": True}, name="node-cordon"),
+    path(f"{_NODE}/uncordon", fleet.node_cordon, {"cordoned": False}, name="node-uncordon"),
+    path("search", search.search, name="search"),
+    path("status", system_status.status, name="status"),
+]

@@ -1,0 +1,151 @@
+"""REST of maintenance rollouts, for operators of the fleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.fleet import selectors as fleet
+from apps.monitoring.api.alerts import OperatorViewSet
+from apps.monitoring.models import Rollout, RolloutNode
+from apps.monitoring.selectors.maintenance_rollouts import rollouts_visible
+from apps.monitoring.services import maintenance_rollouts
+from apps.monitoring.services.maintenance_rollouts import (
+    LONGEST_RUN,
+    MOST_PARALLEL,
+    MOST_WORDS,
+    RolloutRequest,
+)
+from controlplane.domain.health.maintenance_rollouts import RolloutEvent
+from controlplane.web.rest import Reference, StrictSerializer, VisibleField
+
+TAGS = ["rollouts"]
+
+
+class RolloutNodeSerializer(serializers.ModelSerializer[RolloutNode]):
+    node = Reference()
+
+    class Meta:
+        model = RolloutNode
+        fields = ("node", "domain", "state", "reason", "exit_code", "log_tail", "changed_at")
+
+
+class RolloutSerializer(serializers.ModelSerializer[Rollout]):
+    cluster = Reference()
+    argv = serializers.ListField(child=serializers.CharField())
+    made_by = serializers.CharField(source="made_by.username")
+    nodes = RolloutNodeSerializer(many=True, help_text="As they are worked on.")
+
+    class Meta:
+        model = Rollout
+        fields = (
+            "uid",
+            "name",
+            "cluster",
+            "state",
+            "argv",
+            "image",
+            "run_within",
+            "burn_in",
+            "parallel",
+            "made_by",
+            "created_at",
+            "ended_at",
+            "trouble",
+            "nodes",
+        )
+
+
+class RolloutCreateSerializer(StrictSerializer[Any]):
+    name = serializers.CharField(max_length=120)
+    cluster = VisibleField(visible=lambda _user: fleet.clusters())
+    labels = serializers.DictField(
+        child=serializers.CharField(max_length=200, allow_blank=True),
+        required=False,
+        default=dict,
+        help_text="That a node must have; name stands for its name.",
+    )
+    argv = serializers.ListField(
+        child=serializers.CharField(max_length=1000, trim_whitespace=False),
+        max_length=MOST_WORDS,
+        required=False,
+        default=list,
+        help_text="A program and its arguments; no shell reads it.",
+    )
+    image = serializers.CharField(max_length=300, required=False, default="", allow_blank=True)
+    run_within = serializers.IntegerField(
+        min_value=1, max_value=LONGEST_RUN, required=False, default=600
+    )
+    burn_in = serializers.BooleanField(required=False, default=True)
+    parallel = serializers.IntegerField(
+        min_value=1, max_value=MOST_PARALLEL, required=False, default=1
+    )
+    domain_label = serializers.CharField(
+        max_length=120, required=False, default="", allow_blank=True
+    )
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Rollouts over nodes", tags=TAGS),
+    retrieve=extend_schema(summary="A rollout with its nodes", tags=TAGS),
+)
+class RolloutViewSet(OperatorViewSet[Rollout]):
+    serializer_class = RolloutSerializer
+
+    def get_queryset(self) -> QuerySet[Rollout]:
+        return rollouts_visible(self.request.user).prefetch_related("nodes__node__cluster")
+
+    @extend_schema(
+        summary="Begin a rollout",
+        description="Nodes are taken out wave by wave, worked on, tested and given back. A command on the "
+        "machine of the product itself is for administrators of the company.",
+        tags=TAGS,
+        request=RolloutCreateSerializer,
+        responses={201: RolloutSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(RolloutCreateSerializer)
+        ask = RolloutRequest(**{**given, "argv": tuple(given["argv"])})
+        row = maintenance_rollouts.rollout_begin(
+            ask=ask, actor=acting_user(request), at=timezone.now()
+        )
+        return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(summary="Pause a rollout", tags=TAGS, request=None, responses=RolloutSerializer)
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def pause(self, request: Request, uid: str) -> Response:
+        return self._steered(request, RolloutEvent.PAUSE)
+
+    @extend_schema(summary="Resume a rollout", tags=TAGS, request=None, responses=RolloutSerializer)
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def resume(self, request: Request, uid: str) -> Response:
+        return self._steered(request, RolloutEvent.RESUME)
+
+    @extend_schema(
+        summary="Cancel a rollout",
+        description="The rest stays untouched; what is under way ends as planned.",
+        tags=TAGS,
+        request=None,
+        responses=RolloutSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, uid: str) -> Response:
+        return self._steered(request, RolloutEvent.CANCEL)
+
+    def _steered(self, request: Request, event: RolloutEvent) -> Response:
+        row, actor = self.get_object(), acting_user(request)
+        maintenance_rollouts.rollout_steer(rollout=row, event=event, actor=actor, at=timezone.now())
+        return Response(self.get_serializer(self.get_object()).data)

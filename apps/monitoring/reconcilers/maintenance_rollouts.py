@@ -1,0 +1,222 @@
+"""Controller of maintenance rollouts: advance each node in progress, then begin others.
+
+A turn that dies between any two lines is made again: the name of a command's Launch derives from its row, and what
+was begun and is gone is a failure, for nobody knows whether it did its work.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from apps.accounts.selectors import PermissionRefused
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Card
+from apps.monitoring.models import Isolation, Rollout, RolloutNode
+from apps.monitoring.services import maintenance_rollouts
+from controlplane.domain.common.resources import Millicpu, Resources
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.health.isolations import IsolationState
+from controlplane.domain.health.maintenance_rollouts import (
+    UNDER_WAY,
+    NodeState,
+    Plan,
+    RolloutState,
+    Seen,
+    node_event,
+)
+from controlplane.persistence.leases import leader_lease
+from controlplane.ports.clusters import ClusterAdapter, ClusterError, LaunchRefused, ObservedLaunch
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
+from controlplane.ports.registry import UnknownAdapter
+
+log = logging.getLogger(__name__)
+
+LEASE = "monitoring.waves"
+LEASE_TTL = timedelta(minutes=2)
+_ROLE = "command"
+_TAIL_BYTES = 8 * 1024
+_GOING_ON = (RolloutState.RUNNING, RolloutState.PAUSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RolloutContext:
+    """What is so on a node, for the rules and for people."""
+
+    seen: Seen
+    words: str = ""
+
+
+def maintenance_rollouts_reconcile(*, at: datetime) -> int:
+    """One step for each node under way; how many began or went on. One's trouble keeps no other."""
+    moved = 0
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        going_on = (
+            Q(state__in=_GOING_ON) | Q(nodes__state__in=UNDER_WAY) | Q(nodes__launch_there=True)
+        )
+        rollouts = Rollout.objects.filter(going_on).select_related("cluster", "made_by")
+        for rollout in rollouts.order_by("pk").distinct():
+            if not lease.renew(ttl=LEASE_TTL):
+                break
+            moved += _advance(rollout, at=at)
+    return moved
+
+
+def _advance(rollout: Rollout, *, at: datetime) -> int:
+    told, moved, reason = {"rollout": rollout.uid}, 0, ""
+    busy = Q(state__in=UNDER_WAY) | Q(launch_there=True)
+    rows = rollout.nodes.filter(busy).select_related(
+        "rollout__made_by", "node__cluster", "isolation"
+    )
+    for row in rows.order_by("pk"):
+        try:
+            moved += _step(row, at=at)
+        except IllegalTransition as race:
+            log.info("a node of a rollout gave way", extra={**told, "race": str(race)})
+        except (ClusterError, UnknownAdapter) as error:
+            reason = f"its cluster does not answer: {error}"
+        except PermissionRefused as refusal:
+            reason = _lost_right(rollout, refusal)
+    try:
+        moved += maintenance_rollouts.rollout_reconcile(rollout=rollout, at=at)
+    except PermissionRefused as refusal:
+        reason = _lost_right(rollout, refusal)
+    maintenance_rollouts.rollouts_trouble(rollout=rollout, reason=reason)
+    return moved
+
+
+def _lost_right(rollout: Rollout, refusal: PermissionRefused) -> str:
+    return f"{rollout.made_by.username}, in whose name it goes on, may not any more: {refusal}"
+
+
+def _step(row: RolloutNode, *, at: datetime) -> bool:
+    plan = Plan(
+        command=bool(row.rollout.argv),
+        burn_in=row.rollout.burn_in,
+        parallel=row.rollout.parallel,
+    )
+    state = NodeState(row.state)
+    if row.launch_there and state is not NodeState.WORKING:
+        _remove(row)
+    if state not in UNDER_WAY:
+        return False
+    look = _seen(row, at=at)
+    reason, event = look.words, node_event(state, look.seen, plan=plan)
+    if event is None:
+        if reason and reason != row.reason:
+            RolloutNode.objects.filter(pk=row.pk, state=row.state).update(reason=reason)
+        return False
+    maintenance_rollouts.node_move(row=row, event=event, reason=reason, at=at)
+    return True
+
+
+def _seen(row: RolloutNode, *, at: datetime) -> _RolloutContext:
+    """What is so on the node, and why in words."""
+    isolation = row.isolation
+    if isolation is None or isolation.ended_at is not None:
+        return _RolloutContext(
+            seen=Seen(returned=True), words="it was given back by a person or a rule"
+        )
+    if row.state == NodeState.DRAINING:
+        empty = isolation.state != IsolationState.DRAINING
+        return _RolloutContext(
+            seen=Seen(empty=empty), words="nothing runs there any more" if empty else ""
+        )
+    if row.state == NodeState.WORKING:
+        return _worked(row, at=at)
+    return _proved(row, isolation)
+
+
+def _proved(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
+    evidence = isolation.evidence
+    if isolation.proved_at is not None:
+        return _RolloutContext(
+            seen=Seen(proved=True), words=f"the burn-in passed: {evidence.get('words', '')}"
+        )
+    waits = isolation.test_asked_at is not None or isolation.burn_ins <= row.burn_ins_before
+    if waits or isolation.state == IsolationState.TESTING:
+        return _RolloutContext(seen=Seen(), words="the burn-in is under way")
+    if impossible := evidence.get("impossible"):
+        return _RolloutContext(
+            seen=Seen(),
+            words=f"no program can test it there ({impossible}): a person has to give it back",
+        )
+    return _RolloutContext(
+        seen=Seen(proved=False), words=f"the burn-in failed: {evidence.get('words', '')}"
+    )
+
+
+def _worked(row: RolloutNode, *, at: datetime) -> _RolloutContext:
+    adapter, name = _adapter(row), row.launch_name
+    observed = adapter.observe([name]).get(name)
+    if observed is None:
+        if row.launched_at is not None:
+            return _RolloutContext(
+                seen=Seen(worked=False),
+                words="its process is gone; nobody knows whether it did its work",
+            )
+        try:
+            adapter.launch(_launch(row))
+        except LaunchRefused as refusal:
+            return _RolloutContext(
+                seen=Seen(worked=False), words=f"the command could not be started: {refusal}"
+            )
+        maintenance_rollouts.command_began(row=row, at=at)
+        return _RolloutContext(seen=Seen(), words="the command runs")
+    maintenance_rollouts.command_began(row=row, at=at)
+    if not observed.ended:
+        return _RolloutContext(seen=Seen(), words="the command runs")
+    return _ended(row, adapter, observed)
+
+
+def _ended(row: RolloutNode, adapter: ClusterAdapter, observed: ObservedLaunch) -> _RolloutContext:
+    chunk = adapter.log(
+        row.launch_name, role=_ROLE, index=0, offset=-_TAIL_BYTES, limit=_TAIL_BYTES
+    )
+    one = observed.replicas[0] if observed.replicas else None
+    code = None if one is None else one.exit_code
+    tail = chunk.content.decode("utf-8", "replace").replace("\0", "")
+    maintenance_rollouts.command_ended(row=row, exit_code=code, log_tail=tail)
+    if code == 0:
+        return _RolloutContext(seen=Seen(worked=True), words="the command ended well")
+    how = f"exit code {code}" if code is not None else "without an exit code"
+    return _RolloutContext(seen=Seen(worked=False), words=f"the command failed: {how}")
+
+
+def _launch(row: RolloutNode) -> Launch:
+    """All cards of the node, so that it may look at any of them; rendering twice gives the same one."""
+    indices = Card.objects.filter(node=row.node_id, parent=None).order_by("index")
+    cards = tuple(indices.values_list("index", flat=True))
+    return Launch(
+        name=row.launch_name,
+        roles=(
+            LaunchRole(
+                name=_ROLE,
+                argv=tuple(row.rollout.argv),
+                placements=(LaunchPlacement(node=row.node.name, cards=cards),),
+                limits=Resources(cpu=Millicpu(1000 * max(len(cards), 1))),
+            ),
+        ),
+        image=row.rollout.image,
+        run_within=timedelta(seconds=row.rollout.run_within),
+        labels={"kind": "wave", "node": row.node.uid},
+    )
+
+
+def _remove(row: RolloutNode) -> None:
+    adapter = _adapter(row)
+    observed = adapter.observe([row.launch_name]).get(row.launch_name)
+    if observed is not None and not observed.ended:
+        adapter.stop(row.launch_name, grace=timedelta())
+        return
+    adapter.remove(row.launch_name)
+    maintenance_rollouts.command_removed(row=row)
+
+
+def _adapter(row: RolloutNode) -> ClusterAdapter:
+    return fleet.cluster_adapter(row.node.cluster)

@@ -1,0 +1,199 @@
+"""Read each source when its turn has come, and notice which cards have fallen silent.
+
+A source is read outside of any transaction, several at a time; each is leased, so that no two workers read the
+same. Silence is judged apart, from what is kept: a turn that was lost makes the next one no different.
+
+::
+
+    a card's newest figures are old ──▶ is it us? ──yes──▶ nothing; the source says so
+                                            └──no──▶ UNKNOWN, until it is heard again
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from apps.fleet.services.card_availability import (
+    METRICS_STALE,
+    cards_metrics_fresh,
+    cards_metrics_stale,
+)
+from apps.monitoring.selectors.health import health_policy_state
+from apps.monitoring.services.ingestion import readings_record
+from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.selectors.sources import heartbeat_timeout, source_adapter, sources_due
+from apps.telemetry.services.sources import (
+    source_failed,
+    source_read,
+    source_stalled,
+)
+from controlplane.domain.common.accelerators import CardState
+from controlplane.persistence.leases import lease_rows, release_row
+from controlplane.ports.telemetry import TelemetryBatch, TelemetryError
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 8
+#: Longer than the slowest reading of many exporters takes.
+_LEASE = timedelta(minutes=2)
+
+
+def sources_read(*, at: datetime) -> int:
+    """Read every source whose turn it is; how many told something. One that does not answer spoils no other."""
+    due = Source.objects.filter(pk__in=sources_due(at=at)).select_related("cluster")
+    taken = lease_rows(due, limit=50, ttl=_LEASE)
+    if not taken:
+        return 0
+    Source.objects.filter(pk__in=[source.pk for source in taken]).update(tried_at=at)
+    answered, began = 0, time.monotonic()
+    with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="read-source") as workers:
+        waiting = {workers.submit(_read, source): source for source in taken}
+        for done in as_completed(waiting):
+            # What was measured while we waited for it is not from the future.
+            now = at + timedelta(seconds=time.monotonic() - began)
+            answered += _keep(waiting[done], done, at=now)
+            release_row(waiting[done])
+    return answered
+
+
+def _read(source: Source) -> TelemetryBatch:
+    """In a thread of its own: it comes near no database."""
+    return source_adapter(source).read()
+
+
+def _keep(source: Source, done: Future[TelemetryBatch], *, at: datetime) -> bool:
+    """Whether it told something."""
+    try:
+        batch = done.result()
+        recorded = readings_record(
+            source=source,
+            readings=batch.readings,
+            sheets=batch.sheets,
+            at=at,
+            refused=batch.refused,
+        )
+        source_read(source=source, at=at, recorded=recorded, batch=batch)
+    except TelemetryError as error:
+        log.warning("a source of figures does not answer", extra={"source": source.name})
+        source_failed(source=source, trouble=str(error))
+    except Exception as error:
+        log.exception("a source of figures could not be read", extra={"source": source.name})
+        source_failed(source=source, trouble=f"{type(error).__name__}: {error}")
+    else:
+        return True
+    return False
+
+
+@dataclass(slots=True)
+class _StaleCards:
+    """What is heard of a source's usable cards, and what is not."""
+
+    heard: set[int] = field(default_factory=set)
+    #: Nodes and cards of which nothing was heard for too long.
+    nodes: set[int] = field(default_factory=set)
+    cards: list[int] = field(default_factory=list)
+    #: Nodes with cards that were given up within the policy's window, and are not heard again.
+    given_up: set[int] = field(default_factory=set)
+
+
+def stale_cards_reconcile(*, at: datetime) -> int:
+    """Cards that are measured and have fallen silent become unknown, and usable again when heard; how many did.
+
+    Where a source itself is in trouble, or so many nodes are silent together that it is more likely us, nothing is
+    touched.
+    """
+    sources = {
+        source.pk: source
+        for source in Source.objects.filter(enabled=True).select_related("cluster")
+    }
+    lost = _lost()
+    again = {one for one in lost if _is_heard(one, sources, at=at)}
+    changed = cards_metrics_fresh(cards=[one.card for one in again])
+    policy = health_policy_state().policy
+    share = policy.stall_share
+    silences = _silences(sources, at=at)
+    for one in lost:
+        # Silence that spreads from node to node is as little theirs as one that falls at once.
+        if one not in again and one.is_recent(sources, window=policy.window, at=at):
+            silences[one.source].given_up.add(one.node)
+    for pk, source in sources.items():
+        silence = silences[pk]
+        words = _stalled(source, silence, share=share, at=at)
+        if source_stalled(source=source, words=words) and words:
+            log.warning("silence of cards is not acted upon", extra={"source": source.name})
+        if silence.cards and not words:
+            changed += cards_metrics_stale(cards=silence.cards)
+    return changed
+
+
+class _Lost(NamedTuple):
+    """A card that was given up for its silence."""
+
+    card: int
+    node: int
+    #: Primary key of the source that told of it last.
+    source: int | None
+    received_at: datetime
+
+    def is_recent(self, sources: dict[int, Source], *, window: timedelta, at: datetime) -> bool:
+        """Whether it was given up within the window."""
+        source = sources.get(self.source or 0)
+        return source is not None and self.received_at > at - heartbeat_timeout(source) - window
+
+
+def _lost() -> list[_Lost]:
+    rows = CardFigures.objects.filter(
+        card__state=CardState.UNKNOWN, card__state_reason=METRICS_STALE
+    ).values_list("card_id", "card__node_id", "source_id", "received_at")
+    return [_Lost._make(row) for row in rows]
+
+
+def _is_heard(one: _Lost, sources: dict[int, Source], *, at: datetime) -> bool:
+    """It is heard again, or nobody measures it any more."""
+    source = sources.get(one.source or 0)
+    return source is None or at - one.received_at <= heartbeat_timeout(source)
+
+
+def _silences(sources: dict[int, Source], *, at: datetime) -> dict[int | None, _StaleCards]:
+    """By source. One statement for those that are heard, by node, and one for the cards that are not."""
+    found: dict[int | None, _StaleCards] = {pk: _StaleCards() for pk in sources}
+    if not sources:
+        return found
+    late = Q()
+    for pk, source in sources.items():
+        late |= Q(source=pk, received_at__lt=at - heartbeat_timeout(source))
+    usable = CardFigures.objects.filter(
+        source__in=list(sources), card__state=CardState.USABLE, card__removed_at=None
+    )
+    heard = usable.exclude(late).values_list("source_id", "card__node_id").distinct()
+    for pk, node in heard:
+        found[pk].heard.add(node)
+    for pk, node, card in usable.filter(late).values_list("source_id", "card__node_id", "card_id"):
+        found[pk].nodes.add(node)
+        found[pk].cards.append(card)
+    return found
+
+
+def _stalled(source: Source, silence: _StaleCards, *, share: int, at: datetime) -> str:
+    """Why it is us and not the cards, in words; empty if it is the cards."""
+    if not silence.cards:
+        return ""
+    if source.trouble:
+        return "the source itself cannot be read, so silence of its cards says nothing"
+    if source.read_at is None or at - source.read_at > heartbeat_timeout(source):
+        return "nothing has come from the source for too long, so silence of its cards says nothing"
+    silent_nodes = silence.nodes | silence.given_up
+    silent, total = len(silent_nodes), len(silent_nodes | silence.heard)
+    if silent > 1 and silent * 1000 > share * total:
+        return (
+            f"{silent} of {total} nodes are silent together; beyond {share / 10:g} % that is more likely "
+            "our own trouble than theirs"
+        )
+    return ""

@@ -1,0 +1,326 @@
+"""The samples that alert rules compare, by measure, and trials of a rule against them.
+
+Whoever asks gets the samples for which the rule may hold and those of which nobody knows; what is absent does not
+hold. Large tables are narrowed by the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from django.db import connection
+from django.db.models import Count, Min, Q
+from django.urls import reverse
+
+from apps.fleet.models import Card, Cluster
+from apps.monitoring.models import Decision, Fault
+from apps.monitoring.selectors.controllers import controllers_now, disks
+from apps.quotas.models import Claim
+from apps.quotas.selectors.claims import PENDING_SINCE
+from apps.serving.models import Route, UsageRecord
+from apps.telemetry.models import CardFigures, CardHour, Source
+from controlplane.domain.alerts.lifecycle import firings
+from controlplane.domain.alerts.rules import MEASURES, Op, Rule, Sample, Topic, all_fit
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.outbox import messages
+
+#: Figures that are older say nothing of now.
+FRESH = timedelta(minutes=1)
+HELD_BACK_WITHIN = timedelta(hours=1)
+CALLS_WITHIN = timedelta(minutes=10)
+#: Fewer calls make no share.
+FEWEST_CALLS = 20
+_LOOKUPS: Mapping[Op, str] = {
+    Op.ABOVE: "gt",
+    Op.AT_LEAST: "gte",
+    Op.BELOW: "lt",
+    Op.AT_MOST: "lte",
+    Op.EQUAL: "exact",
+}
+
+
+def samples_of(rule: Rule, *, at: datetime) -> tuple[Sample, ...]:
+    """What the rule has to look at, of the things that its matchers fit."""
+    read = _READERS[MEASURES[rule.measure].topic]
+    return tuple(sample for sample in read(rule, at) if all_fit(rule.where, sample.labels))
+
+
+def _what(rule: Rule) -> str:
+    return rule.measure.partition(".")[2]
+
+
+def _cards(rule: Rule, at: datetime) -> Iterable[Sample]:
+    metric = _what(rule)
+    stale = Q(at__lt=at - FRESH)
+    holds = Q(**{f"{metric}__{_LOOKUPS[rule.op]}": rule.threshold})
+    rows = CardFigures.objects.filter(holds | stale, card__removed_at=None).exclude(
+        **{f"{metric}__isnull": True}
+    )
+    for cluster, node, index, chip, value, measured_at, uid in rows.values_list(
+        "card__node__cluster__name",
+        "card__node__name",
+        "card__index",
+        "card__chip",
+        metric,
+        "at",
+        "card__node__cluster__uid",
+    ):
+        yield Sample(
+            labels={"cluster": cluster, "node": node, "card": str(index), "chip": chip},
+            value=value if measured_at >= at - FRESH else None,
+            href=reverse("node", args=[uid, node]),
+        )
+
+
+def _faults(rule: Rule, at: datetime) -> Iterable[Sample]:
+    del at
+    holds = Q(**{f"level__{_LOOKUPS[rule.op]}": rule.threshold})
+    rows = Fault.objects.filter(holds, ended_at=None).select_related("node__cluster", "card")
+    for fault in rows:
+        labels = {
+            "cluster": fault.node.cluster.name,
+            "node": fault.node.name,
+            "card": "" if fault.card is None else str(fault.card.index),
+            "vendor": fault.vendor,
+            "origin": fault.origin,
+            "code": fault.code,
+        }
+        href = reverse("node", args=[fault.node.cluster.uid, fault.node.name])
+        yield Sample(labels=labels, value=float(fault.level), href=href)
+
+
+_STATES = {"unknown_share": CardState.UNKNOWN, "isolated_share": CardState.ISOLATED}
+
+
+def _fleet(rule: Rule, at: datetime) -> Iterable[Sample]:
+    del at
+    state = _STATES[_what(rule)]
+    counts = (
+        Card.objects.filter(parent=None)
+        .order_by()
+        .values_list("node__cluster__name", "node__cluster__uid", "chip")
+        .annotate(cards=Count("pk"), found=Count("pk", filter=Q(state=state)))
+    )
+    for cluster, uid, chip, cards, found in counts:
+        labels = {"cluster": cluster, "chip": chip}
+        yield Sample(labels=labels, value=100 * found / cards, href=reverse("cluster", args=[uid]))
+
+
+def _sources(rule: Rule, at: datetime) -> Iterable[Sample]:
+    del rule
+    for source in Source.objects.filter(enabled=True).select_related("cluster"):
+        silent = at - (source.read_at or source.created_at)
+        yield Sample(
+            labels={"cluster": source.cluster.name, "source": source.name},
+            value=max(silent.total_seconds(), 0.0),
+            href=reverse("fleet"),
+        )
+
+
+def _decisions(rule: Rule, at: datetime) -> Iterable[Sample]:
+    del rule
+    held_back = (
+        Decision.objects.filter(at__gt=at - HELD_BACK_WITHIN, outcome=Decision.Outcome.HELD_BACK)
+        .order_by()
+        .values_list("node__cluster__name", "node__cluster__uid")
+        .annotate(decisions=Count("pk"))
+    )
+    for cluster, uid, count in held_back:
+        href = reverse("cluster", args=[uid])
+        yield Sample(labels={"cluster": cluster}, value=float(count), href=href)
+
+
+def _clusters(rule: Rule, at: datetime) -> Iterable[Sample]:
+    del rule
+    for cluster in Cluster.objects.all():
+        heard_at = max(
+            filter(None, (cluster.last_seen_at, cluster.reachable_at, cluster.created_at))
+        )
+        yield Sample(
+            labels={"cluster": cluster.name},
+            value=max((at - heard_at).total_seconds(), 0.0),
+            href=reverse("cluster", args=[cluster.uid]),
+        )
+
+
+def _loops(rule: Rule, at: datetime) -> Iterable[Sample]:
+    del at
+    wants_lag = _what(rule) == "lag"
+    for loop in controllers_now().all:
+        lag = None if loop.lag is None else loop.lag.total_seconds()
+        value = lag if wants_lag else float(loop.troubled)
+        yield Sample(labels={"loop": loop.name}, value=value, href=reverse("status"))
+
+
+def _product(rule: Rule, at: datetime) -> Iterable[Sample]:
+    del at
+    href = reverse("status")
+    if _what(rule) == "outbox_age":
+        age = messages.backlog().age.total_seconds()
+        yield Sample(labels={}, value=age, href=href)
+        return
+    for disk in disks():
+        yield Sample(labels={"disk": disk.name}, value=100 * disk.free / disk.size, href=href)
+
+
+def _queues(rule: Rule, at: datetime) -> Iterable[Sample]:
+    waiting = (
+        Claim.objects.filter(state=ClaimState.PENDING)
+        .order_by()
+        .values_list("queue__name", "queue__uid")
+        .annotate(claims=Count("pk"), oldest=Min(PENDING_SINCE))
+    )
+    for queue, uid, count, since in waiting:
+        value = float(count) if _what(rule) == "waiting" else (at - since).total_seconds()
+        yield Sample(labels={"queue": queue}, value=value, href=reverse("queue", args=[uid]))
+
+
+def _deployments(rule: Rule, at: datetime) -> Iterable[Sample]:
+    del rule
+    routes = {route.name: route for route in Route.objects.select_related("deployment__team")}
+    # By route, for that is what calls are indexed by.
+    calls = (
+        UsageRecord.objects.filter(route__in=routes, at__gt=at - CALLS_WITHIN)
+        .order_by()
+        .values_list("route")
+        .annotate(made=Count("pk"), failed=Count("pk", filter=Q(status__gte=500)))
+    )
+    for name, made, failed in calls:
+        if made < FEWEST_CALLS:
+            continue
+        deployment = routes[name].deployment
+        yield Sample(
+            labels={"deployment": deployment.name, "team": deployment.team.name},
+            value=100 * failed / made,
+            href=reverse("deployment", args=[deployment.uid]),
+        )
+
+
+_READERS: Mapping[Topic, Callable[[Rule, datetime], Iterable[Sample]]] = {
+    Topic.CARDS: _cards,
+    Topic.FAULTS: _faults,
+    Topic.FLEET: _fleet,
+    Topic.SOURCES: _sources,
+    Topic.DECISIONS: _decisions,
+    Topic.CLUSTERS: _clusters,
+    Topic.LOOPS: _loops,
+    Topic.PRODUCT: _product,
+    Topic.QUEUES: _queues,
+    Topic.DEPLOYMENTS: _deployments,
+}
+
+
+BACK = timedelta(days=1)
+#: Of more cards that crossed the threshold, so many are looked at minute by minute.
+MOST_CARDS = 50
+_UPWARDS = {Op.ABOVE: "gt", Op.AT_LEAST: "gte"}
+_DOWNWARDS = {Op.BELOW: "lt", Op.AT_MOST: "lte"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertRuleTrial:
+    """What a rule would do. Its ``lasts`` counts for the past and not for now."""
+
+    #: On how many things it holds now.
+    now: int
+    #: How often it would have fired, on how many things; None where no history is kept of what it measures.
+    times: int | None = None
+    things: int = 0
+    #: More crossed the threshold than were looked at: it is at least that often.
+    cut: bool = False
+
+
+def trial_of(rule: Rule, *, at: datetime) -> AlertRuleTrial:
+    now = sum(rule.holds(sample) is True for sample in samples_of(rule, at=at))
+    topic = MEASURES[rule.measure].topic
+    if topic is Topic.FAULTS:
+        times = _fault_times(rule, at=at)
+        return AlertRuleTrial(now=now, times=sum(times), things=len(times))
+    if topic is Topic.CARDS and rule.op is not Op.EQUAL:
+        cards = _crossed(rule, at=at)
+        times = _card_times(rule, cards[:MOST_CARDS], at=at)
+        return AlertRuleTrial(
+            now=now, times=sum(times), things=len(times), cut=len(cards) > MOST_CARDS
+        )
+    return AlertRuleTrial(now=now)
+
+
+def _fault_times(rule: Rule, *, at: datetime) -> list[int]:
+    """How often on each card or node that had such a fault for long enough."""
+    rows = Fault.objects.filter(Q(ended_at=None) | Q(ended_at__gt=at - BACK))
+    counts: dict[tuple[int, int | None], int] = {}
+    for fault in rows.select_related("node__cluster", "card"):
+        labels = {
+            "cluster": fault.node.cluster.name,
+            "node": fault.node.name,
+            "card": "" if fault.card is None else str(fault.card.index),
+            "vendor": fault.vendor,
+            "origin": fault.origin,
+            "code": fault.code,
+        }
+        stood = (fault.ended_at or at) - fault.began_at
+        long_enough = stood >= rule.lasts and rule.op.holds(fault.level, rule.threshold)
+        if long_enough and all_fit(rule.where, labels):
+            key = (fault.node_id, fault.card_id)
+            counts[key] = counts.get(key, 0) + 1
+    return list(counts.values())
+
+
+def _crossed(rule: Rule, *, at: datetime) -> list[int]:
+    """Cards that were beyond the threshold at some time, as hourly sums and the newest figures tell."""
+    metric = rule.measure.partition(".")[2]
+    suffix = "max" if rule.op in _UPWARDS else "min"
+    lookup = {**_UPWARDS, **_DOWNWARDS}[rule.op]
+    known = {field.name for field in CardHour._meta.get_fields()}
+    found = CardFigures.objects.filter(
+        **{f"{metric}__{lookup}": rule.threshold}, at__gt=at - BACK
+    ).values_list("card_id", flat=True)
+    keys = set(found)
+    if f"{metric}_{suffix}" in known:
+        hours = CardHour.objects.filter(
+            **{f"{metric}_{suffix}__{lookup}": rule.threshold}, hour__gt=at - BACK
+        )
+        keys |= set(hours.values_list("card_id", flat=True).distinct())
+    cards = Card.objects.filter(pk__in=keys).select_related("node__cluster").order_by("pk")
+    return [card.pk for card in cards if all_fit(rule.where, _labels(card))]
+
+
+def _labels(card: Card) -> dict[str, str]:
+    return {
+        "cluster": card.node.cluster.name,
+        "node": card.node.name,
+        "card": str(card.index),
+        "chip": card.chip,
+    }
+
+
+def _card_times(rule: Rule, cards: Iterable[int], *, at: datetime) -> list[int]:
+    times = [len(firings(rule, values)) for values in _minutes(rule, list(cards), at=at)]
+    return [count for count in times if count]
+
+
+def _minutes(
+    rule: Rule, cards: list[int], *, at: datetime
+) -> Iterator[list[tuple[datetime, float | None]]]:
+    """The worst value of each minute of each card, in the order of time."""
+    if not cards:
+        return
+    metric = connection.ops.quote_name(rule.measure.partition(".")[2])
+    worst = "max" if rule.op in _UPWARDS else "min"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            SELECT card_id, date_bin('1 minute', at, 'epoch') AS minute, {worst}({metric})
+              FROM telemetry_history
+             WHERE card_id = ANY(%s) AND at > %s AND at <= %s
+             GROUP BY card_id, minute ORDER BY card_id, minute
+            """,  # noqa: S608 - the names come from the product's own vocabulary
+            [cards, at - BACK, at],
+        )
+        rows = cursor.fetchall()
+    for _, group in groupby(rows, key=lambda row: row[0]):
+        yield [(minute, value) for _, minute, value in group]

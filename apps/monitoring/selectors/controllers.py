@@ -1,0 +1,140 @@
+"""State of the product itself that alert rules measure: its controllers and its disks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import Error
+from django.utils import timezone
+
+from apps.models.selectors import artifact_store
+from controlplane.domain.health.controllers import (
+    TROUBLED,
+    ControllerHealth,
+    Turns,
+    judge,
+    lag,
+    needs_attention,
+)
+from controlplane.persistence import reconcile_runs as book
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """One loop of the beat, and what its turns left behind."""
+
+    #: Of its task.
+    name: str
+    health: ControllerHealth
+    interval: timedelta
+    #: Since the last good end; None if it never turned.
+    lag: timedelta | None
+    #: When its turns began and ended.
+    times: Turns
+    #: Seconds of the newest turns, the newest last.
+    recent: tuple[float, ...]
+    turns: int
+    failed_turns: int
+    #: Of all turns together.
+    seconds: float
+    #: What the last good turn dealt with; None where its task does not say.
+    handled: int | None
+    #: Bad ends since the last good one.
+    failures: int
+    error: str
+    failed_at: datetime | None
+
+    @property
+    def troubled(self) -> bool:
+        return self.health in TROUBLED
+
+    @property
+    def last_seconds(self) -> float | None:
+        return self.recent[-1] if self.recent else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controllers:
+    at: datetime
+    all: tuple[Controller, ...]
+
+    @property
+    def troubled(self) -> tuple[Controller, ...]:
+        return tuple(loop for loop in self.all if loop.troubled)
+
+    @property
+    def needs_attention(self) -> tuple[Controller, ...]:
+        """Those of which operators are told without having asked."""
+        return tuple(loop for loop in self.all if needs_attention(loop.health, loop.lag))
+
+
+def controllers_now() -> Controllers:
+    """Each loop of the beat, in the order of the beat, in one query."""
+    kept = book.read(otherwise=timezone.now())
+    return Controllers(
+        at=kept.at,
+        all=tuple(
+            _loop(name, interval=interval, records=kept.records, at=kept.at)
+            for name, interval in book.intervals().items()
+        ),
+    )
+
+
+def lagging_controller_count() -> int:
+    """How many loops are worth telling of; 0 while nobody can say, for then there is worse to tell."""
+    try:
+        return len(controllers_now().needs_attention)
+    except Error:
+        return 0
+
+
+def _loop(
+    name: str, *, interval: timedelta, records: Mapping[str, book.ControllerRecord], at: datetime
+) -> Controller:
+    record = records.get(name, book.NO_RUNS)
+    return Controller(
+        name=name,
+        health=judge(record.turns, interval=interval, at=at),
+        interval=interval,
+        lag=lag(record.turns, at=at),
+        times=record.turns,
+        recent=tuple(reversed(record.recent)),
+        turns=record.ended,
+        failed_turns=record.failed,
+        seconds=record.seconds,
+        handled=record.handled,
+        failures=record.turns.failures,
+        error=record.error,
+        failed_at=record.failed_at,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """The disk below one of our folders, in bytes."""
+
+    name: str
+    free: int
+    size: int
+
+
+def disks() -> tuple[Disk, ...]:
+    """Of the home and of the artifact store; a store without a folder has no disk of ours."""
+    folders = {"home": Path(settings.NINEFOLD_HOME), "artifacts": artifact_folder()}
+    return tuple(_disk(name, folder) for name, folder in folders.items() if folder is not None)
+
+
+def artifact_folder() -> Path | None:
+    root = getattr(artifact_store(), "root", None)
+    return root if isinstance(root, Path) else None
+
+
+def _disk(name: str, folder: Path) -> Disk:
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    usage = shutil.disk_usage(there)
+    return Disk(name=name, free=usage.free, size=usage.total)

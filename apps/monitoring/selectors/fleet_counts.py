@@ -1,0 +1,171 @@
+"""Counts of cards by cluster and chip, and of nodes by their health: one statement each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db import connection
+
+from apps.telemetry.selectors.sources import BUSY, FRESH
+from controlplane.domain.health.faults import FaultLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardCounts:
+    """Cards by what matters about them. Each is usable, isolated, unknown or takes no new work."""
+
+    total: int = 0
+    usable: int = 0
+    isolated: int = 0
+    unknown: int = 0
+    #: By its own state, or because its node is not ready or cordoned.
+    no_new_work: int = 0
+    #: A claim holds it, whatever its state.
+    allocated: int = 0
+    #: Measured now, and at ``BUSY`` percent at least.
+    busy: int = 0
+    #: Measured now; measured, but not lately. The rest was never measured.
+    fresh: int = 0
+    stale: int = 0
+    #: Held, and not measured now: whether these work is not known.
+    unwatched: int = 0
+
+    @property
+    def unusable(self) -> int:
+        """Cards that get no new work, for whatever reason."""
+        return self.total - self.usable
+
+    @property
+    def unmeasured(self) -> int:
+        """Cards of which nobody knows how busy they are now."""
+        return self.total - self.fresh
+
+
+class ChipPool(NamedTuple):
+    """The cards of one chip in one cluster."""
+
+    cluster: str
+    cluster_uid: str
+    chip: str
+    counts: CardCounts
+
+
+_POOLS = """
+    SELECT cluster.name, cluster.uid, card.chip,
+           count(*),
+           count(*) FILTER (WHERE card.state = 'usable' AND node.ready AND NOT node.cordoned),
+           count(*) FILTER (WHERE card.state = 'isolated'),
+           count(*) FILTER (WHERE card.state = 'unknown'),
+           count(*) FILTER (WHERE card.state = 'no_new_work'
+                               OR card.state = 'usable' AND (node.cordoned OR NOT node.ready)),
+           count(held.id),
+           count(*) FILTER (WHERE figures.at >= %(since)s AND figures.utilization >= %(busy)s),
+           count(*) FILTER (WHERE figures.at >= %(since)s),
+           count(*) FILTER (WHERE figures.at < %(since)s),
+           count(held.id) FILTER (WHERE figures.at IS NULL OR figures.at < %(since)s)
+      FROM fleet_card AS card
+      JOIN fleet_node AS node ON node.id = card.node_id AND node.removed_at IS NULL
+      JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id AND cluster.removed_at IS NULL
+      LEFT JOIN quotas_allocation AS held ON held.card_id = card.id AND held.released_at IS NULL
+      LEFT JOIN telemetry_cardfigures AS figures ON figures.card_id = card.id
+     WHERE card.removed_at IS NULL AND card.parent_id IS NULL
+     GROUP BY cluster.name, cluster.uid, card.chip
+     ORDER BY cluster.name, card.chip
+"""
+
+
+def pools(*, at: datetime) -> Sequence[ChipPool]:
+    """All cards, by cluster and chip."""
+    with connection.cursor() as cursor:
+        cursor.execute(_POOLS, {"since": at - FRESH, "busy": BUSY})
+        rows = cursor.fetchall()
+    names = [one.name for one in fields(CardCounts)]
+    return [
+        ChipPool(
+            cluster=row[0],
+            cluster_uid=row[1],
+            chip=row[2],
+            counts=CardCounts(**dict(zip(names, row[3:], strict=True))),
+        )
+        for row in rows
+    ]
+
+
+def together(counted: Iterable[CardCounts]) -> CardCounts:
+    """All of them summed."""
+    found = tuple(counted)
+    return CardCounts(
+        **{one.name: sum(getattr(each, one.name) for each in found) for one in fields(CardCounts)}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCounts:
+    """A node, what is wrong with it, and its cards by what matters most about each."""
+
+    name: str
+    uid: str
+    cluster: str
+    cluster_uid: str
+    ready: bool
+    cordoned: bool
+    #: Isolated or unknown, whoever holds them.
+    broken: int
+    held: int
+    no_new_work: int
+    free: int
+    #: Faults that stand on it or on its cards, notes left out, and the level of the worst; 0 if there is none.
+    faults: int
+    level: int
+
+    @property
+    def cards(self) -> int:
+        return self.broken + self.held + self.no_new_work + self.free
+
+    @property
+    def sound(self) -> bool:
+        return self.ready and not (self.cordoned or self.broken or self.faults)
+
+
+_NODES = """
+    SELECT node.name, node.uid, cluster.name, cluster.uid, node.ready, node.cordoned,
+           coalesce(cards.broken, 0), coalesce(cards.held, 0), coalesce(cards.no_new_work, 0),
+           coalesce(cards.free, 0), coalesce(faults.standing, 0), coalesce(faults.worst, 0)
+      FROM fleet_node AS node
+      JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id AND cluster.removed_at IS NULL
+      LEFT JOIN (
+           SELECT card.node_id,
+                  count(*) FILTER (WHERE card.state IN ('isolated', 'unknown')) AS broken,
+                  count(*) FILTER (WHERE card.state IN ('usable', 'no_new_work')
+                                     AND held.id IS NOT NULL) AS held,
+                  count(*) FILTER (WHERE held.id IS NULL AND (card.state = 'no_new_work'
+                                     OR card.state = 'usable' AND (node.cordoned OR NOT node.ready))
+                  ) AS no_new_work,
+                  count(*) FILTER (WHERE held.id IS NULL AND card.state = 'usable'
+                                     AND node.ready AND NOT node.cordoned) AS free
+             FROM fleet_card AS card
+             JOIN fleet_node AS node ON node.id = card.node_id
+             LEFT JOIN quotas_allocation AS held ON held.card_id = card.id AND held.released_at IS NULL
+            WHERE card.removed_at IS NULL
+            GROUP BY card.node_id) AS cards ON cards.node_id = node.id
+      LEFT JOIN (
+           SELECT node_id, count(*) AS standing, max(level) AS worst
+             FROM monitoring_fault
+            WHERE ended_at IS NULL AND level > %(note)s
+            GROUP BY node_id) AS faults ON faults.node_id = node.id
+     WHERE node.removed_at IS NULL
+     ORDER BY node.ready, coalesce(cards.broken, 0) DESC, coalesce(faults.worst, 0) DESC,
+              coalesce(faults.standing, 0) DESC, NOT node.cordoned, cluster.name, node.name
+"""
+
+
+def nodes_counted() -> Sequence[NodeCounts]:
+    """Every node, the worst first: not ready, then by broken cards, then by faults, then cordoned."""
+    with connection.cursor() as cursor:
+        cursor.execute(_NODES, {"note": FaultLevel.NOTE.value})
+        rows = cursor.fetchall()
+    names = [one.name for one in fields(NodeCounts)]
+    return [NodeCounts(**dict(zip(names, row, strict=True))) for row in rows]

@@ -1,0 +1,117 @@
+"""Samples for health rules: only those of cards that could fire are read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import F, Max, Min, Q
+
+from apps.fleet.models import Card
+from apps.telemetry.models import CardFigures, CardHistory
+from controlplane.domain.health.rules import GAP, Condition, Firing, How, Op, Sample, dry_run
+
+#: Cards that one rule looks at in one turn. More at once are a matter of the rule, or of the exporter.
+MOST = 2_000
+#: The longest that a dry run looks back over, and how many cards it shows.
+LONGEST_TRIAL, MOST_SHOWN = timedelta(days=3), 200
+
+_LOOKUPS: Mapping[Op, str] = {
+    Op.ABOVE: "gt",
+    Op.AT_LEAST: "gte",
+    Op.BELOW: "lt",
+    Op.AT_MOST: "lte",
+    Op.IS: "exact",
+}
+_GROWS = frozenset({Op.ABOVE, Op.AT_LEAST})
+
+
+def candidates(condition: Condition, *, at: datetime) -> list[int]:
+    """Primary keys of whole cards of which the condition may hold now, at most ``MOST``."""
+    if condition.how is How.VALUE:
+        fresh = CardFigures.objects.filter(_holds(condition), at__gte=at - GAP)
+        return list(
+            fresh.filter(_cards(condition)).order_by("pk").values_list("pk", flat=True)[:MOST]
+        )
+    return _moved(condition, since=at - condition.within - condition.lasting, at=at)
+
+
+def series_of(
+    cards: Collection[int], condition: Condition, *, since: datetime, at: datetime
+) -> dict[int, list[Sample]]:
+    """The metric's measurements of each of these cards, oldest first."""
+    metric = condition.metric.value
+    rows = (
+        CardHistory.objects.filter(card__in=cards, at__gte=since, at__lte=at)
+        .exclude(**{metric: None})
+        .order_by("card_id", "at")
+        .values_list("card_id", "at", metric)
+    )
+    series: dict[int, list[Sample]] = defaultdict(list)
+    for card, then, value in rows:
+        series[card].append(Sample(at=then, value=value))
+    return series
+
+
+def reach_of(condition: Condition) -> timedelta:
+    """How far back measurements can change the verdict."""
+    back = timedelta() if condition.how is How.VALUE else condition.within
+    return back + condition.lasting + GAP
+
+
+def _holds(condition: Condition) -> Q:
+    return Q(**{f"{condition.metric.value}__{_LOOKUPS[condition.op]}": condition.value})
+
+
+def _cards(condition: Condition) -> Q:
+    whole = Q(card__parent=None, card__removed_at=None)
+    return whole & Q(card__chip__in=condition.chips) if condition.chips else whole
+
+
+def _moved(condition: Condition, *, since: datetime, at: datetime) -> list[int]:
+    """Where something has to grow, those where anything changed; otherwise all that were measured."""
+    metric = condition.metric.value
+    rows = CardHistory.objects.filter(_cards(condition), at__gte=since, at__lte=at).order_by()
+    ends = rows.values("card").annotate(low=Min(metric), high=Max(metric)).exclude(high=None)
+    if condition.op in _GROWS and condition.value >= 0:
+        ends = ends.filter(high__gt=F("low"))
+    return list(ends.order_by("card").values_list("card", flat=True)[:MOST])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthRuleTrial:
+    """When a rule would have fired on one card."""
+
+    card: Card
+    firings: tuple[Firing, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    since: datetime
+    #: How many cards could have fired and were looked at; not all there are where it is ``MOST_SHOWN``.
+    cards: int
+    times: int
+    #: Those with firings.
+    trials: Sequence[HealthRuleTrial]
+
+
+def rule_tried(condition: Condition, *, back: timedelta, at: datetime) -> Trials:
+    """What the rule would have said over the last while, by the figures that are kept."""
+    since = at - min(back, LONGEST_TRIAL)
+    if condition.how is How.VALUE:
+        held = CardHistory.objects.filter(_holds(condition), _cards(condition), at__gte=since)
+        cards = list(held.order_by("card").values_list("card", flat=True).distinct()[:MOST_SHOWN])
+    else:
+        cards = _moved(condition, since=since, at=at)[:MOST_SHOWN]
+    series = series_of(cards, condition, since=since, at=at)
+    rows = Card.objects.select_related("node__cluster").in_bulk(cards)
+    found = [
+        HealthRuleTrial(card=rows[card], firings=firings)
+        for card in cards
+        if (firings := dry_run(condition, series.get(card, ())))
+    ]
+    times = sum(len(trial.firings) for trial in found)
+    return Trials(since=since, cards=len(cards), times=times, trials=tuple(found))

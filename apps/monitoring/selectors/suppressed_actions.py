@@ -1,0 +1,276 @@
+"""Actions of rules that the guard suppresses until a person decides about them.
+
+::
+
+    decision held back ──┬── its fault is over, or acknowledged since ──▶ gone
+                         ├── its place went out of use since ───────────▶ gone
+                         └── else ──────────────────────────────────────▶ waits, counted with its pool
+
+Read from what the guard wrote down, not decided anew: a page costs a few statements however many wait. A
+suspicion that no fault tells of is not among it, for nobody could acknowledge it. Nor is the statement that a
+whole cluster is silent: there monitoring is at fault, and no card.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+
+from apps.fleet.models import Card
+from apps.monitoring.models import Decision, Isolation
+from apps.monitoring.selectors import fleet_counts as figures
+from apps.quotas.models import Allocation
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.topology import network_domains
+from controlplane.domain.health.decisions import Action
+from controlplane.domain.health.stale_nodes import TOGETHER
+
+_TAKING_OUT = [action for action in Action if action.takes_out]
+_IN_USE = frozenset({CardState.USABLE, CardState.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressedTarget:
+    """A card that would go out of use, or a whole node where ``card`` is empty."""
+
+    #: Primary key of the decision: the strongest about the place.
+    decision: int
+    #: Uids.
+    node: str
+    card: str
+    action: Action
+    #: Uid and code of the fault behind it.
+    fault: str
+    code: str
+    #: The innermost part of the network that the node is in, ``rack/r12``; empty where no label names one.
+    within: str
+
+
+class SuppressedPart(NamedTuple):
+    """So many of the isolations have this in common."""
+
+    name: str
+    isolations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressedPool:
+    """All that waits of one chip in one cluster, and what it would cost to take it out."""
+
+    cluster: str
+    cluster_uid: str
+    #: Empty where the nodes have no cards.
+    chip: str
+    #: The worst first.
+    places: Sequence[SuppressedTarget]
+    #: Uids of the faults behind them, each once.
+    faults: Sequence[str]
+    #: When the oldest was held back, and uid of the newest decision: what comes later has not been seen.
+    since: datetime
+    until: str
+    #: When the newest was held back: who acknowledged a fault before then has not seen all of it.
+    newest: datetime
+    #: Cards that would go out of use beside those that are, and how many of them can be used now.
+    cards: int
+    usable_lost: int
+    #: Jobs and deployments that would have to stop.
+    works: int
+    #: Of the pool: cards in all, out of use (isolated or without new work), usable now.
+    size: int
+    out: int
+    usable: int
+
+    @property
+    def isolations(self) -> int:
+        return len(self.places)
+
+    @property
+    def nodes(self) -> int:
+        return len({place.node for place in self.places})
+
+    @property
+    def left(self) -> int:
+        """Cards that could still be used."""
+        return max(0, self.usable - self.usable_lost)
+
+    @property
+    def name(self) -> str:
+        """As the guard calls the pool."""
+        return " in ".join(filter(None, (self.chip, self.cluster)))
+
+    @property
+    def codes(self) -> Sequence[SuppressedPart]:
+        """How many for each code, the most first."""
+        return _parts(place.code for place in self.places)
+
+    @property
+    def parts(self) -> Sequence[SuppressedPart]:
+        """How many in each part of the network that labels name, the most first."""
+        return _parts(place.within for place in self.places if place.within)
+
+
+def _parts(names: Iterable[str]) -> list[SuppressedPart]:
+    return [SuppressedPart(*each) for each in Counter(names).most_common()]
+
+
+class SuppressedCount(NamedTuple):
+    isolations: int
+    nodes: int
+
+
+def suppressed_counts() -> SuppressedCount:
+    """How much waits in all; one statement."""
+    rows = _waiting().order_by().values_list("node_id", "card_id").distinct()
+    places: set[tuple[int, int | None]] = set(rows)
+    whole = {node for node, card in places if card is None}
+    counted = [(node, card) for node, card in places if card is None or node not in whole]
+    return SuppressedCount(isolations=len(counted), nodes=len({node for node, _ in counted}))
+
+
+def suppressed_pools(
+    *, at: datetime, cluster: str = "", chip: str | None = None, until: str = ""
+) -> Sequence[SuppressedPool]:
+    """What waits, the pool with the most of it first; statements do not grow in number with it.
+
+    :param cluster: uid; empty: of all.
+    :param chip: None: of all.
+    :param until: uid of a decision: leave out what was held back after it.
+    """
+    rows = _waiting()
+    if cluster:
+        rows = rows.filter(node__cluster__uid=cluster)
+    if until:
+        newest = Decision.objects.filter(uid=until).values("pk")[:1]
+        rows = rows.filter(pk__lte=Subquery(newest))
+    waiting = list(rows.select_related("node__cluster", "card", "fault").order_by("pk"))
+    if not waiting:
+        return []
+    nodes = _Cards(node_ids={row.node_id for row in waiting})
+    by_pool: dict[tuple[str, str], list[Decision]] = defaultdict(list)
+    for row in waiting:
+        own = row.card.chip if row.card else nodes.chip(row.node_id)
+        if chip is None or own == chip:
+            by_pool[row.node.cluster.uid, own].append(row)
+    sizes = {(one.cluster_uid, one.chip): one.counts for one in figures.pools(at=at)}
+    found = [
+        _pool(own, held, nodes, sizes.get((uid, own), figures.CardCounts()))
+        for (uid, own), held in by_pool.items()
+    ]
+    return sorted(found, key=lambda pool: (-pool.isolations, pool.name))
+
+
+def still_suppressed(decisions: Collection[int]) -> frozenset[int]:
+    """Those of them, by primary key, that wait as before."""
+    return frozenset(_waiting().filter(pk__in=decisions).values_list("pk", flat=True))
+
+
+def _waiting() -> QuerySet[Decision]:
+    place = Q(card=None) | Q(card=OuterRef("card"))
+    since = Q(ended_at__gte=OuterRef("at")) | Q(ended_at=None, began_at__gte=OuterRef("at"))
+    gone_out = Isolation.objects.filter(place, node=OuterRef("node")).filter(
+        since | Q(ended_at=None, card=None)
+    )
+    rows = Decision.objects.filter(
+        outcome=Decision.Outcome.HELD_BACK,
+        action__in=_TAKING_OUT,
+        fault__isnull=False,
+        fault__ended_at=None,
+        card__removed_at=None,
+        node__removed_at=None,
+        node__cluster__removed_at=None,
+    )
+    unread = Q(fault__acknowledged_at=None) | Q(fault__acknowledged_at__lt=F("at"))
+    # What took no new work before may have become stricter in the row that it had.
+    return (
+        rows.filter(unread)
+        .exclude(card__state=CardState.ISOLATED)
+        .exclude(Q(reason__startswith=TOGETHER) | Exists(gone_out))
+    )
+
+
+class _Cards:
+    """The cards of some nodes, and what runs on them."""
+
+    def __init__(self, *, node_ids: Collection[int]) -> None:
+        rows = Card.objects.filter(node__in=node_ids, parent=None).select_related("node")
+        self._of_node: dict[int, list[Card]] = defaultdict(list)
+        for card in rows.order_by("pk"):
+            self._of_node[card.node_id].append(card)
+        self._works: dict[int, set[tuple[str, str]]] = defaultdict(set)
+        given = Allocation.objects.filter(node__in=node_ids, released_at=None).values_list(
+            "card_id", "card__parent_id", "claim__work_kind", "claim__work_uid"
+        )
+        for card_id, parent, kind, uid in given:
+            self._works[parent or card_id].add((kind, uid))
+
+    def chip(self, node: int) -> str:
+        """What most of its cards are; empty where it has none."""
+        chips = [card.chip for card in self._of_node[node]]
+        return max(chips, key=chips.count, default="")
+
+    def at(self, row: Decision) -> Sequence[Card]:
+        """What goes with the place."""
+        own = self._of_node[row.node_id]
+        return own if row.card_id is None else [card for card in own if card.pk == row.card_id]
+
+    def works(self, cards: Iterable[Card]) -> set[tuple[str, str]]:
+        """What holds any of them, or a slice of one."""
+        return {work for card in cards for work in self._works[card.pk]}
+
+
+def _pool(
+    chip: str, held: Sequence[Decision], nodes: _Cards, counts: figures.CardCounts
+) -> SuppressedPool:
+    rows = _strongest(held)
+    lost = {card for row in rows for card in nodes.at(row) if card.state in _IN_USE}
+    stopping = [card for row in rows if Action(row.action).stops for card in nodes.at(row)]
+    first = held[0].node.cluster
+    return SuppressedPool(
+        cluster=first.name,
+        cluster_uid=first.uid,
+        chip=chip,
+        places=[_place(row) for row in rows],
+        faults=list(dict.fromkeys(row.fault.uid for row in held if row.fault)),
+        since=min(row.at for row in held),
+        until=held[-1].uid,
+        newest=max(row.at for row in held),
+        cards=len(lost),
+        usable_lost=sum(_is_usable(card) for card in lost),
+        works=len(nodes.works(stopping)),
+        size=counts.total,
+        out=counts.isolated + counts.no_new_work,
+        usable=counts.usable,
+    )
+
+
+def _strongest(held: Iterable[Decision]) -> list[Decision]:
+    """One decision for each place; a card goes with its node where that is to go as a whole."""
+    best: dict[tuple[int, int | None], Decision] = {}
+    for row in held:
+        known = best.get((row.node_id, row.card_id))
+        if known is None or Action(row.action).rank > Action(known.action).rank:
+            best[row.node_id, row.card_id] = row
+    rows = [row for (node, card), row in best.items() if card is None or (node, None) not in best]
+    return sorted(rows, key=lambda row: (-Action(row.action).rank, row.pk))
+
+
+def _place(row: Decision) -> SuppressedTarget:
+    domains = list(network_domains(row.node.labels).items())
+    return SuppressedTarget(
+        decision=row.pk,
+        node=row.node.uid,
+        card=row.card.uid if row.card else "",
+        action=Action(row.action),
+        fault=row.fault.uid if row.fault else "",
+        code=row.fault.code if row.fault else "",
+        within="/".join(domains[-1]) if domains else "",
+    )
+
+
+def _is_usable(card: Card) -> bool:
+    return card.state == CardState.USABLE and card.node.ready and not card.node.cordoned

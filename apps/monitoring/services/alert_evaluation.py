@@ -1,0 +1,273 @@
+"""Evaluation of one alert rule: its samples become alerts, groups and notices, in one transaction.
+
+A turn that dies leaves nothing; the next one makes the same steps. What was told is kept with the steps that
+made it, so that neither a restart nor a turn that comes twice tells it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from apps.monitoring.models import (
+    Alert,
+    AlertDelivery,
+    AlertGroup,
+    AlertNotice,
+    AlertRule,
+    AlertSilence,
+)
+from apps.monitoring.selectors.alerts import (
+    key_of,
+    routes_now,
+    rule_of,
+    silence_of,
+    silences_now,
+)
+from controlplane.domain.alerts.lifecycle import (
+    AlertState,
+    Episode,
+    Member,
+    NoticeKind,
+    Silence,
+    Standing,
+    notice_due,
+    receivers_of,
+    step,
+)
+from controlplane.domain.alerts.rules import Rule, Sample, Severity
+from controlplane.outbox.messages import publish
+from controlplane.persistence.bulk_writes import bulk_update_rows
+
+KEPT = timedelta(days=90)
+#: Of the alerts of a notice, so many are named.
+MOST_NAMED = 10
+_STEPPED = (
+    "state",
+    "value",
+    "began_at",
+    "held_at",
+    "fired_at",
+    "quiet_since",
+    "resolved_at",
+    "group",
+)
+
+
+@dataclass(kw_only=True)
+class _Turn:
+    """Everything that one turn works on."""
+
+    row: AlertRule
+    rule: Rule
+    at: datetime
+    silences: Sequence[Silence]
+    #: Alerts that stood before or stand now, by key; and those of them that ended.
+    alerts: dict[str, Alert] = field(default_factory=dict)
+    told: int = 0
+
+    def silenced(self, alert: Alert) -> bool:
+        labels = {
+            **alert.labels,
+            "rule": self.rule.name,
+            "severity": self.rule.severity.value,
+        }
+        return any(silence.covers(labels, at=self.at) for silence in self.silences)
+
+
+@transaction.atomic
+def rule_evaluate(*, rule: AlertRule, samples: Iterable[Sample], at: datetime) -> int:
+    """Take the steps that the samples lead to; how many notices were made.
+
+    ``rule`` is the row for which the samples were read: changed since, nothing is done. Switched off, all of its
+    alerts end. A turn from before the newest one changes nothing.
+    """
+    row = AlertRule.objects.select_for_update(no_key=True).filter(pk=rule.pk).first()
+    changed = row is None or (row.document, row.enabled) != (rule.document, rule.enabled)
+    if row is None or changed or (row.evaluated_at is not None and row.evaluated_at > at):
+        return 0
+    turn = _Turn(
+        row=row,
+        rule=rule_of(row),
+        at=at,
+        silences=[silence_of(one) for one in silences_now(at=at)],
+    )
+    _step_all(turn, samples if row.enabled else ())
+    _tell_all(turn)
+    AlertRule.objects.filter(pk=row.pk).update(evaluated_at=at, trouble="")
+    return turn.told
+
+
+@transaction.atomic
+def rule_end(*, rule: AlertRule, at: datetime) -> None:
+    """End all of its alerts and tell so, as before it is deleted."""
+    row = AlertRule.objects.select_for_update(no_key=True).get(pk=rule.pk)
+    turn = _Turn(row=row, rule=rule_of(row), at=at, silences=())
+    _step_all(turn, (), keeps=timedelta())
+    _tell_all(turn)
+
+
+def rule_failed(*, rule: AlertRule, reason: str) -> None:
+    """Nobody could measure: everything stays as it was, and people see why."""
+    AlertRule.objects.filter(pk=rule.pk).update(trouble=reason)
+
+
+def alerts_prune(*, at: datetime) -> int:
+    """Forget episodes and silences that ended long ago; say how many episodes."""
+    AlertSilence.objects.filter(ends_at__lt=at - KEPT).delete()
+    AlertNotice.objects.filter(group=None, at__lt=at - KEPT).delete()
+    _, deleted = AlertGroup.objects.filter(ended_at__lt=at - KEPT).delete()
+    return deleted.get("monitoring.AlertGroup", 0)
+
+
+def _step_all(turn: _Turn, samples: Iterable[Sample], *, keeps: timedelta | None = None) -> None:
+    standing = Alert.objects.filter(rule=turn.row).exclude(state=AlertState.RESOLVED)
+    turn.alerts = {alert.key: alert for alert in standing.select_related("group")}
+    seen = {key_of(sample.labels): sample for sample in samples}
+    made, changed, gone = [], [], []
+    for key in [*turn.alerts, *(key for key in seen if key not in turn.alerts)]:
+        alert, sample = turn.alerts.get(key), seen.get(key)
+        before = None if alert is None else _standing_of(alert)
+        after = step(
+            before,
+            holds=False if sample is None else turn.rule.holds(sample),
+            at=turn.at,
+            lasts=turn.rule.lasts,
+            keeps=turn.rule.keeps if turn.row.enabled and keeps is None else timedelta(),
+        )
+        if alert is None and after is not None and sample is not None:
+            alert = Alert(rule=turn.row, key=key, labels=dict(sample.labels), href=sample.href)
+            turn.alerts[key] = alert
+            made.append(alert)
+        elif alert is not None and after is None:
+            gone.append(alert.pk)
+            del turn.alerts[key]
+        elif alert is not None and after != before:
+            changed.append(alert)
+        if alert is not None and after is not None:
+            _apply(alert, after, sample)
+    _join(turn)
+    Alert.objects.filter(pk__in=gone).delete()
+    Alert.objects.bulk_create(made)
+    bulk_update_rows(changed, _STEPPED)
+
+
+def _standing_of(alert: Alert) -> Standing:
+    return Standing(
+        state=AlertState(alert.state),
+        began_at=alert.began_at,
+        held_at=alert.held_at,
+        fired_at=alert.fired_at,
+        quiet_since=alert.quiet_since,
+        resolved_at=alert.resolved_at,
+    )
+
+
+def _apply(alert: Alert, after: Standing, sample: Sample | None) -> None:
+    alert.state = after.state
+    alert.began_at, alert.held_at = after.began_at, after.held_at
+    alert.fired_at, alert.quiet_since = after.fired_at, after.quiet_since
+    alert.resolved_at = after.resolved_at
+    if sample is not None and sample.value is not None:
+        alert.value = sample.value
+
+
+def _join(turn: _Turn) -> None:
+    """Give each alert that has begun to fire its episode."""
+    groups = {group.key: group for group in AlertGroup.objects.filter(rule=turn.row, ended_at=None)}
+    for alert in turn.alerts.values():
+        if alert.state != AlertState.FIRING or alert.group_id is not None:
+            continue
+        labels = turn.rule.group_of(alert.labels)
+        key = key_of(labels)
+        if key not in groups:
+            groups[key] = AlertGroup.objects.create(
+                rule=turn.row,
+                rule_name=turn.row.name,
+                title=turn.rule.title,
+                severity=turn.rule.severity,
+                labels=labels,
+                key=key,
+                began_at=turn.at,
+            )
+        alert.group = groups[key]
+
+
+def _tell_all(turn: _Turn) -> None:
+    """Settle each open episode: what it counts, what is to be told, whether it is over."""
+    for group in AlertGroup.objects.filter(rule=turn.row, ended_at=None).order_by("id"):
+        firing = [
+            alert
+            for alert in turn.alerts.values()
+            if alert.group_id == group.pk and alert.state == AlertState.FIRING
+        ]
+        members = {
+            alert.key: Member(silenced=turn.silenced(alert), told=alert.told_at is not None)
+            for alert in firing
+        }
+        due = notice_due(
+            Episode(told_at=group.told_at, repeat=turn.rule.repeat),
+            members.values(),
+            at=turn.at,
+        )
+        group.count = len(firing)
+        group.most = max(group.most, group.count)
+        group.silenced = sum(member.silenced for member in members.values())
+        if due is not None:
+            heard = [alert for alert in firing if not members[alert.key].silenced]
+            _tell(turn, group, due, heard)
+        if not firing:
+            group.ended_at = turn.at
+        group.save(update_fields=["count", "most", "silenced", "told_at", "ended_at"])
+
+
+def _tell(turn: _Turn, group: AlertGroup, kind: NoticeKind, heard: Sequence[Alert]) -> None:
+    notice = AlertNotice.objects.create(
+        group=group,
+        number=group.notices.count() + 1,
+        kind=kind,
+        content=_content(turn, group, heard),
+        at=turn.at,
+    )
+    if kind is NoticeKind.RESOLVED:
+        earlier = AlertDelivery.objects.filter(notice__group=group, receiver__active=True)
+        receivers = set(earlier.values_list("receiver_id", flat=True))
+    else:
+        labels = {**group.labels, "rule": group.rule_name}
+        severity = Severity(group.severity)
+        receivers = set(receivers_of(routes_now(), labels, severity=severity))
+        Alert.objects.filter(pk__in=[alert.pk for alert in heard]).update(told_at=turn.at)
+        group.told_at = turn.at
+    AlertDelivery.objects.bulk_create(
+        AlertDelivery(receiver_id=key, notice=notice, next_try_at=turn.at)
+        for key in sorted(receivers)
+    )
+    turn.told += 1
+    if receivers:
+        publish("outbound.due", event_uid=notice.uid)
+
+
+def _content(turn: _Turn, group: AlertGroup, heard: Sequence[Alert]) -> Mapping[str, Any]:
+    named = sorted(heard, key=lambda alert: (alert.began_at, sorted(alert.labels.items())))[
+        :MOST_NAMED
+    ]
+    return {
+        "count": len(heard),
+        "most": group.most,
+        "measure": turn.rule.measure,
+        "op": turn.rule.op.value,
+        "threshold": turn.rule.threshold,
+        "alerts": [
+            {
+                "labels": alert.labels,
+                "value": alert.value,
+                "since": alert.began_at.isoformat(),
+                "link": alert.href,
+            }
+            for alert in named
+        ],
+    }

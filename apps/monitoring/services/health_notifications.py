@@ -1,0 +1,102 @@
+"""Notifications to operators about the fleet's health, with the details that a repair needs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apps.fleet.models import Cluster
+from apps.monitoring.models import Decision, Isolation
+from apps.monitoring.selectors.faults import meaning_of
+from apps.notifications.services.notifications import NotificationEvent, notification_send
+from controlplane.domain.alerts.notifications import NotificationKind, Subject
+
+
+def isolation_notify(*, uid: str, kind: NotificationKind) -> bool:
+    """Tell of a card or node that went out of use, failed its burn-in or is back; False if it was told already."""
+    rows = Isolation.objects.select_related("node__cluster", "card", "fault")
+    row = rows.filter(uid=uid).first()
+    if row is None:
+        return False
+    name = f"{row.node.cluster.name}/{row.card or row.node}"
+    at, actor_name, reason = row.began_at, row.actor_name, row.reason
+    last = row.history.order_by("-id").first()
+    if last is not None and kind is not NotificationKind.CARD_ISOLATED:
+        at, actor_name, reason = last.at, last.actor, last.reason
+    if kind is NotificationKind.CARD_UNPROVED:
+        # Where no program can test it nothing moved: it is said why.
+        reason = row.evidence.get("impossible") or reason
+    return notification_send(
+        NotificationEvent(
+            uid=_uid(f"{kind}:{row.uid}:{row.burn_ins}"),
+            kind=kind,
+            team=None,
+            subject_kind=Subject.CARD if row.card else Subject.NODE,
+            subject_uid=(row.card or row.node).uid,
+            subject_name=name,
+            at=at,
+            actor_name=actor_name,
+            payload={"reason": reason, "evidence": _evidence(row)},
+        )
+    )
+
+
+def _uid(what: str) -> str:
+    """The same when it is told again; another when it fails its burn-in once more."""
+    return hashlib.sha256(what.encode()).hexdigest()[:32]
+
+
+def _evidence(row: Isolation) -> Mapping[str, Any]:
+    """All that a repair ticket needs."""
+    told: dict[str, Any] = {
+        "isolation": row.uid,
+        "cluster": row.node.cluster.name,
+        "cluster_uid": row.node.cluster.uid,
+        "node": row.node.name,
+        "burn_in": row.evidence.get("words") or row.evidence.get("impossible") or "",
+    }
+    if row.card is not None:
+        told |= {"card": row.card.index, "serial": row.card.serial, "chip": row.card.chip}
+    if row.fault is not None:
+        meaning = meaning_of(row.fault.vendor, row.fault.code)
+        told["fault"] = {
+            "uid": row.fault.uid,
+            "origin": row.fault.origin,
+            "code": row.fault.code,
+            "level": f"L{row.fault.level}",
+            "message": row.fault.message,
+            "began_at": row.fault.began_at.isoformat(),
+            "cause": meaning.cause if meaning else "",
+            "remedy": meaning.remedy if meaning else "",
+        }
+    return told
+
+
+def decisions_notify(*, uids: Sequence[str]) -> int:
+    """Tell of decisions that were held back: once for each cluster; how many clusters that made."""
+    rows = Decision.objects.filter(uid__in=uids).select_related("node__cluster", "card")
+    by_cluster: dict[Cluster, list[Decision]] = defaultdict(list)
+    for row in rows.order_by("pk"):
+        by_cluster[row.node.cluster].append(row)
+    return sum(_tell_of(cluster, held) for cluster, held in by_cluster.items())
+
+
+def _tell_of(cluster: Cluster, held: Sequence[Decision]) -> bool:
+    first = held[0]
+    place = str(first.card or first.node)
+    return notification_send(
+        NotificationEvent(
+            uid=first.uid,
+            kind=NotificationKind.HEALTH_HELD_BACK,
+            team=None,
+            subject_uid=cluster.uid,
+            subject_name=cluster.name,
+            at=first.at,
+            payload={
+                "reason": first.reason,
+                "evidence": {"place": place, "action": first.action, "decisions": len(held)},
+            },
+        )
+    )

@@ -1,0 +1,364 @@
+"""Ingestion of metrics: batches are stored by ``apps.telemetry``, and their signals recorded as faults.
+
+Agents push the metrics of their node, each batch once, in whatever order it comes::
+
+    numbers   1 2 3 4 5 6 7 8 9          sequence 9: the newest that was taken
+    taken     x x x . . . . x x          gaps     [[4, 7]]
+
+A batch above ``sequence`` says what is so now; the numbers that it leaps over become a gap. One that falls into a
+gap was buffered: it goes to the history at its own time and leaves the gap, and is put off rather than held up,
+since whoever sent it has newer ones to send. Any other came before. An agent that gives its numbers without leaps
+has one gap for each time that it was away, so a few are enough to remember.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import OperationalError, connection, transaction
+from django.db.models import QuerySet
+from prometheus_client.parser import text_string_to_metric_families
+from psycopg.errors import LockNotAvailable
+
+from apps.accounts.models import User
+from apps.fleet.models import Cluster, Node
+from apps.fleet.services.card_availability import node_locality_record
+from apps.monitoring.models import Fault
+from apps.monitoring.services.faults import faults_end, signals_record
+from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.selectors.sources import PUSH
+from apps.telemetry.services import node_tokens, sources
+from apps.telemetry.services.metric_storage import hour_of, hours_keep
+from apps.telemetry.services.readings import AHEAD, OLD, OpenFaults, Recorded, readings_store
+from controlplane.domain.common.topology import SERIES, card_locality
+from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.telemetry.batches import MetricBatch
+from controlplane.domain.telemetry.metrics import Reading
+from controlplane.ports import registry
+from controlplane.ports.expositions import MalformedExposition, telemetry_reader
+from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
+
+#: Cards that one node can have; slices are passed over anyway.
+MOST_CARDS = 1024
+#: The agent's own word on whether the tool that reads the cards answers.
+READER_OK = "ninefold_agent_reader_ok"
+#: The fault of a node where it does not.
+READER_SILENT = "agent-reader-silent"
+#: Gaps that are remembered of one token, the highest ones, and how many numbers one may have: a day of a batch
+#: each second. What would be older is refused by its time anyway.
+MOST_GAPS, WIDEST_GAP = 16, 86_400
+#: How long a batch that comes behind waits for each lock.
+_BEHIND_WAIT = "2s"
+#: The source of the cluster's agents, where there is one.
+_SOURCE = """
+SELECT source.id FROM telemetry_source AS source
+ WHERE source.cluster_id = %(cluster)s AND source.kind = %(push)s
+ ORDER BY source.name LIMIT 1
+"""
+#: Takes the batch if it is the token's newest. Written out, for to put together what each batch needs takes longer
+#: than its answer.
+_TAKE = f"""
+UPDATE telemetry_nodetoken
+   SET sequence = %(sequence)s, used_at = %(at)s, agent = %(agent)s::jsonb,
+       gaps = CASE WHEN sequence = %(sequence)s - 1 THEN gaps
+                   ELSE CASE WHEN jsonb_array_length(gaps) < {MOST_GAPS} THEN gaps ELSE gaps - 0 END
+                     || jsonb_build_array(jsonb_build_array(
+                            greatest(sequence + 1, %(sequence)s - {WIDEST_GAP}), %(sequence)s - 1))
+               END
+ WHERE id = %(token)s AND revoked_at IS NULL AND sequence < %(sequence)s
+RETURNING sequence, ({_SOURCE})
+"""  # noqa: S608 - made of numbers of ours alone
+#: Takes the batch if its number is in a gap: what is left of that gap are the numbers on either side.
+_TAKE_BEHIND = f"""
+UPDATE telemetry_nodetoken
+   SET used_at = %(at)s, gaps = (
+       SELECT coalesce(jsonb_agg(jsonb_build_array(low, high) ORDER BY low), '[]')
+         FROM (SELECT low, high
+                 FROM jsonb_array_elements(gaps) AS gap,
+                      LATERAL (VALUES ((gap->>0)::bigint, least((gap->>1)::bigint, %(sequence)s - 1)),
+                                      (greatest((gap->>0)::bigint, %(sequence)s + 1), (gap->>1)::bigint))
+                           AS side (low, high)
+                WHERE low <= high
+                ORDER BY low DESC LIMIT {MOST_GAPS}) AS sides)
+ WHERE id = %(token)s AND revoked_at IS NULL AND sequence > %(sequence)s
+   AND EXISTS (SELECT FROM jsonb_array_elements(gaps) AS gap
+                WHERE %(sequence)s BETWEEN (gap->>0)::bigint AND (gap->>1)::bigint)
+RETURNING sequence, ({_SOURCE})
+"""  # noqa: S608 - made of numbers of ours alone
+_CARD_INFO = re.compile(rf"^{SERIES}\{{.*$", re.MULTILINE)
+_READER_OK = re.compile(rf"^{READER_OK}(?:\{{[^}}\n]*\}})? +([0-9.]+)", re.MULTILINE)
+
+
+#: Written out, for to put together what each batch asks takes longer than its answer.
+_STANDING = """
+SELECT fault.card_id, fault.code, fault.level
+  FROM monitoring_fault AS fault
+  JOIN fleet_node AS node ON node.id = fault.node_id
+ WHERE fault.ended_at IS NULL AND fault.card_id IS NOT NULL AND fault.origin = %s
+   AND node.cluster_id = %s AND (%s::text IS NULL OR node.name = %s)
+"""
+
+
+@transaction.atomic(savepoint=False)
+def readings_record(
+    *,
+    source: Source,
+    readings: Sequence[Reading],
+    at: datetime,
+    sheets: Sequence[MetricBatch] = (),
+    origin: Origin = Origin.EXPORTER,
+    node: str | None = None,
+    refused: Iterable[RejectedReading] = (),
+    behind: bool = False,
+) -> Recorded:
+    """Store a batch of metrics and record what it says of faults; for the parameters see ``readings_store``."""
+    stored = readings_store(
+        source=source,
+        readings=readings,
+        at=at,
+        sheets=sheets,
+        origin=origin,
+        node=node,
+        refused=refused,
+        behind=behind,
+    )
+    if not stored.newest:
+        return stored.recorded
+    signals = stored.signals(_open_faults(source.cluster, origin=origin, node=node))
+    if signals:
+        signals_record(signals=signals, at=at)
+    return replace(stored.recorded, signals=len(signals))
+
+
+def _open_faults(cluster: Cluster, *, origin: Origin, node: str | None) -> OpenFaults:
+    """Card → code → level of the faults that this origin said and has not taken back."""
+    standing: dict[int, dict[str, FaultLevel]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, [origin.value, cluster.pk, node, node])
+        for card, code, level in cursor.fetchall():
+            standing.setdefault(card, {})[code] = FaultLevel(level)
+    return standing
+
+
+class PushRefused(Exception):
+    """A batch that can never be taken; ``field`` is what is wrong with it."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class PushOutdated(PushRefused):
+    """A batch that was measured too long ago, and with it every one from before."""
+
+
+class PushBusy(Exception):
+    """A batch that came behind cannot be kept now; it can be sent again."""
+
+
+class AnotherNode(Exception):
+    """A token was used to speak for a node that it is not of."""
+
+    def __init__(self, *, own: str) -> None:
+        super().__init__(f"this token is of the node {own}; every card of the batch is of another")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    #: The newest batch that was taken of this token.
+    sequence: int
+    #: Whether this one was: False where it came before, or its number is of before what is remembered.
+    taken: bool
+    recorded: Recorded = field(default_factory=Recorded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    """A batch as it was sent."""
+
+    vendor: str
+    sequence: int
+    measured_at: datetime
+    text: str
+    #: What the sender says of itself.
+    agent: str = ""
+
+
+def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
+    """Keep what the token's node says of its cards; a batch that was taken before changes nothing.
+
+    :raises PushRefused: if the vendor, the time or the text is wrong.
+    :raises PushOutdated: if it was measured too long ago.
+    :raises PushBusy: if it comes behind, and what it changes is held up, as while its hour is summed up.
+    :raises AnotherNode: if every card of it is of another node.
+    """
+    _require_time(push.measured_at, at=at)
+    try:
+        reader = telemetry_reader(push.vendor)
+        batch = reader.read(push.text, at=push.measured_at, node=token.node.name, most=MOST_CARDS)
+    except registry.UnknownAdapter as unknown:
+        raise PushRefused(str(unknown), field="X-Ninefold-Vendor") from unknown
+    except MalformedExposition as wrong:
+        raise PushRefused(str(wrong), field="body") from wrong
+    node = token.node.name
+    if batch.readings and all(reading.node != node for reading in batch.readings):
+        raise AnotherNode(own=node)
+    try:
+        return _record(token=token, push=push, batch=batch, at=at)
+    except OperationalError as error:
+        if not isinstance(error.__cause__, LockNotAvailable):
+            raise
+        raise PushBusy("what it changes is held up by others; send it again shortly") from None
+
+
+def _require_time(measured_at: datetime, *, at: datetime) -> None:
+    told, now = measured_at.isoformat(), at.isoformat()
+    if measured_at > at + AHEAD:
+        message = f"{told} is more than a minute ahead of {now}; is the node's clock right?"
+        raise PushRefused(message, field="X-Ninefold-At")
+    if measured_at < at - OLD:
+        message = f"{told} is more than a day behind {now}; is the node's clock right?"
+        raise PushOutdated(message, field="X-Ninefold-At")
+
+
+@transaction.atomic
+def _record(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: datetime) -> Pushed:
+    node = token.node
+    reader_ok = _reader_ok(push.text)
+    agent = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}
+    parameters: dict[str, Any] = {
+        "token": token.pk,
+        "sequence": push.sequence,
+        "at": at,
+        "agent": json.dumps(agent),
+        "cluster": node.cluster_id,
+        "push": PUSH,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE, parameters)
+        taken = cursor.fetchone()
+        if behind := taken is None:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [_BEHIND_WAIT])
+            # Before its token's row is held, which newer batches wait for.
+            if (hour := hour_of(push.measured_at)) < hour_of(at):
+                hours_keep(hours=[hour])
+            cursor.execute(_TAKE_BEHIND, parameters)
+            taken = cursor.fetchone()
+    if taken is None:
+        newest = NodeToken.objects.values_list("sequence", flat=True).get(pk=token.pk)
+        return Pushed(sequence=newest, taken=False)
+    newest, standing = taken
+    source = sources.push_source(node.cluster, standing=standing)
+    recorded = readings_record(
+        source=source,
+        readings=batch.readings,
+        at=at,
+        origin=Origin.AGENT,
+        node=node.name,
+        refused=batch.refused,
+        behind=behind,
+    )
+    # Whether its tool answered then says nothing of now.
+    if not behind and (reader_ok is False or (reader_ok and token.agent.get("reader_ok") is False)):
+        signals_record(signals=[_reader_signal(token, push, stands=not reader_ok)], at=at)
+    # Nor does what was refused of it, nor where its cards were attached.
+    if not behind:
+        _learn_locality(node, push.text)
+        sources.source_pushed(source=source, at=at, recorded=recorded)
+    return Pushed(sequence=newest, taken=True, recorded=recorded)
+
+
+def _learn_locality(node: Node, text: str) -> None:
+    """Store where the node's cards are attached, if the agent says so and anything changed."""
+    cards = {}
+    for line in _CARD_INFO.findall(text):
+        card = card_locality(_labels_in(line))
+        if card is not None:
+            cards[str(card.index)] = card.document
+    if any(node.locality.get(index) != card for index, card in cards.items()):
+        node_locality_record(node=node.pk, cards=cards)
+
+
+def _labels_in(line: str) -> dict[str, str]:
+    """Of one sample; empty where the parser cannot read it."""
+    try:
+        return {
+            name: value
+            for family in text_string_to_metric_families(line)
+            for sample in family.samples
+            for name, value in sample.labels.items()
+        }
+    except ValueError:
+        return {}
+
+
+def _reader_ok(text: str) -> bool | None:
+    """None where the agent does not say."""
+    found = _READER_OK.search(text)
+    return found[1].strip("0.") != "" if found else None
+
+
+def _reader_signal(token: NodeToken, push: Push, *, stands: bool) -> Signal:
+    return Signal(
+        origin=Origin.AGENT,
+        cluster=token.node.cluster.uid,
+        node=token.node.name,
+        index=None,
+        code=READER_SILENT,
+        level=FaultLevel.NOTE,
+        at=push.measured_at,
+        active=stands,
+        message="the tool that reads the node's cards does not answer",
+        vendor=push.vendor,
+    )
+
+
+@transaction.atomic
+def source_delete(*, source: Source, actor: User, at: datetime) -> None:
+    """Delete a metric source; its metrics stay, and the faults that it alone reported end.
+
+    Faults that agents reported do not end: the source that they push to is created again, and their tokens say
+    whether they will report.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    """
+    sources.source_detach(source=source, actor=actor)
+    if source.kind != PUSH:
+        faults_end(
+            faults=_faults_left_by(source),
+            reason=f"the source {source.name} was deleted: nobody else would say that it is over",
+            actor=actor,
+            at=at,
+        )
+    source.delete()
+
+
+def _faults_left_by(source: Source) -> QuerySet[Fault]:
+    """What exporters reported of cards that no other source of the cluster measured last.
+
+    A fault has an origin and no source. Where another source reads the card too, it reports the fault again.
+    """
+    read = Source.objects.filter(cluster=source.cluster).exclude(kind=PUSH)
+    rows = Fault.objects.filter(node__cluster=source.cluster, origin=Origin.EXPORTER)
+    return rows.exclude(card__figures__source__in=read.exclude(pk=source.pk))
+
+
+@transaction.atomic
+def token_revoke(*, token: NodeToken, actor: User, at: datetime) -> None:
+    """Revoke an agent's token; with the last valid token of a node, the faults that its agent reported end.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    """
+    if node_tokens.token_revoke(token=token, actor=actor, at=at):
+        node = token.node
+        faults_end(
+            faults=Fault.objects.filter(node=node, origin=Origin.AGENT),
+            reason=f"the last token of {node.name} was revoked: nobody else would say that it is over",
+            actor=actor,
+            at=at,
+        )

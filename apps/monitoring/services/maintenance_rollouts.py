@@ -1,0 +1,264 @@
+"""Maintenance rollouts: begun, paused, resumed and cancelled by operators; advanced by a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.accounts.selectors import PermissionRefused, is_company_administrator
+from apps.accounts.services import audit
+from apps.fleet.models import Cluster, Node
+from apps.fleet.selectors import require_operator
+from apps.monitoring.models import Isolation, Rollout, RolloutNode
+from apps.monitoring.services.isolations import (
+    burn_ins_request,
+    isolations_order,
+    isolations_release,
+)
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.common.topology import network_domains
+from controlplane.domain.health.maintenance_rollouts import (
+    NODE,
+    ROLLOUT,
+    Member,
+    NodeEvent,
+    NodeState,
+    RolloutEvent,
+    RolloutState,
+    nodes_to_begin,
+    rollout_event,
+)
+
+MOST_NODES, MOST_PARALLEL, MOST_WORDS = 2000, 100, 64
+LONGEST_RUN = 86_400
+#: Where its processes are those of this machine, a command is a matter of the company's administrators.
+_OWN_MACHINE = "local"
+
+
+class RolloutRefused(Exception):
+    """It cannot be like that; ``field`` is what is wrong."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutRequest:
+    """What somebody wants to have done."""
+
+    name: str
+    cluster: Cluster
+    #: Labels that a node must have; ``name`` stands for the node's name.
+    labels: Mapping[str, str]
+    argv: tuple[str, ...] = ()
+    image: str = ""
+    run_within: int = 600
+    burn_in: bool = True
+    parallel: int = 1
+    #: The label whose values are the failure domains; empty: the network's, the outermost first.
+    domain_label: str = ""
+
+
+def rollout_nodes(ask: RolloutRequest) -> list[tuple[str, Node]]:
+    """The nodes that it is about, each with its failure domain, in the order of the waves.
+
+    Those that are out of use already are left alone: whoever took them out gives them back.
+    """
+    out = Isolation.objects.filter(ended_at=None, card=None).values("node")
+    rows = Node.objects.filter(cluster=ask.cluster, cordoned=False).exclude(pk__in=out)
+    wanted = dict(ask.labels)
+    if name := wanted.pop("name", ""):
+        rows = rows.filter(name=name)
+    if wanted:
+        rows = rows.filter(labels__contains=wanted)
+    found = [(_domain_of(node, ask.domain_label), node) for node in rows.order_by("name")]
+    return sorted(found, key=lambda each: (each[0], each[1].name))
+
+
+def _domain_of(node: Node, label: str) -> str:
+    if label:
+        return str(node.labels.get(label, ""))[:120]
+    return "/".join(network_domains(node.labels).values())[:120]
+
+
+@transaction.atomic
+def rollout_begin(*, ask: RolloutRequest, actor: User, at: datetime) -> Rollout:
+    """Its first nodes are taken out in the next turn of the loop.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet; for a command on this machine, unless they
+        administer the company.
+    :raises RolloutRefused: if something is wrong with it, or it is about no node.
+    """
+    require_operator(actor)
+    _check(ask)
+    if ask.argv and ask.cluster.kind == _OWN_MACHINE and not is_company_administrator(actor):
+        raise PermissionRefused(
+            "a command on this machine is for administrators of the company; leave it out or ask one"
+        )
+    nodes = rollout_nodes(ask)
+    if not 1 <= len(nodes) <= MOST_NODES:
+        raise RolloutRefused(
+            f"{len(nodes)} usable nodes have these labels; choose labels of 1 to {MOST_NODES}",
+            field="labels",
+        )
+    rollout = Rollout.objects.create(
+        name=ask.name.strip(),
+        cluster=ask.cluster,
+        argv=list(ask.argv),
+        image=ask.image,
+        run_within=ask.run_within,
+        burn_in=ask.burn_in,
+        parallel=ask.parallel,
+        made_by=actor,
+    )
+    RolloutNode.objects.bulk_create(
+        RolloutNode(rollout=rollout, node=node, domain=domain, changed_at=at)
+        for domain, node in nodes
+    )
+    _audit(rollout, actor=actor, action="rollout.begin", nodes=len(nodes), argv=list(ask.argv))
+    return rollout
+
+
+def _check(ask: RolloutRequest) -> None:
+    if not ask.name.strip():
+        raise RolloutRefused("give it a name, so that others know what it is for", field="name")
+    if not 1 <= ask.parallel <= MOST_PARALLEL:
+        raise RolloutRefused(
+            f"{ask.parallel} nodes at once is not possible; choose 1 to {MOST_PARALLEL}",
+            field="parallel",
+        )
+    if len(ask.argv) > MOST_WORDS or any(not word or "\0" in word for word in ask.argv):
+        raise RolloutRefused(
+            f"a command has at most {MOST_WORDS} words, none of them empty", field="argv"
+        )
+    if not 1 <= ask.run_within <= LONGEST_RUN:
+        raise RolloutRefused(
+            f"{ask.run_within} seconds is no limit for a command; choose 1 to {LONGEST_RUN}",
+            field="run_within",
+        )
+    if not ask.argv and not ask.burn_in:
+        raise RolloutRefused(
+            "there is nothing to do; give a command, ask for a burn-in, or both", field="argv"
+        )
+
+
+@transaction.atomic
+def rollout_steer(*, rollout: Rollout, event: RolloutEvent, actor: User, at: datetime) -> None:
+    """Pause, resume or cancel it. What is under way ends as planned in any case.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises IllegalTransition: if it is over, or so already.
+    """
+    require_operator(actor)
+    row = Rollout.objects.select_for_update(no_key=True).get(pk=rollout.pk)
+    _move(row, event, at=at)
+    _audit(row, actor=actor, action=f"rollout.{_ACTS[event]}")
+
+
+_ACTS = {
+    RolloutEvent.PAUSE: "pause",
+    RolloutEvent.RESUME: "resume",
+    RolloutEvent.CANCEL: "cancel",
+}
+
+
+def _audit(rollout: Rollout, *, actor: User, action: str, **detail: Any) -> None:
+    audit(actor=actor, action=action, uid=rollout.uid, name=rollout.name, **detail)
+
+
+def _move(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
+    row.state = ROLLOUT.after(RolloutState(row.state), event)
+    if RolloutState(row.state) in ROLLOUT.final:
+        row.ended_at = at
+        if row.state != RolloutState.DONE:
+            row.nodes.filter(state=NodeState.WAITING).update(state=NodeState.SKIPPED, changed_at=at)
+    row.save(update_fields=["state", "ended_at"])
+
+
+# -- By the loop --
+
+
+def members_of(rollout: Rollout) -> list[Member]:
+    rows = rollout.nodes.order_by("id").values_list("id", "domain", "state")
+    return [Member(key=key, domain=domain, state=NodeState(state)) for key, domain, state in rows]
+
+
+@transaction.atomic
+def rollout_reconcile(*, rollout: Rollout, at: datetime) -> int:
+    """Take out what may begin now, or end the rollout; how many nodes began."""
+    row = (
+        Rollout.objects.select_for_update(no_key=True).select_related("made_by").get(pk=rollout.pk)
+    )
+    if row.state not in (RolloutState.RUNNING, RolloutState.PAUSED):
+        return 0
+    members = members_of(row)
+    event = rollout_event(members)
+    if event is not None:
+        _move(row, event, at=at)
+        return 0
+    keys = nodes_to_begin(members, state=RolloutState(row.state), parallel=row.parallel)
+    beginning = list(row.nodes.filter(pk__in=keys).select_related("node").order_by("id"))
+    for each in beginning:
+        _begin(row, each, at=at)
+    return len(beginning)
+
+
+def _begin(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
+    standing = Isolation.objects.filter(node=row.node_id, card=None, ended_at=None)
+    if standing.exists():
+        reason = "it went out of use meanwhile; whoever took it out gives it back"
+        node_move(row=row, event=NodeEvent.FAIL, reason=reason, at=at)
+        return
+    why = f"{rollout.name}: taken out to be worked on"
+    isolations_order(nodes=[row.node.uid], reason=why, actor=rollout.made_by, at=at)
+    row.isolation, row.began_at = standing.get(), at
+    row.save(update_fields=["isolation", "began_at"])
+    node_move(row=row, event=NodeEvent.BEGIN, reason="what runs there saves and stops", at=at)
+
+
+@transaction.atomic
+def node_move(*, row: RolloutNode, event: NodeEvent, reason: str, at: datetime) -> None:
+    """One step of one node, with what belongs to it: a burn-in is asked for, a node that is done goes back.
+
+    :raises IllegalTransition: if it is not where the row says, or cannot make that step from there.
+    """
+    current = RolloutNode.objects.select_for_update(no_key=True).get(pk=row.pk)
+    if current.state != row.state:
+        raise IllegalTransition(machine=NODE.name, state=current.state, event=event)
+    state = NODE.after(NodeState(current.state), event)
+    actor = row.rollout.made_by
+    isolation = row.isolation
+    if isolation is not None and event is NodeEvent.TEST:
+        row.burn_ins_before = isolation.burn_ins
+        burn_ins_request(uids=[isolation.uid], actor=actor, at=at)
+    if isolation is not None and event is NodeEvent.FINISH:
+        why = f"{row.rollout.name}: it is done"
+        isolations_release(uids=[isolation.uid], reason=why, actor=actor, at=at)
+    row.state, row.reason, row.changed_at = state, reason, at
+    row.save(update_fields=["state", "reason", "changed_at", "burn_ins_before"])
+
+
+def command_began(*, row: RolloutNode, at: datetime) -> None:
+    """Its Launch is on the cluster; asked of one that is known already, nothing changes."""
+    RolloutNode.objects.filter(pk=row.pk, launched_at=None).update(
+        launched_at=at, launch_there=True
+    )
+
+
+def command_ended(*, row: RolloutNode, exit_code: int | None, log_tail: str) -> None:
+    RolloutNode.objects.filter(pk=row.pk).update(exit_code=exit_code, log_tail=log_tail)
+
+
+def command_removed(*, row: RolloutNode) -> None:
+    RolloutNode.objects.filter(pk=row.pk).update(launch_there=False)
+
+
+def rollouts_trouble(*, rollout: Rollout, reason: str) -> None:
+    """Why it does not go on now; empty where it does."""
+    Rollout.objects.filter(pk=rollout.pk).exclude(trouble=reason).update(trouble=reason)

@@ -1,0 +1,159 @@
+"""Decide at once about all suppressed actions of a pool: isolate, or dismiss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.accounts.services import audit
+from apps.fleet.selectors import require_operator
+from apps.monitoring.selectors.suppressed_actions import (
+    SuppressedPool,
+    SuppressedTarget,
+    still_suppressed,
+    suppressed_pools,
+)
+from apps.monitoring.services.decisions import STATES
+from apps.monitoring.services.faults import faults_acknowledge
+from apps.monitoring.services.isolations import MOST_AT_ONCE, check_reason, isolations_order
+from controlplane.domain.common.accelerators import CardState
+
+One = TypeVar("One")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressedActionsRequest:
+    """What the person saw when they said so: nothing else is touched."""
+
+    #: Uid of the cluster, and the chip of the pool.
+    cluster: str
+    chip: str
+    #: Uid of the newest decision that was shown; empty: whatever waits now.
+    until: str = ""
+    #: How many isolations were shown; 0: not told.
+    shown: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressedActionsResult:
+    #: As it stood just before; None: nothing waited there.
+    pool: SuppressedPool | None
+    #: Places that were taken out of use, or left.
+    done: int = 0
+    #: How many were shown and are not among these: the fault is over, or somebody was first.
+    left_out: int = 0
+
+
+def suppressed_preview(
+    ask: SuppressedActionsRequest, *, actor: User, at: datetime
+) -> SuppressedActionsResult:
+    """What either act would begin with; nothing is changed.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    """
+    require_operator(actor)
+    pool = _pool(ask, at=at)
+    return SuppressedActionsResult(
+        pool=pool, left_out=_left_out(ask, pool.isolations if pool else 0)
+    )
+
+
+def suppressed_isolate(
+    ask: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
+) -> SuppressedActionsResult:
+    """Take each place out of use as far as the rule wanted; only a person gives it back.
+
+    So many places at a time are one transaction, and what no longer waits by then is left out.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises IsolationRefused: without a reason.
+    """
+    require_operator(actor)
+    check_reason(reason)
+    pool, done = _pool(ask, at=at), 0
+    try:
+        for some in _batches(pool.places if pool else ()):
+            done += _order(some, reason=reason, actor=actor, at=at)
+    finally:
+        # Should one batch fail, those before it are done.
+        if pool and done:
+            _audit(pool, actor=actor, action="held_back.isolate", count=done, reason=reason)
+    return SuppressedActionsResult(pool=pool, done=done, left_out=_left_out(ask, done))
+
+
+def suppressed_dismiss(
+    ask: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
+) -> SuppressedActionsResult:
+    """Acknowledge the faults behind it; the guard goes on, and rules act once there is room.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises IsolationRefused: without a reason.
+    """
+    require_operator(actor)
+    check_reason(reason)
+    pool = _pool(ask, at=at)
+    if pool is None:
+        return SuppressedActionsResult(pool=None, left_out=_left_out(ask, 0))
+    read: set[str] = set()
+    try:
+        for some in _batches(pool.faults):
+            read |= faults_acknowledge(uids=some, note=reason, actor=actor, at=at, news=pool.newest)
+    finally:
+        done = sum(place.fault in read for place in pool.places)
+        if done:
+            _audit(pool, actor=actor, action="held_back.leave", count=done, reason=reason)
+    return SuppressedActionsResult(pool=pool, done=done, left_out=_left_out(ask, done))
+
+
+def _pool(ask: SuppressedActionsRequest, *, at: datetime) -> SuppressedPool | None:
+    found = suppressed_pools(at=at, cluster=ask.cluster, chip=ask.chip, until=ask.until)
+    return found[0] if found else None
+
+
+def _left_out(ask: SuppressedActionsRequest, done: int) -> int:
+    return max(0, ask.shown - done)
+
+
+def _batches(those: Sequence[One]) -> Iterator[Sequence[One]]:
+    for first in range(0, len(those), MOST_AT_ONCE):
+        yield those[first : first + MOST_AT_ONCE]
+
+
+@transaction.atomic
+def _order(places: Sequence[SuppressedTarget], *, reason: str, actor: User, at: datetime) -> int:
+    """How many of them went out of use by it."""
+    still = still_suppressed([place.decision for place in places])
+    by_state: dict[CardState, list[SuppressedTarget]] = {}
+    for place in places:
+        if place.decision in still:
+            by_state.setdefault(STATES[place.action], []).append(place)
+    return sum(
+        len(
+            isolations_order(
+                nodes=[place.node for place in those if not place.card],
+                cards=[place.card for place in those if place.card],
+                reason=reason,
+                actor=actor,
+                at=at,
+                state=state,
+            )
+        )
+        for state, those in by_state.items()
+    )
+
+
+def _audit(pool: SuppressedPool, *, actor: User, action: str, count: int, reason: str) -> None:
+    audit(
+        actor=actor,
+        action=action,
+        uid=pool.cluster_uid,
+        name=pool.name,
+        count=count,
+        nodes=pool.nodes,
+        reason=reason,
+    )

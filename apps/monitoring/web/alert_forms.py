@@ -1,0 +1,240 @@
+"""Forms of alert rules, silences, receivers and routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
+from apps.monitoring.models import AlertReceiver, AlertRoute, AlertRule
+from apps.monitoring.selectors.alerts import MEASURE_WORDS, SEVERITY_WORDS
+from apps.monitoring.services.alerts import ReceiverRequest, RouteRequest
+from controlplane.domain.alerts.messages import ReceiverKind
+from controlplane.domain.alerts.rules import Op, Severity
+from controlplane.web.forms import PlainForm
+
+RECEIVER_WORDS = {
+    ReceiverKind.FEISHU: _("Feishu or Lark, custom bot"),
+    ReceiverKind.DINGTALK: _("DingTalk, custom robot"),
+    ReceiverKind.SLACK: _("Slack, incoming webhook"),
+    ReceiverKind.EMAIL: _("E-mail"),
+    ReceiverKind.WEBHOOK: _("Webhook with JSON"),
+}
+_OPS = {
+    Op.ABOVE: _("is above"),
+    Op.AT_LEAST: _("is at least"),
+    Op.BELOW: _("is below"),
+    Op.AT_MOST: _("is at most"),
+    Op.EQUAL: _("is"),
+}
+_SEVERITIES = [(one.value, word) for one, word in SEVERITY_WORDS.items()]
+_LENGTHS = {
+    1: _("1 hour"),
+    4: _("4 hours"),
+    24: _("1 day"),
+    24 * 7: _("1 week"),
+    24 * 30: _("30 days"),
+}
+
+
+def lines(text: str) -> tuple[str, ...]:
+    """What is on each line that is not empty."""
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _area(placeholder: str) -> forms.Textarea:
+    return forms.Textarea(attrs={"rows": 2, "placeholder": placeholder, "spellcheck": "false"})
+
+
+class RuleForm(PlainForm):
+    more: ClassVar[tuple[str, ...]] = ("where", "keeps", "group_by", "repeat")
+
+    name = forms.SlugField(
+        label=_("Name"),
+        max_length=60,
+        help_text=_("Small letters, digits and dashes; conditions call it by that name."),
+    )
+    title = forms.CharField(
+        label=_("Title"), max_length=120, help_text=_("What people read when it fires.")
+    )
+    measure = forms.ChoiceField(label=_("What is measured"), choices=list(MEASURE_WORDS.items()))
+    op = forms.ChoiceField(
+        label=_("Fires when it"), choices=[(one.value, word) for one, word in _OPS.items()]
+    )
+    threshold = forms.FloatField(
+        label=_("Threshold"), help_text=_("Seconds, percent, degrees Celsius or whole numbers.")
+    )
+    lasts = forms.IntegerField(
+        label=_("For at least, seconds"), min_value=0, initial=60, required=False
+    )
+    severity = forms.ChoiceField(
+        label=_("Severity"), choices=_SEVERITIES, initial=Severity.WARNING.value
+    )
+    enabled = forms.BooleanField(label=_("Switched on"), required=False, initial=True)
+    where = forms.CharField(
+        label=_("Only where"),
+        required=False,
+        max_length=2000,
+        widget=_area("cluster=west"),
+        help_text=_("One condition on a line, such as node!=test-*."),
+    )
+    keeps = forms.IntegerField(
+        label=_("Over after, seconds"),
+        min_value=0,
+        initial=0,
+        required=False,
+        help_text=_("So long it must not hold any more before it is over."),
+    )
+    group_by = forms.CharField(
+        label=_("One message for each"),
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": "cluster"}),
+        help_text=_("Labels, with commas between them; empty: one message for everything."),
+    )
+    repeat = forms.IntegerField(
+        label=_("Tell again after, minutes"),
+        min_value=5,
+        required=False,
+        help_text=_("While it goes on; empty: once is enough."),
+    )
+
+    def document(self) -> Mapping[str, Any]:
+        """As the rule's reader wants it."""
+        values = self.cleaned_data
+        labels = (label.strip() for label in values["group_by"].split(","))
+        return {
+            **values,
+            "lasts": values["lasts"] or 0,
+            "keeps": values["keeps"] or 0,
+            "where": list(lines(values["where"])),
+            "group_by": [label for label in labels if label],
+            "repeat": values["repeat"] * 60 if values["repeat"] else None,
+        }
+
+    @staticmethod
+    def initial_of(rule: AlertRule) -> dict[str, Any]:
+        document = rule.document
+        return {
+            **document,
+            "enabled": rule.enabled,
+            "where": "\n".join(document["where"]),
+            "group_by": ", ".join(document["group_by"]),
+            "repeat": document["repeat"] // 60 if document["repeat"] else None,
+        }
+
+
+class SilenceForm(PlainForm):
+    matchers = forms.CharField(
+        label=_("Of what"),
+        max_length=2000,
+        widget=_area("rule=card-hot"),
+        help_text=_("One condition on a line; all of them must fit."),
+    )
+    hours = forms.TypedChoiceField(
+        label=_("For how long"), coerce=int, choices=list(_LENGTHS.items()), initial=4
+    )
+    reason = forms.CharField(
+        label=_("Why"), max_length=300, help_text=_("For those who wonder later.")
+    )
+
+    @property
+    def length(self) -> timedelta:
+        return timedelta(hours=self.cleaned_data["hours"])
+
+
+class ReceiverForm(PlainForm):
+    name = forms.CharField(label=_("Name"), max_length=80)
+    kind = forms.ChoiceField(
+        label=_("Kind"), choices=[(one.value, word) for one, word in RECEIVER_WORDS.items()]
+    )
+    url = forms.CharField(
+        label=_("Address"),
+        max_length=2000,
+        required=False,
+        widget=forms.URLInput(attrs={"placeholder": "https://", "autocomplete": "off"}),
+        help_text=_("Of the bot or webhook. It is kept encrypted and not shown again."),
+    )
+    secret = forms.CharField(
+        label=_("Secret"),
+        max_length=200,
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=_("Signs the calls, where the bot has one. It is not shown again."),
+    )
+    addresses = forms.CharField(
+        label=_("E-mail addresses"),
+        max_length=4000,
+        required=False,
+        widget=_area("night-shift@example.com"),
+        help_text=_("One on a line; only for e-mail."),
+    )
+    language = forms.ChoiceField(
+        label=_("Language"), choices=settings.LANGUAGES, initial=settings.LANGUAGE_CODE
+    )
+
+    def ask(self) -> ReceiverRequest:
+        values = self.cleaned_data
+        kind = ReceiverKind(values["kind"])
+        mails = kind is ReceiverKind.EMAIL
+        return ReceiverRequest(
+            name=values["name"],
+            kind=kind,
+            url="" if mails else values["url"].strip(),
+            secret="" if mails else values["secret"],
+            addresses=lines(values["addresses"]) if mails else (),
+            language=values["language"],
+        )
+
+
+class RouteForm(PlainForm):
+    more: ClassVar[tuple[str, ...]] = ("matchers",)
+
+    name = forms.CharField(label=_("Name"), max_length=80)
+    severity = forms.ChoiceField(
+        label=_("At least"), choices=_SEVERITIES, initial=Severity.WARNING.value
+    )
+    receivers = forms.ModelMultipleChoiceField(
+        label=_("Tell"),
+        queryset=AlertReceiver.objects.none(),
+        to_field_name="uid",
+        widget=forms.CheckboxSelectMultiple,
+    )
+    enabled = forms.BooleanField(label=_("Switched on"), required=False, initial=True)
+    matchers = forms.CharField(
+        label=_("Only where"),
+        required=False,
+        max_length=2000,
+        widget=_area("cluster=west"),
+        help_text=_(
+            "Conditions on the rule and on the labels that it is grouped by, one on a line."
+        ),
+    )
+
+    def offer(self, receivers: Any) -> None:
+        self.row_choice("receivers").queryset = receivers
+
+    def ask(self) -> RouteRequest:
+        values = self.cleaned_data
+        return RouteRequest(
+            name=values["name"],
+            severity=Severity(values["severity"]),
+            matchers=lines(values["matchers"]),
+            receivers=list(values["receivers"]),
+            enabled=values["enabled"],
+        )
+
+    @staticmethod
+    def initial_of(route: AlertRoute) -> dict[str, Any]:
+        chosen: Iterable[AlertReceiver] = route.receivers.all()
+        return {
+            "name": route.name,
+            "severity": route.severity,
+            "receivers": [one.uid for one in chosen],
+            "enabled": route.enabled,
+            "matchers": "\n".join(route.matchers),
+        }

@@ -1,0 +1,180 @@
+"""Pages of maintenance rollouts: the list, one with its batches, and a new one."""
+
+from __future__ import annotations
+
+import shlex
+from typing import ClassVar
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from apps.accounts.selectors import PermissionRefused
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.fleet.models import Cluster
+from apps.fleet.selectors import clusters, require_operator
+from apps.monitoring.models import Rollout
+from apps.monitoring.selectors.maintenance_rollouts import rollout_batches, rollouts_visible
+from apps.monitoring.services import maintenance_rollouts as services
+from apps.monitoring.services.maintenance_rollouts import RolloutRefused, RolloutRequest
+from controlplane.domain.health.maintenance_rollouts import RolloutEvent, RolloutState
+from controlplane.web.forms import PlainForm
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import run_action, show
+from controlplane.web.tables import Column, Table
+
+COLUMNS = (
+    Column(key="name", label=gettext_lazy("Name"), sort="name"),
+    Column(key="state", label=gettext_lazy("State"), sort="state"),
+    Column(key="cluster", label=gettext_lazy("Cluster")),
+    Column(key="finished", label=gettext_lazy("Nodes done"), sort="finished", numeric=True),
+    Column(key="made_by", label=gettext_lazy("By whom"), csv=lambda row: row.made_by.username),
+    Column(key="created_at", label=gettext_lazy("Began"), sort="pk"),
+)
+
+
+class RolloutForm(PlainForm):
+    more: ClassVar[tuple[str, ...]] = ("domain_label", "run_within", "image")
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=120, help_text=gettext_lazy("What it is for.")
+    )
+    cluster = forms.ModelChoiceField(
+        label=gettext_lazy("Cluster"), queryset=Cluster.objects.none(), to_field_name="uid"
+    )
+    labels = forms.CharField(
+        label=gettext_lazy("Nodes with these labels"),
+        required=False,
+        max_length=2000,
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "rack=r1", "spellcheck": "false"}),
+        help_text=gettext_lazy("One label=value on a line, or name=…; empty: every usable node."),
+    )
+    command = forms.CharField(
+        label=gettext_lazy("Command"),
+        required=False,
+        max_length=4000,
+        widget=forms.TextInput(
+            attrs={"placeholder": "/usr/bin/update --to 2", "spellcheck": "false"}
+        ),
+        help_text=gettext_lazy(
+            "A program and its arguments. No shell reads it; quotes keep words together."
+        ),
+    )
+    burn_in = forms.BooleanField(
+        label=gettext_lazy("Burn in before nodes take work again"), required=False, initial=True
+    )
+    parallel = forms.IntegerField(label=gettext_lazy("Nodes at once"), min_value=1, initial=1)
+    domain_label = forms.CharField(
+        label=gettext_lazy("Label of the failure domain"),
+        required=False,
+        max_length=120,
+        help_text=gettext_lazy("Each of its values is a wave; empty: the network's levels."),
+    )
+    run_within = forms.IntegerField(
+        label=gettext_lazy("The command may take, seconds"), min_value=1, initial=600
+    )
+    image = forms.CharField(
+        label=gettext_lazy("Image"),
+        required=False,
+        max_length=300,
+        help_text=gettext_lazy("For clusters that run containers."),
+    )
+
+    def clean_labels(self) -> dict[str, str]:
+        """:raises ValidationError: for a line that is no label."""
+        labels = {}
+        for line in filter(None, map(str.strip, self.cleaned_data["labels"].splitlines())):
+            name, sign, value = line.partition("=")
+            if not sign or not name.strip():
+                raise forms.ValidationError(_("Write each as label=value."))
+            labels[name.strip()] = value.strip()
+        return labels
+
+    def clean_command(self) -> tuple[str, ...]:
+        """:raises ValidationError: for quotes that do not end."""
+        try:
+            return tuple(shlex.split(self.cleaned_data["command"]))
+        except ValueError:
+            raise forms.ValidationError(_("A quote in it does not end.")) from None
+
+    def ask(self) -> RolloutRequest:
+        values = dict(self.cleaned_data)
+        return RolloutRequest(argv=values.pop("command"), **values)
+
+
+@login_required
+def rollouts(request: AuthenticatedRequest) -> HttpResponseBase:
+    require_operator(request.user)
+    table = Table(request, rollouts_visible(request.user), columns=COLUMNS)
+    if table.wants_csv:
+        return table.csv(filename="rollouts.csv")
+    return render(
+        request, "monitoring/maintenance_rollouts.html", {"table": table, "rows": table.rows}
+    )
+
+
+@login_required
+def rollout(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """Looks again by itself until it is over."""
+    found = _found(request, uid)
+    going_on = found.state in (RolloutState.RUNNING, RolloutState.PAUSED)
+    context = {
+        "rollout": found,
+        "going_on": going_on,
+        "command": shlex.join(found.argv),
+        "waves": rollout_batches(found),
+    }
+    return show(
+        request, "monitoring/maintenance_rollout.html", context, fragment="now", changing=going_on
+    )
+
+
+def _found(request: AuthenticatedRequest, uid: str) -> Rollout:
+    require_operator(request.user)
+    return get_object_or_404(rollouts_visible(request.user), uid=uid)
+
+
+@login_required
+def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
+    require_operator(request.user)
+    bound = request.method == "POST"
+    form = RolloutForm(request.POST if bound else None)
+    form.row_choice("cluster").queryset = clusters()
+    if bound and form.is_valid():
+        try:
+            made = services.rollout_begin(ask=form.ask(), actor=request.user, at=timezone.now())
+        except RolloutRefused as refusal:
+            name = "command" if refusal.field == "argv" else refusal.field
+            form.add_error(name, translate_message(str(refusal)))
+        except PermissionRefused as refusal:
+            form.add_error("command", translate_message(str(refusal)))
+        else:
+            messages.success(request, _("The rollout has begun."))
+            return redirect("rollout", made.uid)
+    status = 422 if bound else 200
+    return render(request, "monitoring/maintenance_rollout_new.html", {"form": form}, status=status)
+
+
+@login_required
+@require_POST
+def rollout_steer(request: AuthenticatedRequest, uid: str, *, event: RolloutEvent) -> HttpResponse:
+    found = _found(request, uid)
+    words = {
+        RolloutEvent.PAUSE: _("Nothing new begins; what is under way goes on."),
+        RolloutEvent.RESUME: _("The rollout goes on."),
+        RolloutEvent.CANCEL: _("The rest stays untouched; what is under way ends as planned."),
+    }
+
+    def act() -> str:
+        services.rollout_steer(rollout=found, event=event, actor=request.user, at=timezone.now())
+        return words[event]
+
+    return run_action(request, act, back=reverse("rollout", args=[uid]))

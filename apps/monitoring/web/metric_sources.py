@@ -1,0 +1,37 @@
+"""Deletion of metric sources and revocation of agent tokens, which end the faults that they reported."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.fleet.selectors import require_operator
+from apps.monitoring.services import ingestion
+from apps.telemetry.selectors.sources import node_tokens_visible, sources_visible
+
+
+@login_required
+@require_POST
+def source_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_operator(request.user)
+    found = get_object_or_404(sources_visible(request.user), uid=uid)
+    ingestion.source_delete(source=found, actor=request.user, at=timezone.now())
+    messages.success(request, _("The source %(name)s was deleted.") % {"name": found.name})
+    return redirect("sources")
+
+
+@login_required
+@require_POST
+def token_revoke(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_operator(request.user)
+    token = get_object_or_404(node_tokens_visible(request.user), uid=uid)
+    ingestion.token_revoke(token=token, actor=request.user, at=timezone.now())
+    said = _("The token of %(node)s was revoked: what its agent sends is refused.")
+    messages.success(request, said % {"node": token.node})
+    return redirect("agents")

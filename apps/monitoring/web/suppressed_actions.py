@@ -1,0 +1,198 @@
+"""Page of actions suppressed by the guard in each pool, with their cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.fleet import selectors as fleet
+from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state
+from apps.monitoring.selectors.suppressed_actions import SuppressedPool, suppressed_pools
+from apps.monitoring.services.isolations import IsolationRefused
+from apps.monitoring.services.suppressed_actions import (
+    SuppressedActionsRequest,
+    SuppressedActionsResult,
+    suppressed_dismiss,
+    suppressed_isolate,
+)
+from apps.monitoring.web.faults import isolated_words
+from controlplane.domain.health.guards import most_out
+from controlplane.web.pages import run_action
+from controlplane.web.templatetags.ninefold import figure
+
+#: Nothing has so many.
+_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLine:
+    """A pool as the page shows it."""
+
+    pool: SuppressedPool
+    stance: HealthPolicyState
+    #: What isolating all of it would cost, in words.
+    costs: str
+    #: Addresses: its faults, and the two acts on exactly what is shown.
+    faults: str
+    isolate: str
+    leave: str
+
+    @property
+    def name(self) -> str:
+        return _pool_name(self.pool)
+
+    @property
+    def automatic(self) -> bool:
+        return self.stance.automatic
+
+    @property
+    def allowed(self) -> int:
+        return most_out(self.pool.size, self.stance.policy)
+
+    @property
+    def share(self) -> str:
+        return f"{self.stance.policy.pool_share / 10:g}"
+
+    @property
+    def nodes_per_window(self) -> int:
+        return self.stance.policy.nodes_per_window
+
+    @property
+    def minutes(self) -> str:
+        return f"{self.stance.policy.window.total_seconds() / 60:g}"
+
+    @property
+    def left_share(self) -> str:
+        return _left_share(self.pool)
+
+
+@login_required
+def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
+    """Each pool in which something waits for a person."""
+    stance = health_policy_state()
+    context = {
+        "rows": [_line(pool, stance) for pool in suppressed_pools(at=timezone.now())],
+        "operates": fleet.operates(request.user),
+    }
+    return render(request, "monitoring/suppressed_actions.html", context)
+
+
+@login_required
+@require_POST
+def suppressed_actions_isolate(request: AuthenticatedRequest) -> HttpResponse:
+    def act() -> str:
+        done = suppressed_isolate(
+            _ask(request), reason=_reason(request), actor=request.user, at=timezone.now()
+        )
+        return _worded(isolated_words(done.done), done)
+
+    return _act(request, act)
+
+
+@login_required
+@require_POST
+def suppressed_actions_dismiss(request: AuthenticatedRequest) -> HttpResponse:
+    def act() -> str:
+        done = suppressed_dismiss(
+            _ask(request), reason=_reason(request), actor=request.user, at=timezone.now()
+        )
+        words = ngettext(
+            "%(count)d place is left in use.", "%(count)d places are left in use.", done.done
+        )
+        return _worded(words % {"count": done.done}, done)
+
+    return _act(request, act)
+
+
+def _act(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
+    """Do it and go back; a refusal is a message in the reader's language."""
+    return run_action(request, act, back=reverse("held-back"), refusals=(IsolationRefused,))
+
+
+def _ask(request: AuthenticatedRequest) -> SuppressedActionsRequest:
+    shown = request.GET.get("shown", "")
+    return SuppressedActionsRequest(
+        cluster=request.GET.get("cluster", ""),
+        chip=request.GET.get("chip", ""),
+        until=request.GET.get("until", ""),
+        shown=int(shown) if shown.isdecimal() and len(shown) < _DIGITS else 0,
+    )
+
+
+def _reason(request: AuthenticatedRequest) -> str:
+    return request.POST.get("reason", "").strip()
+
+
+def _worded(words: str, done: SuppressedActionsResult) -> str:
+    """With how many of those that the page showed were left out."""
+    if not done.left_out:
+        return words
+    left = ngettext(
+        "%(count)d was left out: its fault is over, or somebody decided before.",
+        "%(count)d were left out: their faults are over, or somebody decided before.",
+        done.left_out,
+    )
+    return f"{words} {left % {'count': done.left_out}}"
+
+
+def _line(pool: SuppressedPool, stance: HealthPolicyState) -> PoolLine:
+    shown = {
+        "cluster": pool.cluster_uid,
+        "chip": pool.chip,
+        "until": pool.until,
+        "shown": pool.isolations,
+    }
+    query = urlencode(shown)
+    return PoolLine(
+        pool=pool,
+        stance=stance,
+        costs=_costs(pool),
+        faults=f"{reverse('faults')}?{urlencode({'state': 'new', 'cluster': pool.cluster})}",
+        isolate=f"{reverse('held-back-isolate')}?{query}",
+        leave=f"{reverse('held-back-leave')}?{query}",
+    )
+
+
+def _costs(pool: SuppressedPool) -> str:
+    cards = ngettext(
+        "%(cards)s card of %(pool)s goes out of use, and only a person gives it back.",
+        "%(cards)s cards of %(pool)s go out of use, and only a person gives them back.",
+        pool.cards,
+    )
+    works = ngettext(
+        "%(works)s job or deployment saves, stops and starts again elsewhere.",
+        "%(works)s jobs and deployments save, stop and start again elsewhere.",
+        pool.works,
+    )
+    left = _("Of %(size)s cards %(left)s can be used then (%(share)s %%).")
+    named = {
+        "cards": figure(pool.cards),
+        "pool": _pool_name(pool),
+        "works": figure(pool.works),
+        "size": figure(pool.size),
+        "left": figure(pool.left),
+        "share": _left_share(pool),
+    }
+    return " ".join(sentence % named for sentence in (cards, works, left))
+
+
+def _pool_name(pool: SuppressedPool) -> str:
+    if not pool.chip:
+        return pool.cluster
+    return _("%(chip)s in %(cluster)s") % {"chip": pool.chip, "cluster": pool.cluster}
+
+
+def _left_share(pool: SuppressedPool) -> str:
+    """Percent of the pool's cards that can still be used once all of it is out."""
+    return f"{100 * pool.left / pool.size:.1f}" if pool.size else "–"

@@ -1,0 +1,359 @@
+"""REST of notifications and of webhooks: serializers, views and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.routers import SimpleRouter
+
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.serializers import OwnedSerializer
+from apps.notifications.models import Notification, Webhook, WebhookDelivery, WebhookTry
+from apps.notifications.selectors import notifications as inbox
+from apps.notifications.selectors import webhooks as selectors
+from apps.notifications.selectors.messages import href_of, told
+from apps.notifications.selectors.webhooks import SENDABLE, webhooks_visible
+from apps.notifications.services import notifications, webhooks
+from apps.notifications.services.webhooks import WebhookRefused
+from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.notifications import NotificationKind
+from controlplane.domain.common.permissions import Scope
+from controlplane.web.problems import Problem, translates
+from controlplane.web.rest import (
+    Filters,
+    M,
+    Reference,
+    ResourceViewSet,
+    StrictSerializer,
+    VisibleField,
+)
+
+
+class NotificationSerializer(serializers.ModelSerializer[Notification]):
+    team = Reference(source="event.team", allow_null=True)
+    subject = serializers.SerializerMethodField(help_text="What it is about: kind, uid and name.")
+    title = serializers.SerializerMethodField(help_text="What happened, in words.")
+    reason = serializers.SerializerMethodField(help_text="Why, as it was said; may be empty.")
+    link = serializers.SerializerMethodField(help_text="Path of the subject's page.")
+
+    class Meta:
+        model = Notification
+        fields = (
+            "uid",
+            "kind",
+            "severity",
+            "title",
+            "reason",
+            "subject",
+            "team",
+            "link",
+            "count",
+            "first_at",
+            "at",
+            "read_at",
+        )
+
+    def get_subject(self, row: Notification) -> dict[str, str]:
+        event = row.event
+        return {
+            "kind": event.subject_kind,
+            "uid": event.subject_uid,
+            "name": event.subject_name,
+        }
+
+    def get_title(self, row: Notification) -> str:
+        return told(row.event).title
+
+    def get_reason(self, row: Notification) -> str:
+        return str(row.event.payload.get("reason", ""))
+
+    def get_link(self, row: Notification) -> str:
+        return href_of(row.event)
+
+
+class NotificationFilters(Filters):
+    kind = serializers.ChoiceField(choices=[*NotificationKind], required=False)
+    unread = serializers.BooleanField(required=False, help_text="Only those that are not read.")
+    lookups = {"kind": "kind"}
+
+    @classmethod
+    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
+        rows = super().apply(rows, given)
+        return rows.filter(read_at__isnull=given["unread"]) if "unread" in given else rows
+
+
+class MarkedSerializer(serializers.Serializer[Any]):
+    marked = serializers.IntegerField(help_text="How many were unread until now.")
+
+
+class WebhookSerializer(serializers.ModelSerializer[Webhook]):
+    team = Reference()
+    created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
+    kinds = serializers.ListField(child=serializers.ChoiceField(choices=SENDABLE))
+
+    class Meta:
+        model = Webhook
+        fields: tuple[str, ...] = (
+            "uid",
+            "name",
+            "team",
+            "url",
+            "kinds",
+            "active",
+            "trouble",
+            "created_by",
+            "created_at",
+            "tried_at",
+            "last_status",
+            "last_error",
+        )
+
+
+class WebhookWithSecretSerializer(WebhookSerializer):
+    secret = serializers.CharField(help_text="Signs each call. It is shown only here.")
+
+    class Meta(WebhookSerializer.Meta):
+        fields = (*WebhookSerializer.Meta.fields, "secret")
+
+
+class WebhookChangedSerializer(WebhookSerializer):
+    secret = serializers.CharField(
+        help_text="A new one if the URL's scheme, host or port changed; it is shown only here. Else empty."
+    )
+
+    class Meta(WebhookSerializer.Meta):
+        fields = (*WebhookSerializer.Meta.fields, "secret")
+
+
+class WebhookCreateSerializer(OwnedSerializer):
+    name = serializers.CharField(max_length=80)
+    url = serializers.CharField(max_length=2000)
+    kinds = serializers.ListField(child=serializers.ChoiceField(choices=SENDABLE), min_length=1)
+
+
+class WebhookChangeSerializer(StrictSerializer[Any]):
+    url = serializers.CharField(max_length=2000, required=False)
+    kinds = serializers.ListField(
+        child=serializers.ChoiceField(choices=SENDABLE), min_length=1, required=False
+    )
+    active = serializers.BooleanField(required=False, help_text="False pauses it.")
+
+
+class WebhookTrySerializer(serializers.ModelSerializer[WebhookTry]):
+    class Meta:
+        model = WebhookTry
+        fields = ("at", "status", "seconds", "error", "answer")
+
+
+class DeliveryFilters(Filters):
+    webhook = VisibleField(visible=webhooks_visible, required=False, help_text="Its uid.")
+    state = serializers.ChoiceField(choices=[*DeliveryState], required=False)
+    lookups = {"webhook": "webhook", "state": "state"}
+
+
+class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
+    webhook = Reference()
+    event = serializers.CharField(source="event.uid", help_text="The id that the receiver gets.")
+    kind = serializers.CharField(source="event.kind")
+    tries = WebhookTrySerializer(source="history", many=True, help_text="The newest first.")
+
+    class Meta:
+        model = WebhookDelivery
+        fields = (
+            "uid",
+            "webhook",
+            "event",
+            "kind",
+            "state",
+            "created_at",
+            "next_try_at",
+            "ended_at",
+            "tries",
+        )
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="What I was told",
+        tags=["notifications"],
+        parameters=[NotificationFilters],
+    ),
+    retrieve=extend_schema(summary="A notification", tags=["notifications"]),
+)
+class NotificationViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Notification]
+):
+    """The caller's own."""
+
+    token_scope = Scope.ALL
+    queries = {"list": NotificationFilters}
+    serializer_class = NotificationSerializer
+
+    def get_queryset(self) -> QuerySet[Notification]:
+        return inbox.notifications_of(self.request.user)
+
+    @extend_schema(
+        summary="Mark a notification as read",
+        tags=["notifications"],
+        request=None,
+        responses=NotificationSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def read(self, request: Request, uid: str) -> Response:
+        row = self.get_object()
+        user = acting_user(request)
+        notifications.notifications_read(user=user, uids=[row.uid], at=timezone.now())
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(
+        summary="Mark all of my notifications as read",
+        tags=["notifications"],
+        request=None,
+        responses=MarkedSerializer,
+    )
+    @idempotent
+    @action(detail=False, methods=["post"], url_path="read-all")
+    def read_all(self, request: Request) -> Response:
+        user = acting_user(request)
+        marked = notifications.notifications_read(user=user, uids=None, at=timezone.now())
+        return Response({"marked": marked})
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Webhooks of my teams", tags=["notifications"]),
+    retrieve=extend_schema(summary="A webhook", tags=["notifications"]),
+)
+class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Webhook]):
+    """Those of teams that the caller may manage."""
+
+    token_scope = Scope.ADMIN
+    serializer_class = WebhookSerializer
+
+    def get_queryset(self) -> QuerySet[Webhook]:
+        return selectors.webhooks_visible(self.request.user)
+
+    @extend_schema(
+        summary="Make a webhook",
+        description="Its address is called with each event of those kinds. The secret is in this answer "
+        "and nowhere else.",
+        tags=["notifications"],
+        request=WebhookCreateSerializer,
+        responses={201: WebhookWithSecretSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(WebhookCreateSerializer)
+        webhook, secret = webhooks.webhook_create(actor=acting_user(request), **given)
+        body = {**self.get_serializer(webhook).data, "secret": secret}
+        return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change, pause or resume a webhook",
+        description="A URL with another scheme, host or port gets a new secret, which is in this answer and "
+        "nowhere else.",
+        tags=["notifications"],
+        request=WebhookChangeSerializer,
+        responses=WebhookChangedSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        webhook, actor = self.get_object(), acting_user(request)
+        given = self.checked(WebhookChangeSerializer)
+        active = given.pop("active", None)
+        secret = webhooks.webhook_change(webhook=webhook, actor=actor, active=active, **given)
+        return Response({**self.get_serializer(webhook).data, "secret": secret})
+
+    @extend_schema(summary="Delete a webhook", tags=["notifications"], responses={204: None})
+    def destroy(self, request: Request, uid: str) -> Response:
+        webhooks.webhook_delete(webhook=self.get_object(), actor=acting_user(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(
+        summary="Give a webhook a new secret",
+        tags=["notifications"],
+        request=None,
+        responses=WebhookWithSecretSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def rotate(self, request: Request, uid: str) -> Response:
+        webhook = self.get_object()
+        secret = webhooks.webhook_rotate(webhook=webhook, actor=acting_user(request))
+        return Response({**self.get_serializer(webhook).data, "secret": secret})
+
+    @extend_schema(
+        summary="Send a test to a webhook",
+        description="Look at the delivery to see how it went.",
+        tags=["notifications"],
+        request=None,
+        responses={202: DeliverySerializer},
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, uid: str) -> Response:
+        delivery = webhooks.webhook_test(
+            webhook=self.get_object(), actor=acting_user(request), at=timezone.now()
+        )
+        body = DeliverySerializer(delivery).data
+        return Response(body, status=status.HTTP_202_ACCEPTED)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="What was sent to webhooks",
+        tags=["notifications"],
+        parameters=[DeliveryFilters],
+    ),
+    retrieve=extend_schema(
+        summary="A delivery to a webhook, with every try", tags=["notifications"]
+    ),
+)
+class DeliveryViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[WebhookDelivery]
+):
+    """To webhooks of teams that the caller may manage."""
+
+    token_scope = Scope.ADMIN
+    queries = {"list": DeliveryFilters}
+    serializer_class = DeliverySerializer
+
+    def get_queryset(self) -> QuerySet[WebhookDelivery]:
+        return selectors.deliveries_visible(self.request.user)
+
+    @extend_schema(
+        summary="Send a delivery again",
+        description="With the same id and the same content.",
+        tags=["notifications"],
+        request=None,
+        responses={202: DeliverySerializer},
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def again(self, request: Request, uid: str) -> Response:
+        actor = acting_user(request)
+        webhooks.delivery_again(delivery=self.get_object(), actor=actor, at=timezone.now())
+        body = self.get_serializer(self.get_object()).data
+        return Response(body, status=status.HTTP_202_ACCEPTED)
+
+
+@translates(WebhookRefused)
+def _webhook_refused(error: WebhookRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}]
+    return Problem(status=422, code="webhook-refused", detail=str(error), errors=errors)
+
+
+router = SimpleRouter(trailing_slash=False)
+router.register("notifications", NotificationViewSet, basename="api-notification")
+router.register("webhooks", WebhookViewSet, basename="api-webhook")
+router.register("deliveries", DeliveryViewSet, basename="api-delivery")
+
+urlpatterns = router.urls

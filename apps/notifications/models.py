@@ -1,0 +1,213 @@
+"""Events, notifications, preferences, e-mail, and webhooks with their deliveries."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.accounts.models import Team, User
+from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.notifications import NotificationKind, Severity, Subject
+from controlplane.persistence.models import Entity
+
+KINDS = [(kind.value, kind.value) for kind in NotificationKind]
+DELIVERY_STATES = [(state.value, state.value) for state in DeliveryState]
+
+
+class Event(Entity):
+    """Something that happened. Append-only; its uid is the publisher's, so that it is told of once.
+
+    Words are made when it is read, from ``payload``: who reads it, and in which language, is not known
+    before. The subject's name is kept, for the subject may be gone by then.
+    """
+
+    SUBJECTS = [(subject.value, subject.value) for subject in Subject]
+
+    kind = models.CharField(max_length=40, choices=KINDS)
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, related_name="+")
+    subject_kind = models.CharField(max_length=20, choices=SUBJECTS)
+    subject_uid = models.CharField(max_length=32)
+    subject_name = models.CharField(max_length=200)
+    payload = models.JSONField(default=dict, blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("subject_uid", "-id"), name="event_by_subject"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.subject_name}"
+
+
+class Notification(Entity):
+    """One line for one person. News that follows closely on the same thing becomes part of it."""
+
+    SEVERITIES = [(severity.value, severity.value) for severity in Severity]
+
+    recipient = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notifications")
+    #: The newest one that it tells of.
+    event = models.ForeignKey(Event, on_delete=models.CASCADE, related_name="notifications")
+    kind = models.CharField(max_length=40, choices=KINDS)
+    severity = models.CharField(max_length=10, choices=SEVERITIES)
+    collapse_key = models.CharField(max_length=80)
+    #: How many events it stands for.
+    count = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField()
+    at = models.DateTimeField()
+    #: Their reader wants it on pages; otherwise it is there for e-mail only.
+    on_page = models.BooleanField(default=True)
+    read_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-at", "-id")
+        indexes = (
+            models.Index(fields=("recipient", "-at", "-id"), name="notification_newest"),
+            models.Index(
+                fields=("recipient",),
+                name="notification_unread",
+                condition=models.Q(read_at=None, on_page=True),
+            ),
+            models.Index(fields=("recipient", "collapse_key"), name="notification_collapse"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} for {self.recipient}"
+
+
+class NotificationPreference(models.Model):
+    """How one person wants to hear of one kind; without a row it is as the catalogue says."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=40, choices=KINDS)
+    page = models.BooleanField(default=True)
+    email = models.BooleanField(default=False)
+    #: Of everything in their teams, not only of what they made.
+    whole_team = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("user", "kind"), name="preference_once_per_kind"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.kind}"
+
+
+class Mail(Entity):
+    """A notification's way to its reader by e-mail. Several may leave in one message."""
+
+    STATES = DELIVERY_STATES
+
+    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="mails")
+    recipient = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    state = models.CharField(max_length=20, choices=STATES, default=DeliveryState.WAITING)
+    tries = models.PositiveIntegerField(default=0)
+    next_try_at = models.DateTimeField()
+    #: What the mail server said to the last try.
+    error = models.TextField(blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    #: The same for all that left in one message.
+    message_id = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("notification",),
+                condition=models.Q(state=DeliveryState.WAITING),
+                name="mail_one_waiting",
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("next_try_at",),
+                name="mail_due",
+                condition=models.Q(state=DeliveryState.WAITING),
+            ),
+            models.Index(fields=("recipient", "-sent_at"), name="mail_by_recipient"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.state} mail to {self.recipient}"
+
+
+class Webhook(Entity):
+    """An address of a team's own that is called with each of its events of some kinds."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="webhooks")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    name = models.CharField(max_length=80)
+    url = models.CharField(max_length=2000)
+    #: Codes of :class:`NotificationKind`.
+    kinds = models.JSONField()
+    #: Signs each call; encrypted at rest.
+    secret = models.BinaryField()
+    active = models.BooleanField(default=True)
+    #: Deliveries given up in a row.
+    given_up = models.PositiveIntegerField(default=0)
+    #: Why the product switched it off; empty where a person did, or nobody.
+    trouble = models.TextField(blank=True)
+    #: Of the newest try: when, the status that was answered, or what went wrong instead.
+    tried_at = models.DateTimeField(null=True, blank=True)
+    last_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    last_error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(fields=("team", "name"), name="webhook_name_once_in_team"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class WebhookDelivery(Entity):
+    """One event on its way to one webhook. Arrives at least once; receivers tell repetitions by the id."""
+
+    STATES = DELIVERY_STATES
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
+    event = models.ForeignKey(Event, on_delete=models.CASCADE, related_name="+")
+    state = models.CharField(max_length=20, choices=STATES, default=DeliveryState.WAITING)
+    #: Failed tries since it was begun or begun again.
+    tries = models.PositiveIntegerField(default=0)
+    next_try_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(fields=("webhook", "event"), name="delivery_once_per_event"),
+        )
+        indexes = (
+            models.Index(
+                fields=("next_try_at",),
+                name="delivery_due",
+                condition=models.Q(state=DeliveryState.WAITING),
+            ),
+        )
+        verbose_name_plural = "webhook deliveries"
+
+    def __str__(self) -> str:
+        return f"{self.event} to {self.webhook}"
+
+
+class WebhookTry(models.Model):
+    """One call. Append-only."""
+
+    delivery = models.ForeignKey(WebhookDelivery, on_delete=models.CASCADE, related_name="history")
+    at = models.DateTimeField()
+    #: Answered; null where no answer came.
+    status = models.PositiveSmallIntegerField(null=True, blank=True)
+    seconds = models.FloatField()
+    #: Why it did not arrive.
+    error = models.TextField(blank=True)
+    #: The first characters of the answer.
+    answer = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("id",)
+        verbose_name_plural = "webhook tries"
+
+    def __str__(self) -> str:
+        return f"{self.status or 'no answer'} at {self.at:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,243 @@
+"""Controllers of e-mail and webhooks: send what is due. E-mail of a burst leaves in one message a recipient.
+
+A run calls webhooks while calls succeed; a webhook whose call failed is left alone until its next try is due, so
+that one that hangs costs a run one time-out however many deliveries are due. Calls run side by side, all writing
+is done by one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import make_msgid, parseaddr
+from random import SystemRandom
+from smtplib import (
+    SMTPDataError,
+    SMTPException,
+    SMTPRecipientsRefused,
+    SMTPResponseException,
+)
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives, get_connection
+from django.core.mail.backends.base import BaseEmailBackend
+from django.utils import timezone
+
+from apps.notifications.models import Mail, WebhookDelivery
+from apps.notifications.selectors import webhooks
+from apps.notifications.selectors.notifications import (
+    email_content,
+    mail_configured,
+    mails_due,
+    sent_lately,
+)
+from apps.notifications.services.notifications import mails_failed, mails_hold, mails_sent
+from apps.notifications.services.webhooks import DeliveryOutcome, delivery_record, posted
+from controlplane.domain.alerts.notifications import BURST, MAILS_IN_A_BURST
+from controlplane.persistence.encryption import Undecryptable, decrypt
+from controlplane.persistence.leases import LeaderLease, leader_lease
+
+log = logging.getLogger(__name__)
+
+EMAIL_LEASE = "monitoring.mails"
+EMAIL_LEASE_TTL = timedelta(minutes=2)
+_IN_ONE_TURN = 500
+#: Spreads new tries, so that what failed together does not come back together.
+_JITTER = SystemRandom()
+
+
+class _ServerSilent(Exception):
+    """The mail server takes nothing at all now; there is no use in the next message."""
+
+
+def mails_send(*, at: datetime) -> int:
+    """Send what is due; say how many messages left."""
+    if not mail_configured():
+        return 0
+    with leader_lease(EMAIL_LEASE, ttl=EMAIL_LEASE_TTL) as lease:
+        return _turn(lease, at=at) if lease is not None else 0
+
+
+def _turn(lease: LeaderLease, *, at: datetime) -> int:
+    waiting: dict[int, list[Mail]] = defaultdict(list)
+    for mail in mails_due(at=at)[:_IN_ONE_TURN]:
+        waiting[mail.recipient_id].append(mail)
+    lately = sent_lately(waiting, at=at)
+    letters = deque(
+        letter
+        for recipient, mails in waiting.items()
+        for letter in _letters(mails, lately=lately[recipient], at=at)
+    )
+    sent, connection = 0, get_connection()
+    try:
+        while letters and lease.renew(ttl=EMAIL_LEASE_TTL):
+            sent += _send(letters[0], connection, at=at)
+            letters.popleft()
+    except _ServerSilent as silent:
+        # What is on hold was not tried, and what was refused before has lost its try already.
+        unsent = [mail for letter in letters for mail in letter]
+        mails_failed(mails=unsent, error=str(silent), at=at, spread=_JITTER.random())
+        log.warning("the mail server takes nothing", extra={"error": str(silent)})
+    finally:
+        connection.close()
+    return sent
+
+
+def _letters(mails: list[Mail], *, lately: list[datetime], at: datetime) -> list[list[Mail]]:
+    """How the mails of one person leave: each alone, or all together where that would be too many.
+
+    ``lately`` is when messages left for them within the window, the newest first.
+    """
+    recipient = mails[0].recipient
+    if not recipient.is_active or not recipient.email:
+        reason = "nobody reads there any more"
+        mails_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
+        return []
+    if len(lately) >= MAILS_IN_A_BURST:
+        # When this one leaves the window there is room for one message with everything.
+        mails_hold(mails=mails, until=lately[MAILS_IN_A_BURST - 1] + BURST)
+        return []
+    if len(lately) + len(mails) > MAILS_IN_A_BURST:
+        return [mails]
+    return [[mail] for mail in mails]
+
+
+def _send(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> int:
+    """:raises _ServerSilent: if the server took nothing and would take nothing else either."""
+    letter = email_content(mails)
+    message_id = make_msgid(domain=parseaddr(settings.NINEFOLD_EMAIL_FROM)[1].partition("@")[2])
+    message = EmailMultiAlternatives(
+        subject=letter.subject,
+        body=letter.text,
+        from_email=settings.NINEFOLD_EMAIL_FROM,
+        to=[mails[0].recipient.email],
+        connection=connection,
+        # So that no answering machine answers a machine.
+        headers={"Message-ID": message_id, "Auto-Submitted": "auto-generated"},
+    )
+    message.attach_alternative(letter.html, "text/html")
+    try:
+        message.send()
+    except SMTPRecipientsRefused as refused:
+        code, text = next(iter(refused.recipients.values()))
+        reason = f"the mail server refused the address: {code} {text.decode('utf-8', 'replace')}"
+        mails_failed(mails=mails, error=reason, at=at, spread=_JITTER.random(), final=code >= 500)
+        connection.close()
+        return 0
+    except SMTPDataError as refused:
+        reason = f"the mail server refused the message: {_words(refused)}"
+        final = refused.smtp_code >= 500
+        mails_failed(mails=mails, error=reason, at=at, spread=_JITTER.random(), final=final)
+        return 0
+    except ValueError as error:
+        # An address that is none: it must not stop the turn, and with it everybody's e-mail.
+        reason = f"the address or the message cannot be sent: {error}"
+        mails_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
+        return 0
+    except SMTPResponseException as refused:
+        raise _ServerSilent(f"the mail server answered {_words(refused)}") from refused
+    except (SMTPException, OSError) as error:
+        raise _ServerSilent(f"the mail server cannot be reached: {error}") from error
+    mails_sent(mails=mails, message_id=message_id, at=at)
+    return 1
+
+
+def _words(refused: SMTPResponseException) -> str:
+    said = refused.smtp_error
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    return f"{refused.smtp_code} {text}"
+
+
+WEBHOOK_LEASE = "monitoring.webhooks"
+#: Longer than a round of calls, each of which has its own bound.
+WEBHOOK_LEASE_TTL = timedelta(minutes=1)
+AT_ONCE = 8
+_TURN_SECONDS = 30.0
+#: Spreads new tries, so that what failed together does not come back together.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookCall:
+    """Everything that a thread needs to make it."""
+
+    url: str
+    body: bytes
+    secret: bytes
+    kind: str
+    event: str
+    delivery: str
+
+
+def webhooks_call(*, at: datetime) -> int:
+    """Try what is due; say how many deliveries arrived."""
+    began, taken, failed = time.monotonic(), 0, set[int]()
+    with leader_lease(WEBHOOK_LEASE, ttl=WEBHOOK_LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        while time.monotonic() - began < _TURN_SECONDS:
+            due = _round(at=at, beside=failed)
+            if not due or not lease.renew(ttl=WEBHOOK_LEASE_TTL):
+                break
+            for delivery, outcome in zip(due, _tried(due), strict=True):
+                delivery_record(delivery=delivery, outcome=outcome, spread=_JITTER.random())
+                taken += outcome.arrived
+                if not outcome.arrived:
+                    failed.add(delivery.webhook_id)
+    return taken
+
+
+def _round(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
+    """The oldest delivery of each of a few webhooks: those whose last call is the longest ago."""
+    first = webhooks.deliveries_due(at=at).exclude(webhook__in=list(beside))
+    first = first.order_by("webhook_id", "next_try_at", "id").distinct("webhook_id")
+    return sorted(first, key=_turn_of)[:AT_ONCE]
+
+
+def _turn_of(delivery: WebhookDelivery) -> tuple[datetime, int]:
+    tried_at = delivery.webhook.tried_at
+    return (delivery.next_try_at if tried_at is None else tried_at), delivery.pk
+
+
+def _tried(due: list[WebhookDelivery]) -> list[DeliveryOutcome]:
+    calls = [_call_of(delivery) for delivery in due]
+    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as pool:
+        return list(pool.map(_outcome, calls))
+
+
+def _call_of(delivery: WebhookDelivery) -> WebhookCall | str:
+    """The call, or why it cannot be made."""
+    try:
+        secret = decrypt(delivery.webhook.secret)
+    except Undecryptable as error:
+        return f"the webhook's secret cannot be read: {error}"
+    return WebhookCall(
+        url=delivery.webhook.url,
+        body=webhooks.body_of(delivery.event),
+        secret=secret,
+        kind=delivery.event.kind,
+        event=delivery.event.uid,
+        delivery=delivery.uid,
+    )
+
+
+def _outcome(call: WebhookCall | str) -> DeliveryOutcome:
+    at = timezone.now()
+    if isinstance(call, str):
+        return DeliveryOutcome(at=at, seconds=0.0, error=call)
+    timestamp = int(at.timestamp())
+    headers = {
+        "Content-Type": "application/json",
+        "Ninefold-Kind": call.kind,
+        "Ninefold-Id": call.event,
+        "Ninefold-Delivery": call.delivery,
+        "Ninefold-Timestamp": str(timestamp),
+        "Ninefold-Signature": webhooks.signature(
+            secret=call.secret, timestamp=timestamp, body=call.body
+        ),
+    }
+    return posted(call.url, body=call.body, headers=headers)

@@ -1,0 +1,1 @@
+"""Queries on notifications, preferences and webhooks."""

@@ -1,0 +1,170 @@
+"""Events as their reader sees them: title, detail and link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from apps.notifications.models import Event, Notification
+from controlplane.domain.alerts.notifications import (
+    NOTIFICATION_TYPES,
+    NotificationKind,
+    Severity,
+    Subject,
+)
+from controlplane.web.message_translation import translate_message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationLabels:
+    #: The kind, where people choose among kinds.
+    label: Promise
+    #: What happened to ``%(name)s``.
+    title: Promise
+    icon: str
+
+
+NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationLabels] = {
+    NotificationKind.JOB_SUCCEEDED: NotificationLabels(
+        label=_("A job has succeeded"), title=_("%(name)s has succeeded"), icon="circle-check"
+    ),
+    NotificationKind.JOB_FAILED: NotificationLabels(
+        label=_("A job has failed"), title=_("%(name)s has failed"), icon="circle-x"
+    ),
+    NotificationKind.JOB_CANCELLED: NotificationLabels(
+        label=_("A job was cancelled"), title=_("%(name)s was cancelled"), icon="player-stop"
+    ),
+    NotificationKind.PIPELINE_SUCCEEDED: NotificationLabels(
+        label=_("A pipeline has succeeded"), title=_("%(name)s has succeeded"), icon="circle-check"
+    ),
+    NotificationKind.PIPELINE_HELD: NotificationLabels(
+        label=_("A pipeline is held at a gate"),
+        title=_("%(name)s is held at a gate"),
+        icon="hourglass",
+    ),
+    NotificationKind.PIPELINE_FAILED: NotificationLabels(
+        label=_("A pipeline has failed"), title=_("%(name)s has failed"), icon="circle-x"
+    ),
+    NotificationKind.PIPELINE_CANCELLED: NotificationLabels(
+        label=_("A pipeline was cancelled"), title=_("%(name)s was cancelled"), icon="player-stop"
+    ),
+    NotificationKind.DEPLOYMENT_READY: NotificationLabels(
+        label=_("A deployment is ready"), title=_("%(name)s is ready"), icon="rocket"
+    ),
+    NotificationKind.DEPLOYMENT_TROUBLED: NotificationLabels(
+        label=_("A deployment is in trouble"),
+        title=_("%(name)s is in trouble"),
+        icon="alert-triangle",
+    ),
+    NotificationKind.DEPLOYMENT_RECOVERED: NotificationLabels(
+        label=_("A deployment has recovered"), title=_("%(name)s has recovered"), icon="check"
+    ),
+    NotificationKind.MODEL_IMPORTED: NotificationLabels(
+        label=_("A model has been imported"),
+        title=_("%(name)s has been imported"),
+        icon="stack-2",
+    ),
+    NotificationKind.MODEL_REFUSED: NotificationLabels(
+        label=_("A model could not be imported"),
+        title=_("%(name)s could not be imported"),
+        icon="circle-x",
+    ),
+    NotificationKind.CARD_ISOLATED: NotificationLabels(
+        label=_("A card or node was taken out of use"),
+        title=_("%(name)s was taken out of use"),
+        icon="alert-triangle",
+    ),
+    NotificationKind.CARD_UNPROVED: NotificationLabels(
+        label=_("A burn-in has failed"),
+        title=_("%(name)s has failed its burn-in"),
+        icon="circle-x",
+    ),
+    NotificationKind.CARD_RETURNED: NotificationLabels(
+        label=_("A card or node is in use again"), title=_("%(name)s is in use again"), icon="check"
+    ),
+    NotificationKind.HEALTH_HELD_BACK: NotificationLabels(
+        label=_("A decision about the fleet's health waits for a person"),
+        title=_("%(name)s: somebody has to decide"),
+        icon="hourglass",
+    ),
+    NotificationKind.WEBHOOK_GIVEN_UP: NotificationLabels(
+        label=_("A webhook could not be reached for a day"),
+        title=_("The webhook %(name)s could not be reached; one delivery was given up"),
+        icon="webhook",
+    ),
+    NotificationKind.WEBHOOK_DISABLED: NotificationLabels(
+        label=_("A webhook was switched off"),
+        title=_("The webhook %(name)s was switched off"),
+        icon="webhook",
+    ),
+    NotificationKind.TEST: NotificationLabels(
+        label=_("A test"), title=_("A test, sent by %(name)s"), icon="send"
+    ),
+}
+
+_COLOURS = {Severity.GOOD: "green", Severity.INFO: "secondary", Severity.BAD: "red"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedNotification:
+    """A piece of news as its reader sees it."""
+
+    title: str
+    #: Why, where there is a reason.
+    detail: str
+    #: The page of the subject; empty where it has none.
+    href: str
+    icon: str
+    #: ``green``, ``red`` or ``secondary``.
+    colour: str
+
+
+def told(event: Event) -> RenderedNotification:
+    """In the language that is active now."""
+    kind = NotificationKind(event.kind)
+    words = NOTIFICATION_LABELS[kind]
+    return RenderedNotification(
+        title=str(words.title) % {"name": event.subject_name},
+        detail=translate_message(str(event.payload.get("reason", ""))),
+        href=href_of(event),
+        icon=words.icon,
+        colour=_COLOURS[NOTIFICATION_TYPES[kind].severity],
+    )
+
+
+_PAGES = {
+    Subject.JOB: "job",
+    Subject.PIPELINE: "pipeline",
+    Subject.DEPLOYMENT: "deployment",
+    Subject.MODEL_VERSION: "model-version",
+    Subject.WEBHOOK: "webhook",
+    Subject.CARD: "card",
+}
+
+
+def href_of(event: Event) -> str:
+    """The path of the subject's page."""
+    if event.subject_kind == Subject.CLUSTER:
+        return reverse("faults")
+    if event.subject_kind == Subject.NODE:
+        evidence = event.payload["evidence"]
+        return reverse("node", args=[evidence["cluster_uid"], evidence["node"]])
+    page = _PAGES.get(Subject(event.subject_kind))
+    return reverse(page, args=[event.subject_uid]) if page else reverse("notification-settings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationLine:
+    """A notification with its words."""
+
+    notification: Notification
+    told: RenderedNotification
+
+
+def lines(notifications: list[Notification]) -> list[NotificationLine]:
+    """In the same order; each must have its ``event`` at hand."""
+    return [NotificationLine(notification=one, told=told(one.event)) for one in notifications]

@@ -1,0 +1,241 @@
+"""Recipients and preferences, the notifications of a user, and due e-mail with its content."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.conf import settings
+from django.db.models import Max, Q, QuerySet
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.translation import ngettext
+
+from apps.accounts.models import Membership, Team, User
+from apps.accounts.selectors import RequestUser, roles_granting, users_allowed
+from apps.notifications.models import Mail, Notification, NotificationPreference
+from apps.notifications.selectors.messages import NotificationLine, lines, told
+from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.notifications import (
+    BURST,
+    NOTIFICATION_TYPES,
+    Audience,
+    Channel,
+    NotificationKind,
+)
+from controlplane.domain.common.permissions import Permission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPreference:
+    """How somebody wants to hear of one kind."""
+
+    kind: NotificationKind
+    page: bool
+    email: bool
+    #: Of everything in their teams, not only of what they made.
+    whole_team: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationRecipient:
+    user: User
+    page: bool
+    email: bool
+
+
+def default_preference(kind: NotificationKind) -> DeliveryPreference:
+    news = NOTIFICATION_TYPES[kind]
+    return DeliveryPreference(
+        kind=kind,
+        page=Channel.PAGE in news.channels,
+        email=Channel.EMAIL in news.channels,
+        whole_team=news.whole_team,
+    )
+
+
+def preferences_of(user: User) -> list[DeliveryPreference]:
+    """One for each kind that its readers can choose about, in the order of the catalogue."""
+    rows = {row.kind: row for row in NotificationPreference.objects.filter(user=user)}
+    return [
+        _wish(kind, rows.get(kind)) for kind, news in NOTIFICATION_TYPES.items() if news.optional
+    ]
+
+
+def _wish(kind: NotificationKind, row: NotificationPreference | None) -> DeliveryPreference:
+    if row is None:
+        return default_preference(kind)
+    return DeliveryPreference(kind=kind, page=row.page, email=row.email, whole_team=row.whole_team)
+
+
+def mail_configured() -> bool:
+    """Whether this installation sends e-mail at all."""
+    return bool(settings.NINEFOLD_EMAIL_FROM)
+
+
+def recipients_of(
+    kind: NotificationKind, *, team: Team | None, maker: User | None, actor_name: str
+) -> list[NotificationRecipient]:
+    """Everybody who hears of it by some channel. Who did it themselves knows it already."""
+    audience = NOTIFICATION_TYPES[kind].audience
+    candidates = _candidates(audience, team=team, maker=maker)
+    wishes = _wishes(kind, candidates)
+    readers = []
+    for user in candidates:
+        wish = wishes[user.pk]
+        involved = user == maker or audience is not Audience.MAKER or wish.whole_team
+        knows = user.username == actor_name and audience is not Audience.ASKER
+        email = wish.email and bool(user.email) and mail_configured()
+        if involved and not knows and (wish.page or email):
+            readers.append(NotificationRecipient(user=user, page=wish.page, email=email))
+    return readers
+
+
+def _candidates(audience: Audience, *, team: Team | None, maker: User | None) -> list[User]:
+    active = User.objects.filter(is_active=True)
+    own = Q(pk=maker.pk) if maker is not None else Q(pk=None)
+    if audience is Audience.OPERATORS:
+        return list(users_allowed(Permission.OPERATE_FLEET).order_by("pk"))
+    if audience is Audience.ASKER or team is None:
+        return list(active.filter(own))
+    memberships = Membership.objects.filter(team=team)
+    if audience is Audience.ADMINISTRATORS:
+        memberships = memberships.filter(role__in=roles_granting(Permission.MANAGE_TEAM))
+        return list(active.filter(pk__in=memberships.values("user_id")).order_by("pk"))
+    # An administrator of the company makes things in teams that they are no members of.
+    inside = Q(pk__in=memberships.values("user_id")) | (own & Q(is_superuser=True))
+    return list(active.filter(inside).order_by("pk"))
+
+
+def _wishes(kind: NotificationKind, users: Iterable[User]) -> Mapping[int, DeliveryPreference]:
+    rows = {
+        row.user_id: row for row in NotificationPreference.objects.filter(kind=kind, user__in=users)
+    }
+    return {user.pk: _wish(kind, rows.get(user.pk)) for user in users}
+
+
+IN_THE_BELL = 6
+#: Counting stops here: the bell says "99+".
+MOST_COUNTED = 99
+
+
+def notifications_of(user: RequestUser) -> QuerySet[Notification]:
+    """What is on their pages, the newest first; of the team alone to which a token confines them."""
+    if not isinstance(user, User):
+        return Notification.objects.none()
+    rows = Notification.objects.filter(recipient=user, on_page=True)
+    if user.confined_to is not None:
+        rows = rows.filter(event__team=user.confined_to)
+    return rows.select_related("event__team").order_by("-at", "-id")
+
+
+def unread_count(user: User) -> int:
+    """How many they have not read, up to one more than :data:`MOST_COUNTED`."""
+    unread = Notification.objects.filter(recipient=user, on_page=True, read_at=None)
+    return unread.order_by()[: MOST_COUNTED + 1].count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bell:
+    """What the bell of every page shows."""
+
+    unread: int
+    newest: list[NotificationLine]
+
+    @property
+    def count_text(self) -> str:
+        return f"{MOST_COUNTED}+" if self.unread > MOST_COUNTED else str(self.unread)
+
+    @property
+    def latest_unread(self) -> NotificationLine | None:
+        """What a toast may tell of."""
+        return next((one for one in self.newest if one.notification.read_at is None), None)
+
+
+def bell(user: User) -> Bell:
+    """In two queries."""
+    return Bell(unread=unread_count(user), newest=lines(list(notifications_of(user)[:IN_THE_BELL])))
+
+
+def email_error(user: User) -> Mail | None:
+    """The newest e-mail to them, if it has not left yet because of an error or was given up."""
+    newest = Mail.objects.filter(recipient=user).order_by("-id").first()
+    arrived = newest is None or newest.state == DeliveryState.ARRIVED
+    return None if arrived or newest is None or not newest.error else newest
+
+
+def mails_due(*, at: datetime) -> QuerySet[Mail]:
+    """What should leave now, the longest overdue first."""
+    return (
+        Mail.objects.filter(state=DeliveryState.WAITING, next_try_at__lte=at)
+        .select_related("recipient", "notification__event__team")
+        .order_by("next_try_at", "id")
+    )
+
+
+def sent_lately(recipients: Iterable[int], *, at: datetime) -> Mapping[int, list[datetime]]:
+    """When each message of the last minutes left, by its recipient's key, the newest first."""
+    messages = (
+        Mail.objects.filter(recipient__in=list(recipients), sent_at__gt=at - BURST)
+        .order_by()
+        .values("recipient_id", "message_id")
+        .annotate(left=Max("sent_at"))
+        .order_by("-left")
+    )
+    lately: dict[int, list[datetime]] = defaultdict(list)
+    for message in messages:
+        lately[message["recipient_id"]].append(message["left"])
+    return lately
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailContent:
+    """One message, ready to be sent."""
+
+    subject: str
+    text: str
+    html: str
+
+
+def email_content(mails: list[Mail]) -> EmailContent:
+    """One message about all of them, in the language and zone of their common recipient."""
+    recipient = mails[0].recipient
+    language = recipient.language or settings.LANGUAGE_CODE
+    with translation.override(language), timezone.override(_zone(recipient)):
+        lines = [
+            NotificationLine(notification=mail.notification, told=told(mail.notification.event))
+            for mail in mails
+        ]
+        context = {
+            "lines": lines,
+            "base": settings.NINEFOLD_PUBLIC_URL,
+            "settings_href": reverse("notification-settings"),
+            "name": recipient.get_full_name() or recipient.username,
+            "language": language,
+        }
+        # A name with a line break must not become a header of its own.
+        subject = " ".join(_subject(lines).split())
+        return EmailContent(
+            subject=f"[Ninefold] {subject}",
+            text=render_to_string("notifications/email.txt", context),
+            html=render_to_string("notifications/email.html", context),
+        )
+
+
+def _subject(lines: list[NotificationLine]) -> str:
+    if len(lines) == 1:
+        return lines[0].told.title
+    return ngettext("%(count)d piece of news", "%(count)d pieces of news", len(lines)) % {
+        "count": len(lines)
+    }
+
+
+def _zone(recipient: User) -> tzinfo:
+    try:
+        return ZoneInfo(recipient.time_zone or settings.TIME_ZONE)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo(settings.TIME_ZONE)

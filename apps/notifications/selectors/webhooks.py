@@ -1,0 +1,90 @@
+"""Queries on webhooks and deliveries; the body and signature of a call."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models import Prefetch, QuerySet
+
+from apps.accounts.models import Team
+from apps.accounts.selectors import RequestUser, teams_where
+from apps.notifications.models import Event, Webhook, WebhookDelivery, WebhookTry
+from apps.notifications.selectors.messages import href_of
+from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.notifications import (
+    NOTIFICATION_TYPES,
+    Audience,
+    NotificationKind,
+    Subject,
+)
+from controlplane.domain.common.permissions import Permission
+
+#: What a team can have sent. What is about webhooks would only fail with them.
+SENDABLE = tuple(
+    kind
+    for kind, news in NOTIFICATION_TYPES.items()
+    if news.subject not in (Subject.WEBHOOK, Subject.PERSON)
+)
+
+
+def webhooks_visible(user: RequestUser) -> QuerySet[Webhook]:
+    """Those of teams that they may manage: an address can be a secret."""
+    teams = teams_where(user, Permission.MANAGE_TEAM)
+    return Webhook.objects.filter(team__in=teams).select_related("team", "created_by")
+
+
+def webhooks_subscribed(kind: NotificationKind, *, team: Team | None) -> QuerySet[Webhook]:
+    """The active ones that want that kind: the team's; of all teams where it is about the fleet."""
+    hearing = Webhook.objects.filter(active=True, kinds__contains=[kind.value])
+    if team is None and NOTIFICATION_TYPES[kind].audience is Audience.OPERATORS:
+        return hearing
+    return hearing.filter(team=team)
+
+
+def deliveries_visible(user: RequestUser) -> QuerySet[WebhookDelivery]:
+    """To webhooks that they may see, the newest first, each with its ``history`` at hand."""
+    tries = Prefetch("history", queryset=WebhookTry.objects.order_by("-id"))
+    rows = WebhookDelivery.objects.filter(webhook__in=webhooks_visible(user).order_by())
+    return rows.select_related("event", "webhook__team").prefetch_related(tries).order_by("-id")
+
+
+def deliveries_due(*, at: datetime) -> QuerySet[WebhookDelivery]:
+    """What should be tried now, the longest overdue first. A webhook that is switched off keeps its own."""
+    return (
+        WebhookDelivery.objects.filter(
+            state=DeliveryState.WAITING, next_try_at__lte=at, webhook__active=True
+        )
+        .select_related("event__team", "webhook__team", "webhook__created_by")
+        .order_by("next_try_at", "id")
+    )
+
+
+def body_of(event: Event) -> bytes:
+    """JSON of an event as webhooks get it; the same for every try."""
+    subject = {
+        "kind": event.subject_kind,
+        "uid": event.subject_uid,
+        "name": event.subject_name,
+    }
+    content = {
+        "id": event.uid,
+        "kind": event.kind,
+        "at": event.at.isoformat(),
+        "team": event.team.slug if event.team else None,
+        "subject": subject,
+        "reason": str(event.payload.get("reason", "")),
+        "link": f"{settings.NINEFOLD_PUBLIC_URL}{href_of(event)}",
+    }
+    if evidence := event.payload.get("evidence"):
+        content["evidence"] = evidence
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def signature(*, secret: bytes, timestamp: int, body: bytes) -> str:
+    """``sha256=<hex>``: HMAC over the timestamp, a full stop and the body."""
+    message = str(timestamp).encode() + b"." + body
+    return f"sha256={hmac.new(secret, message, hashlib.sha256).hexdigest()}"

@@ -1,0 +1,1 @@
+"""Sending of notifications, and changes of preferences and webhooks."""

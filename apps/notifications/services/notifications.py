@@ -1,0 +1,236 @@
+"""Send notifications: an event becomes rows, e-mail and calls once, in one transaction, however often it comes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from apps.accounts.models import Team, User
+from apps.notifications.models import (
+    Event,
+    Mail,
+    Notification,
+    NotificationPreference,
+    WebhookDelivery,
+)
+from apps.notifications.selectors import notifications, webhooks
+from apps.notifications.selectors.notifications import (
+    DeliveryPreference,
+    NotificationRecipient,
+    notifications_of,
+)
+from controlplane.domain.alerts.deliveries import (
+    DELIVERY,
+    DeliveryEvent,
+    DeliveryState,
+    pause_after,
+)
+from controlplane.domain.alerts.notifications import (
+    COLLAPSED_WITHIN,
+    NOTIFICATION_TYPES,
+    NotificationKind,
+    Subject,
+    collapse_key,
+)
+from controlplane.outbox.messages import publish
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.models import new_uid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationEvent:
+    """What its publisher knows about an event."""
+
+    #: Chosen by the publisher; the same when it is told again.
+    uid: str
+    kind: NotificationKind
+    team: Team | None
+    subject_uid: str
+    subject_name: str
+    at: datetime
+    #: Where one kind tells of several kinds of subjects; None: the one of its row in the catalogue.
+    subject_kind: Subject | None = None
+    #: Who made the subject.
+    maker: User | None = None
+    #: User name of whoever did it; they know it already.
+    actor_name: str = ""
+    #: ``reason``, and whatever a later reader may want to know.
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+@transaction.atomic
+def notification_send(happening: NotificationEvent) -> bool:
+    """Keep the event and tell everybody who wants to know; False if that was done before."""
+    kind, key = happening.kind, collapse_key(happening.kind, subject_uid=happening.subject_uid)
+    # Two events of one subject at once must not make two lines.
+    lock_in_transaction(AdvisoryLock.NOTIFY_EVENT, zlib.crc32(key.encode()) - 2**31)
+    event, created = Event.objects.get_or_create(
+        uid=happening.uid,
+        defaults={
+            "kind": kind,
+            "team": happening.team,
+            "subject_kind": happening.subject_kind or NOTIFICATION_TYPES[kind].subject,
+            "subject_uid": happening.subject_uid,
+            "subject_name": happening.subject_name[:200],
+            "payload": dict(happening.payload),
+            "at": happening.at,
+        },
+    )
+    if not created:
+        return False
+    hearing = notifications.recipients_of(
+        kind, team=happening.team, maker=happening.maker, actor_name=happening.actor_name
+    )
+    mails = [_notify(event, reader, key) for reader in hearing]
+    called = _call(event)
+    if any(mails) or called:
+        publish("outbound.due", event_uid=event.uid)
+    return True
+
+
+def _notify(event: Event, reader: NotificationRecipient, key: str) -> bool:
+    """Add the event to the reader's lines; say whether that makes an e-mail."""
+    line = (
+        Notification.objects.filter(
+            recipient=reader.user, collapse_key=key, first_at__gt=event.at - COLLAPSED_WITHIN
+        )
+        .order_by("-id")
+        .first()
+    )
+    if line is None:
+        line = Notification.objects.create(
+            recipient=reader.user,
+            event=event,
+            kind=event.kind,
+            severity=NOTIFICATION_TYPES[NotificationKind(event.kind)].severity,
+            collapse_key=key,
+            first_at=event.at,
+            at=event.at,
+            on_page=reader.page,
+        )
+    else:
+        _collapse(line, event, on_page=reader.page)
+    if not reader.email:
+        return False
+    # What keeps happening is told of once more, when the window has passed.
+    due = event.at if line.first_at == event.at else line.first_at + COLLAPSED_WITHIN
+    _, waits = Mail.objects.get_or_create(
+        notification=line,
+        state=DeliveryState.WAITING,
+        defaults={"recipient": reader.user, "next_try_at": due},
+    )
+    return waits
+
+
+def _collapse(line: Notification, event: Event, *, on_page: bool) -> None:
+    changes: dict[str, Any] = {"count": F("count") + 1, "read_at": None}
+    # News can overtake older news on its way here; the newest is what counts.
+    if event.at >= line.at:
+        changes |= {
+            "event": event,
+            "kind": event.kind,
+            "severity": NOTIFICATION_TYPES[NotificationKind(event.kind)].severity,
+            "at": event.at,
+        }
+    Notification.objects.filter(pk=line.pk).update(on_page=line.on_page or on_page, **changes)
+
+
+def _call(event: Event) -> int:
+    """Queue the event for the webhooks that hear it; say for how many."""
+    hearing = webhooks.webhooks_subscribed(NotificationKind(event.kind), team=event.team)
+    rows = [
+        WebhookDelivery(webhook=webhook, event=event, next_try_at=event.at) for webhook in hearing
+    ]
+    return len(WebhookDelivery.objects.bulk_create(rows))
+
+
+KEPT = timedelta(days=90)
+
+
+def notifications_read(*, user: User, uids: Iterable[str] | None, at: datetime) -> int:
+    """Mark those as read, or all of theirs; say how many were unread until now."""
+    unread = notifications_of(user).filter(read_at=None)
+    if uids is not None:
+        unread = unread.filter(uid__in=list(uids))
+    return unread.update(read_at=at)
+
+
+def notifications_unread(*, user: User, read_at: datetime) -> int:
+    """Undo: what was marked as read at that very instant is unread again; say how many those are."""
+    return Notification.objects.filter(recipient=user, read_at=read_at).update(read_at=None)
+
+
+@transaction.atomic
+def preferences_set(*, user: User, wishes: Iterable[DeliveryPreference]) -> None:
+    """How they want to hear of each of those kinds."""
+    for wish in wishes:
+        NotificationPreference.objects.update_or_create(
+            user=user,
+            kind=wish.kind,
+            defaults={"page": wish.page, "email": wish.email, "whole_team": wish.whole_team},
+        )
+
+
+def trial_send(*, user: User, at: datetime) -> None:
+    """Tell them something, so that they see whether it reaches them."""
+    notification_send(
+        NotificationEvent(
+            uid=new_uid(),
+            kind=NotificationKind.TEST,
+            team=None,
+            # Each test is a line of its own.
+            subject_uid=new_uid(),
+            subject_name=user.username,
+            at=at,
+            maker=user,
+            payload={"reason": "you asked for it; nothing has happened"},
+        )
+    )
+
+
+def events_prune(*, at: datetime) -> int:
+    """Forget events from long ago with everything that tells of them; say how many."""
+    _, deleted = Event.objects.filter(at__lt=at - KEPT).delete()
+    return deleted.get(Event._meta.label, 0)
+
+
+_WAITING = DeliveryState.WAITING
+
+
+def mails_sent(*, mails: Collection[Mail], message_id: str, at: datetime) -> None:
+    """The mail server took one message that tells of all of them."""
+    state = DELIVERY.after(_WAITING, DeliveryEvent.ARRIVE)
+    _rows(mails).update(
+        state=state, sent_at=at, message_id=message_id, error="", tries=F("tries") + 1
+    )
+
+
+@transaction.atomic
+def mails_failed(
+    *, mails: Collection[Mail], error: str, at: datetime, spread: float, final: bool = False
+) -> None:
+    """They are tried again later, unless ``final`` says that it is no use or they were tried enough."""
+    for mail in _rows(mails).select_for_update(no_key=True):
+        mail.tries += 1
+        mail.error = error
+        pause = pause_after(tries=mail.tries, spread=spread)
+        if final or pause is None:
+            mail.state = DELIVERY.after(_WAITING, DeliveryEvent.GIVE_UP)
+        else:
+            mail.next_try_at = at + pause
+        mail.save(update_fields=["tries", "error", "state", "next_try_at"])
+
+
+def mails_hold(*, mails: Collection[Mail], until: datetime) -> None:
+    """Too many have gone to that person lately: these wait and leave together."""
+    _rows(mails).update(next_try_at=until)
+
+
+def _rows(mails: Collection[Mail]) -> QuerySet[Mail]:
+    return Mail.objects.filter(pk__in=[mail.pk for mail in mails], state=_WAITING)

@@ -1,0 +1,375 @@
+"""Webhooks of teams: created, changed, disabled; their calls and deliveries."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.accounts.models import Team, User
+from apps.accounts.selectors import require
+from apps.accounts.services import audit
+from apps.notifications.models import Event, Webhook, WebhookDelivery, WebhookTry
+from apps.notifications.selectors.webhooks import SENDABLE
+from apps.notifications.services.notifications import NotificationEvent, notification_send
+from controlplane.domain.alerts.deliveries import (
+    DELIVERY,
+    MOST_GIVEN_UP,
+    DeliveryEvent,
+    DeliveryState,
+    arrived,
+    pause_after,
+)
+from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationKind
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
+from controlplane.outbox.messages import publish
+from controlplane.persistence.encryption import encrypt, reencrypted
+from controlplane.persistence.models import new_uid
+from controlplane.ports.outbound import OutboundFailed
+from controlplane.web.outbound import outbound
+
+SECRET_PREFIX = "nfw-"  # noqa: S105 - what secrets begin with, so that scanners recognise a leaked one
+ANSWER_KEPT = 500
+MOST_WEBHOOKS = 20
+
+
+class WebhookRefused(Exception):
+    """It cannot be like that; ``field`` is what is wrong."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryOutcome:
+    """How one try went."""
+
+    at: datetime
+    seconds: float
+    #: None where no answer came.
+    status: int | None = None
+    error: str = ""
+    answer: str = ""
+    #: There is no use in another try: the policy forbids the address.
+    final: bool = False
+
+    @property
+    def arrived(self) -> bool:
+        return self.status is not None and arrived(self.status)
+
+
+def _check(*, name: str, url: str, kinds: Collection[str]) -> None:
+    if not name.strip():
+        raise WebhookRefused("give it a name, so that others know what it is for", field="name")
+    try:
+        outbound().check(url)
+    except EgressRefused as refusal:
+        raise WebhookRefused(str(refusal), field="url") from None
+    unknown = sorted(set(kinds) - set(SENDABLE))
+    if unknown or not kinds:
+        known = ", ".join(SENDABLE)
+        raise WebhookRefused(
+            f"{unknown[0] if unknown else 'nothing'} cannot be sent; choose among {known}",
+            field="kinds",
+        )
+
+
+def _new_secret() -> str:
+    return f"{SECRET_PREFIX}{secrets.token_urlsafe(32)}"
+
+
+def webhook_create(
+    *, actor: User, team: Team, name: str, url: str, kinds: Collection[str]
+) -> tuple[Webhook, str]:
+    """The webhook, and the secret that signs its calls, which nobody can read again.
+
+    :raises PermissionRefused: unless ``actor`` may manage the team.
+    :raises WebhookRefused: if something is wrong with it.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=team)
+    _check(name=name, url=url, kinds=kinds)
+    if Webhook.objects.filter(team=team).count() >= MOST_WEBHOOKS:
+        message = f"a team can have {MOST_WEBHOOKS} webhooks; delete one that is no longer needed"
+        raise WebhookRefused(message, field="name")
+    secret = _new_secret()
+    try:
+        with transaction.atomic():
+            webhook = Webhook.objects.create(
+                team=team,
+                created_by=actor,
+                name=name.strip(),
+                url=url,
+                kinds=sorted(kinds),
+                secret=encrypt(secret.encode()),
+            )
+            _audit(webhook, actor=actor, action="webhook.create")
+    except IntegrityError:
+        message = f"the team has a webhook named {name.strip()} already; choose another name"
+        raise WebhookRefused(message, field="name") from None
+    return webhook, secret
+
+
+@transaction.atomic
+def webhook_change(
+    *,
+    webhook: Webhook,
+    actor: User,
+    url: str | None = None,
+    kinds: Collection[str] | None = None,
+    active: bool | None = None,
+) -> str:
+    """What is None stays. The new secret if the URL's scheme, host or port changed, else an empty text.
+
+    The receiver before could otherwise be sent calls that the one after has recorded.
+
+    :raises PermissionRefused: unless ``actor`` may manage the team.
+    :raises WebhookRefused: if something is wrong with it.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    secret = ""
+    # An address that is forbidden by now can still be paused.
+    if url is not None or kinds is not None:
+        stays = url is None or is_same_origin(before=webhook.url, after=url)
+        webhook.url = webhook.url if url is None else url
+        webhook.kinds = webhook.kinds if kinds is None else sorted(kinds)
+        _check(name=webhook.name, url=webhook.url, kinds=webhook.kinds)
+        webhook.save(update_fields=["url", "kinds"])
+        _audit(webhook, actor=actor, action="webhook.change")
+        if not stays:
+            secret = webhook_rotate(webhook=webhook, actor=actor)
+    if active is not None:
+        webhook_switch(webhook=webhook, actor=actor, active=active)
+    return secret
+
+
+@transaction.atomic
+def webhook_switch(*, webhook: Webhook, actor: User, active: bool) -> None:
+    """Pause it, or let it go on: what was on its way waits meanwhile, and what happens is not queued.
+
+    :raises PermissionRefused: unless ``actor`` may manage the team.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    webhook.active = active
+    if active:
+        webhook.given_up, webhook.trouble = 0, ""
+    webhook.save(update_fields=["active", "given_up", "trouble"])
+    _audit(webhook, actor=actor, action="webhook.resume" if active else "webhook.pause")
+
+
+@transaction.atomic
+def webhook_rotate(*, webhook: Webhook, actor: User) -> str:
+    """A new secret, which nobody can read again. Calls are signed with it from now on.
+
+    :raises PermissionRefused: unless ``actor`` may manage the team.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    secret = _new_secret()
+    webhook.secret = encrypt(secret.encode())
+    webhook.save(update_fields=["secret"])
+    _audit(webhook, actor=actor, action="webhook.rotate")
+    return secret
+
+
+def webhook_secrets_reencrypt() -> int:
+    """Encrypt by the first key what another one encrypted; say how many that were.
+
+    :raises Undecryptable: if no key fits one of them.
+    """
+    count = 0
+    for key in Webhook.objects.order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            row = Webhook.objects.select_for_update(no_key=True).filter(pk=key).first()
+            sealed = reencrypted(row.secret) if row else None
+            if sealed is not None:
+                Webhook.objects.filter(pk=key).update(secret=sealed)
+                count += 1
+    return count
+
+
+@transaction.atomic
+def webhook_delete(*, webhook: Webhook, actor: User) -> None:
+    """With everything that is on its way to it.
+
+    :raises PermissionRefused: unless ``actor`` may manage the team.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    _audit(webhook, actor=actor, action="webhook.delete")
+    webhook.delete()
+
+
+def _audit(webhook: Webhook, *, actor: User, action: str) -> None:
+    audit(
+        actor=actor,
+        action=action,
+        team=webhook.team,
+        uid=webhook.uid,
+        name=webhook.name,
+        kinds=webhook.kinds,
+    )
+
+
+@transaction.atomic
+def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDelivery:
+    """A delivery of a test event, on its way at once and tried only once.
+
+    :raises PermissionRefused: unless ``actor`` may manage the team.
+    :raises WebhookRefused: while it is switched off.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    if not webhook.active:
+        raise WebhookRefused("it is paused; let it go on before you test it", field="active")
+    event = Event.objects.create(
+        uid=new_uid(),
+        kind=NotificationKind.TEST,
+        team=webhook.team,
+        subject_kind=NOTIFICATION_TYPES[NotificationKind.TEST].subject,
+        subject_uid=actor.uid,
+        subject_name=actor.username,
+        payload={"reason": "you asked for it; nothing has happened"},
+        at=at,
+    )
+    delivery = WebhookDelivery.objects.create(webhook=webhook, event=event, next_try_at=at)
+    publish("outbound.due", event_uid=event.uid)
+    return delivery
+
+
+@transaction.atomic
+def delivery_again(*, delivery: WebhookDelivery, actor: User, at: datetime) -> None:
+    """Send it once more, with the same id and content.
+
+    :raises PermissionRefused: unless ``actor`` may manage the team.
+    :raises IllegalTransition: if it is on its way already.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=delivery.webhook.team)
+    row = WebhookDelivery.objects.select_for_update(no_key=True).get(pk=delivery.pk)
+    row.state = DELIVERY.after(DeliveryState(row.state), DeliveryEvent.AGAIN)
+    row.tries, row.next_try_at, row.ended_at = 0, at, None
+    row.save(update_fields=["state", "tries", "next_try_at", "ended_at"])
+    publish("outbound.due", event_uid=delivery.event.uid)
+
+
+@transaction.atomic
+def delivery_record(*, delivery: WebhookDelivery, outcome: DeliveryOutcome, spread: float) -> None:
+    """Keep how a try went and say when the next one is, if there is one.
+
+    ``spread`` is a random number from 0 to 1. Deleted meanwhile, nothing is kept.
+    """
+    webhook = (
+        Webhook.objects.select_for_update(no_key=True, of=("self",))
+        .select_related("team", "created_by")
+        .filter(pk=delivery.webhook_id)
+        .first()
+    )
+    row = WebhookDelivery.objects.select_for_update(no_key=True).filter(pk=delivery.pk).first()
+    if webhook is None or row is None:
+        return
+    WebhookTry.objects.create(
+        delivery=row,
+        at=outcome.at,
+        status=outcome.status,
+        seconds=outcome.seconds,
+        error=outcome.error,
+        answer=outcome.answer[:ANSWER_KEPT],
+    )
+    webhook.tried_at = outcome.at
+    webhook.last_status, webhook.last_error = outcome.status, outcome.error
+    # Somebody may have settled it meanwhile: that this try was made is still true.
+    if row.state == DeliveryState.WAITING:
+        _settle(row, webhook, outcome, spread=spread)
+    webhook.save(
+        update_fields=[
+            "tried_at",
+            "last_status",
+            "last_error",
+            "given_up",
+            "active",
+            "trouble",
+        ]
+    )
+
+
+def _settle(
+    row: WebhookDelivery, webhook: Webhook, outcome: DeliveryOutcome, *, spread: float
+) -> None:
+    state = DeliveryState(row.state)
+    trial = row.event.kind == NotificationKind.TEST
+    if outcome.arrived:
+        row.state = DELIVERY.after(state, DeliveryEvent.ARRIVE)
+        row.ended_at = outcome.at
+        webhook.given_up = 0
+    else:
+        row.tries += 1
+        pause = pause_after(tries=row.tries, spread=spread)
+        if pause is None or outcome.final or trial:
+            row.state = DELIVERY.after(state, DeliveryEvent.GIVE_UP)
+            row.ended_at = outcome.at
+            if not trial:
+                _given_up(webhook, outcome)
+        else:
+            row.next_try_at = outcome.at + pause
+    row.save(update_fields=["state", "tries", "next_try_at", "ended_at"])
+
+
+def _given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
+    """Tell those who can mend it; switch it off when it has been out of reach for too long."""
+    webhook.given_up += 1
+    kind = NotificationKind.WEBHOOK_GIVEN_UP
+    if webhook.given_up >= MOST_GIVEN_UP:
+        webhook.active = False
+        reason = f"{webhook.given_up} deliveries in a row were given up; {outcome.error}"
+        webhook.trouble = reason
+        kind = NotificationKind.WEBHOOK_DISABLED
+    notification_send(
+        NotificationEvent(
+            uid=new_uid(),
+            kind=kind,
+            team=webhook.team,
+            subject_uid=webhook.uid,
+            subject_name=webhook.name,
+            at=outcome.at,
+            payload={"reason": outcome.error},
+        )
+    )
+
+
+log = logging.getLogger(__name__)
+
+
+def posted(url: str, *, body: bytes, headers: Mapping[str, str]) -> DeliveryOutcome:
+    """How a POST went, under the policy that the settings give."""
+    at, began = timezone.now(), time.monotonic()
+    try:
+        answer = outbound().post(url, body=body, headers=headers)
+    except (EgressRefused, OutboundFailed) as error:
+        final = isinstance(error, EgressRefused)
+        return DeliveryOutcome(
+            at=at, seconds=time.monotonic() - began, error=str(error), final=final
+        )
+    except Exception:
+        # Whatever one address provokes must not keep the others waiting.
+        log.exception("an outbound call failed in an unforeseen way")
+        error_text = "the call failed in an unforeseen way; the server's log has it"
+        return DeliveryOutcome(at=at, seconds=time.monotonic() - began, error=error_text)
+    return DeliveryOutcome(
+        at=at,
+        seconds=answer.seconds,
+        status=answer.status,
+        answer=answer.body.decode("utf-8", "replace").replace("\0", ""),
+        error=_complaint(answer.status),
+    )
+
+
+def _complaint(status: int) -> str:
+    if arrived(status):
+        return ""
+    if 300 <= status < 400:
+        return f"it answered {status}, a redirect, which is not followed; enter the final address"
+    return f"it answered {status} where 200 to 299 was expected"

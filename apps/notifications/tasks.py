@@ -1,0 +1,21 @@
+"""Tasks of the controllers of notifications.
+
+They keep the names that they had in ``apps.monitoring``, which messages of the broker and rows of runs bear.
+"""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.utils import timezone
+
+from apps.notifications import reconcilers
+
+
+@shared_task(name="apps.monitoring.tasks.send_mails")
+def send_mails() -> int:
+    return reconcilers.mails_send(at=timezone.now())
+
+
+@shared_task(name="apps.monitoring.tasks.call_webhooks")
+def call_webhooks() -> int:
+    return reconcilers.webhooks_call(at=timezone.now())

@@ -1,0 +1,232 @@
+"""Pages of notifications: the list, the bell of every page, and preferences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_POST
+
+from apps.accounts.models import User
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.notifications.models import Notification
+from apps.notifications.selectors import notifications as selectors
+from apps.notifications.selectors.messages import (
+    NOTIFICATION_LABELS,
+    NotificationLine,
+    href_of,
+    lines,
+    told,
+)
+from apps.notifications.services import notifications as services
+from controlplane.domain.alerts.notifications import (
+    NOTIFICATION_TYPES,
+    Audience,
+    NotificationKind,
+    Severity,
+)
+from controlplane.web.pages import STOP_POLLING, ToastLevel, toast
+from controlplane.web.tables import BulkAction, Column, FilterForm, Table
+
+_LEVELS = {
+    Severity.GOOD: ToastLevel.SUCCESS,
+    Severity.INFO: ToastLevel.INFO,
+    Severity.BAD: ToastLevel.ERROR,
+}
+
+
+class NotificationFilter(FilterForm):
+    unread = forms.BooleanField(label=gettext_lazy("Only unread"), required=False)
+    kind = forms.ChoiceField(
+        label=gettext_lazy("Kind"),
+        choices=[
+            ("", gettext_lazy("Any")),
+            *((kind.value, NOTIFICATION_LABELS[kind].label) for kind in NOTIFICATION_TYPES),
+        ],
+        required=False,
+    )
+    severity = forms.ChoiceField(
+        label=gettext_lazy("Weight"),
+        choices=[
+            ("", gettext_lazy("Any")),
+            (Severity.BAD.value, gettext_lazy("needs somebody")),
+            (Severity.GOOD.value, gettext_lazy("good news")),
+            (Severity.INFO.value, gettext_lazy("for information")),
+        ],
+        required=False,
+    )
+    lookups: ClassVar = {"kind": "kind", "severity": "severity"}
+
+    def apply(self, rows: Any) -> Any:
+        rows = super().apply(rows)
+        return rows.filter(read_at=None) if self.chosen("unread") else rows
+
+
+def _columns() -> tuple[Column, ...]:
+    return (
+        Column(
+            key="title",
+            label=gettext_lazy("What happened"),
+            csv=lambda row: told(row.event).title,
+        ),
+        Column(key="reason", label=gettext_lazy("Why"), csv=lambda row: told(row.event).detail),
+        Column(key="count", label=gettext_lazy("Times"), numeric=True),
+        Column(key="at", label=gettext_lazy("When"), sort="at"),
+        Column(key="read_at", label=""),
+    )
+
+
+@login_required
+def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
+    """The newest first; ``?read=`` names the instant at which some were marked, to take it back."""
+    table = Table(
+        request,
+        selectors.notifications_of(request.user),
+        columns=_columns(),
+        filters=NotificationFilter,
+        default_sort="-at",
+        bulk=(
+            BulkAction(
+                name="read",
+                label=gettext_lazy("Mark as read"),
+                href=reverse("notifications-read"),
+                warning=gettext_lazy("They stay in this list and leave the bell."),
+                style="btn-primary",
+            ),
+        ),
+    )
+    if table.wants_csv:
+        return table.csv(filename="notifications.csv")
+    context = {
+        "table": table,
+        "lines": lines(table.rows),
+        "unread": selectors.unread_count(request.user),
+        "undo": request.GET.get("read", "") if _instant(request.GET.get("read", "")) else "",
+    }
+    return render(request, "notifications/notifications.html", context)
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None
+
+
+@login_required
+def notification_open(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """To what it tells of; having looked is having read."""
+    rows = Notification.objects.filter(recipient=request.user).select_related("event__team")
+    row = get_object_or_404(rows, uid=uid)
+    services.notifications_read(user=request.user, uids=[uid], at=timezone.now())
+    return redirect(href_of(row.event))
+
+
+@login_required
+@require_POST
+def notifications_read(request: AuthenticatedRequest) -> HttpResponse:
+    """Mark those named by ``uid``, or all of them with ``all``; can be taken back."""
+    now = timezone.now()
+    uids = None if request.POST.get("all") else request.POST.getlist("uid")
+    count = services.notifications_read(user=request.user, uids=uids, at=now)
+    if not count:
+        messages.info(request, _("Nothing was unread."))
+        return redirect("notifications")
+    marked = ngettext("%(count)d marked as read.", "%(count)d marked as read.", count)
+    messages.success(request, marked % {"count": count})
+    return redirect(reverse("notifications", query={"read": now.isoformat()}))
+
+
+@login_required
+@require_POST
+def notifications_undo(request: AuthenticatedRequest) -> HttpResponse:
+    read_at = _instant(request.POST.get("read_at", ""))
+    count = services.notifications_unread(user=request.user, read_at=read_at) if read_at else 0
+    unread = ngettext("%(count)d is unread again.", "%(count)d are unread again.", count)
+    messages.success(request, unread % {"count": count})
+    return redirect("notifications")
+
+
+def bell(request: HttpRequest) -> HttpResponse:
+    """The bell's inside; 204 while nothing is new. Whoever is logged out is not asked again."""
+    if not isinstance(request.user, User):
+        return HttpResponse(status=STOP_POLLING)
+    shown = selectors.bell(request.user)
+    newest = shown.latest_unread
+    at = newest.notification.at.isoformat() if newest else ""
+    mark = f"{shown.unread} {at}"
+    seen = request.GET.get("seen", "")
+    if seen == mark:
+        return HttpResponse(status=204)
+    context = {"bell": shown, "mark": mark}
+    response = render(request, "notifications/bell.html", context)
+    before = _instant(seen.partition(" ")[2])
+    is_new = newest is not None and seen and (before is None or newest.notification.at > before)
+    if newest is not None and is_new and not _looked_at(request, newest):
+        level = _LEVELS[Severity(newest.notification.severity)]
+        return toast(response, level=level, text=newest.told.title)
+    return response
+
+
+def _looked_at(request: HttpRequest, line: NotificationLine) -> bool:
+    """Whether the page that asks shows the subject itself: it will tell of it without a toast."""
+    return request.headers.get("HX-Current-URL", "").partition("?")[0].endswith(line.told.href)
+
+
+@login_required
+def settings(request: AuthenticatedRequest) -> HttpResponse:
+    """Each kind and how to hear of it; what is kept is the whole matrix."""
+    if request.method == "POST":
+        services.preferences_set(user=request.user, wishes=_wishes(request))
+        messages.success(request, _("Your choice was kept."))
+        return redirect("notification-settings")
+    context = {
+        "rows": [
+            {
+                "wish": wish,
+                "words": NOTIFICATION_LABELS[wish.kind],
+                "has_team": NOTIFICATION_TYPES[wish.kind].audience is Audience.MAKER,
+            }
+            for wish in selectors.preferences_of(request.user)
+        ],
+        "mail_configured": selectors.mail_configured(),
+        "email_error": selectors.email_error(request.user),
+    }
+    return render(request, "notifications/preferences.html", context)
+
+
+def _wishes(request: AuthenticatedRequest) -> Iterator[selectors.DeliveryPreference]:
+    ticked = set(request.POST.getlist("wish"))
+    for kind, news in NOTIFICATION_TYPES.items():
+        if news.optional:
+            yield selectors.DeliveryPreference(
+                kind=NotificationKind(kind),
+                page=f"{kind}:page" in ticked,
+                email=f"{kind}:email" in ticked,
+                whole_team=f"{kind}:team" in ticked,
+            )
+
+
+@login_required
+@require_POST
+def trial(request: AuthenticatedRequest) -> HttpResponse:
+    """Tell them something by every channel."""
+    services.trial_send(user=request.user, at=timezone.now())
+    if selectors.mail_configured() and request.user.email:
+        text = _("It is in the bell, and on its way to %(address)s.")
+        messages.success(request, text % {"address": request.user.email})
+    else:
+        messages.success(request, _("It is in the bell."))
+    return redirect("notification-settings")

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.notifications.web import notifications, webhooks
+
+urlpatterns = [
+    path("notifications", notifications.notifications, name="notifications"),
+    path("notifications/read", notifications.notifications_read, name="notifications-read"),
+    path("notifications/undo", notifications.notifications_undo, name="notifications-undo"),
+    path("notifications/bell", notifications.bell, name="notification-bell"),
+    path("notifications/settings", notifications.settings, name="notification-settings"),
+    path("notifications/test", notifications.trial, name="notification-test"),
+    path("notifications/<str:uid>", notifications.notification_open, name="notification"),
+    path("teams/<slug:slug>/webhooks", webhooks.webhooks, name="webhooks"),
+    path("teams/<slug:slug>/webhooks/new", webhooks.webhook_new, name="webhook-new"),
+    path("webhooks/<str:uid>", webhooks.webhook, name="webhook"),
+    path("webhooks/<str:uid>/change", webhooks.webhook_change, name="webhook-change"),
+    path("webhooks/<str:uid>/test", webhooks.webhook_test, name="webhook-test"),
+    path("webhooks/<str:uid>/pause", webhooks.webhook_pause, name="webhook-pause"),
+    path("webhooks/<str:uid>/resume", webhooks.webhook_resume, name="webhook-resume"),
+    path("webhooks/<str:uid>/secret", webhooks.webhook_rotate, name="webhook-rotate"),
+    path("webhooks/<str:uid>/delete", webhooks.webhook_delete, name="webhook-delete"),
+    path(
+        "webhooks/<str:uid>/deliveries/<str:delivery>/again",
+        webhooks.delivery_again,
+        name="delivery-again",
+    ),
+]

@@ -1,0 +1,232 @@
+"""Pages of a team's webhooks and their deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import Team
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.notifications.models import Webhook, WebhookDelivery
+from apps.notifications.selectors import webhooks as selectors
+from apps.notifications.selectors.messages import NOTIFICATION_LABELS, told
+from apps.notifications.services import webhooks as services
+from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, Severity
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.web.forms import PlainForm
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import keyset, row_action, show
+
+#: The rail's entry, although an address begins otherwise.
+_SECTION = {"section": "teams"}
+
+
+class WebhookForm(PlainForm):
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=80,
+        help_text=gettext_lazy("What it is for, such as “chat of the team”."),
+    )
+    url = forms.CharField(
+        label=gettext_lazy("Address"),
+        max_length=2000,
+        widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ninefold"}),
+        help_text=gettext_lazy("Gets a POST with JSON for each event; redirects are not followed."),
+    )
+    kinds = forms.MultipleChoiceField(
+        label=gettext_lazy("Events"),
+        choices=[(kind.value, NOTIFICATION_LABELS[kind].label) for kind in selectors.SENDABLE],
+        widget=forms.CheckboxSelectMultiple,
+        initial=[
+            kind.value
+            for kind in selectors.SENDABLE
+            if NOTIFICATION_TYPES[kind].severity is Severity.BAD
+        ],
+    )
+
+
+def _team(request: AuthenticatedRequest, slug: str) -> Team:
+    team = get_object_or_404(accounts.teams_of(request.user), slug=slug)
+    accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
+    return team
+
+
+def _webhook(request: AuthenticatedRequest, uid: str) -> Webhook:
+    return get_object_or_404(selectors.webhooks_visible(request.user), uid=uid)
+
+
+@login_required
+def webhooks(request: AuthenticatedRequest, slug: str) -> HttpResponse:
+    team = _team(request, slug)
+    rows = selectors.webhooks_visible(request.user).filter(team=team)
+    context = {
+        **_SECTION,
+        "team": team,
+        "webhooks": [{"webhook": row, "state": _state(row)} for row in rows],
+    }
+    return render(request, "notifications/webhooks.html", context)
+
+
+def _state(webhook: Webhook) -> str:
+    """A state of the common table of looks."""
+    if not webhook.active:
+        return "switched_off" if webhook.trouble else "paused"
+    if webhook.tried_at is None:
+        return "untried"
+    return "failing" if webhook.last_error else "working"
+
+
+@login_required
+def webhook_new(request: AuthenticatedRequest, slug: str) -> HttpResponse:
+    """The form; the secret is in the answer to it and nowhere else."""
+    team = _team(request, slug)
+    bound = request.method == "POST"
+    form = WebhookForm(request.POST if bound else None)
+    if bound and form.is_valid():
+        values = form.cleaned_data
+        try:
+            webhook, secret = services.webhook_create(
+                actor=request.user,
+                team=team,
+                name=values["name"],
+                url=values["url"].strip(),
+                kinds=values["kinds"],
+            )
+        except services.WebhookRefused as refusal:
+            form.add_error(refusal.field, translate_message(str(refusal)))
+        else:
+            return _secret_page(request, webhook, secret, new=True)
+    context = {**_SECTION, "form": form, "team": team}
+    status = 422 if bound else 200
+    return render(request, "notifications/webhook_new.html", context, status=status)
+
+
+def _secret_page(
+    request: AuthenticatedRequest, webhook: Webhook, secret: str, *, new: bool
+) -> HttpResponse:
+    context = {**_SECTION, "webhook": webhook, "text": secret, "new": new}
+    return render(request, "notifications/webhook_secret.html", context)
+
+
+@login_required
+def webhook(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """One webhook and its deliveries; looks again by itself while one is on its way."""
+    row = _webhook(request, uid)
+    deliveries = selectors.deliveries_visible(request.user).filter(webhook=row)
+    page = keyset(deliveries, before=request.GET.get("before", ""))
+    now = timezone.now()
+    context = {
+        **_SECTION,
+        "webhook": row,
+        "state": _state(row),
+        "kinds": [
+            NOTIFICATION_LABELS[kind].label for kind in selectors.SENDABLE if kind in row.kinds
+        ],
+        "page": page,
+        "deliveries": [_delivery(one) for one in page.rows],
+    }
+    soon = any(one.state == DeliveryState.WAITING and one.next_try_at <= now for one in page.rows)
+    template = "notifications/webhook.html"
+    changing = row.active and soon
+    return show(request, template, context, fragment="now", changing=changing)
+
+
+def _delivery(delivery: WebhookDelivery) -> Mapping[str, Any]:
+    tries = list(delivery.history.all())
+    return {
+        "delivery": delivery,
+        "told": told(delivery.event),
+        "tries": tries,
+        "last": tries[0] if tries else None,
+        "waits": delivery.state == DeliveryState.WAITING,
+    }
+
+
+@login_required
+def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    row = _webhook(request, uid)
+    bound = request.method == "POST"
+    current = {"name": row.name, "url": row.url, "kinds": row.kinds}
+    form = WebhookForm(request.POST if bound else None, initial=current)
+    del form.fields["name"]
+    if bound and form.is_valid():
+        values = form.cleaned_data
+        try:
+            secret = services.webhook_change(
+                webhook=row,
+                actor=request.user,
+                url=values["url"].strip(),
+                kinds=values["kinds"],
+            )
+        except services.WebhookRefused as refusal:
+            form.add_error(refusal.field, translate_message(str(refusal)))
+        else:
+            if secret:
+                return _secret_page(request, row, secret, new=False)
+            messages.success(request, _("The webhook was changed."))
+            return redirect("webhook", row.uid)
+    context = {**_SECTION, "form": form, "team": row.team, "webhook": row}
+    status = 422 if bound else 200
+    return render(request, "notifications/webhook_new.html", context, status=status)
+
+
+_act = row_action(
+    load=_webhook, page="webhook", refusals=(IllegalTransition, services.WebhookRefused)
+)
+
+
+@_act
+def webhook_test(request: AuthenticatedRequest, found: Webhook) -> str:
+    services.webhook_test(webhook=found, actor=request.user, at=timezone.now())
+    return _("The test is on its way; its result appears below.")
+
+
+@_act
+def webhook_pause(request: AuthenticatedRequest, found: Webhook) -> str:
+    services.webhook_switch(webhook=found, actor=request.user, active=False)
+    return _("The webhook is paused: deliveries on their way wait, and no new ones begin.")
+
+
+@_act
+def webhook_resume(request: AuthenticatedRequest, found: Webhook) -> str:
+    services.webhook_switch(webhook=found, actor=request.user, active=True)
+    return _("The webhook is called again.")
+
+
+@_act
+def delivery_again(request: AuthenticatedRequest, found: Webhook, delivery: str) -> str:
+    deliveries = selectors.deliveries_visible(request.user).filter(webhook=found)
+    row = get_object_or_404(deliveries, uid=delivery)
+    services.delivery_again(delivery=row, actor=request.user, at=timezone.now())
+    return _("It is on its way again.")
+
+
+@login_required
+@require_POST
+def webhook_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    row = _webhook(request, uid)
+    secret = services.webhook_rotate(webhook=row, actor=request.user)
+    return _secret_page(request, row, secret, new=False)
+
+
+@login_required
+@require_POST
+def webhook_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    row = _webhook(request, uid)
+    slug, name = row.team.slug, row.name
+    services.webhook_delete(webhook=row, actor=request.user)
+    messages.success(request, _("The webhook %(name)s was deleted.") % {"name": name})
+    return redirect("webhooks", slug)

@@ -1,0 +1,1 @@
+"""Metrics of cards: their sources, the agents that push them, the newest values and the history."""

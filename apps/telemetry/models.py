@@ -1,0 +1,200 @@
+"""Metric sources, agent tokens, the newest metrics of each card, and their history."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.fleet.models import Card, Cluster, Node
+from controlplane.persistence.models import Entity, Leased
+
+
+class Source(Entity, Leased):
+    """Somewhere that figures of a cluster's cards are read from, or that pushes them."""
+
+    name = models.SlugField(max_length=60, unique=True)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="sources")
+    #: The adapter (``controlplane.ports.telemetry``); ``push`` for those that come by themselves.
+    kind = models.CharField(max_length=20)
+    #: Arguments of the adapter: addresses, the vendor whose names it uses.
+    options = models.JSONField(default=dict, blank=True)
+    #: The bearer token that it wants, encrypted; None: none.
+    credential = models.BinaryField(null=True, blank=True)
+    #: Seconds between two readings.
+    every = models.PositiveIntegerField(default=10)
+    enabled = models.BooleanField(default=True)
+    tried_at = models.DateTimeField(null=True, blank=True)
+    #: When a reading last succeeded.
+    read_at = models.DateTimeField(null=True, blank=True)
+    #: Why the last did not; empty when it did.
+    trouble = models.TextField(blank=True)
+    #: What the last good reading held, and what of it was refused, in words.
+    readings = models.PositiveIntegerField(default=0)
+    refused = models.PositiveIntegerField(default=0)
+    refusals = models.JSONField(default=list, blank=True)
+    #: Parts that did not answer the last time → why; for example one exporter of many.
+    silent = models.JSONField(default=dict, blank=True)
+    #: Why silence of its cards is not acted upon, where so much is silent that it must be us; else empty.
+    stalled = models.TextField(blank=True)
+    created_by_name = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class NodeToken(Entity):
+    """What an agent shows when it pushes: good for the figures of one node."""
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="tokens")
+    #: SHA-256 of the token, hexadecimal; the token itself is shown once.
+    digest = models.CharField(max_length=64, unique=True)
+    created_by_name = models.CharField(max_length=150, blank=True)
+    used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    #: The number of the newest batch that was taken: one that comes again counts once.
+    sequence = models.BigIntegerField(default=0)
+    #: Numbers below it that have not come: ``[[first, last], …]``, the lowest first. What was buffered comes late.
+    gaps = models.JSONField(
+        default=list, db_default=models.Value([], models.JSONField()), blank=True
+    )
+    #: What the agent says of itself.
+    agent = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"token of {self.node}"
+
+
+class CardFigures(models.Model):
+    """The newest figures of one card; a column for each metric, null where it was not measured."""
+
+    card = models.OneToOneField(
+        Card, on_delete=models.CASCADE, primary_key=True, related_name="figures"
+    )
+    source = models.ForeignKey(
+        Source, on_delete=models.SET_NULL, null=True, related_name="figures", db_index=False
+    )
+    #: The maker's number of the card, as the source said last; empty where it says none.
+    serial = models.CharField(max_length=80, blank=True, default="")
+    #: When they were measured, by the source's clock as far as it can be believed; and when they came.
+    at = models.DateTimeField()
+    received_at = models.DateTimeField()
+    utilization = models.FloatField(null=True)
+    memory_used = models.FloatField(null=True)
+    memory_total = models.FloatField(null=True)
+    temperature = models.FloatField(null=True)
+    memory_temperature = models.FloatField(null=True)
+    power = models.FloatField(null=True)
+    clock = models.FloatField(null=True)
+    ecc_corrected = models.FloatField(null=True)
+    ecc_uncorrected = models.FloatField(null=True)
+    link_errors = models.FloatField(null=True)
+    network_errors = models.FloatField(null=True)
+    health = models.FloatField(null=True)
+
+    class Meta:
+        # Written often, and never by an indexed column: updates stay on their page.
+        verbose_name_plural = "card figures"
+
+    def __str__(self) -> str:
+        return f"figures of {self.card}"
+
+
+class CardHistory(models.Model):
+    """What the figures of a card were: one row for each time that they were measured.
+
+    The table is cut into a partition for each day (``apps.telemetry.services.metric_storage``), which Django knows
+    nothing of: migration 0004 makes it. Rows of cards that are gone stay until their day is dropped.
+    """
+
+    pk = models.CompositePrimaryKey("card_id", "at")
+    card = models.ForeignKey(
+        Card,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+    at = models.DateTimeField()
+    utilization = models.FloatField(null=True)
+    memory_used = models.FloatField(null=True)
+    memory_total = models.FloatField(null=True)
+    temperature = models.FloatField(null=True)
+    memory_temperature = models.FloatField(null=True)
+    power = models.FloatField(null=True)
+    clock = models.FloatField(null=True)
+    ecc_corrected = models.FloatField(null=True)
+    ecc_uncorrected = models.FloatField(null=True)
+    link_errors = models.FloatField(null=True)
+    network_errors = models.FloatField(null=True)
+    health = models.FloatField(null=True)
+
+    class Meta:
+        managed = False
+        db_table = "telemetry_history"
+
+    def __str__(self) -> str:
+        return f"figures of card {self.card_id} at {self.at}"
+
+
+class CardHour(models.Model):
+    """One hour of a card's history, summed up: what long charts are made of."""
+
+    pk = models.CompositePrimaryKey("card_id", "hour")
+    card = models.ForeignKey(
+        Card,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+    #: Its beginning.
+    hour = models.DateTimeField()
+    samples = models.PositiveIntegerField()
+    utilization_min = models.FloatField(null=True)
+    utilization_mean = models.FloatField(null=True)
+    utilization_max = models.FloatField(null=True)
+    memory_used_min = models.FloatField(null=True)
+    memory_used_mean = models.FloatField(null=True)
+    memory_used_max = models.FloatField(null=True)
+    memory_total_max = models.FloatField(null=True)
+    temperature_min = models.FloatField(null=True)
+    temperature_mean = models.FloatField(null=True)
+    temperature_max = models.FloatField(null=True)
+    memory_temperature_max = models.FloatField(null=True)
+    power_min = models.FloatField(null=True)
+    power_mean = models.FloatField(null=True)
+    power_max = models.FloatField(null=True)
+    clock_min = models.FloatField(null=True)
+    clock_mean = models.FloatField(null=True)
+    #: Counters, as they stood at their highest.
+    ecc_corrected_max = models.FloatField(null=True)
+    ecc_uncorrected_max = models.FloatField(null=True)
+    link_errors_max = models.FloatField(null=True)
+    network_errors_max = models.FloatField(null=True)
+    #: The worst of the hour.
+    health_min = models.FloatField(null=True)
+
+    class Meta:
+        indexes = (models.Index(fields=("hour",), name="card_hour_by_hour"),)
+
+    def __str__(self) -> str:
+        return f"hour {self.hour} of card {self.card_id}"
+
+
+class SummedHour(models.Model):
+    """An hour of the history that was summed up, or has to be again because figures came late."""
+
+    hour = models.DateTimeField(primary_key=True)
+    #: None: it has to be summed up (again).
+    summed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("hour",)
+
+    def __str__(self) -> str:
+        return f"{self.hour}: {self.summed_at or 'to do'}"

@@ -1,0 +1,1 @@
+"""Queries on metric sources, agents and metrics of cards."""

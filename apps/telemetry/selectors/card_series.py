@@ -1,0 +1,139 @@
+"""Metrics of a card over time, in as many points as a chart can show.
+
+Short ranges come from what was measured, cut into steps and averaged by the database; long ones from the hourly
+sums. A gap stays one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+from django.db.models import (
+    Aggregate,
+    Avg,
+    DateTimeField,
+    DurationField,
+    F,
+    Func,
+    Max,
+    Value,
+)
+
+from apps.fleet.models import Card
+from apps.telemetry.models import CardHistory, CardHour
+from controlplane.domain.telemetry.metrics import MEASURES, Metric
+
+
+class Range(StrEnum):
+    """How far back a chart goes."""
+
+    HOUR = "1h"
+    HOURS = "6h"
+    DAY = "24h"
+    WEEK = "7d"
+    MONTH = "30d"
+
+
+class ChartReach(NamedTuple):
+    back: timedelta
+    #: Between two points.
+    step: timedelta
+
+
+REACHES: Mapping[Range, ChartReach] = {
+    Range.HOUR: ChartReach(timedelta(hours=1), timedelta(seconds=15)),
+    Range.HOURS: ChartReach(timedelta(hours=6), timedelta(minutes=1)),
+    Range.DAY: ChartReach(timedelta(hours=24), timedelta(minutes=5)),
+    Range.WEEK: ChartReach(timedelta(days=7), timedelta(hours=1)),
+    Range.MONTH: ChartReach(timedelta(days=30), timedelta(hours=1)),
+}
+_HOUR = timedelta(hours=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+#: So many times the usual distance between two points is a gap.
+_GAP = 3
+_Row = tuple[float | None, ...]
+_Found = Mapping[datetime, _Row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardSeries:
+    """Values of several metrics at the same moments, in the order of time; None is not measured."""
+
+    times: Sequence[datetime]
+    values: Mapping[Metric, Sequence[float | None]]
+
+
+def card_series(card: Card, *, metrics: Sequence[Metric], reach: Range, at: datetime) -> CardSeries:
+    """From so long ago until ``at``. Counters as they stood; everything else as its mean over the step."""
+    back, step = REACHES[reach]
+    if step >= _HOUR:
+        found = _from_hours(card, metrics=metrics, since=at - back)
+    else:
+        found = _from_history(card, metrics=metrics, since=at - back, step=step, at=at)
+    rows = _with_gaps(found, step=step, nothing=(None,) * len(metrics))
+    return CardSeries(
+        times=[time for time, _ in rows],
+        values={metric: [row[place] for _, row in rows] for place, metric in enumerate(metrics)},
+    )
+
+
+def _with_gaps(found: _Found, *, step: timedelta, nothing: _Row) -> list[tuple[datetime, _Row]]:
+    """The rows in order, with an empty one where something is missing.
+
+    What is measured less often than a chart has points is no row of gaps: one is what lasts longer than usual.
+    """
+    times = sorted(found)
+    apart = sorted(later - one for one, later in pairwise(times)) or [step]
+    usual = apart[len(apart) // 2]
+    rows: list[tuple[datetime, _Row]] = []
+    for time in times:
+        if rows and time - rows[-1][0] > _GAP * max(usual, step):
+            rows.append((rows[-1][0] + step, nothing))
+        rows.append((time, found[time]))
+    return rows
+
+
+def _from_history(
+    card: Card, *, metrics: Sequence[Metric], since: datetime, step: timedelta, at: datetime
+) -> _Found:
+    binned = Func(
+        Value(step, DurationField()),
+        F("at"),
+        Value(_EPOCH, DateTimeField()),
+        function="date_bin",
+        output_field=DateTimeField(),
+    )
+    rows = (
+        CardHistory.objects.filter(card=card, at__gte=since, at__lte=at)
+        .order_by()
+        .annotate(bin=binned)
+        .values("bin")
+        .annotate(**{f"the_{metric.value}": _summed(metric) for metric in metrics})
+        .values_list("bin", *(f"the_{metric.value}" for metric in metrics))
+    )
+    return {row[0]: tuple(row[1:]) for row in rows}
+
+
+def _summed(metric: Metric) -> Aggregate:
+    """A counter stands where it stood last; what goes up and down is averaged."""
+    return Max(metric.value) if MEASURES[metric].counter else Avg(metric.value)
+
+
+def _from_hours(card: Card, *, metrics: Sequence[Metric], since: datetime) -> _Found:
+    columns = [_column(metric) for metric in metrics]
+    rows = CardHour.objects.filter(card=card, hour__gte=since).order_by("hour")
+    return {row[0]: tuple(row[1:]) for row in rows.values_list("hour", *columns)}
+
+
+def _column(metric: Metric) -> str:
+    """How an hour sums it up: what has no mean is known by its highest."""
+    means = {field.name for field in CardHour._meta.get_fields()}
+    mean = f"{metric.value}_mean"
+    return mean if mean in means else f"{metric.value}_max"

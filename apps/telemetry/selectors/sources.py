@@ -1,0 +1,257 @@
+"""Queries on metric sources and agents, their health, and the adapters that read sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Count, F, Max, Min, Model, Q, QuerySet
+
+from apps.accounts.selectors import RequestUser
+from apps.accounts.services.personal_tokens import digest_of
+from apps.fleet.models import Cluster, Node
+from apps.fleet.selectors import operates
+from apps.telemetry.models import CardFigures, NodeToken, Source
+from controlplane.persistence.encryption import Undecryptable, decrypt
+from controlplane.ports import registry
+from controlplane.ports.telemetry import Telemetry, TelemetryError, TelemetryFailed
+
+#: Older figures say nothing of now.
+FRESH = timedelta(seconds=60)
+#: Percent of utilization from which on a card is at work, and below which it is idle.
+BUSY, IDLE = 20.0, 5.0
+#: A source that has missed so many readings is late.
+MISSED_READINGS = 3
+Row = TypeVar("Row", bound=Model)
+#: The kind of sources that are not read: their agents come by themselves.
+PUSH = "push"
+#: Seconds that one call may take: an exporter that is slower has trouble of its own.
+PATIENCE = 4.0
+#: Readings that a source or a card may miss before it counts as silent, and never less than so many seconds.
+MISSED, SHORTEST_SILENCE = 3, timedelta(seconds=15)
+
+#: Written out, for to put it together takes longer than its answer.
+_KNOWN = """
+SELECT token.id, token.agent::text, node.id, node.name, node.locality::text, cluster.id, cluster.uid, cluster.name
+  FROM telemetry_nodetoken AS token
+  JOIN fleet_node AS node ON node.id = token.node_id
+  JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
+ WHERE token.digest = %s AND token.revoked_at IS NULL AND node.removed_at IS NULL
+"""
+
+
+def sources_visible(user: RequestUser) -> QuerySet[Source]:
+    """All of them for whoever operates the fleet, for their addresses tell of the company's network; else none."""
+    rows = Source.objects.select_related("cluster")
+    return rows if operates(user) else rows.none()
+
+
+def node_tokens_visible(user: RequestUser) -> QuerySet[NodeToken]:
+    """All of them for whoever operates the fleet, the newest first; else none."""
+    rows = NodeToken.objects.select_related("node__cluster").order_by("-id")
+    return rows if operates(user) else rows.none()
+
+
+def node_token_known(text: str) -> NodeToken | None:
+    """The token with that text, its node and its cluster; None if there is none that is good.
+
+    Each batch asks for it: only what a batch needs is loaded.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN, [digest_of(text)])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    token, agent, node, name, locality, cluster, uid, named = row
+    found = _loaded(NodeToken, id=token, agent=json.loads(agent), node_id=node)
+    found.node = _loaded(
+        Node, id=node, name=name, locality=json.loads(locality), cluster_id=cluster
+    )
+    found.node.cluster = _loaded(Cluster, id=cluster, uid=uid, name=named)
+    return found
+
+
+def _loaded(model: type[Row], **columns: object) -> Row:
+    """As ``only`` leaves it: any other column is asked for when it is looked at."""
+    names = [each.attname for each in model._meta.concrete_fields if each.attname in columns]
+    return model.from_db(connection.alias, names, [columns[name] for name in names])
+
+
+def kinds_readable() -> tuple[str, ...]:
+    """Kinds of sources that people can make: those that an installed package reads, the tests' fake left out."""
+    return tuple(kind for kind in registry.telemetry_kinds() if kind != "fake")
+
+
+def sources_due(*, at: datetime) -> list[int]:
+    """Primary keys of those whose turn it is to be read."""
+    rows = Source.objects.filter(enabled=True, cluster__removed_at=None).exclude(kind=PUSH)
+    # The loop does not come to the millisecond: half a second early is better than a whole turn late.
+    return [
+        pk
+        for pk, every, tried_at in rows.values_list("pk", "every", "tried_at")
+        if tried_at is None or at - tried_at >= timedelta(seconds=every - 0.5)
+    ]
+
+
+def heartbeat_timeout(source: Source) -> timedelta:
+    """How long nothing may be heard of one of its cards."""
+    return max(MISSED * timedelta(seconds=source.every), SHORTEST_SILENCE)
+
+
+def source_adapter(source: Source) -> Telemetry:
+    """What reads it, kept for as long as its options stay the same.
+
+    :raises TelemetryError: if its kind, an option or its token cannot be used.
+    """
+    options = json.dumps(source.options, sort_keys=True)
+    return _adapter(source.kind, options, bytes(source.credential or b""))
+
+
+@lru_cache(maxsize=64)
+def _adapter(kind: str, options: str, sealed: bytes) -> Telemetry:
+    try:
+        token = decrypt(sealed).decode() if sealed else ""
+    except Undecryptable as error:
+        raise TelemetryFailed(f"its token cannot be read: {error}") from error
+    return adapter_for(kind=kind, options=json.loads(options), token=token)
+
+
+def adapter_for(*, kind: str, options: dict[str, Any], token: str) -> Telemetry:
+    """A new adapter; nothing is read yet.
+
+    :raises TelemetryError: if the kind, an option or the token cannot be used.
+    """
+    calls = registry.outbound(settings.NINEFOLD_TELEMETRY, "", seconds=PATIENCE)
+    try:
+        return registry.telemetry(kind, options, outbound=calls, token=token)
+    except registry.UnknownAdapter as unknown:
+        raise TelemetryError(str(unknown)) from unknown
+
+
+#: An agent that has not been heard of for longer is silent: its figures say nothing of now.
+SILENT_AFTER = timedelta(seconds=60)
+#: Nodes that their cluster lists no more, though it was asked since: what they had of agents went with them.
+GONE = Q(node__last_seen_at__lt=F("node__cluster__last_seen_at"))
+
+
+class AgentState(StrEnum):
+    """How a node's agent does, by its token."""
+
+    WELL = "well"
+    SILENT = "silent"
+    #: Nobody has used the token yet.
+    UNSEEN = "unseen"
+    #: It is not heard, and its cluster does not list the node any more.
+    GONE = "gone"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCounts:
+    """Nodes that have a good token, by what is heard of them; without those that are gone and not heard."""
+
+    nodes: int = 0
+    heard: int = 0
+    #: Nobody has used any token of theirs yet.
+    unseen: int = 0
+    #: When the one was heard that has been quiet for the longest; None if none was ever heard.
+    oldest: datetime | None = None
+
+    @property
+    def silent(self) -> int:
+        """Nodes whose agent was heard once, and not lately."""
+        return self.nodes - self.heard - self.unseen
+
+
+def agent_counts(*, at: datetime, cluster: Cluster | None = None) -> AgentCounts:
+    """The agents of all nodes, or of one cluster's, each by its newest token, in one statement."""
+    good = NodeToken.objects.filter(
+        revoked_at=None, node__removed_at=None, node__cluster__removed_at=None
+    )
+    if cluster is not None:
+        good = good.filter(node__cluster=cluster)
+    there = good.filter(~GONE | Q(used_at__gte=at - SILENT_AFTER))
+    by_node = there.order_by().values("node").annotate(last=Max("used_at"))
+    found = by_node.aggregate(
+        nodes=Count("node"),
+        heard=Count("node", filter=Q(last__gte=at - SILENT_AFTER)),
+        unseen=Count("node", filter=Q(last=None)),
+        oldest=Min("last"),
+    )
+    return AgentCounts(**found)
+
+
+def agent_state(token: NodeToken, *, at: datetime) -> AgentState:
+    """How the agent does that has this token, loaded with its node and cluster."""
+    if token.revoked_at is not None:
+        return AgentState.REVOKED
+    if token.used_at is not None and token.used_at >= at - SILENT_AFTER:
+        return AgentState.WELL
+    if _is_gone(token.node):
+        return AgentState.GONE
+    return AgentState.UNSEEN if token.used_at is None else AgentState.SILENT
+
+
+def _is_gone(node: Node) -> bool:
+    """As ``GONE`` says it."""
+    listed, asked = node.last_seen_at, node.cluster.last_seen_at
+    return listed is not None and asked is not None and listed < asked
+
+
+def node_metrics(node: Node) -> Sequence[CardFigures]:
+    """The newest figures of each of its cards that was ever measured."""
+    return list(CardFigures.objects.filter(card__node=node, card__removed_at=None))
+
+
+class SourceHealth(StrEnum):
+    """How a source of figures does."""
+
+    WELL = "well"
+    #: The last reading failed, or so much is silent that it must be the source.
+    TROUBLED = "troubled"
+    #: It has missed several readings.
+    LATE = "late"
+    #: Nothing was ever read.
+    UNSEEN = "unseen"
+    PAUSED = "paused"
+
+
+class SourceStatus(NamedTuple):
+    source: Source
+    how: SourceHealth
+    #: Cards whose figures of now came from it.
+    measured: int
+
+
+def source_statuses(*, at: datetime) -> Sequence[SourceStatus]:
+    """Every source of a cluster that is there, with how it does, by name."""
+    fresh = Count("figures", filter=Q(figures__at__gte=at - FRESH))
+    rows = Source.objects.filter(cluster__removed_at=None).annotate(measured=fresh)
+    return [
+        SourceStatus(source, _hearing(source, at=at), source.measured)
+        for source in rows.select_related("cluster").defer("credential").order_by("name")
+    ]
+
+
+def source_status(source: Source, *, at: datetime) -> SourceStatus:
+    """How one of them does."""
+    measured = CardFigures.objects.filter(source=source, at__gte=at - FRESH).count()
+    return SourceStatus(source, _hearing(source, at=at), measured)
+
+
+def _hearing(source: Source, *, at: datetime) -> SourceHealth:
+    if not source.enabled:
+        return SourceHealth.PAUSED
+    if source.trouble or source.stalled:
+        return SourceHealth.TROUBLED
+    if source.read_at is None:
+        return SourceHealth.UNSEEN
+    late = at - source.read_at > MISSED_READINGS * timedelta(seconds=max(source.every, 5))
+    return SourceHealth.LATE if late else SourceHealth.WELL

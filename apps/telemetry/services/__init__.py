@@ -1,0 +1,1 @@
+"""Changes of metric sources and agent tokens; storage of metrics."""

@@ -1,0 +1,355 @@
+"""Storage of metrics: the newest value of each card, and the history's days and hours.
+
+::
+
+    figures ──▶ telemetry_history, one partition a day ──sum up──▶ CardHour
+                       └── dropped whole after NINEFOLD_HISTORY_DAYS    └── deleted after NINEFOLD_HOURS_DAYS
+
+Nothing is ever deleted row by row from the history: dropping a day costs the same however much it holds.
+
+The newest values and the history are written together, in one statement for all cards of a batch, from lists of
+columns that PostgreSQL reads as arrays. Values go over as text: putting numbers into a text is quicker than
+describing them one by one to a driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from psycopg import sql
+from psycopg.errors import CheckViolation
+
+from apps.telemetry.models import CardHour, SummedHour
+from controlplane.domain.telemetry.batches import Numbers
+from controlplane.domain.telemetry.metrics import Metric
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+
+#: Days that are made ahead, so that a loop that stands still for a night loses nothing.
+AHEAD = 2
+_PREFIX = "telemetry_history_"
+#: Hours that one turn sums up at most; the next one goes on.
+_HOURS_A_TURN = 6
+_HOUR = timedelta(hours=1)
+
+
+@transaction.atomic
+def days_prepare(*, days: Collection[date]) -> int:
+    """Make the partitions of those days that have none; how many that were."""
+    lock_in_transaction(AdvisoryLock.PARTITION_HISTORY)
+    missing = sorted(set(days) - set(days_stored()))
+    with connection.cursor() as cursor:
+        for day in missing:
+            # Made beside the table and then joined to it: that way nobody who reads or writes has to wait.
+            name = sql.Identifier(f"{_PREFIX}{day:%Y%m%d}")
+            cursor.execute(
+                sql.SQL("CREATE TABLE {name} (LIKE telemetry_history INCLUDING ALL)")
+                .format(name=name)
+                .as_string(cursor.connection)
+            )
+            cursor.execute(
+                sql.SQL(
+                    "ALTER TABLE telemetry_history ATTACH PARTITION {name}"
+                    " FOR VALUES FROM ({first}) TO ({end})"
+                )
+                .format(
+                    name=name,
+                    first=sql.Literal(f"{day} 00:00:00+00"),
+                    end=sql.Literal(f"{day + timedelta(days=1)} 00:00:00+00"),
+                )
+                .as_string(cursor.connection)
+            )
+    return len(missing)
+
+
+def days_stored() -> list[date]:
+    """The days that have a partition, the oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT child.relname FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid"
+            " WHERE inhparent = 'telemetry_history'::regclass ORDER BY 1"
+        )
+        names = [row[0].removeprefix(_PREFIX) for row in cursor.fetchall()]
+    return [datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names]
+
+
+def history_tidy(*, at: datetime) -> int:
+    """One turn: make days ahead, sum up finished hours, drop what is too old; how many hours."""
+    today = at.astimezone(UTC).date()
+    days_prepare(days=[today + timedelta(days=ahead) for ahead in range(-1, AHEAD + 1)])
+    summed = _sum_up(at=at)
+    _drop_days(before=today - timedelta(days=settings.NINEFOLD_HISTORY_DAYS))
+    oldest = at - timedelta(days=settings.NINEFOLD_HOURS_DAYS)
+    CardHour.objects.filter(hour__lt=oldest).delete()
+    SummedHour.objects.filter(hour__lt=oldest).delete()
+    return summed
+
+
+@transaction.atomic
+def _drop_days(*, before: date) -> None:
+    lock_in_transaction(AdvisoryLock.PARTITION_HISTORY)
+    for day in days_stored():
+        if day < before:
+            with connection.cursor() as cursor:
+                # Whoever reads is not held up by us waiting for somebody else: rather try again next time.
+                cursor.execute("SET LOCAL lock_timeout = '2s'")
+                cursor.execute(
+                    sql.SQL("DROP TABLE {name}")
+                    .format(name=sql.Identifier(f"{_PREFIX}{day:%Y%m%d}"))
+                    .as_string(cursor.connection)
+                )
+
+
+def hours_keep(*, hours: Collection[datetime]) -> None:
+    """Have nobody sum them up until the transaction ends; it waits for whoever does at that moment.
+
+    Any number keep an hour at once: they wait for no other.
+    """
+    for hour in sorted(hours):
+        lock_in_transaction(AdvisoryLock.SUM_HOUR, _key(hour), shared=True)
+
+
+def hours_reopen(*, hours: Collection[datetime]) -> None:
+    """Have hours summed up again into which figures came late; it keeps them (``hours_keep``)."""
+    hours_keep(hours=hours)
+    # What is open stays so while it is kept: its row is left alone, since all who write it wait for each other.
+    open_already = SummedHour.objects.filter(hour__in=hours, summed_at=None)
+    closed = set(hours).difference(open_already.values_list("hour", flat=True))
+    SummedHour.objects.bulk_create(
+        [SummedHour(hour=hour) for hour in sorted(closed)],
+        update_conflicts=True,
+        unique_fields=["hour"],
+        update_fields=["summed_at"],
+    )
+
+
+def hour_of(at: datetime) -> datetime:
+    """The beginning of the hour that an instant is in."""
+    return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _key(hour: datetime) -> int:
+    """The hour's number since 1970."""
+    return int(hour.timestamp()) // 3600
+
+
+def _sum_up(*, at: datetime) -> int:
+    """Finished hours that were not summed up, the newest first: that is what people look at."""
+    days = days_stored()
+    if not days:
+        return 0
+    oldest = datetime.combine(days[0], time.min, tzinfo=UTC)
+    done = set(SummedHour.objects.exclude(summed_at=None).values_list("hour", flat=True))
+    hour, summed = hour_of(at) - _HOUR, 0
+    while hour >= oldest and summed < _HOURS_A_TURN:
+        if hour not in done:
+            _sum_hour(hour, at=at)
+            summed += 1
+        hour -= _HOUR
+    return summed
+
+
+#: Column of the sum → how it is made of the history's.
+_SUMS = {
+    "utilization_min": "min(utilization)",
+    "utilization_mean": "avg(utilization)",
+    "utilization_max": "max(utilization)",
+    "memory_used_min": "min(memory_used)",
+    "memory_used_mean": "avg(memory_used)",
+    "memory_used_max": "max(memory_used)",
+    "memory_total_max": "max(memory_total)",
+    "temperature_min": "min(temperature)",
+    "temperature_mean": "avg(temperature)",
+    "temperature_max": "max(temperature)",
+    "memory_temperature_max": "max(memory_temperature)",
+    "power_min": "min(power)",
+    "power_mean": "avg(power)",
+    "power_max": "max(power)",
+    "clock_min": "min(clock)",
+    "clock_mean": "avg(clock)",
+    "ecc_corrected_max": "max(ecc_corrected)",
+    "ecc_uncorrected_max": "max(ecc_uncorrected)",
+    "link_errors_max": "max(link_errors)",
+    "network_errors_max": "max(network_errors)",
+    "health_min": "min(health)",
+}
+_SUM_HOUR = """
+INSERT INTO telemetry_cardhour (card_id, hour, samples, {names})
+SELECT card_id, %(hour)s, count(*), {sums}
+  FROM telemetry_history
+ WHERE at >= %(hour)s AND at < %(hour)s + interval '1 hour'
+ GROUP BY card_id
+    ON CONFLICT (card_id, hour) DO UPDATE
+   SET samples = EXCLUDED.samples, {taken}
+""".format(
+    names=", ".join(_SUMS),
+    sums=", ".join(_SUMS.values()),
+    taken=", ".join(f"{name} = EXCLUDED.{name}" for name in _SUMS),
+)
+
+
+@transaction.atomic
+def _sum_hour(hour: datetime, *, at: datetime) -> None:
+    # Figures that come late are there by now, or wait for this transaction and then reopen the hour.
+    lock_in_transaction(AdvisoryLock.SUM_HOUR, _key(hour))
+    SummedHour.objects.update_or_create(hour=hour, defaults={"summed_at": at})
+    with connection.cursor() as cursor:
+        cursor.execute(_SUM_HOUR, {"hour": hour})
+
+
+#: One column for each, in this order.
+METRICS: tuple[Metric, ...] = tuple(Metric)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRow:
+    """Checked figures of one card at one moment."""
+
+    card: int
+    at: datetime
+    #: Printable.
+    serial: str
+    #: In the order of ``METRICS``; None where it was not measured.
+    values: Sequence[float | None]
+
+
+_NAMES = ", ".join(metric.value for metric in METRICS)
+_TAKEN = ", ".join(f"{metric.value} = EXCLUDED.{metric.value}" for metric in METRICS)
+_ARRAYS = ", ".join(["%s::float8[]"] * len(METRICS))
+#: A card that went away meanwhile is left out.
+_GIVEN = f"""
+    SELECT given.*
+      FROM unnest(%s::bigint[], %s::timestamptz[], %s::text[], {_ARRAYS})
+           AS given (card_id, at, serial, {_NAMES})
+      JOIN fleet_card AS card ON card.id = given.card_id
+"""  # noqa: S608 - made of names of columns alone
+_KEEP = f"""
+    INSERT INTO telemetry_history (card_id, at, {_NAMES})
+    SELECT card_id, at, {_NAMES} FROM given
+        ON CONFLICT DO NOTHING
+"""  # noqa: S608 - made of names of columns alone
+_WRITE_BEHIND = f"WITH given AS ({_GIVEN}) {_KEEP}"
+#: The rows are locked in one order by whoever writes them.
+_WRITE = f"""
+WITH given AS ({_GIVEN}), kept AS ({_KEEP})
+INSERT INTO telemetry_cardfigures AS newest
+       (card_id, at, serial, {_NAMES}, source_id, received_at)
+SELECT card_id, at, serial, {_NAMES}, %s, %s
+  FROM given
+ ORDER BY card_id
+    ON CONFLICT (card_id) DO UPDATE
+   SET at = EXCLUDED.at, source_id = EXCLUDED.source_id, received_at = EXCLUDED.received_at,
+       serial = CASE EXCLUDED.serial WHEN '' THEN newest.serial ELSE EXCLUDED.serial END, {_TAKEN}
+ WHERE EXCLUDED.at > newest.at
+RETURNING card_id
+"""  # noqa: S608 - made of names of columns alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Columns:
+    """The same of many cards: no card twice."""
+
+    cards: Sequence[int]
+    at: Sequence[datetime]
+    serials: Sequence[str]
+    #: Numbers of each card in its order; NaN where it was not measured, and no column where nothing at all was.
+    values: Mapping[Metric, Numbers]
+
+
+NOTHING = Columns(cards=(), at=(), serials=(), values={})
+
+
+def columns_of(rows: Sequence[MetricRow]) -> Columns:
+    grid = np.array([row.values for row in rows], dtype=np.float64).T
+    return Columns(
+        cards=[row.card for row in rows],
+        at=[row.at for row in rows],
+        serials=[row.serial for row in rows],
+        values=dict(zip(METRICS, grid, strict=True)) if rows else {},
+    )
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """One below the other."""
+    parts = [part for part in parts if part.cards] or [NOTHING]
+    if len(parts) == 1:
+        return parts[0]
+    return Columns(
+        cards=[card for part in parts for card in part.cards],
+        at=[at for part in parts for at in part.at],
+        serials=[serial for part in parts for serial in part.serials],
+        values={
+            metric: np.concatenate(
+                [part.values.get(metric, np.full(len(part.cards), np.nan)) for part in parts]
+            )
+            for metric in METRICS
+            if any(metric in part.values for part in parts)
+        },
+    )
+
+
+def metrics_write(
+    *, columns: Columns, source: int, received_at: datetime, behind: bool = False
+) -> frozenset[int]:
+    """Keep figures: in the history all of them, as the newest of their card where they are. Says whose were.
+
+    Those that are ``behind`` go to the history alone: newer ones came before them. Written again they change
+    nothing.
+    """
+    if not columns.cards:
+        return frozenset()
+    # Most of a batch was measured at the same moment.
+    instants = {at: _instant(at) for at in set(columns.at)}
+    parameters: list[Any] = [
+        _array(map(str, columns.cards)),
+        _array(map(instants.__getitem__, columns.at)),
+        _texts(columns.serials),
+        *(_numbers(columns.values.get(metric)) for metric in METRICS),
+    ]
+    write = _execute_behind if behind else partial(_execute, newest=[source, received_at])
+    try:
+        newest = write(parameters)
+    except IntegrityError as error:
+        if not isinstance(error.__cause__, CheckViolation):
+            raise
+        # There is no partition for one of those days yet.
+        days_prepare(days={at.astimezone(UTC).date() for at in instants})
+        newest = write(parameters)
+    return newest
+
+
+def _execute(given: Sequence[Any], *, newest: Sequence[Any]) -> frozenset[int]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_WRITE, [*given, *newest])
+        return frozenset(card for (card,) in cursor.fetchall())
+
+
+def _execute_behind(given: Sequence[Any]) -> frozenset[int]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_WRITE_BEHIND, given)
+    return frozenset()
+
+
+def _array(texts: Iterable[str]) -> str:
+    return "{" + ",".join(texts) + "}"
+
+
+def _texts(serials: Sequence[str]) -> str:
+    # They are printable, so none of them holds the line's end that stands between them.
+    lines = "\n".join(serials).replace("\\", r"\\").replace('"', r"\"")
+    return '{"' + lines.replace("\n", '","') + '"}'
+
+
+def _numbers(column: Numbers | None) -> str | None:
+    # What is missing at the end of an array is null, and so is all of one that is not there.
+    return None if column is None else _array(map(repr, column.tolist())).replace("nan", "NULL")
+
+
+def _instant(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,52 @@
+"""Tokens by which agents push metrics of one node each."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.accounts.services import audit
+from apps.accounts.services.personal_tokens import digest_of, new_key
+from apps.fleet.models import Node
+from apps.fleet.selectors import require_operator
+from apps.telemetry.models import NodeToken
+
+TOKEN_PREFIX = "nft-"  # noqa: S105 - a public prefix, not a secret
+
+
+@transaction.atomic
+def token_issue(*, node: Node, actor: User | None) -> str:
+    """The text of a new token, for the only time. Earlier tokens of the node stay good until they are revoked.
+
+    ``actor`` is None where the product itself needs one.
+
+    :raises PermissionRefused: unless they operate the fleet.
+    """
+    if actor is not None:
+        require_operator(actor)
+    text = new_key(TOKEN_PREFIX)
+    token = NodeToken.objects.create(
+        node=node,
+        digest=digest_of(text),
+        created_by_name=actor.username if actor is not None else "",
+    )
+    audit(actor=actor, action="node_token.create", uid=token.uid, name=str(node))
+    return text
+
+
+@transaction.atomic
+def token_revoke(*, token: NodeToken, actor: User, at: datetime) -> bool:
+    """Revoke a token, once, from now on. Return whether it was the last valid one of its node.
+
+    :raises PermissionRefused: unless they operate the fleet.
+    """
+    require_operator(actor)
+    # Of two who revoke the last two at once, the second one sees that it is the last.
+    of_node = NodeToken.objects.select_for_update(no_key=True).filter(node=token.node)
+    list(of_node.order_by("pk").values_list("pk"))
+    if not NodeToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
+        return False
+    audit(actor=actor, action="node_token.revoke", uid=token.uid, name=str(token.node))
+    return not NodeToken.objects.filter(node=token.node, revoked_at=None).exists()

@@ -1,0 +1,544 @@
+"""Validate and store batches of metrics: the newest value of each card, and its history.
+
+::
+
+    Reading ──which card?──plausible time?──possible values?──▶ Row ──▶ newest and history, one statement
+      ▲ └── fault codes, serial numbers of those that are the newest ──▶ StoredReadings.signals ──▶ faults
+      └─ Sheet with anything unusual in it; one without is stored as it is
+
+Input is not trusted: what is refused is counted and explained, and does not affect the rest of its batch. A batch
+that is sent again changes nothing: no row, no fault, no time.
+
+A card is identified by its node's name and its index there, or by its serial number. Every batch looks this up for
+every card, and the answer changes with the cluster's inventory only. So each process caches it, and reads it again
+when it is old or a batch names an unknown card. A stale entry is harmless: a card that is gone is left out when
+metrics are written.
+
+A metric batch is judged by the same rules as readings, in columns, and taken as a whole or not at all: one that
+holds anything to be refused or looked into, be it a single number, is split into readings, and those are judged
+one by one. So what is refused is counted in one place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import numpy as np
+from django.db import transaction
+
+from apps.fleet.models import Card, Cluster
+from apps.fleet.services.card_availability import SerialChange, card_serials_record
+from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.services.metric_storage import (
+    METRICS,
+    Columns,
+    MetricRow,
+    columns_of,
+    hour_of,
+    hours_reopen,
+    joined,
+    metrics_write,
+)
+from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.telemetry.batches import MetricBatch, Numbers
+from controlplane.domain.telemetry.metrics import MEASURES, Metric, Reading
+from controlplane.ports import registry
+from controlplane.ports.telemetry import RejectedReading
+
+#: Seconds after which it is read anew, and at least between two readings for the sake of unknown cards.
+LONGEST, SHORTEST = 30.0, 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardLocation:
+    node: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedSerial:
+    serial: str
+    #: Primary key of the source that it was said by.
+    source: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardIndex:
+    """The whole cards of a cluster by what figures call them."""
+
+    read_at: float
+    by_place: dict[tuple[str, int], int]
+    by_serial: dict[str, int]
+    of: dict[int, CardLocation]
+    #: What each card said of itself last; absent where nothing was heard of it.
+    said: dict[int, ReportedSerial]
+    nodes: frozenset[str]
+
+    def card(self, *, node: str, index: int | None, serial: str) -> int | None:
+        """Its primary key; None if there is no such card.
+
+        Where only a serial number is said, it has to be in that node: a card that moved shows its new place by
+        its index.
+        """
+        if index is not None:
+            return self.by_place.get((node, index))
+        card = self.by_serial.get(serial)
+        return card if card is not None and self.of[card].node == node else None
+
+
+_known: dict[int, CardIndex] = {}
+
+
+def card_index(cluster: int, *, anew: bool = False) -> CardIndex:
+    """Of the cluster with that primary key; ``anew`` looks again unless that was done a moment ago."""
+    places = _known.get(cluster)
+    age = time.monotonic() - places.read_at if places is not None else LONGEST
+    if places is None or age >= (SHORTEST if anew else LONGEST):
+        places = _known[cluster] = _read(cluster)
+    return places
+
+
+def card_index_invalidate(cluster: int) -> None:
+    """Look again at the next question, because something was changed."""
+    _known.pop(cluster, None)
+
+
+def _read(cluster: int) -> CardIndex:
+    whole = Card.objects.filter(node__cluster=cluster, node__removed_at=None, parent=None)
+    rows = list(whole.values_list("pk", "node__name", "index", "serial"))
+    heard = CardFigures.objects.filter(card__in=whole)
+    said = {
+        card: ReportedSerial(serial=serial, source=source)
+        for card, serial, source in heard.values_list("card_id", "serial", "source_id")
+    }
+    serials = {pk: serial for pk, _, _, serial in rows}
+    serials |= {card: one.serial for card, one in said.items() if one.serial}
+    return CardIndex(
+        read_at=time.monotonic(),
+        by_place={(node, index): pk for pk, node, index, _ in rows},
+        by_serial={serial: pk for pk, serial in serials.items() if serial},
+        of={pk: CardLocation(node=node, index=index) for pk, node, index, _ in rows},
+        said=said,
+        nodes=frozenset(node for _, node, _, _ in rows),
+    )
+
+
+#: A source's clock may be that much ahead of ours, and its news that old.
+AHEAD, OLD = timedelta(minutes=1), timedelta(days=1)
+#: Below it a number is no measurement, and would not fit a column of single precision.
+TINY = 1e-30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidBatch:
+    """A sheet with nothing in it to be refused, and which cards it is about."""
+
+    sheet: MetricBatch
+    cards: Sequence[int]
+
+    def faulty(self) -> Iterator[int]:
+        """Cards with codes of faults."""
+        return (self.cards[place] for place in self.sheet.faults)
+
+    def of(self, cards: Container[int], *, at: datetime) -> Iterator[tuple[MetricRow, Reading]]:
+        """What it says of those of the cards that are in it; ``at`` as in ``columns_of_batches``."""
+        for place, card in enumerate(self.cards):
+            if card in cards:
+                reading = self.sheet.reading(place)
+                values = [reading.figures.get(metric) for metric in METRICS]
+                row = MetricRow(
+                    card=card, at=min(reading.at, at), serial=reading.serial, values=values
+                )
+                yield row, reading
+
+
+def batches_validate(
+    *, sheets: Sequence[MetricBatch], readings: Sequence[Reading], places: CardIndex, at: datetime
+) -> tuple[list[ValidBatch], list[Reading]]:
+    """The sheets that can be kept as they are; and all that is to be judged one by one, ``readings`` before it."""
+    taken, others = [], list(readings)
+    for sheet in sheets:
+        cards = _cards_of(sheet, places) if at - OLD <= sheet.at <= at + AHEAD else None
+        if cards is None:
+            others += sheet.readings()
+        else:
+            taken.append(ValidBatch(sheet=sheet, cards=cards))
+    good = []
+    for one, is_good in zip(taken, _possible(taken), strict=True):
+        if is_good:
+            good.append(one)
+        else:
+            others += one.sheet.readings()
+    if not _is_once(good, others, places):
+        return [], [*others, *(one for each in good for one in each.sheet.readings())]
+    return good, others
+
+
+def columns_of_batches(taken: Sequence[ValidBatch], *, at: datetime) -> Columns:
+    """What is kept of them; a clock that is a little ahead is set right to ``at``."""
+    return Columns(
+        cards=[card for one in taken for card in one.cards],
+        at=[instant for one in taken for instant in [min(one.sheet.at, at)] * len(one.cards)],
+        serials=[whose.serial for one in taken for whose in one.sheet.whose],
+        values={
+            metric: np.where(np.abs(column) < TINY, 0.0, column)
+            for metric in _metrics(taken)
+            for column in (_column(taken, metric),)
+        },
+    )
+
+
+def _cards_of(sheet: MetricBatch, places: CardIndex) -> list[int] | None:
+    """None if one is not known, or bears another serial number than before."""
+    cards = []
+    for whose in sheet.whose:
+        card = places.card(node=whose.node, index=whose.index, serial=whose.serial)
+        said = places.said.get(card) if card is not None else None
+        if card is None or (whose.serial and (said is None or said.serial != whose.serial)):
+            return None
+        cards.append(card)
+    return cards
+
+
+def _possible(taken: Sequence[ValidBatch]) -> list[bool]:
+    """Which of them hold numbers that cards can have, and at least something of each card."""
+    if not taken:
+        return []
+    wrong = np.zeros(sum(len(one.cards) for one in taken), dtype=np.bool_)
+    says = np.concatenate([one.sheet.speaks for one in taken])
+    for metric in _metrics(taken):
+        column, measure = _column(taken, metric), MEASURES[metric]
+        wrong |= (column < measure.lowest) | (column > measure.highest)
+        says |= ~np.isnan(column)
+    firsts = np.cumsum([0, *(len(one.cards) for one in taken[:-1])])
+    return [not one for one in np.logical_or.reduceat(wrong | ~says, firsts).tolist()]
+
+
+def _metrics(taken: Sequence[ValidBatch]) -> list[Metric]:
+    told = {metric for one in taken for metric in one.sheet.figures}
+    return [metric for metric in METRICS if metric in told]
+
+
+def _column(taken: Sequence[ValidBatch], metric: Metric) -> Numbers:
+    """One figure of all cards of all of them."""
+    return np.concatenate(
+        [
+            column if (column := one.sheet.figures.get(metric)) is not None else _nothing(one)
+            for one in taken
+        ]
+    )
+
+
+def _nothing(one: ValidBatch) -> Numbers:
+    return np.full(len(one.cards), np.nan)
+
+
+def _is_once(taken: Sequence[ValidBatch], others: Sequence[Reading], places: CardIndex) -> bool:
+    """Whether each card of the sheets is told of once: else it has to be seen what is the newest."""
+    cards = [card for one in taken for card in one.cards]
+    known = set(cards)
+    return len(known) == len(cards) and not any(
+        places.card(node=one.node, index=one.index, serial=one.serial) in known for one in others
+    )
+
+
+#: How many different reasons are kept in words.
+TOLD = 20
+#: Our own notes about cards, beside their makers' codes.
+REPLACED, MOVED = "card-replaced", "card-moved"
+_OURS = frozenset({REPLACED, MOVED})
+_BOUNDS = tuple((metric, MEASURES[metric].lowest, MEASURES[metric].highest) for metric in METRICS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What became of a batch."""
+
+    #: Cards whose figures were good, and of these those whose newest they are.
+    cards: int = 0
+    newest: int = 0
+    #: Cards and values that were not kept, and why.
+    refused: int = 0
+    refusals: tuple[str, ...] = ()
+    signals: int = 0
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """Counts what is refused; of each reason one example is told."""
+
+    count: int = 0
+    told: dict[str, str] = field(default_factory=dict)
+    times: Counter[str] = field(default_factory=Counter)
+
+    def add(self, *, why: str, what: str, count: int = 1) -> None:
+        self.count += count
+        if why in self.told or len(self.told) < TOLD:
+            self.told.setdefault(why, what)
+            self.times[why] += count
+
+    def words(self) -> tuple[str, ...]:
+        return tuple(
+            _counted(why, what=what, times=self.times[why]) for why, what in self.told.items()
+        )
+
+
+def _counted(why: str, *, what: str, times: int) -> str:
+    # What came from outside is shown in plain ASCII: it may hold anything.
+    return f"{times}× {why} (such as {what[:60]!a})"
+
+
+#: Primary key of a card → code → level of its open faults.
+OpenFaults = Mapping[int, Mapping[str, FaultLevel]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReadings:
+    """What became of a batch, and what its newest readings say of faults."""
+
+    recorded: Recorded
+    #: Primary keys of the cards whose newest metrics are of this batch.
+    newest: frozenset[int]
+    _rows: Mapping[int, MetricRow]
+    _readings: Mapping[int, Reading]
+    _sheets: Sequence[ValidBatch]
+    _renumbered: Mapping[int, SerialChange]
+    _cluster: Cluster
+    _origin: Origin
+    _at: datetime
+
+    def signals(self, open_faults: OpenFaults) -> list[Signal]:
+        """The faults that it reports, and the end of those that it no longer reports.
+
+        :param open_faults: the faults that the same origin reported and has not ended.
+        """
+        faulty = {card for one in self._sheets for card in one.faulty()}
+        looked_at = self.newest & (open_faults.keys() | faulty)
+        return _signals(
+            [
+                *(
+                    (self._rows[card], self._readings[card])
+                    for card in self.newest
+                    if card in self._rows
+                ),
+                *(pair for one in self._sheets for pair in one.of(looked_at, at=self._at)),
+            ],
+            stood=open_faults,
+            renumbered={card: one for card, one in self._renumbered.items() if one.before},
+            cluster=self._cluster,
+            origin=self._origin,
+        )
+
+
+@transaction.atomic(savepoint=False)
+def readings_store(
+    *,
+    source: Source,
+    readings: Sequence[Reading],
+    at: datetime,
+    sheets: Sequence[MetricBatch] = (),
+    origin: Origin = Origin.EXPORTER,
+    node: str | None = None,
+    refused: Iterable[RejectedReading] = (),
+    behind: bool = False,
+) -> StoredReadings:
+    """Store a batch of a source's metrics; the caller passes its signals to faults in the same transaction.
+
+    With ``node`` the source speaks for that node alone, in readings, and what it says of others is refused. What
+    the adapter refused before is counted too. A batch that is ``behind`` a newer one of the same agent goes to the
+    history alone.
+    """
+    notes = _Refusals()
+    for one in refused:
+        notes.add(why=one.why, what=one.what, count=one.count)
+    cluster = source.cluster
+    taken, others = batches_validate(
+        sheets=sheets, readings=readings, places=card_index(cluster.pk), at=at
+    )
+    told = _told_of(others, {}, cluster=cluster, node=node, notes=notes)
+    if told and any(card in told for one in taken for card in one.cards):
+        # The places were read anew since the sheets were judged, and a reading turned out to be of their cards.
+        apart = [reading for one in taken for reading in one.sheet.readings()]
+        told, taken = _told_of(apart, told, cluster=cluster, node=node, notes=notes), []
+    rows = {}
+    for card, reading in told.items():
+        row = _row(card, reading, at=at, notes=notes)
+        if row is not None:
+            rows[card] = row
+    renumbered = _renumbered(rows.values(), source=source)
+    columns = joined([columns_of_batches(taken, at=at), columns_of(list(rows.values()))])
+    newest = metrics_write(columns=columns, source=source.pk, received_at=at, behind=behind)
+    late = {hour for each in set(columns.at) if (hour := hour_of(each)) < hour_of(at)}
+    if late:
+        hours_reopen(hours=late)
+    renumbered = {card: one for card, one in renumbered.items() if card in newest}
+    if renumbered:
+        card_serials_record(serials=renumbered)
+        transaction.on_commit(lambda: card_index_invalidate(cluster.pk))
+    return StoredReadings(
+        recorded=Recorded(
+            cards=len(columns.cards),
+            newest=len(newest),
+            refused=notes.count,
+            refusals=notes.words(),
+        ),
+        newest=frozenset(newest),
+        _rows=rows,
+        _readings=told,
+        _sheets=taken,
+        _renumbered=renumbered,
+        _cluster=cluster,
+        _origin=origin,
+        _at=at,
+    )
+
+
+def _told_of(
+    readings: Sequence[Reading],
+    before: Mapping[int, Reading],
+    *,
+    cluster: Cluster,
+    node: str | None,
+    notes: _Refusals,
+) -> dict[int, Reading]:
+    """The newest reading of each card that is known, with those from before."""
+    places = card_index(cluster.pk)
+    told = dict(before)
+    for reading in readings:
+        if node is not None and reading.node != node:
+            notes.add(why="it speaks of another node", what=reading.node)
+            continue
+        card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
+        if card is None:
+            places = card_index(cluster.pk, anew=True)
+            card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
+        if card is None:
+            known = reading.node in places.nodes
+            why = "the node has no such card" if known else "the cluster has no such node"
+            notes.add(why=why, what=f"{reading.node}/{reading.index} {reading.serial}".rstrip())
+        elif card not in told or reading.at > told[card].at:
+            told[card] = reading
+    return told
+
+
+def _row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -> MetricRow | None:
+    """The figures that can be, at a time that can be; None if nothing is left."""
+    if reading.at > at + AHEAD:
+        notes.add(why="its time is more than a minute ahead of ours", what=reading.at.isoformat())
+        return None
+    if reading.at < at - OLD:
+        notes.add(why="it is more than a day old", what=reading.at.isoformat())
+        return None
+    values: list[float | None] = []
+    figures, some = reading.figures, reading.faults is not None
+    for metric, lowest, highest in _BOUNDS:
+        value = figures.get(metric)
+        if value is None:
+            values.append(None)
+        elif type(value) in (float, int) and lowest <= value <= highest:
+            values.append(value if abs(value) >= TINY else 0.0)
+            some = True
+        else:
+            notes.add(why=f"no {metric.value} of a card can be that", what=_shown(value))
+            values.append(None)
+    if not some:
+        notes.add(why="nothing is said of the card", what=f"{reading.node}/{reading.index}")
+        return None
+    serial = reading.serial if reading.serial.isprintable() else ""
+    # A clock that is a little ahead is set right: nothing was measured after it came.
+    return MetricRow(card=card, at=min(reading.at, at), serial=serial[:80], values=values)
+
+
+def _shown(value: object) -> str:
+    return str(value) if isinstance(value, float | str | bool) else type(value).__name__
+
+
+def _renumbered(rows: Collection[MetricRow], *, source: Source) -> dict[int, SerialChange]:
+    """Cards that say another serial number than they did, or one for the first time."""
+    found = _renumbered_in(rows, card_index(source.cluster_id), source=source)
+    if any(one.before for one in found.values()):
+        # Another process may have noticed it already.
+        card_index_invalidate(source.cluster_id)
+        found = _renumbered_in(rows, card_index(source.cluster_id), source=source)
+    return found
+
+
+def _renumbered_in(
+    rows: Collection[MetricRow], places: CardIndex, *, source: Source
+) -> dict[int, SerialChange]:
+    found = {}
+    for row in rows:
+        said = places.said.get(row.card)
+        if row.serial and (said is None or said.serial != row.serial):
+            # Two sources may have two ways to number: what one says is compared with what it said itself.
+            same = said is not None and said.source == source.pk
+            before = said.serial if same and said is not None else ""
+            found[row.card] = SerialChange(before=before, after=row.serial)
+    return found
+
+
+def _signals(
+    current: Sequence[tuple[MetricRow, Reading]],
+    *,
+    stood: Mapping[int, Mapping[str, FaultLevel]],
+    renumbered: Mapping[int, SerialChange],
+    cluster: Cluster,
+    origin: Origin,
+) -> list[Signal]:
+    """What the newest readings say of faults: of those that stand, and of those that stood and are gone."""
+    places = card_index(cluster.pk)
+    signals = []
+    for row, reading in current:
+        levels, messages = _levels(reading), {}
+        if row.card in renumbered:
+            code, messages[code] = _note_of(row.card, renumbered[row.card], places)
+            levels[code] = FaultLevel.NOTE
+        gone = {
+            code: level
+            for code, level in stood.get(row.card, {}).items()
+            if code not in levels and (code in _OURS or reading.faults is not None)
+        }
+        place = places.of[row.card]
+        signals += [
+            Signal(
+                origin=origin,
+                cluster=cluster.uid,
+                node=place.node,
+                index=place.index,
+                code=code,
+                level=level,
+                at=row.at,
+                active=code in levels,
+                message=messages.get(code, ""),
+                vendor="" if code in _OURS else reading.vendor,
+            )
+            for code, level in {**levels, **gone}.items()
+        ]
+    return signals
+
+
+def _levels(reading: Reading) -> dict[str, FaultLevel]:
+    """The codes that stand, each with what the maker's fault map says of it."""
+    plugin = registry.chip_plugins().get(reading.vendor)
+    if plugin is None or not reading.faults:
+        return {}
+    faults = plugin.profile().faults
+    return {code: faults.level(code) for code in reading.faults}
+
+
+def _note_of(card: int, renumbered: SerialChange, places: CardIndex) -> tuple[str, str]:
+    """Our code for it, and what happened in words."""
+    before = places.by_serial.get(renumbered.after)
+    if before is not None and before != card:
+        place = places.of[before]
+        message = (
+            f"the card with the serial number {renumbered.after} is here now; "
+            f"it was in {place.node}, place {place.index}"
+        )
+        return MOVED, message
+    message = f"the serial number was {renumbered.before} and is {renumbered.after} now"
+    return REPLACED, message

@@ -1,0 +1,310 @@
+"""Metric sources: created, changed, tried; and the results of their readings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from apps.accounts.models import User
+from apps.accounts.services import audit
+from apps.fleet.models import Cluster
+from apps.fleet.selectors import require_operator
+from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.selectors.sources import PUSH, adapter_for, kinds_readable
+from apps.telemetry.services.readings import TOLD, Recorded
+from controlplane.domain.outbound.egress import is_same_origin
+from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
+from controlplane.persistence.models import new_uid
+from controlplane.ports.telemetry import RejectedReading, TelemetryBatch, TelemetryError
+
+SHORTEST, LONGEST = 5, 3600
+#: Parts that did not answer are kept with their reasons up to so many.
+_SILENT_KEPT = 50
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,58}[a-z0-9])?")
+#: How often a source that is pushed to notes that it was.
+_NOTED = timedelta(seconds=5)
+#: Readings that this process noted: primary key → when.
+_noted: dict[int, datetime] = {}
+#: Sources that this process was pushed to, by their primary keys; neither these nor their clusters ever change.
+_kept_sources: dict[int, Source] = {}
+
+
+class SourceRefused(Exception):
+    """It cannot be like that; ``field`` is what is wrong."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTrial:
+    """What a source told when it was tried; nothing of it was kept."""
+
+    cards: int
+    #: Nodes that it told of, and those of them that the cluster does not have.
+    nodes: tuple[str, ...]
+    strangers: tuple[str, ...]
+    refused: tuple[RejectedReading, ...]
+    silent: Mapping[str, str]
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        return tuple(f"{one.why} ({one.what})" for one in self.refused)
+
+
+def source_create(
+    *,
+    actor: User,
+    name: str,
+    cluster: Cluster,
+    kind: str,
+    options: Mapping[str, Any],
+    every: int = 10,
+    token: str = "",
+    enabled: bool = True,
+) -> Source:
+    """Read figures of the cluster's cards there from now on.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises SourceRefused: if something is wrong with it.
+    """
+    require_operator(actor)
+    if not _NAME.fullmatch(name):
+        message = "use up to 60 lower-case letters, digits and hyphens, for example dcgm-east"
+        raise SourceRefused(message, field="name")
+    if kind not in kinds_readable():
+        known = ", ".join(kinds_readable())
+        raise SourceRefused(f"{kind!r} is no kind of source; choose among {known}", field="kind")
+    _check(kind=kind, options=options, every=every, token=token)
+    try:
+        with transaction.atomic():
+            source = Source.objects.create(
+                name=name,
+                cluster=cluster,
+                kind=kind,
+                options=dict(options),
+                every=every,
+                credential=encrypt(token.encode()) if token else None,
+                enabled=enabled,
+                created_by_name=actor.username,
+            )
+            _audit(source, actor=actor, action="source.create", kind=kind)
+    except IntegrityError:
+        message = f"there is a source named {name} already; choose another name"
+        raise SourceRefused(message, field="name") from None
+    return source
+
+
+@transaction.atomic
+def source_change(
+    *,
+    source: Source,
+    actor: User,
+    options: Mapping[str, Any] | None = None,
+    every: int | None = None,
+    token: str | None = None,
+    enabled: bool | None = None,
+) -> None:
+    """What is None stays; an empty token is removed. A token stays only for the URLs that it was given for.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises SourceRefused: if something is wrong with it.
+    """
+    require_operator(actor)
+    row = Source.objects.select_for_update(no_key=True, of=("self",)).get(pk=source.pk)
+    if row.kind == PUSH and enabled is False:
+        # It would hold up nothing that they send, and only keep their silence from being noticed.
+        message = "its agents come by themselves and cannot be paused; revoke their tokens instead"
+        raise SourceRefused(message, field="enabled")
+    if options is not None:
+        kept = token is None and row.credential is not None
+        if kept and not is_same_origin(before=row.options, after=options):
+            message = "the credential must be given again: the URL's host changed"
+            raise SourceRefused(message, field="token")
+        row.options = dict(options)
+    if every is not None:
+        row.every = every
+    if token is not None:
+        row.credential = encrypt(token.encode()) if token else None
+    if enabled is not None:
+        row.enabled = enabled
+    # One that became unusable can still be switched off.
+    if options is not None or token is not None or every is not None:
+        _check(kind=row.kind, options=row.options, every=row.every, token=_token_of(row))
+    changed = [
+        name
+        for name, value in (("options", options), ("every", every), ("enabled", enabled))
+        if value is not None
+    ]
+    row.save(update_fields=["options", "every", "credential", "enabled"])
+    _audit(row, actor=actor, action="source.change", changed=changed, token=token is not None)
+    source.refresh_from_db()
+
+
+def source_detach(*, source: Source, actor: User) -> None:
+    """Prepare the deletion of a source within the caller's transaction: the metrics that came from it stay.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    """
+    require_operator(actor)
+    _audit(source, actor=actor, action="source.delete")
+    # Metrics before faults, each in one order, as a reading of it has them.
+    figures = CardFigures.objects.select_for_update(no_key=True).filter(source=source)
+    list(figures.order_by("card_id").values_list("pk"))
+    CardFigures.objects.filter(source=source).update(source=None)
+
+
+def source_try(*, source: Source, actor: User) -> SourceTrial:
+    """Read it once, keep nothing, and say what it told.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises SourceRefused: if it is pushed to, or nothing could be read.
+    """
+    require_operator(actor)
+    if source.kind == PUSH:
+        message = "its agents come by themselves; there is nothing to be read"
+        raise SourceRefused(message, field="kind")
+    try:
+        adapter = adapter_for(kind=source.kind, options=source.options, token=_token_of(source))
+        batch = adapter.read()
+    except TelemetryError as error:
+        raise SourceRefused(str(error), field="options") from error
+    readings = batch.all_readings()
+    told = {reading.node for reading in readings}
+    known = set(source.cluster.nodes.values_list("name", flat=True))
+    return SourceTrial(
+        cards=len(readings),
+        nodes=tuple(sorted(told)),
+        strangers=tuple(sorted(told - known)),
+        refused=batch.refused[:TOLD],
+        silent=_kept(batch),
+    )
+
+
+def _check(*, kind: str, options: Mapping[str, Any], every: int, token: str) -> None:
+    if not SHORTEST <= every <= LONGEST:
+        message = f"must be {SHORTEST} to {LONGEST} seconds, got {every}"
+        raise SourceRefused(message, field="every")
+    if not token.isascii() or not token.isprintable():
+        raise SourceRefused("a token is made of ASCII characters", field="token")
+    if kind == PUSH:
+        if options:
+            raise SourceRefused("a source that is pushed to has no options", field="options")
+        return
+    reserved = sorted({"outbound", "token", "clock"} & set(options))
+    if reserved:
+        raise SourceRefused(f"{reserved[0]} is no option of a source", field="options")
+    try:
+        adapter_for(kind=kind, options=dict(options), token=token)
+    except TelemetryError as error:
+        raise SourceRefused(str(error), field="options") from error
+
+
+def _token_of(source: Source) -> str:
+    """:raises SourceRefused: if no key that is known now decrypts it."""
+    try:
+        return decrypt(source.credential).decode() if source.credential else ""
+    except Undecryptable as error:
+        raise SourceRefused(str(error), field="token") from error
+
+
+def _audit(source: Source, *, actor: User, action: str, **detail: Any) -> None:
+    audit(
+        actor=actor,
+        action=action,
+        uid=source.uid,
+        name=source.name,
+        cluster=source.cluster.name,
+        **detail,
+    )
+
+
+def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: TelemetryBatch) -> None:
+    """Remember that it was read, and what of it was refused or did not answer."""
+    Source.objects.filter(pk=source.pk).update(
+        read_at=at,
+        trouble="",
+        readings=recorded.cards,
+        refused=recorded.refused,
+        refusals=list(recorded.refusals),
+        silent=_kept(batch),
+    )
+
+
+def source_failed(*, source: Source, trouble: str) -> None:
+    """Remember why it could not be read. What was known of its cards stays what it was."""
+    Source.objects.filter(pk=source.pk).update(trouble=trouble[:2000])
+
+
+def source_stalled(*, source: Source, words: str) -> bool:
+    """Remember why silence of its cards is not acted upon; empty: it is. Says whether that is new."""
+    return bool(Source.objects.filter(pk=source.pk).exclude(stalled=words).update(stalled=words))
+
+
+def unreachable_reason(source: Source, part: str) -> str | None:
+    """Why that part did not answer the last time; empty if it did, None if that is not known.
+
+    Of a reading that failed nothing is known, nor of those beyond as many silent ones as are kept.
+    """
+    if why := source.silent.get(_plain(part)):
+        return str(why)
+    known = not source.trouble and len(source.silent) < _SILENT_KEPT
+    return "" if known else None
+
+
+def _kept(batch: TelemetryBatch) -> dict[str, str]:
+    silent = sorted(batch.silent.items())[:_SILENT_KEPT]
+    return {_plain(name): _plain(why) for name, why in silent}
+
+
+def _plain(text: str) -> str:
+    """As a database takes it, whatever an exporter answered."""
+    return "".join(one if one.isprintable() else "?" for one in text[:300])
+
+
+def push_source(cluster: Cluster, *, standing: int | None = None) -> Source:
+    """Where the cluster's agents push to; made with the first of them.
+
+    ``standing`` is its primary key, if the caller has just seen it: what is known of it is not asked again.
+    """
+    kept = _kept_sources.get(standing) if standing is not None else None
+    if kept is None:
+        kept = _push_source(cluster)
+        _kept_sources[kept.pk] = kept
+    return kept
+
+
+def _push_source(cluster: Cluster) -> Source:
+    found = Source.objects.filter(cluster=cluster, kind=PUSH).select_related("cluster").first()
+    if found is not None:
+        return found
+    name = f"{cluster.name}-agents"
+    if Source.objects.filter(name=name).exclude(cluster=cluster, kind=PUSH).exists():
+        name = f"agents-{new_uid()[:12]}"
+    source, _ = Source.objects.get_or_create(
+        name=name, defaults={"cluster": cluster, "kind": PUSH, "every": SHORTEST}
+    )
+    return source
+
+
+def source_pushed(*, source: Source, at: datetime, recorded: Recorded) -> None:
+    """Remember that one of its agents came. Not each time: many come at once, and all mean the same row."""
+    last = _noted.get(source.pk)
+    if last is not None and at - last < _NOTED and not recorded.refused:
+        return
+    _noted[source.pk] = at
+    Source.objects.filter(Q(read_at=None) | Q(read_at__lt=at), pk=source.pk).update(
+        read_at=at,
+        tried_at=at,
+        trouble="",
+        readings=recorded.cards,
+        refused=recorded.refused,
+        refusals=list(recorded.refusals),
+    )

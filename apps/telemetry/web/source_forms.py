@@ -1,0 +1,237 @@
+"""Forms of metric sources, one for each kind, and of a node's token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Cluster, Node
+from apps.telemetry.models import Source
+from apps.telemetry.selectors.sources import PUSH, kinds_readable
+from apps.telemetry.services.sources import LONGEST, SHORTEST
+from controlplane.ports import registry
+from controlplane.web.forms import PlainForm
+
+#: The kind of sources whose options are a list of exporters.
+EXPORTER = "exporter"
+#: Characters of as many exporters as the adapter takes, 5,000, with long addresses and names; as much as a request
+#: may bring still fits.
+LONGEST_TARGETS = 2_000_000
+
+KIND_WORDS = {
+    EXPORTER: gettext_lazy("Exporters"),
+    "prometheus": gettext_lazy("Prometheus"),
+    PUSH: gettext_lazy("Agents, which send by themselves"),
+}
+
+
+class SourceForm(PlainForm):
+    """What every source has, whatever it reads."""
+
+    #: Fields that are arguments of the adapter.
+    options: ClassVar[tuple[str, ...]] = ()
+    #: Where the domain's refusals belong that speak of all options.
+    finding_fields: ClassVar[Mapping[str, str]] = {}
+
+    every = forms.IntegerField(
+        label=gettext_lazy("Seconds between two readings"),
+        min_value=SHORTEST,
+        max_value=LONGEST,
+        initial=10,
+        help_text=gettext_lazy(
+            "A card of which three readings say nothing counts as unknown and takes no new work."
+        ),
+    )
+    token = forms.CharField(
+        label=gettext_lazy("Token"),
+        required=False,
+        max_length=4000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    forget_token = forms.BooleanField(label=gettext_lazy("Forget the token"), required=False)
+
+    def __init__(self, *args: Any, source: Source | None = None, **kwargs: Any) -> None:
+        initial = None if source is None else self.initial_of(source)
+        super().__init__(*args, initial=initial, **kwargs)
+        has_token = source is not None and source.credential is not None
+        if has_token:
+            hint = _("Only to replace the one that is kept; leave it empty to go on with that.")
+        else:
+            del self.fields["forget_token"]
+            hint = _("A bearer token, where one is wanted. It is kept encrypted and never shown.")
+        self.fields["token"].help_text = hint
+        if source is not None and source.kind == PUSH:
+            del self.fields["token"]
+        if "vendor" in self.fields:
+            vendors = [("", "---------"), *((one, one) for one in registry.telemetry_vendors())]
+            self.choice("vendor").choices = vendors
+
+    @classmethod
+    def initial_of(cls, source: Source) -> dict[str, Any]:
+        return {**source.options, "every": source.every}
+
+    @property
+    def chosen_options(self) -> dict[str, Any]:
+        """As the adapter takes them; what was left empty is left out."""
+        given = {name: self.cleaned_data[name] for name in self.options}
+        return {name: value for name, value in given.items() if value not in ("", None)}
+
+    @property
+    def chosen_token(self) -> str | None:
+        """None: the one that is kept stays."""
+        if text := self.cleaned_data.get("token", "").strip():
+            return str(text)
+        return "" if self.cleaned_data.get("forget_token") else None
+
+    def refused(self, field: str, message: str) -> None:
+        """Show a refusal beside what it speaks of, or above all of it."""
+        name = self.finding_fields.get(field, field)
+        self.add_error(name if name in self.fields else None, message)
+
+
+class ExporterForm(SourceForm):
+    options = ("vendor", "targets")
+    finding_fields: ClassVar[Mapping[str, str]] = {"options": "targets"}
+
+    vendor = forms.ChoiceField(
+        label=gettext_lazy("Vendor"), help_text=gettext_lazy("Whose names the exporters use.")
+    )
+    targets = forms.CharField(
+        label=gettext_lazy("Addresses"),
+        max_length=LONGEST_TARGETS,
+        widget=forms.Textarea(
+            attrs={
+                "rows": 5,
+                "class": "form-control nf-mono",
+                "spellcheck": "false",
+                "placeholder": "http://gpu-17:9400/metrics gpu-17",
+            }
+        ),
+        help_text=gettext_lazy(
+            "One exporter on a line: its address, and after a space its node as the fleet calls it. "
+            "Without a node the exporter's own label has to say it."
+        ),
+    )
+    field_order = ("vendor", "targets", "every", "token", "forget_token")
+
+    @classmethod
+    def initial_of(cls, source: Source) -> dict[str, Any]:
+        lines = [f"{one['url']} {one.get('node', '')}".strip() for one in source.options["targets"]]
+        return {**super().initial_of(source), "targets": "\n".join(lines)}
+
+    def clean_targets(self) -> list[dict[str, str]]:
+        """:raises ValidationError: for a line with more than an address and a node."""
+        found = []
+        for line in filter(None, map(str.strip, self.cleaned_data["targets"].splitlines())):
+            url, *rest = line.split()
+            if len(rest) > 1:
+                raise forms.ValidationError(
+                    _("“%(line)s” is more than an address and a node.") % {"line": line[:200]}
+                )
+            found.append({"url": url, "node": rest[0]} if rest else {"url": url})
+        return found
+
+
+class PrometheusForm(SourceForm):
+    options = ("url", "vendor", "selector", "node_label", "window")
+    finding_fields: ClassVar[Mapping[str, str]] = {"options": "url"}
+    more = ("selector", "node_label", "window")
+
+    url = forms.CharField(
+        label=gettext_lazy("Address"),
+        max_length=2000,
+        widget=forms.URLInput(attrs={"placeholder": "http://prometheus.example.com:9090"}),
+        help_text=gettext_lazy("Of the Prometheus itself, without a path to a page."),
+    )
+    vendor = forms.ChoiceField(
+        label=gettext_lazy("Vendor"), help_text=gettext_lazy("Whose names the exporters use.")
+    )
+    selector = forms.CharField(
+        label=gettext_lazy("Only series with these labels"),
+        required=False,
+        max_length=500,
+        widget=forms.TextInput(attrs={"placeholder": 'job="dcgm"', "spellcheck": "false"}),
+    )
+    node_label = forms.CharField(
+        label=gettext_lazy("Label that names the node"),
+        required=False,
+        max_length=120,
+        help_text=gettext_lazy("Empty: those that the vendor's exporter uses."),
+    )
+    window = forms.IntegerField(
+        label=gettext_lazy("Look back, seconds"),
+        required=False,
+        min_value=1,
+        help_text=gettext_lazy("Twice the time between two scrapes; 60 where this is empty."),
+    )
+    field_order = ("url", "vendor", "every", "token", "forget_token", *more)
+
+
+FORMS: Mapping[str, type[SourceForm]] = {EXPORTER: ExporterForm, "prometheus": PrometheusForm}
+
+
+def kinds_offered() -> tuple[str, ...]:
+    """Kinds that an installed package reads and that have a form."""
+    return tuple(kind for kind in FORMS if kind in kinds_readable())
+
+
+def form_of(kind: str) -> type[SourceForm]:
+    """The kind's own form; of one that has none only what every source has can be changed."""
+    return FORMS.get(kind, SourceForm)
+
+
+class NewSource(PlainForm):
+    """What is chosen once: it stands above the form of the kind."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=60,
+        widget=forms.TextInput(attrs={"placeholder": "dcgm-east", "spellcheck": "false"}),
+        help_text=gettext_lazy(
+            "Small Latin letters, digits and hyphens. It cannot be changed later."
+        ),
+    )
+    cluster = forms.ModelChoiceField(
+        label=gettext_lazy("Cluster"),
+        queryset=Cluster.objects.none(),
+        to_field_name="uid",
+        help_text=gettext_lazy("Whose cards it tells of."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.row_choice("cluster").queryset = fleet.clusters()
+
+
+class NodeTokenForm(PlainForm):
+    node = forms.CharField(
+        label=gettext_lazy("Node"),
+        max_length=300,
+        widget=forms.TextInput(attrs={"placeholder": "gpu-17", "spellcheck": "false"}),
+        help_text=gettext_lazy(
+            "As the fleet calls it; CLUSTER/NODE where several clusters have one of that name."
+        ),
+    )
+
+    def clean_node(self) -> Node:
+        """:raises ValidationError: unless exactly one node is called that."""
+        # A node's name may hold no slash; a cluster's never does.
+        cluster, _slash, name = self.cleaned_data["node"].strip().rpartition("/")
+        nodes = fleet.nodes().filter(name=name, **({"cluster__name": cluster} if cluster else {}))
+        found = list(nodes.select_related("cluster")[:10])
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise forms.ValidationError(
+                _("No cluster has a node “%(name)s”; the page of its cluster lists them.")
+                % {"name": self.cleaned_data["node"]}
+            )
+        names = ", ".join(sorted(f"{one.cluster.name}/{one.name}" for one in found))
+        raise forms.ValidationError(
+            _("Several nodes are called that; say which: %(names)s") % {"names": names}
+        )

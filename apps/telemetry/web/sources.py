@@ -1,0 +1,368 @@
+"""Pages of metric sources, of the agents that push metrics, and of their tokens.
+
+Deletion and revocation end faults too: ``apps.monitoring.web.metric_sources`` has these two.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST
+
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.fleet import selectors as fleet
+from apps.fleet.selectors import require_operator
+from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.selectors import sources as figures
+from apps.telemetry.selectors.sources import (
+    GONE,
+    PUSH,
+    SILENT_AFTER,
+    AgentCounts,
+    AgentState,
+    agent_counts,
+    agent_state,
+    node_tokens_visible,
+    sources_visible,
+)
+from apps.telemetry.services import node_tokens
+from apps.telemetry.services import sources as services
+from apps.telemetry.services.sources import SourceRefused, SourceTrial
+from apps.telemetry.web.source_forms import (
+    EXPORTER,
+    KIND_WORDS,
+    NewSource,
+    NodeTokenForm,
+    form_of,
+    kinds_offered,
+)
+from controlplane.ports.telemetry import exporter_name
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import Tab, row_action, show
+from controlplane.web.tables import Column, FilterForm, Table
+
+#: Of many exporters a list shows so many addresses, and how many more there are.
+ADDRESSES_SHOWN = 2
+
+
+def tabs_of(current: str, *, sources: int, agents: AgentCounts) -> list[Tab]:
+    """What is read, and who sends."""
+    parts = (
+        ("sources", gettext_lazy("Sources"), sources),
+        ("agents", gettext_lazy("Agents"), agents.nodes),
+    )
+    return [
+        Tab(label=label, href=reverse(name), current=name == current, count=count)
+        for name, label, count in parts
+    ]
+
+
+@login_required
+def sources(request: AuthenticatedRequest) -> HttpResponse:
+    """Every source, how it does and what of its last reading was refused; looks again by itself."""
+    require_operator(request.user)
+    at = timezone.now()
+    rows = [_source_row(one) for one in figures.source_statuses(at=at)]
+    agents = agent_counts(at=at)
+    context = {
+        "rows": rows,
+        "agents": agents,
+        "tabs": tabs_of("sources", sources=len(rows), agents=agents),
+        "kinds": kinds_offered(),
+    }
+    return show(request, "telemetry/sources.html", context, fragment="now", changing=bool(rows))
+
+
+def _source_row(heard: figures.SourceStatus) -> dict[str, Any]:
+    source = heard.source
+    addresses = _addresses(source)
+    return {
+        "source": source,
+        "state": heard.how.value,
+        "kind": KIND_WORDS.get(source.kind, source.kind),
+        "measured": heard.measured,
+        "addresses": addresses[:ADDRESSES_SHOWN],
+        "addresses_more": max(0, len(addresses) - ADDRESSES_SHOWN),
+    }
+
+
+def _addresses(source: Source) -> list[str]:
+    """Where it is read; nothing for one that is pushed to."""
+    if source.kind == EXPORTER:
+        return [one["url"] for one in source.options.get("targets", ())]
+    return [source.options["url"]] if "url" in source.options else []
+
+
+def _found(request: AuthenticatedRequest, uid: str) -> Source:
+    require_operator(request.user)
+    return get_object_or_404(sources_visible(request.user), uid=uid)
+
+
+@login_required
+def source(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """One source: what is read where, and why something of it was not kept."""
+    return _page(request, _found(request, uid))
+
+
+def _page(
+    request: AuthenticatedRequest,
+    found: Source,
+    *,
+    trial: SourceTrial | None = None,
+    refusal: str = "",
+) -> HttpResponse:
+    at = timezone.now()
+    context = {
+        **_source_row(figures.source_status(found, at=at)),
+        "pushes": found.kind == PUSH,
+        "agents": agent_counts(at=at, cluster=found.cluster) if found.kind == PUSH else None,
+        "targets": _targets(found),
+        "settings": _settings(found),
+        "silent": sorted(found.silent.items()),
+        "trial": trial,
+        "refusal": refusal,
+    }
+    status = 422 if refusal else 200
+    return render(request, "telemetry/source.html", context, status=status)
+
+
+def _targets(source: Source) -> list[dict[str, str | None]]:
+    """Every exporter with its node, and why it did not answer the last time; None where that is not known."""
+    if source.kind != EXPORTER:
+        return []
+    found: list[dict[str, str | None]] = []
+    for one in source.options.get("targets", ()):
+        url, node = one["url"], one.get("node", "")
+        silent = services.unreachable_reason(source, exporter_name(url=url, node=node))
+        found.append({"url": url, "node": node, "silent": silent})
+    return found
+
+
+def _settings(source: Source) -> list[tuple[str, Any]]:
+    """What else it was told, by the names that REST has for it."""
+    own = {"url", "vendor"} | ({"targets"} if source.kind == EXPORTER else set())
+    return sorted((name, value) for name, value in source.options.items() if name not in own)
+
+
+@sensitive_post_parameters("token")
+@login_required
+def source_new(request: AuthenticatedRequest) -> HttpResponse:
+    """A form for the kind that ``?kind=`` names. Nothing is called yet: the source's page tries it."""
+    require_operator(request.user)
+    kinds = kinds_offered()
+    asked = request.GET.get("kind", "")
+    kind = asked if asked in kinds else (kinds[0] if kinds else "")
+    bound = request.method == "POST" and bool(kind)
+    data = request.POST if bound else None
+    which, form = NewSource(data), form_of(kind)(data)
+    # Both, so that everything that is wrong is said at once.
+    if bound and all([which.is_valid(), form.is_valid()]):
+        try:
+            made = services.source_create(
+                actor=request.user,
+                kind=kind,
+                options=form.chosen_options,
+                every=form.cleaned_data["every"],
+                token=form.chosen_token or "",
+                **which.cleaned_data,
+            )
+        except SourceRefused as refusal:
+            if refusal.field in which.fields:
+                which.add_error(refusal.field, translate_message(str(refusal)))
+            else:
+                form.refused(refusal.field, translate_message(str(refusal)))
+        else:
+            messages.success(request, _("The source was made; try it to see what it tells."))
+            return redirect("source", made.uid)
+    here = reverse("source-new")
+    context = {
+        "which": which,
+        "form": form,
+        "kinds": [
+            Tab(label=KIND_WORDS[one], href=f"{here}?kind={one}", current=one == kind)
+            for one in kinds
+        ],
+    }
+    return render(request, "telemetry/source_edit.html", context, status=422 if bound else 200)
+
+
+@sensitive_post_parameters("token")
+@login_required
+def source_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    found = _found(request, uid)
+    bound = request.method == "POST"
+    form = form_of(found.kind)(request.POST if bound else None, source=found)
+    if bound and form.is_valid():
+        try:
+            services.source_change(
+                source=found,
+                actor=request.user,
+                options=form.chosen_options if form.options else None,
+                every=form.cleaned_data["every"],
+                token=form.chosen_token,
+            )
+        except SourceRefused as refusal:
+            form.refused(refusal.field, translate_message(str(refusal)))
+        else:
+            messages.success(request, _("The source was changed."))
+            return redirect("source", found.uid)
+    context = {"form": form, "source": found}
+    return render(request, "telemetry/source_edit.html", context, status=422 if bound else 200)
+
+
+@login_required
+@require_POST
+def source_try(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """The answer tells what was read; nothing of it is kept."""
+    found = _found(request, uid)
+    try:
+        trial = services.source_try(source=found, actor=request.user)
+    except SourceRefused as refusal:
+        return _page(request, found, refusal=translate_message(str(refusal)))
+    return _page(request, found, trial=trial)
+
+
+_act = row_action(load=_found, page="source", refusals=(SourceRefused,))
+
+
+@_act
+def source_pause(request: AuthenticatedRequest, found: Source) -> str:
+    services.source_change(source=found, actor=request.user, enabled=False)
+    return _("The source is paused: its cards soon count as not measured.")
+
+
+@_act
+def source_resume(request: AuthenticatedRequest, found: Source) -> str:
+    services.source_change(source=found, actor=request.user, enabled=True)
+    return _("The source is read again.")
+
+
+_ALL = "all"
+STATE_WORDS = {
+    AgentState.WELL: pgettext_lazy("agent", "heard"),
+    AgentState.SILENT: pgettext_lazy("agent", "silent"),
+    AgentState.UNSEEN: pgettext_lazy("agent", "never heard"),
+    AgentState.GONE: pgettext_lazy("agent", "its node is gone"),
+    AgentState.REVOKED: gettext_lazy("revoked"),
+}
+
+
+class TokenFilter(FilterForm):
+    """Tokens that are good, unless others are asked for."""
+
+    text = forms.CharField(label=gettext_lazy("Node"), max_length=80)
+    state = forms.ChoiceField(
+        label=gettext_lazy("State"),
+        choices=[
+            ("", gettext_lazy("those that are good")),
+            *((one.value, word) for one, word in STATE_WORDS.items()),
+            (_ALL, gettext_lazy("all")),
+        ],
+    )
+    lookups: ClassVar[dict[str, str]] = {"text": "node__name__icontains"}
+
+    def __init__(self, *args: Any, at: datetime, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._since = at - SILENT_AFTER
+
+    def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        state, rows = self.chosen("state"), super().apply(rows)
+        if state == _ALL:
+            return rows
+        unheard = Q(used_at=None) | Q(used_at__lt=self._since)
+        by_state = {
+            AgentState.WELL: Q(used_at__gte=self._since),
+            AgentState.SILENT: Q(used_at__lt=self._since) & ~GONE,
+            AgentState.UNSEEN: Q(used_at=None) & ~GONE,
+            AgentState.GONE: unheard & GONE,
+        }
+        if state == AgentState.REVOKED:
+            return rows.exclude(revoked_at=None)
+        return rows.filter(by_state.get(state, Q()), revoked_at=None)
+
+
+COLUMNS = (
+    Column(key="node", label=gettext_lazy("Node"), sort="node__name", csv=lambda row: row.node),
+    Column(
+        key="state",
+        label=gettext_lazy("State"),
+        csv=lambda row: agent_state(row, at=timezone.now()).value,
+    ),
+    Column(key="used_at", label=gettext_lazy("Last heard"), sort="used_at"),
+    Column(key="agent", label=gettext_lazy("Agent"), csv=lambda row: row.agent.get("name", "")),
+    Column(key="created_by_name", label=gettext_lazy("Made by")),
+    Column(key="created_at", label=gettext_lazy("Made"), sort="pk"),
+    Column(key="acts", label=""),
+)
+
+
+@login_required
+def agents(request: AuthenticatedRequest) -> HttpResponseBase:
+    """Every token with its node and when its agent was heard."""
+    require_operator(request.user)
+    at = timezone.now()
+    rows = node_tokens_visible(request.user).filter(
+        node__removed_at=None, node__cluster__removed_at=None
+    )
+    filters = TokenFilter(request.GET, at=at)
+    table = Table(request, rows, columns=COLUMNS, filters=filters)
+    if table.wants_csv:
+        return table.csv(filename="agents.csv")
+    heard = agent_counts(at=at)
+    readable = sources_visible(request.user).filter(cluster__removed_at=None)
+    context = {
+        "table": table,
+        "rows": [_token_row(token, at=at) for token in table.rows],
+        "agents": heard,
+        "tabs": tabs_of("agents", sources=readable.count(), agents=heard),
+        "server": settings.NINEFOLD_PUBLIC_URL,
+    }
+    return render(request, "telemetry/agents.html", context)
+
+
+def _token_row(token: NodeToken, *, at: datetime) -> dict[str, Any]:
+    state = agent_state(token, at=at)
+    return {
+        "token": token,
+        "state": f"agent_{state.value}" if state is not AgentState.REVOKED else state.value,
+        "name": token.agent.get("name", ""),
+        "vendor": token.agent.get("vendor", ""),
+        "blind": token.agent.get("reader_ok") is False,
+    }
+
+
+@never_cache
+@login_required
+def token_new(request: AuthenticatedRequest) -> HttpResponse:
+    """The form; the token is in the answer to it and nowhere else."""
+    require_operator(request.user)
+    bound = request.method == "POST"
+    form = NodeTokenForm(request.POST if bound else None, initial={"node": _named(request)})
+    if bound and form.is_valid():
+        node = form.cleaned_data["node"]
+        text = node_tokens.token_issue(node=node, actor=request.user)
+        context = {"node": node, "text": text, "server": settings.NINEFOLD_PUBLIC_URL}
+        return render(request, "telemetry/agent_token.html", context)
+    status = 422 if bound else 200
+    return render(request, "telemetry/agent_token_new.html", {"form": form}, status=status)
+
+
+def _named(request: AuthenticatedRequest) -> str:
+    """The node that ``?node=`` names, as the form takes it."""
+    node = fleet.nodes().filter(uid=request.GET.get("node", "")).first()
+    return f"{node.cluster.name}/{node.name}" if node is not None else ""

@@ -1,0 +1,193 @@
+"""The lifecycle of an alert, and the notifications of a group of alerts.
+
+::
+
+                     holds                holds for `lasts`
+       (no alert) ─────────▶ PENDING ──────────────────────▶ FIRING ◀─┐
+           ▲                    │                               │     │ holds again
+           └── does not hold ───┘                               ▼     │
+                                                  does not hold: quiet┘
+                                                                │ for `keeps`
+                                                                ▼
+                                                            RESOLVED
+
+An evaluation that is lost, repeated or late changes nothing but the time at which the step is made: each step
+depends on the stored state and on the clock alone. An alert whose sample is missing stays as it was.
+
+Alerts of one rule that belong together are one message.
+
+An *episode* of a group begins with the first alert of it that fires and ends when none does. In an episode people
+are told once that it fires; of alerts that join later at most every :data:`UPDATE_AFTER`; again after the rule's
+``repeat`` if it has one; and once that it is over. They hear that it is over if and only if they heard that it
+began. Alerts that a silence covers are told of when the silence ends, if they still fire then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from controlplane.domain.alerts.rules import Labels, Matcher, Rule, Severity, all_fit
+
+#: So long people are left alone with further alerts of a group that they know of.
+UPDATE_AFTER = timedelta(minutes=5)
+LONGEST_SILENCE = timedelta(days=30)
+
+
+class NoticeKind(StrEnum):
+    FIRING = "firing"
+    #: Others have joined.
+    MORE = "more"
+    #: It still goes on.
+    REPEAT = "repeat"
+    RESOLVED = "resolved"
+    #: Somebody wants to see whether it arrives.
+    TEST = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """An alert of the group that fires now."""
+
+    silenced: bool
+    #: A notice told of it.
+    told: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """What was told so far; ``told_at`` is None while nothing was."""
+
+    told_at: datetime | None = None
+    repeat: timedelta | None = None
+
+
+def notice_due(episode: Episode, members: Collection[Member], *, at: datetime) -> NoticeKind | None:
+    """What to tell now; None: nothing."""
+    if not members:
+        return None if episode.told_at is None else NoticeKind.RESOLVED
+    heard = [member for member in members if not member.silenced]
+    news = any(not member.told for member in heard)
+    if episode.told_at is None:
+        return NoticeKind.FIRING if news else None
+    since = at - episode.told_at
+    if news and since >= UPDATE_AFTER:
+        return NoticeKind.MORE
+    if heard and episode.repeat is not None and since >= episode.repeat:
+        return NoticeKind.REPEAT
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """Nobody is told of what its matchers fit; it ends by itself."""
+
+    matchers: tuple[Matcher, ...]
+    began_at: datetime
+    ends_at: datetime
+
+    def covers(self, labels: Labels, *, at: datetime) -> bool:
+        return self.began_at <= at < self.ends_at and all_fit(self.matchers, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Whom to tell of what."""
+
+    severity: Severity
+    matchers: tuple[Matcher, ...]
+    #: Keys of the receivers.
+    receivers: frozenset[int]
+
+    def takes(self, labels: Labels, *, severity: Severity) -> bool:
+        """Whether it is at least that bad and every matcher fits."""
+        return severity.rank >= self.severity.rank and all_fit(self.matchers, labels)
+
+
+def receivers_of(routes: Iterable[Route], labels: Labels, *, severity: Severity) -> frozenset[int]:
+    """Everybody whom one of the routes names, each once."""
+    taken = (route.receivers for route in routes if route.takes(labels, severity=severity))
+    return frozenset().union(*taken)
+
+
+class AlertState(StrEnum):
+    PENDING = "pending"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One alert from the first time that its condition held."""
+
+    state: AlertState
+    #: Since when it has held without a break.
+    began_at: datetime
+    #: When it was last seen to hold.
+    held_at: datetime
+    fired_at: datetime | None = None
+    #: Since when it has no longer held, while it still fires.
+    quiet_since: datetime | None = None
+    resolved_at: datetime | None = None
+
+
+def step(
+    standing: Standing | None,
+    *,
+    holds: bool | None,
+    at: datetime,
+    lasts: timedelta,
+    keeps: timedelta,
+) -> Standing | None:
+    """What becomes of an alert; None where there is none any more, or never was.
+
+    ``holds`` is None where nobody can say. ``standing`` is that of an alert that is not resolved.
+    """
+    if standing is None:
+        begun = Standing(state=AlertState.PENDING, began_at=at, held_at=at)
+        return _ripen(begun, at=at, lasts=lasts) if holds else None
+    # An answer from before what is known already comes too late to say anything.
+    if holds is None or at < max(standing.held_at, standing.quiet_since or standing.held_at):
+        return standing
+    if holds:
+        return _ripen(replace(standing, held_at=at, quiet_since=None), at=at, lasts=lasts)
+    return _calm(standing, at=at, keeps=keeps)
+
+
+def _ripen(standing: Standing, *, at: datetime, lasts: timedelta) -> Standing:
+    if standing.state is AlertState.PENDING and at - standing.began_at >= lasts:
+        return replace(standing, state=AlertState.FIRING, fired_at=at)
+    return standing
+
+
+def _calm(standing: Standing, *, at: datetime, keeps: timedelta) -> Standing | None:
+    if standing.state is AlertState.PENDING:
+        return None
+    quiet = replace(standing, quiet_since=standing.quiet_since or at)
+    if quiet.quiet_since is not None and at - quiet.quiet_since < keeps:
+        return quiet
+    return replace(quiet, state=AlertState.RESOLVED, resolved_at=at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    began_at: datetime
+    #: None while it goes on.
+    ended_at: datetime | None
+
+
+def firings(rule: Rule, values: Iterable[tuple[datetime, float | None]]) -> tuple[Firing, ...]:
+    """Each time that the rule would have fired on one thing, given its values in the order of time."""
+    found: list[Firing] = []
+    standing: Standing | None = None
+    for at, value in values:
+        holds = None if value is None else rule.op.holds(value, rule.threshold)
+        standing = step(standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps)
+        if standing is not None and standing.state is AlertState.RESOLVED:
+            found.append(Firing(began_at=standing.fired_at or at, ended_at=standing.resolved_at))
+            standing = None
+    if standing is not None and standing.fired_at is not None:
+        found.append(Firing(began_at=standing.fired_at, ended_at=None))
+    return tuple(found)

@@ -1,0 +1,198 @@
+"""Faults of cards: six levels that all chips share, and how a vendor's codes map to them.
+
+::
+
+    L1 note ─ L2 restart the request ─ L3 restart the job ─ L4 reset when idle ─ L5 reset now ─ L6 isolate
+
+A code that no table knows is a note where its vendor calls it minor, and isolates the card otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum, StrEnum
+
+#: Ends the beginning that a family of codes has in common.
+FAMILY = "*"
+
+
+class FaultLevel(IntEnum):
+    """What has to be done, from little to much."""
+
+    NOTE = 1
+    RESTART_REQUEST = 2
+    RESTART_JOB = 3
+    RESET_WHEN_IDLE = 4
+    RESET_NOW = 5
+    ISOLATE = 6
+
+
+#: What to do where only the level is known of a code.
+REMEDIES: Mapping[FaultLevel, str] = {
+    FaultLevel.NOTE: "Nothing needs to be done. Where it comes often, have the hardware tested.",
+    FaultLevel.RESTART_REQUEST: (
+        "Send the request again. Where it comes back in the same place, have the hardware tested."
+    ),
+    FaultLevel.RESTART_JOB: "Run the job again. Where it comes back in the same place, have the hardware tested.",
+    FaultLevel.RESET_WHEN_IDLE: "Let what runs there end, then reset the card and let it pass a burn-in.",
+    FaultLevel.RESET_NOW: (
+        "Stop what runs there, reset the card and let it pass a burn-in. Where it comes back, exchange the card."
+    ),
+    FaultLevel.ISOLATE: "Keep it out of use, and have the hardware tested or exchanged.",
+}
+
+
+class Fitness(StrEnum):
+    """What a card with that fault is still good for."""
+
+    FIT = "fit"
+    #: It works, slower than it should.
+    DEGRADED = "degraded"
+    #: What runs there may go on; nothing new is placed there.
+    NO_NEW_WORK = "no_new_work"
+    OUT = "out"
+
+
+_FITNESS: Mapping[FaultLevel, Fitness] = {
+    FaultLevel.NOTE: Fitness.FIT,
+    FaultLevel.RESTART_REQUEST: Fitness.FIT,
+    FaultLevel.RESTART_JOB: Fitness.FIT,
+    FaultLevel.RESET_WHEN_IDLE: Fitness.NO_NEW_WORK,
+    FaultLevel.RESET_NOW: Fitness.OUT,
+    FaultLevel.ISOLATE: Fitness.OUT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """So often within the time, the fault is worth isolation; ``times`` 0: however often, it never is."""
+
+    times: int
+    within: timedelta
+
+
+#: For what programs do to themselves: their repetition says nothing of the card.
+NEVER = Repeats(times=0, within=timedelta(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """Once it has stood for so long, the fault is of that level."""
+
+    after: timedelta
+    level: FaultLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a code stands for, for people and for decisions."""
+
+    #: Sentences, in English; empty where the maker publishes nothing about the code.
+    cause: str
+    remedy: str
+    level: FaultLevel
+    state: Fitness
+    #: The maker's own number; None: the policy's.
+    repeats: Repeats | None = None
+    lasting: Lasting | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Why a fault comes about and what to do."""
+
+    cause: str
+    #: Empty for a family of codes whose levels differ: then each has what its level asks for.
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultMap:
+    """One vendor's fault codes."""
+
+    #: Code, as the vendor's tools print it → level.
+    levels: Mapping[str, FaultLevel] = field(default_factory=dict)
+    #: Code, or the beginning of a family of codes and a star → cause and remedy. The longest beginning wins.
+    words: Mapping[str, Words] = field(default_factory=dict)
+    #: Where a code leaves the card in another state than its level does.
+    states: Mapping[str, Fitness] = field(default_factory=dict)
+    repeats: Mapping[str, Repeats] = field(default_factory=dict)
+    lasting: Mapping[str, Lasting] = field(default_factory=dict)
+    #: Where the codes and their meaning were read.
+    sources: tuple[str, ...] = ()
+
+    def level(self, code: str, *, minor: bool = False) -> FaultLevel:
+        """The level of a code; ``minor`` is what its vendor said of it, should no table know it."""
+        known = self.levels.get(code)
+        if known is not None:
+            return known
+        return FaultLevel.NOTE if minor else FaultLevel.ISOLATE
+
+    def meaning(self, code: str, *, minor: bool = False) -> Meaning:
+        """All that is known of a code; of one that no table knows, its level and an empty cause and remedy."""
+        level = self.level(code, minor=minor)
+        words = self._words(code)
+        return Meaning(
+            cause=words.cause if words else "",
+            remedy=(words.remedy or REMEDIES[level]) if words else "",
+            level=level,
+            state=self.states.get(code, _FITNESS[level]),
+            repeats=self.repeats.get(code),
+            lasting=self.lasting.get(code),
+        )
+
+    def _words(self, code: str) -> Words | None:
+        if code not in self.levels:
+            return None
+        families = (f"{code[:length]}{FAMILY}" for length in range(len(code), 0, -1))
+        return next((self.words[each] for each in (code, *families) if each in self.words), None)
+
+
+class Origin(StrEnum):
+    """Who says so."""
+
+    #: The figures or fault codes of an exporter, or a push of its text.
+    EXPORTER = "exporter"
+    #: The product's own agent on the node.
+    AGENT = "agent"
+    #: A condition of a Kubernetes node.
+    CONDITION = "condition"
+    #: An event of Kubernetes.
+    EVENT = "event"
+    MINDCLUSTER = "mindcluster"
+    NVSENTINEL = "nvsentinel"
+    #: What a job left behind when it crashed.
+    JOB = "job"
+    #: A rule over figures (``rules``).
+    RULE = "rule"
+    #: Nothing has been heard of it for too long.
+    SILENCE = "silence"
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """One sign. Those of the same ``key`` tell of the same fault, again or no longer."""
+
+    origin: Origin
+    #: Uid of the cluster, and the node's name there.
+    cluster: str
+    node: str
+    #: The card's place in its node; None for the node itself.
+    index: int | None
+    #: As the origin writes it: a code of the vendor's fault map, a condition's type, a rule's name.
+    code: str
+    level: FaultLevel
+    at: datetime
+    #: False where the origin says that it is over.
+    active: bool = True
+    #: In the origin's words, for people.
+    message: str = ""
+    #: Whose code it is; empty where it is nobody's in particular.
+    vendor: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, int | None, str, str]:
+        return (self.cluster, self.node, self.index, self.origin, self.code)

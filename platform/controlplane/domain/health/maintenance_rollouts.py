@@ -1,0 +1,182 @@
+"""Maintenance rollouts: nodes are isolated, worked on, tested and released, one failure domain after the other.
+
+One node::
+
+    WAITING ─begin─▶ DRAINING ─work─▶ WORKING ─test─▶ TESTING ─finish─▶ DONE
+       │                 │               │               │
+      skip               └──────────── fail ─────────────┘
+       ▼                                 ▼
+    SKIPPED                            FAILED
+
+Without a command it goes from DRAINING to TESTING, without a burn-in straight to DONE. The rollout begins nodes of
+one failure domain only, a few at a time, and goes on to the next domain when all of it is done. One failure and
+nothing more begins: what is under way ends as planned, the rest stays untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controlplane.domain.common.state_machine import StateMachine
+
+
+class RolloutState(StrEnum):
+    RUNNING = "running"
+    #: Nothing new begins; what is under way goes on.
+    PAUSED = "paused"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RolloutEvent(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "be cancelled"
+    FINISH = "finish"
+    FAIL = "fail"
+
+
+ROLLOUT = StateMachine(
+    name="rollout",
+    initial=RolloutState.RUNNING,
+    transitions={
+        (RolloutState.RUNNING, RolloutEvent.PAUSE): RolloutState.PAUSED,
+        (RolloutState.PAUSED, RolloutEvent.RESUME): RolloutState.RUNNING,
+        (RolloutState.RUNNING, RolloutEvent.CANCEL): RolloutState.CANCELLED,
+        (RolloutState.PAUSED, RolloutEvent.CANCEL): RolloutState.CANCELLED,
+        (RolloutState.RUNNING, RolloutEvent.FINISH): RolloutState.DONE,
+        (RolloutState.PAUSED, RolloutEvent.FINISH): RolloutState.DONE,
+        (RolloutState.RUNNING, RolloutEvent.FAIL): RolloutState.FAILED,
+        (RolloutState.PAUSED, RolloutEvent.FAIL): RolloutState.FAILED,
+    },
+)
+
+
+class NodeState(StrEnum):
+    WAITING = "waiting"
+    DRAINING = "draining"
+    WORKING = "at_work"
+    TESTING = "testing"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class NodeEvent(StrEnum):
+    BEGIN = "begin"
+    WORK = "work"
+    TEST = "test"
+    FINISH = "finish"
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+NODE = StateMachine(
+    name="node of a rollout",
+    initial=NodeState.WAITING,
+    transitions={
+        (NodeState.WAITING, NodeEvent.BEGIN): NodeState.DRAINING,
+        (NodeState.WAITING, NodeEvent.SKIP): NodeState.SKIPPED,
+        (NodeState.WAITING, NodeEvent.FAIL): NodeState.FAILED,
+        (NodeState.DRAINING, NodeEvent.WORK): NodeState.WORKING,
+        (NodeState.DRAINING, NodeEvent.TEST): NodeState.TESTING,
+        (NodeState.DRAINING, NodeEvent.FINISH): NodeState.DONE,
+        (NodeState.DRAINING, NodeEvent.FAIL): NodeState.FAILED,
+        (NodeState.WORKING, NodeEvent.TEST): NodeState.TESTING,
+        (NodeState.WORKING, NodeEvent.FINISH): NodeState.DONE,
+        (NodeState.WORKING, NodeEvent.FAIL): NodeState.FAILED,
+        (NodeState.TESTING, NodeEvent.FINISH): NodeState.DONE,
+        (NodeState.TESTING, NodeEvent.FAIL): NodeState.FAILED,
+    },
+)
+UNDER_WAY = frozenset({NodeState.DRAINING, NodeState.WORKING, NodeState.TESTING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is done to each node."""
+
+    command: bool
+    burn_in: bool
+    #: Nodes under way at once.
+    parallel: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One node of a rollout."""
+
+    key: int
+    domain: str
+    state: NodeState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is so on a node that is under way; None: not yet, or nobody can say."""
+
+    #: Nothing runs there any more.
+    empty: bool = False
+    #: How the command ended.
+    worked: bool | None = None
+    #: How the burn-in ended.
+    proved: bool | None = None
+    #: Somebody gave it back meanwhile: their word counts.
+    returned: bool = False
+
+
+def nodes_to_begin(
+    members: Sequence[Member], *, state: RolloutState, parallel: int
+) -> tuple[int, ...]:
+    """Keys of those that begin now: of the first domain, in their order, that is not done."""
+    if state is not RolloutState.RUNNING or any(m.state is NodeState.FAILED for m in members):
+        return ()
+    open_ = [m for m in members if m.state in UNDER_WAY or m.state is NodeState.WAITING]
+    if not open_:
+        return ()
+    domain = open_[0].domain
+    # A domain that is still under way holds back the others, whatever order they are in.
+    under_way = [m for m in open_ if m.state in UNDER_WAY]
+    if under_way:
+        domain = under_way[0].domain
+    free = max(parallel - len(under_way), 0)
+    waiting = [m.key for m in open_ if m.domain == domain and m.state is NodeState.WAITING]
+    return tuple(waiting[:free])
+
+
+def node_event(state: NodeState, seen: Seen, *, plan: Plan) -> NodeEvent | None:
+    """What happens to a node that is under way; None: it stays where it is."""
+    if state not in UNDER_WAY:
+        return None
+    if seen.returned:
+        return NodeEvent.FINISH
+    if state is NodeState.DRAINING:
+        return _after_draining(plan) if seen.empty else None
+    works = state is NodeState.WORKING
+    ended = seen.worked if works else seen.proved
+    if ended is None:
+        return None
+    following = _after_working(plan) if works else NodeEvent.FINISH
+    return following if ended else NodeEvent.FAIL
+
+
+def _after_draining(plan: Plan) -> NodeEvent:
+    return NodeEvent.WORK if plan.command else _after_working(plan)
+
+
+def _after_working(plan: Plan) -> NodeEvent:
+    return NodeEvent.TEST if plan.burn_in else NodeEvent.FINISH
+
+
+def rollout_event(members: Sequence[Member]) -> RolloutEvent | None:
+    """How a rollout that goes on ends; None: it does not yet."""
+    if any(member.state in UNDER_WAY for member in members):
+        return None
+    if any(member.state is NodeState.FAILED for member in members):
+        return RolloutEvent.FAIL
+    if any(member.state is NodeState.WAITING for member in members):
+        return None
+    return RolloutEvent.FINISH

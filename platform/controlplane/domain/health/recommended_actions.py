@@ -1,0 +1,220 @@
+"""The severity of each fault, and the action that it recommends for its card or node before any guard.
+
+A code's level is what one occurrence is worth. A link that is down for a second is a note; down for half a
+minute, nothing should be placed behind it. And what comes and goes all day is not healthy, however harmless each
+occurrence is: flapping is answered by isolation, and is over only when few enough of its occurrences are recent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.health.faults import FaultLevel, Origin, Repeats
+from controlplane.domain.health.snapshots import Action, FaultView, HealthSnapshot, NodeView, Policy
+
+_ACTIONS: Mapping[FaultLevel, Action] = {
+    FaultLevel.NOTE: Action.NOTE,
+    FaultLevel.RESTART_REQUEST: Action.RESTART_REQUEST,
+    FaultLevel.RESTART_JOB: Action.RESTART_JOB,
+    FaultLevel.RESET_WHEN_IDLE: Action.RESET_WHEN_IDLE,
+    FaultLevel.RESET_NOW: Action.RESET_NOW,
+    FaultLevel.ISOLATE: Action.ISOLATE_CARD,
+}
+_TAKES_NOTHING_NEW = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendedAction:
+    """An action that something asks for; of the whole node where ``card`` is empty."""
+
+    node: NodeView
+    card: str
+    action: Action
+    reason: str
+    began_at: datetime
+    #: Uid; empty where no fault is behind it.
+    fault: str = ""
+
+    @property
+    def order(self) -> tuple[int, datetime, str, str, str]:
+        """The worst first, then the oldest; the rest makes it the same each time."""
+        return (-self.action.rank, self.began_at, self.fault, self.node.uid, self.card)
+
+
+def fault_actions(
+    situation: HealthSnapshot, policy: Policy, at: datetime
+) -> Iterator[RecommendedAction]:
+    """What the faults ask for that is not answered yet. Silence is not among them (``silences``).
+
+    What has become graver than its code says asks for both, should the graver answer be held back.
+    """
+    grades = Severities(situation.faults, situation.released, policy, at)
+    for fault in situation.faults:
+        node = situation.nodes.get(fault.node)
+        # What ended long ago counts for what comes back, and asks for nothing itself.
+        live = fault.ended_at is None or fault.ended_at >= at - policy.settle
+        if node is None or not live or fault.origin == Origin.SILENCE:
+            continue
+        for grade in _grades(fault, grades):
+            want = _want(fault, node, grade)
+            if not is_answered(situation, fault.uid, want.action):
+                yield want
+
+
+def is_answered(situation: HealthSnapshot, fault: str, action: Action) -> bool:
+    """Whether that much or more was done about the fault already."""
+    done = situation.decided.get(fault)
+    return done is not None and action.rank <= done.rank
+
+
+def is_moot(node: NodeView, card: str, action: Action) -> bool:
+    """Whether there is nothing left to do: the card, or each card of the node, is out of use as far already."""
+    if action is Action.NOTE:
+        return False
+    enough = _TAKES_NOTHING_NEW if action is Action.RESET_WHEN_IDLE else {CardState.ISOLATED}
+    states = [each.state for each in node.cards if not card or each.uid == card]
+    return bool(states) and all(state in enough for state in states)
+
+
+def _grades(fault: FaultView, grades: Severities) -> tuple[Severity, ...]:
+    if fault.origin == Origin.JOB:
+        reason = (
+            f"a crashed job left {fault.code} behind; crashes of several jobs make a place suspect"
+        )
+        return (Severity(level=FaultLevel.NOTE, reason=reason),)
+    if grades.is_known(fault):
+        reason = (
+            f"{fault.code} began before this was given back, so it is not held against it again"
+        )
+        return (Severity(level=FaultLevel.NOTE, reason=reason),)
+    plain, now = grades.by_code(fault), grades.of(fault)
+    return (now,) if now.level == plain.level else (now, plain)
+
+
+def _want(fault: FaultView, node: NodeView, grade: Severity) -> RecommendedAction:
+    action, card = _aimed(_ACTIONS[grade.level], fault.card, node)
+    reason = grade.reason
+    if is_moot(node, card, action):
+        action, card = Action.NOTE, fault.card
+        reason = f"{grade.reason}; it is out of use already"
+    return RecommendedAction(
+        node=node,
+        card=card,
+        action=action,
+        reason=reason,
+        began_at=fault.began_at,
+        fault=fault.uid,
+    )
+
+
+def _aimed(action: Action, card: str, node: NodeView) -> tuple[Action, str]:
+    """At a card, or at its whole node where nobody can say which card the next work would get."""
+    if action.takes_out and node.binds_by_node:
+        card = ""
+    if action is Action.ISOLATE_CARD and not card:
+        action = Action.ISOLATE_NODE
+    return action, card
+
+
+#: Silence comes back when monitoring does: it says nothing of the node. What crashed jobs leave behind is weighed
+#: by ``suspicions``.
+_NEVER_DAMPED = frozenset({Origin.SILENCE, Origin.JOB})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Severity:
+    level: FaultLevel
+    #: Why it is that grave, in words.
+    reason: str
+    #: It is so since it came back too often.
+    flaps: bool = False
+
+
+class Severities:
+    """The grades of the faults of one situation, at one moment."""
+
+    def __init__(
+        self,
+        faults: Iterable[FaultView],
+        released: Mapping[str, datetime],
+        policy: Policy,
+        at: datetime,
+    ) -> None:
+        self._policy = policy
+        self._released = released
+        self._at = at
+        self._began: dict[tuple[str, str, str, str], list[datetime]] = defaultdict(list)
+        for fault in faults:
+            self._began[_same(fault)].append(fault.began_at)
+
+    def is_known(self, fault: FaultView) -> bool:
+        """Whether its card or node was given back after it had begun, so that it is not held against it again."""
+        back = self._given_back(fault)
+        return back is not None and fault.began_at <= back
+
+    def by_code(self, fault: FaultView) -> Severity:
+        """What one short occurrence is worth."""
+        return Severity(level=fault.level, reason=f"{fault.code} is of level L{fault.level.value}")
+
+    def of(self, fault: FaultView) -> Severity:
+        """What the fault is worth now."""
+        grade = self._lasting(fault) or self.by_code(fault)
+        return self._flapping(fault, grade.level) or grade
+
+    def _lasting(self, fault: FaultView) -> Severity | None:
+        lasting, stood = fault.lasting, self._at - fault.began_at
+        if lasting is None or fault.ended_at is not None:
+            return None
+        if lasting.level <= fault.level or stood < lasting.after:
+            return None
+        return Severity(
+            level=lasting.level,
+            reason=(
+                f"{fault.code} has stood for {stood.total_seconds():.0f} seconds; "
+                f"from {lasting.after.total_seconds():.0f} on it is of level L{lasting.level.value}"
+            ),
+        )
+
+    def _flapping(self, fault: FaultView, level: FaultLevel) -> Severity | None:
+        began = self._began[_same(fault)]
+        limit = self._limit(fault)
+        if limit is None or level is FaultLevel.ISOLATE or len(began) < limit.times:
+            return None
+        since = self._at - limit.within
+        back = self._given_back(fault)
+        times = sum(each > since and (back is None or each > back) for each in began)
+        if times < limit.times:
+            return None
+        return Severity(
+            level=FaultLevel.ISOLATE,
+            reason=(
+                f"{fault.code} came {times} times within {limit.within.total_seconds() / 3600:g} hours; "
+                f"{limit.times} are enough to isolate"
+            ),
+            flaps=True,
+        )
+
+    def _limit(self, fault: FaultView) -> Repeats | None:
+        if fault.repeats is not None:
+            return fault.repeats if fault.repeats.times else None
+        if fault.origin in _NEVER_DAMPED or fault.level is FaultLevel.NOTE:
+            return None
+        return Repeats(times=self._policy.repeats, within=self._policy.repeats_within)
+
+    def _given_back(self, fault: FaultView) -> datetime | None:
+        return max(
+            (
+                self._released[uid]
+                for uid in {fault.card, fault.node}
+                if uid and uid in self._released
+            ),
+            default=None,
+        )
+
+
+def _same(fault: FaultView) -> tuple[str, str, str, str]:
+    return (fault.node, fault.card, fault.origin, fault.code)

@@ -1,0 +1,128 @@
+"""Stale nodes: those without a heartbeat for longer than the timeout.
+
+One stale node among many is that node's own problem: it is fenced. Many of one cluster at once are the product's:
+a network between, an exporter's upgrade, a stalled collector. Then nothing is decided on staleness there, for as
+long as it lasts, and one statement says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.recommended_actions import RecommendedAction, is_answered, is_moot
+from controlplane.domain.health.snapshots import (
+    Action,
+    Decided,
+    FaultView,
+    HealthSnapshot,
+    NodeView,
+    Policy,
+)
+
+#: Why one node of a cluster is named where monitoring is at fault: it stands for all of them.
+TOGETHER = "nothing is heard of it, as of others of its cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StaleNode:
+    node: NodeView
+    fault: FaultView
+    #: Since when nothing is heard.
+    since: datetime
+    answered: bool
+
+
+def stale_node_actions(
+    situation: HealthSnapshot, policy: Policy, at: datetime
+) -> tuple[tuple[RecommendedAction, ...], tuple[Decided, ...]]:
+    """The nodes to take out for their silence, and one statement for each cluster that stalls as a whole."""
+    sizes: dict[str, int] = defaultdict(int)
+    for node in situation.nodes.values():
+        sizes[node.cluster] += 1
+    clusters: dict[str, list[_StaleNode]] = defaultdict(list)
+    for silence in _silences(situation):
+        clusters[silence.node.cluster].append(silence)
+    wants: list[RecommendedAction] = []
+    held: list[Decided] = []
+    for cluster, silences in sorted(clusters.items()):
+        ripe = [
+            each
+            for each in silences
+            if not each.answered and each.since <= at - policy.silent_after
+        ]
+        # What was answered a while ago is that node's own; it does not make the others' silence ours.
+        together = [
+            each for each in silences if not each.answered or each.since > at - policy.window
+        ]
+        if not ripe:
+            continue
+        if _stalls(len(together), sizes[cluster], policy):
+            held.append(_statement(ripe, silent=len(together), nodes=sizes[cluster], policy=policy))
+        else:
+            wants += [_want(each, at) for each in ripe]
+    return tuple(wants), tuple(held)
+
+
+def _silences(situation: HealthSnapshot) -> Iterator[_StaleNode]:
+    """One for each silent node, by its oldest fault."""
+    seen: dict[str, _StaleNode] = {}
+    for fault in situation.faults:
+        node = situation.nodes.get(fault.node)
+        if node is None or fault.origin != Origin.SILENCE or fault.ended_at is not None:
+            continue
+        if fault.level is not FaultLevel.ISOLATE:
+            continue
+        heard_at = node.heard_at
+        if heard_at is not None and heard_at > fault.told_at:
+            continue
+        back = situation.released.get(node.uid)
+        silence = _StaleNode(
+            node=node,
+            fault=fault,
+            since=heard_at or fault.began_at,
+            answered=is_answered(situation, fault.uid, Action.ISOLATE_NODE)
+            or is_moot(node, "", Action.ISOLATE_NODE)
+            or (back is not None and fault.began_at <= back),
+        )
+        if node.uid not in seen or _order(silence) < _order(seen[node.uid]):
+            seen[node.uid] = silence
+    return iter(seen.values())
+
+
+def _order(silence: _StaleNode) -> tuple[datetime, str]:
+    return (silence.fault.began_at, silence.fault.uid)
+
+
+def _stalls(silent: int, nodes: int, policy: Policy) -> bool:
+    """All of a cluster, or the policy's share and at least two: one node alone is its own matter."""
+    return silent == nodes or (silent > 1 and silent * 1000 >= policy.stall_share * nodes)
+
+
+def _want(silence: _StaleNode, at: datetime) -> RecommendedAction:
+    return RecommendedAction(
+        node=silence.node,
+        card="",
+        action=Action.ISOLATE_NODE,
+        reason=f"nothing has been heard of it for {(at - silence.since).total_seconds():.0f} seconds",
+        began_at=silence.fault.began_at,
+        fault=silence.fault.uid,
+    )
+
+
+def _statement(ripe: Sequence[_StaleNode], *, silent: int, nodes: int, policy: Policy) -> Decided:
+    first = min(ripe, key=_order)
+    return Decided(
+        node=first.node.uid,
+        card="",
+        fault=first.fault.uid,
+        action=Action.ISOLATE_NODE,
+        reason=TOGETHER,
+        held_back=(
+            f"{silent} of {nodes} nodes of the cluster are silent together; from {policy.stall_share / 10:g} % on "
+            "monitoring is at fault, so nothing is decided on silence there"
+        ),
+    )

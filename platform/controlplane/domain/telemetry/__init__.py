@@ -1,0 +1,1 @@
+"""Metrics of cards, and batches of them in columns."""

@@ -1,0 +1,96 @@
+"""Metrics of cards: one vocabulary for all chips, with units and possible values.
+
+A vendor's plug-in says which of its exporter's series stands for which metric (``controlplane.ports.chips``);
+from there on no code needs the vendor's names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Metric(StrEnum):
+    """A figure of one card."""
+
+    UTILIZATION = "utilization"
+    MEMORY_USED = "memory_used"
+    MEMORY_TOTAL = "memory_total"
+    TEMPERATURE = "temperature"
+    MEMORY_TEMPERATURE = "memory_temperature"
+    POWER = "power"
+    CLOCK = "clock"
+    ECC_CORRECTED = "ecc_corrected"
+    ECC_UNCORRECTED = "ecc_uncorrected"
+    LINK_ERRORS = "link_errors"
+    NETWORK_ERRORS = "network_errors"
+    HEALTH = "health"
+
+
+class Unit(StrEnum):
+    PERCENT = "percent"
+    BYTES = "bytes"
+    CELSIUS = "celsius"
+    WATTS = "watts"
+    HERTZ = "hertz"
+    COUNT = "count"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What the values of a metric mean."""
+
+    unit: Unit
+    #: Beyond these no card can be: such a value is refused, not clipped.
+    lowest: float
+    highest: float
+    #: It only grows, until the card is reset: what matters is how fast.
+    counter: bool = False
+
+
+_COUNTER = Measure(unit=Unit.COUNT, lowest=0, highest=1e15, counter=True)
+MEASURES: Mapping[Metric, Measure] = {
+    Metric.UTILIZATION: Measure(unit=Unit.PERCENT, lowest=0, highest=100),
+    Metric.MEMORY_USED: Measure(unit=Unit.BYTES, lowest=0, highest=1e14),
+    Metric.MEMORY_TOTAL: Measure(unit=Unit.BYTES, lowest=0, highest=1e14),
+    Metric.TEMPERATURE: Measure(unit=Unit.CELSIUS, lowest=-60, highest=250),
+    Metric.MEMORY_TEMPERATURE: Measure(unit=Unit.CELSIUS, lowest=-60, highest=250),
+    Metric.POWER: Measure(unit=Unit.WATTS, lowest=0, highest=20_000),
+    Metric.CLOCK: Measure(unit=Unit.HERTZ, lowest=0, highest=1e11),
+    Metric.ECC_CORRECTED: _COUNTER,
+    Metric.ECC_UNCORRECTED: _COUNTER,
+    Metric.LINK_ERRORS: _COUNTER,
+    Metric.NETWORK_ERRORS: _COUNTER,
+    #: 1 is healthy, 0 is not, as the maker's own tools judge.
+    Metric.HEALTH: Measure(unit=Unit.FLAG, lowest=0, highest=1),
+}
+
+
+def is_possible(metric: Metric, value: float) -> bool:
+    """Whether a card can have that value: a finite number within the metric's bounds."""
+    measure = MEASURES[metric]
+    return math.isfinite(value) and measure.lowest <= value <= measure.highest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was measured of one card at one moment."""
+
+    #: The node's name in its cluster.
+    node: str
+    #: The card's place in its node; None where it is known by its serial number alone.
+    index: int | None
+    at: datetime
+    #: Absent is what was not measured, never 0.
+    figures: Mapping[Metric, float] = field(default_factory=dict)
+    #: The maker's number of that piece of hardware; empty where nobody says.
+    serial: str = ""
+    #: Codes of the faults that stand at that moment, as the vendor's fault map writes them; None where the source
+    #: does not speak of faults, which is not the same as none.
+    faults: tuple[str, ...] | None = None
+    #: Whose fault map the codes belong to.
+    vendor: str = ""
