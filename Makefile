@@ -17,7 +17,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 	--generate-hashes --python-version 3.11 $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down demo demo-down status logs test test-real test-cluster check bench drill screens engine lock format product development
+.PHONY: help up down demo demo-down status logs test test-real test-cluster check check-types check-rest bench drill screens engine lock format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,11 +62,18 @@ test-real: development ## Test with the real engine, a real browser and the whol
 test-cluster: development ## Start a real Kubernetes on this machine, for tests by hand (ARGS=stop, status)
 	@$(BIN)/python -m tests.kubernetes $(or $(ARGS),start)
 
-check: development ## Lint, check types, imports, migrations and committed files
+check: development ## Lint, check types, imports, terms, migrations and committed files
+	@# Types take as long as everything else together.
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target check-types check-rest
+
+check-types:
+	$(BIN)/mypy
+
+check-rest:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/mypy
+	$(BIN)/python -m tests.terms
 	$(CHECKED) check --fail-level WARNING
 	$(CHECKED) makemigrations --check --dry-run
 	$(BIN)/python -m pytest -q tests/unit/test_committed_files.py

@@ -6,7 +6,7 @@ from django.db import models
 
 from apps.accounts.models import Team, User
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.notifications import NotificationKind, Severity, Subject
+from controlplane.domain.alerts.notifications import NotificationKind, NotificationSeverity, Subject
 from controlplane.persistence.models import Entity
 
 KINDS = [(kind.value, kind.value) for kind in NotificationKind]
@@ -41,7 +41,7 @@ class Event(Entity):
 class Notification(Entity):
     """One line for one person. News that follows closely on the same thing becomes part of it."""
 
-    SEVERITIES = [(severity.value, severity.value) for severity in Severity]
+    SEVERITIES = [(severity.value, severity.value) for severity in NotificationSeverity]
 
     recipient = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notifications")
     #: The newest one that it tells of.

@@ -17,7 +17,7 @@ from apps.monitoring.services.alerts import (
     route_create,
 )
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import Sample, Severity
+from controlplane.domain.alerts.rules import AlertSample, AlertSeverity
 
 RULE: dict[str, Any] = {
     "name": "memory-hot",
@@ -63,7 +63,7 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
         actor=actor,
     )
     route = route_create(
-        ask=RouteRequest(name="everything", severity=Severity.INFO, receivers=[receiver]),
+        ask=RouteRequest(name="everything", severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=actor,
     )
     silence = services.silence_begin(
@@ -82,6 +82,6 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
     return Alerts(rule=rule, firing=firing, silence=silence, receiver=receiver, route=route)
 
 
-def _sample(cluster: str, index: int) -> Sample:
+def _sample(cluster: str, index: int) -> AlertSample:
     labels = {"cluster": cluster, "node": f"{cluster}-1", "card": str(index), "chip": "cpu"}
-    return Sample(labels=labels, value=97.0 + index)
+    return AlertSample(labels=labels, value=97.0 + index)

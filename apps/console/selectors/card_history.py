@@ -38,11 +38,11 @@ class CardHistoryEvent:
     state: str = ""
     reason: str = ""
     actor: str = ""
-    work: CardWorkload | None = None
+    work: CardHistoryEntry | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardWorkload:
+class CardHistoryEntry:
     """What held the card from one moment to another."""
 
     #: ``job`` or ``deployment``; uid and name are empty where the reader may not know them.
@@ -59,7 +59,7 @@ class CardWorkload:
     ended_by: str
 
 
-def card_work(card: Card, user: accounts.RequestUser, *, most: int) -> Sequence[CardWorkload]:
+def card_work(card: Card, user: accounts.RequestUser, *, most: int) -> Sequence[CardHistoryEntry]:
     """The newest of what held the card, as that person may see it."""
     rows = list(
         Allocation.objects.filter(card=card)
@@ -72,10 +72,10 @@ def card_work(card: Card, user: accounts.RequestUser, *, most: int) -> Sequence[
     return [_work(row, sight) for row in rows]
 
 
-def _work(row: Allocation, sight: QueueVisibility) -> CardWorkload:
+def _work(row: Allocation, sight: QueueVisibility) -> CardHistoryEntry:
     claim = row.claim
     named = sight.can_name(claim)
-    return CardWorkload(
+    return CardHistoryEntry(
         kind=claim.work_kind,
         uid=claim.work_uid if named else "",
         name=claim.work_name if named else "",
@@ -89,7 +89,7 @@ def _work(row: Allocation, sight: QueueVisibility) -> CardWorkload:
 
 
 def card_happenings(
-    card: Card, *, work: Sequence[CardWorkload], most: int
+    card: Card, *, work: Sequence[CardHistoryEntry], most: int
 ) -> Sequence[CardHistoryEvent]:
     """The newest of all that happened, newest first."""
     found = [_happening(one.at, one.row, entry=one.entry, card=card) for one in card_timeline(card)]
@@ -121,7 +121,7 @@ def _happening(
     )
 
 
-def _runs(work: Sequence[CardWorkload]) -> Iterator[CardHistoryEvent]:
+def _runs(work: Sequence[CardHistoryEntry]) -> Iterator[CardHistoryEvent]:
     for one in work:
         yield CardHistoryEvent(at=one.began_at, what=HistoryPeriod.WORK, work=one)
         if one.ended_at is not None:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.accounts.web.requests import AuthenticatedRequest
-from apps.console.selectors.card_history import CardWorkload, card_happenings, card_work
+from apps.console.selectors.card_history import CardHistoryEntry, card_happenings, card_work
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Isolation
@@ -145,7 +145,7 @@ def _running(found: Card) -> list[TeamUsage]:
 
 
 def _figures(
-    request: AuthenticatedRequest, found: Card, holding: Sequence[CardWorkload], at: datetime
+    request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
     newest = CardFigures.objects.filter(card=found).first()
     reach = _range(request)
@@ -169,7 +169,7 @@ def _figures(
 
 
 def _history(
-    request: AuthenticatedRequest, found: Card, holding: Sequence[CardWorkload], at: datetime
+    request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
     operates = fleet.operates(request.user)
     rows = card_happenings(found, work=holding, most=2 * MOST_SHOWN)
@@ -188,7 +188,7 @@ def _history(
 
 
 def _faults(
-    request: AuthenticatedRequest, found: Card, holding: Sequence[CardWorkload], at: datetime
+    request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
     operates = fleet.operates(request.user)
     page = keyset(faults_of_card(found), before=request.GET.get("before", ""))
@@ -199,7 +199,7 @@ def _faults(
 
 
 def _work(
-    request: AuthenticatedRequest, found: Card, holding: Sequence[CardWorkload], at: datetime
+    request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
     return {"work": holding}
 

@@ -54,7 +54,7 @@ NODES_IN_FULL = 24
 NODES_ON_MAP, TROUBLED_SHOWN = 64, 50
 
 
-class CardUse(StrEnum):
+class FleetCardUse(StrEnum):
     """What a cell of the fleet says about its card."""
 
     HELD = "held"
@@ -64,21 +64,21 @@ class CardUse(StrEnum):
 
 
 _USES = {
-    CardUse.HELD: gettext_lazy("held"),
-    CardUse.FREE: gettext_lazy("free"),
-    CardUse.NO_NEW_WORK: gettext_lazy("no new work"),
-    CardUse.BROKEN: gettext_lazy("not usable"),
+    FleetCardUse.HELD: gettext_lazy("held"),
+    FleetCardUse.FREE: gettext_lazy("free"),
+    FleetCardUse.NO_NEW_WORK: gettext_lazy("no new work"),
+    FleetCardUse.BROKEN: gettext_lazy("not usable"),
 }
 
 
-def _use(card: Card, node: Node, holder: CardWorkload | None) -> CardUse:
+def _use(card: Card, node: Node, holder: CardWorkload | None) -> FleetCardUse:
     """What matters most about it: a broken card first, whoever still holds it."""
     if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
-        return CardUse.BROKEN
+        return FleetCardUse.BROKEN
     if holder is not None:
-        return CardUse.HELD
+        return FleetCardUse.HELD
     takes_work = card.state == CardState.USABLE and node.ready and not node.cordoned
-    return CardUse.FREE if takes_work else CardUse.NO_NEW_WORK
+    return FleetCardUse.FREE if takes_work else FleetCardUse.NO_NEW_WORK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ def _nodes_drawn(request: AuthenticatedRequest, rows: list[Node]) -> list[dict[s
     return [_node(row, holders) for row in rows]
 
 
-def _legend(uses: Mapping[CardUse, int]) -> list[dict[str, Any]]:
+def _legend(uses: Mapping[FleetCardUse, int]) -> list[dict[str, Any]]:
     return [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()]
 
 
@@ -215,7 +215,7 @@ class NodeTrouble:
     clusters: Sequence[tuple[str, int]]
     sound: int
     #: The worst of them, each with a ``Use`` for every card, the broken ones first.
-    worst: Sequence[tuple[NodeCounts, Sequence[CardUse]]]
+    worst: Sequence[tuple[NodeCounts, Sequence[FleetCardUse]]]
 
 
 def _in_trouble(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _in_trouble(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]
     within = [one for one in counted if one.cluster == chosen] if known else counted
     listed = [one for one in within if not one.sound]
     by_cluster = Counter(one.cluster for one in counted if not one.sound)
-    uses: Counter[CardUse] = Counter()
+    uses: Counter[FleetCardUse] = Counter()
     for one in counted:
         uses.update(_uses_of(one))
     trouble = NodeTrouble(
@@ -238,12 +238,12 @@ def _in_trouble(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]
     return {"legend": _legend(uses), "trouble": trouble}
 
 
-def _uses_of(node: NodeCounts) -> Mapping[CardUse, int]:
+def _uses_of(node: NodeCounts) -> Mapping[FleetCardUse, int]:
     return {
-        CardUse.BROKEN: node.broken,
-        CardUse.NO_NEW_WORK: node.no_new_work,
-        CardUse.HELD: node.held,
-        CardUse.FREE: node.free,
+        FleetCardUse.BROKEN: node.broken,
+        FleetCardUse.NO_NEW_WORK: node.no_new_work,
+        FleetCardUse.HELD: node.held,
+        FleetCardUse.FREE: node.free,
     }
 
 

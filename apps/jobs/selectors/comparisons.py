@@ -45,7 +45,7 @@ class ComparedParameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedMetric:
+class JobMetricComparison:
     """One resulting metric for each job; durations are in seconds."""
 
     name: str
@@ -122,7 +122,9 @@ def _flat(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return rows
 
 
-def compared_metrics(jobs: Sequence[Job], attempts: Mapping[int, Attempt]) -> list[ComparedMetric]:
+def compared_metrics(
+    jobs: Sequence[Job], attempts: Mapping[int, Attempt]
+) -> list[JobMetricComparison]:
     """Durations, throughput and final metrics.
 
     :param attempts: the newest attempt of each job, by the job's key.
@@ -138,7 +140,7 @@ def compared_metrics(jobs: Sequence[Job], attempts: Mapping[int, Attempt]) -> li
     ]
     names = list(dict.fromkeys(name for column in columns for name in column))
     rows = (
-        ComparedMetric(name=name, values=tuple(column.get(name) for column in columns))
+        JobMetricComparison(name=name, values=tuple(column.get(name) for column in columns))
         for name in names
     )
     return [row for row in rows if any(value is not None for value in row.values)]

@@ -99,9 +99,9 @@ def _architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]
         return generic_decoder(version.parameters), reasons
 
 
-def _training(plan: FinetunePlan) -> training_performance.TrainingRun:
+def _training(plan: FinetunePlan) -> training_performance.MeasuredTraining:
     spec = plan.spec
-    return training_performance.TrainingRun(
+    return training_performance.MeasuredTraining(
         rows=plan.dataset.statistics.get("rows_by_split", {}).get(spec["train_split"], 0),
         epochs=spec["epochs"],
         batch_size=spec["batch_size"],

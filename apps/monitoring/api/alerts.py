@@ -32,7 +32,13 @@ from apps.monitoring.services import alerts
 from apps.monitoring.services.alerts import ReceiverRequest, RouteRequest
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import MEASURES, MOST_MATCHERS, Op, Severity, rule_read
+from controlplane.domain.alerts.rules import (
+    MEASURES,
+    MOST_MATCHERS,
+    AlertOperator,
+    AlertSeverity,
+    rule_read,
+)
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import (
     Filters,
@@ -96,7 +102,7 @@ class AlertGroupDetailSerializer(AlertGroupSerializer):
 
 
 class AlertFilters(Filters):
-    severity = serializers.ChoiceField(choices=[*Severity], required=False)
+    severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
     rule = serializers.CharField(max_length=60, required=False, help_text="Its name.")
     firing = serializers.BooleanField(required=False, help_text="Only those that go on, or do not.")
     lookups = {"severity": "severity", "rule": "rule_name"}
@@ -132,9 +138,9 @@ class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
 class AlertRuleChangeSerializer(StrictSerializer[Any]):
     title = serializers.CharField(max_length=120, required=False)
     measure = serializers.ChoiceField(choices=[*MEASURES], required=False)
-    op = serializers.ChoiceField(choices=[one.value for one in Op], required=False)
+    op = serializers.ChoiceField(choices=[one.value for one in AlertOperator], required=False)
     threshold = serializers.FloatField(required=False)
-    severity = serializers.ChoiceField(choices=[*Severity], required=False)
+    severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
     where = _matchers(required=False, help_text=_MATCHERS)
     lasts = serializers.IntegerField(required=False, min_value=0, help_text="Seconds.")
     keeps = serializers.IntegerField(required=False, min_value=0, help_text="Seconds.")
@@ -151,9 +157,9 @@ class AlertRuleCreateSerializer(AlertRuleChangeSerializer):
     name = serializers.CharField(max_length=60)
     title = serializers.CharField(max_length=120)
     measure = serializers.ChoiceField(choices=[*MEASURES])
-    op = serializers.ChoiceField(choices=[one.value for one in Op])
+    op = serializers.ChoiceField(choices=[one.value for one in AlertOperator])
     threshold = serializers.FloatField()
-    severity = serializers.ChoiceField(choices=[*Severity])
+    severity = serializers.ChoiceField(choices=[*AlertSeverity])
 
 
 class AlertTrialSerializer(serializers.Serializer[AlertRuleTrial]):
@@ -244,7 +250,7 @@ class AlertRouteSerializer(serializers.ModelSerializer[AlertRoute]):
 
 class AlertRouteWriteSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
-    severity = serializers.ChoiceField(choices=[*Severity])
+    severity = serializers.ChoiceField(choices=[*AlertSeverity])
     matchers = _matchers(required=False, default=list, help_text=_MATCHERS)
     receivers = VisibleField(
         visible=selectors.receivers_visible, many=True, help_text="Their uids; at least one."
@@ -481,7 +487,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
         return RouteRequest(
             **{
                 **given,
-                "severity": Severity(given["severity"]),
+                "severity": AlertSeverity(given["severity"]),
                 "matchers": tuple(given["matchers"]),
             }
         )

@@ -436,7 +436,7 @@ class Migration(migrations.Migration):
                             ("warning", "warning"),
                             ("critical", "critical"),
                         ],
-                        default=controlplane.domain.alerts.rules.Severity["WARNING"],
+                        default=controlplane.domain.alerts.rules.AlertSeverity["WARNING"],
                         max_length=10,
                     ),
                 ),

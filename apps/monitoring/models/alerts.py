@@ -7,10 +7,10 @@ from django.db import models
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import Severity
+from controlplane.domain.alerts.rules import AlertSeverity
 from controlplane.persistence.models import Entity
 
-SEVERITIES = [(severity.value, severity.value) for severity in Severity]
+SEVERITIES = [(severity.value, severity.value) for severity in AlertSeverity]
 
 
 class AlertRule(Entity):
@@ -165,7 +165,7 @@ class AlertRoute(Entity):
     """Which alerts go to which receivers; several may take the same one."""
 
     name = models.CharField(max_length=80, unique=True)
-    severity = models.CharField(max_length=10, choices=SEVERITIES, default=Severity.WARNING)
+    severity = models.CharField(max_length=10, choices=SEVERITIES, default=AlertSeverity.WARNING)
     matchers = models.JSONField(default=list, blank=True)
     receivers = models.ManyToManyField(AlertReceiver, related_name="routes")
     enabled = models.BooleanField(default=True)

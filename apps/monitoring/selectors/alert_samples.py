@@ -23,7 +23,14 @@ from apps.quotas.selectors.claims import PENDING_SINCE
 from apps.serving.models import Route, UsageRecord
 from apps.telemetry.models import CardFigures, CardHour, Source
 from controlplane.domain.alerts.lifecycle import firings
-from controlplane.domain.alerts.rules import MEASURES, Op, Rule, Sample, Topic, all_fit
+from controlplane.domain.alerts.rules import (
+    MEASURES,
+    AlertOperator,
+    AlertRuleSpec,
+    AlertSample,
+    Topic,
+    all_fit,
+)
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox import messages
@@ -34,26 +41,26 @@ HELD_BACK_WITHIN = timedelta(hours=1)
 CALLS_WITHIN = timedelta(minutes=10)
 #: Fewer calls make no share.
 FEWEST_CALLS = 20
-_LOOKUPS: Mapping[Op, str] = {
-    Op.ABOVE: "gt",
-    Op.AT_LEAST: "gte",
-    Op.BELOW: "lt",
-    Op.AT_MOST: "lte",
-    Op.EQUAL: "exact",
+_LOOKUPS: Mapping[AlertOperator, str] = {
+    AlertOperator.ABOVE: "gt",
+    AlertOperator.AT_LEAST: "gte",
+    AlertOperator.BELOW: "lt",
+    AlertOperator.AT_MOST: "lte",
+    AlertOperator.EQUAL: "exact",
 }
 
 
-def samples_of(rule: Rule, *, at: datetime) -> tuple[Sample, ...]:
+def samples_of(rule: AlertRuleSpec, *, at: datetime) -> tuple[AlertSample, ...]:
     """What the rule has to look at, of the things that its matchers fit."""
     read = _READERS[MEASURES[rule.measure].topic]
     return tuple(sample for sample in read(rule, at) if all_fit(rule.where, sample.labels))
 
 
-def _what(rule: Rule) -> str:
+def _what(rule: AlertRuleSpec) -> str:
     return rule.measure.partition(".")[2]
 
 
-def _cards(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _cards(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     metric = _what(rule)
     stale = Q(at__lt=at - FRESH)
     holds = Q(**{f"{metric}__{_LOOKUPS[rule.op]}": rule.threshold})
@@ -69,14 +76,14 @@ def _cards(rule: Rule, at: datetime) -> Iterable[Sample]:
         "at",
         "card__node__cluster__uid",
     ):
-        yield Sample(
+        yield AlertSample(
             labels={"cluster": cluster, "node": node, "card": str(index), "chip": chip},
             value=value if measured_at >= at - FRESH else None,
             href=reverse("node", args=[uid, node]),
         )
 
 
-def _faults(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _faults(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
     holds = Q(**{f"level__{_LOOKUPS[rule.op]}": rule.threshold})
     rows = Fault.objects.filter(holds, ended_at=None).select_related("node__cluster", "card")
@@ -90,13 +97,13 @@ def _faults(rule: Rule, at: datetime) -> Iterable[Sample]:
             "code": fault.code,
         }
         href = reverse("node", args=[fault.node.cluster.uid, fault.node.name])
-        yield Sample(labels=labels, value=float(fault.level), href=href)
+        yield AlertSample(labels=labels, value=float(fault.level), href=href)
 
 
 _STATES = {"unknown_share": CardState.UNKNOWN, "isolated_share": CardState.ISOLATED}
 
 
-def _fleet(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _fleet(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
     state = _STATES[_what(rule)]
     counts = (
@@ -107,21 +114,23 @@ def _fleet(rule: Rule, at: datetime) -> Iterable[Sample]:
     )
     for cluster, uid, chip, cards, found in counts:
         labels = {"cluster": cluster, "chip": chip}
-        yield Sample(labels=labels, value=100 * found / cards, href=reverse("cluster", args=[uid]))
+        yield AlertSample(
+            labels=labels, value=100 * found / cards, href=reverse("cluster", args=[uid])
+        )
 
 
-def _sources(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _sources(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     for source in Source.objects.filter(enabled=True).select_related("cluster"):
         silent = at - (source.read_at or source.created_at)
-        yield Sample(
+        yield AlertSample(
             labels={"cluster": source.cluster.name, "source": source.name},
             value=max(silent.total_seconds(), 0.0),
             href=reverse("fleet"),
         )
 
 
-def _decisions(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _decisions(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     held_back = (
         Decision.objects.filter(at__gt=at - HELD_BACK_WITHIN, outcome=Decision.Outcome.HELD_BACK)
@@ -131,43 +140,43 @@ def _decisions(rule: Rule, at: datetime) -> Iterable[Sample]:
     )
     for cluster, uid, count in held_back:
         href = reverse("cluster", args=[uid])
-        yield Sample(labels={"cluster": cluster}, value=float(count), href=href)
+        yield AlertSample(labels={"cluster": cluster}, value=float(count), href=href)
 
 
-def _clusters(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _clusters(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     for cluster in Cluster.objects.all():
         heard_at = max(
             filter(None, (cluster.last_seen_at, cluster.reachable_at, cluster.created_at))
         )
-        yield Sample(
+        yield AlertSample(
             labels={"cluster": cluster.name},
             value=max((at - heard_at).total_seconds(), 0.0),
             href=reverse("cluster", args=[cluster.uid]),
         )
 
 
-def _loops(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _loops(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
     wants_lag = _what(rule) == "lag"
     for loop in controllers_now().all:
         lag = None if loop.lag is None else loop.lag.total_seconds()
         value = lag if wants_lag else float(loop.troubled)
-        yield Sample(labels={"loop": loop.name}, value=value, href=reverse("status"))
+        yield AlertSample(labels={"loop": loop.name}, value=value, href=reverse("status"))
 
 
-def _product(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _product(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
     href = reverse("status")
     if _what(rule) == "outbox_age":
         age = messages.backlog().age.total_seconds()
-        yield Sample(labels={}, value=age, href=href)
+        yield AlertSample(labels={}, value=age, href=href)
         return
     for disk in disks():
-        yield Sample(labels={"disk": disk.name}, value=100 * disk.free / disk.size, href=href)
+        yield AlertSample(labels={"disk": disk.name}, value=100 * disk.free / disk.size, href=href)
 
 
-def _queues(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _queues(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     waiting = (
         Claim.objects.filter(state=ClaimState.PENDING)
         .order_by()
@@ -176,10 +185,10 @@ def _queues(rule: Rule, at: datetime) -> Iterable[Sample]:
     )
     for queue, uid, count, since in waiting:
         value = float(count) if _what(rule) == "waiting" else (at - since).total_seconds()
-        yield Sample(labels={"queue": queue}, value=value, href=reverse("queue", args=[uid]))
+        yield AlertSample(labels={"queue": queue}, value=value, href=reverse("queue", args=[uid]))
 
 
-def _deployments(rule: Rule, at: datetime) -> Iterable[Sample]:
+def _deployments(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     routes = {route.name: route for route in Route.objects.select_related("deployment__team")}
     # By route, for that is what calls are indexed by.
@@ -193,14 +202,14 @@ def _deployments(rule: Rule, at: datetime) -> Iterable[Sample]:
         if made < FEWEST_CALLS:
             continue
         deployment = routes[name].deployment
-        yield Sample(
+        yield AlertSample(
             labels={"deployment": deployment.name, "team": deployment.team.name},
             value=100 * failed / made,
             href=reverse("deployment", args=[deployment.uid]),
         )
 
 
-_READERS: Mapping[Topic, Callable[[Rule, datetime], Iterable[Sample]]] = {
+_READERS: Mapping[Topic, Callable[[AlertRuleSpec, datetime], Iterable[AlertSample]]] = {
     Topic.CARDS: _cards,
     Topic.FAULTS: _faults,
     Topic.FLEET: _fleet,
@@ -217,8 +226,8 @@ _READERS: Mapping[Topic, Callable[[Rule, datetime], Iterable[Sample]]] = {
 BACK = timedelta(days=1)
 #: Of more cards that crossed the threshold, so many are looked at minute by minute.
 MOST_CARDS = 50
-_UPWARDS = {Op.ABOVE: "gt", Op.AT_LEAST: "gte"}
-_DOWNWARDS = {Op.BELOW: "lt", Op.AT_MOST: "lte"}
+_UPWARDS = {AlertOperator.ABOVE: "gt", AlertOperator.AT_LEAST: "gte"}
+_DOWNWARDS = {AlertOperator.BELOW: "lt", AlertOperator.AT_MOST: "lte"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,13 +243,13 @@ class AlertRuleTrial:
     cut: bool = False
 
 
-def trial_of(rule: Rule, *, at: datetime) -> AlertRuleTrial:
+def trial_of(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
     now = sum(rule.holds(sample) is True for sample in samples_of(rule, at=at))
     topic = MEASURES[rule.measure].topic
     if topic is Topic.FAULTS:
         times = _fault_times(rule, at=at)
         return AlertRuleTrial(now=now, times=sum(times), things=len(times))
-    if topic is Topic.CARDS and rule.op is not Op.EQUAL:
+    if topic is Topic.CARDS and rule.op is not AlertOperator.EQUAL:
         cards = _crossed(rule, at=at)
         times = _card_times(rule, cards[:MOST_CARDS], at=at)
         return AlertRuleTrial(
@@ -249,7 +258,7 @@ def trial_of(rule: Rule, *, at: datetime) -> AlertRuleTrial:
     return AlertRuleTrial(now=now)
 
 
-def _fault_times(rule: Rule, *, at: datetime) -> list[int]:
+def _fault_times(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
     """How often on each card or node that had such a fault for long enough."""
     rows = Fault.objects.filter(Q(ended_at=None) | Q(ended_at__gt=at - BACK))
     counts: dict[tuple[int, int | None], int] = {}
@@ -270,7 +279,7 @@ def _fault_times(rule: Rule, *, at: datetime) -> list[int]:
     return list(counts.values())
 
 
-def _crossed(rule: Rule, *, at: datetime) -> list[int]:
+def _crossed(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
     """Cards that were beyond the threshold at some time, as hourly sums and the newest figures tell."""
     metric = rule.measure.partition(".")[2]
     suffix = "max" if rule.op in _UPWARDS else "min"
@@ -298,13 +307,13 @@ def _labels(card: Card) -> dict[str, str]:
     }
 
 
-def _card_times(rule: Rule, cards: Iterable[int], *, at: datetime) -> list[int]:
+def _card_times(rule: AlertRuleSpec, cards: Iterable[int], *, at: datetime) -> list[int]:
     times = [len(firings(rule, values)) for values in _minutes(rule, list(cards), at=at)]
     return [count for count in times if count]
 
 
 def _minutes(
-    rule: Rule, cards: list[int], *, at: datetime
+    rule: AlertRuleSpec, cards: list[int], *, at: datetime
 ) -> Iterator[list[tuple[datetime, float | None]]]:
     """The worst value of each minute of each card, in the order of time."""
     if not cards:

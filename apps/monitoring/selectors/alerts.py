@@ -30,13 +30,13 @@ from apps.monitoring.models import (
 )
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind, Route, Silence
+from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind, NotificationRoute, Silence
 from controlplane.domain.alerts.messages import Message, Tone
 from controlplane.domain.alerts.rules import (
     MEASURES,
     SECONDS,
-    Rule,
-    Severity,
+    AlertRuleSpec,
+    AlertSeverity,
     matcher_read,
     rule_read,
 )
@@ -44,7 +44,7 @@ from controlplane.domain.telemetry.metrics import Unit
 from controlplane.web.templatetags.ninefold import duration
 
 
-def rule_of(row: AlertRule) -> Rule:
+def rule_of(row: AlertRule) -> AlertRuleSpec:
     """:raises RuleInvalid: if this version cannot read what another one kept."""
     return rule_read({**row.document, "enabled": row.enabled})
 
@@ -119,13 +119,13 @@ def routes_visible(user: RequestUser) -> QuerySet[AlertRoute]:
     return rows.prefetch_related("receivers").order_by("name")
 
 
-def routes_now() -> tuple[Route, ...]:
+def routes_now() -> tuple[NotificationRoute, ...]:
     """Those that are not switched off, with their receivers that are not either."""
     receivers = Prefetch("receivers", queryset=AlertReceiver.objects.filter(active=True))
     rows = AlertRoute.objects.filter(enabled=True).prefetch_related(receivers)
     return tuple(
-        Route(
-            severity=Severity(row.severity),
+        NotificationRoute(
+            severity=AlertSeverity(row.severity),
             matchers=tuple(map(matcher_read, row.matchers)),
             receivers=frozenset(receiver.pk for receiver in row.receivers.all()),
         )
@@ -199,10 +199,10 @@ _PLACES = {
     )
 }
 
-SEVERITY_WORDS: Mapping[Severity, str | Promise] = {
-    Severity.INFO: _("info"),
-    Severity.WARNING: _("warning"),
-    Severity.CRITICAL: _("critical"),
+SEVERITY_WORDS: Mapping[AlertSeverity, str | Promise] = {
+    AlertSeverity.INFO: _("info"),
+    AlertSeverity.WARNING: _("warning"),
+    AlertSeverity.CRITICAL: _("critical"),
 }
 
 
@@ -249,13 +249,17 @@ def message_of(notice: AlertNotice) -> Message:
     return Message(
         title=_headline(kind, title, count=int(notice.content.get("count", 0))),
         lines=_lines(notice),
-        tone=Tone.GOOD if kind is NoticeKind.RESOLVED else _TONES[Severity(group.severity)],
+        tone=Tone.GOOD if kind is NoticeKind.RESOLVED else _TONES[AlertSeverity(group.severity)],
         link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alert', args=[group.uid])}",
         link_text=gettext("Open the alert"),
     )
 
 
-_TONES = {Severity.INFO: Tone.INFO, Severity.WARNING: Tone.WARNING, Severity.CRITICAL: Tone.BAD}
+_TONES = {
+    AlertSeverity.INFO: Tone.INFO,
+    AlertSeverity.WARNING: Tone.WARNING,
+    AlertSeverity.CRITICAL: Tone.BAD,
+}
 
 
 def _headline(kind: NoticeKind, title: str, *, count: int) -> str:
@@ -301,7 +305,7 @@ def body_of(notice: AlertNotice) -> bytes:
         "at": notice.at.isoformat(),
         "rule": group.rule_name if group else None,
         "title": group.title if group else "test",
-        "severity": group.severity if group else Severity.INFO.value,
+        "severity": group.severity if group else AlertSeverity.INFO.value,
         "labels": group.labels if group else {},
         "episode": group.uid if group else None,
         "began_at": group.began_at.isoformat() if group else None,

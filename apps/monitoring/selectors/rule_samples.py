@@ -11,21 +11,29 @@ from django.db.models import F, Max, Min, Q
 
 from apps.fleet.models import Card
 from apps.telemetry.models import CardFigures, CardHistory
-from controlplane.domain.health.rules import GAP, Condition, Firing, How, Op, Sample, dry_run
+from controlplane.domain.health.rules import (
+    GAP,
+    Condition,
+    How,
+    MetricSample,
+    RuleFiring,
+    RuleOperator,
+    dry_run,
+)
 
 #: Cards that one rule looks at in one turn. More at once are a matter of the rule, or of the exporter.
 MOST = 2_000
 #: The longest that a dry run looks back over, and how many cards it shows.
 LONGEST_TRIAL, MOST_SHOWN = timedelta(days=3), 200
 
-_LOOKUPS: Mapping[Op, str] = {
-    Op.ABOVE: "gt",
-    Op.AT_LEAST: "gte",
-    Op.BELOW: "lt",
-    Op.AT_MOST: "lte",
-    Op.IS: "exact",
+_LOOKUPS: Mapping[RuleOperator, str] = {
+    RuleOperator.ABOVE: "gt",
+    RuleOperator.AT_LEAST: "gte",
+    RuleOperator.BELOW: "lt",
+    RuleOperator.AT_MOST: "lte",
+    RuleOperator.IS: "exact",
 }
-_GROWS = frozenset({Op.ABOVE, Op.AT_LEAST})
+_GROWS = frozenset({RuleOperator.ABOVE, RuleOperator.AT_LEAST})
 
 
 def candidates(condition: Condition, *, at: datetime) -> list[int]:
@@ -40,7 +48,7 @@ def candidates(condition: Condition, *, at: datetime) -> list[int]:
 
 def series_of(
     cards: Collection[int], condition: Condition, *, since: datetime, at: datetime
-) -> dict[int, list[Sample]]:
+) -> dict[int, list[MetricSample]]:
     """The metric's measurements of each of these cards, oldest first."""
     metric = condition.metric.value
     rows = (
@@ -49,9 +57,9 @@ def series_of(
         .order_by("card_id", "at")
         .values_list("card_id", "at", metric)
     )
-    series: dict[int, list[Sample]] = defaultdict(list)
+    series: dict[int, list[MetricSample]] = defaultdict(list)
     for card, then, value in rows:
-        series[card].append(Sample(at=then, value=value))
+        series[card].append(MetricSample(at=then, value=value))
     return series
 
 
@@ -85,7 +93,7 @@ class HealthRuleTrial:
     """When a rule would have fired on one card."""
 
     card: Card
-    firings: tuple[Firing, ...]
+    firings: tuple[RuleFiring, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

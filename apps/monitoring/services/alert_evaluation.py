@@ -31,7 +31,7 @@ from apps.monitoring.selectors.alerts import (
 from controlplane.domain.alerts.lifecycle import (
     AlertState,
     Episode,
-    Member,
+    GroupMember,
     NoticeKind,
     Silence,
     Standing,
@@ -39,7 +39,7 @@ from controlplane.domain.alerts.lifecycle import (
     receivers_of,
     step,
 )
-from controlplane.domain.alerts.rules import Rule, Sample, Severity
+from controlplane.domain.alerts.rules import AlertRuleSpec, AlertSample, AlertSeverity
 from controlplane.outbox.messages import publish
 from controlplane.persistence.bulk_writes import bulk_update_rows
 
@@ -63,7 +63,7 @@ class _Turn:
     """Everything that one turn works on."""
 
     row: AlertRule
-    rule: Rule
+    rule: AlertRuleSpec
     at: datetime
     silences: Sequence[Silence]
     #: Alerts that stood before or stand now, by key; and those of them that ended.
@@ -80,7 +80,7 @@ class _Turn:
 
 
 @transaction.atomic
-def rule_evaluate(*, rule: AlertRule, samples: Iterable[Sample], at: datetime) -> int:
+def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: datetime) -> int:
     """Take the steps that the samples lead to; how many notices were made.
 
     ``rule`` is the row for which the samples were read: changed since, nothing is done. Switched off, all of its
@@ -124,7 +124,9 @@ def alerts_prune(*, at: datetime) -> int:
     return deleted.get("monitoring.AlertGroup", 0)
 
 
-def _step_all(turn: _Turn, samples: Iterable[Sample], *, keeps: timedelta | None = None) -> None:
+def _step_all(
+    turn: _Turn, samples: Iterable[AlertSample], *, keeps: timedelta | None = None
+) -> None:
     standing = Alert.objects.filter(rule=turn.row).exclude(state=AlertState.RESOLVED)
     turn.alerts = {alert.key: alert for alert in standing.select_related("group")}
     seen = {key_of(sample.labels): sample for sample in samples}
@@ -167,7 +169,7 @@ def _standing_of(alert: Alert) -> Standing:
     )
 
 
-def _apply(alert: Alert, after: Standing, sample: Sample | None) -> None:
+def _apply(alert: Alert, after: Standing, sample: AlertSample | None) -> None:
     alert.state = after.state
     alert.began_at, alert.held_at = after.began_at, after.held_at
     alert.fired_at, alert.quiet_since = after.fired_at, after.quiet_since
@@ -206,7 +208,7 @@ def _tell_all(turn: _Turn) -> None:
             if alert.group_id == group.pk and alert.state == AlertState.FIRING
         ]
         members = {
-            alert.key: Member(silenced=turn.silenced(alert), told=alert.told_at is not None)
+            alert.key: GroupMember(silenced=turn.silenced(alert), told=alert.told_at is not None)
             for alert in firing
         }
         due = notice_due(
@@ -238,7 +240,7 @@ def _tell(turn: _Turn, group: AlertGroup, kind: NoticeKind, heard: Sequence[Aler
         receivers = set(earlier.values_list("receiver_id", flat=True))
     else:
         labels = {**group.labels, "rule": group.rule_name}
-        severity = Severity(group.severity)
+        severity = AlertSeverity(group.severity)
         receivers = set(receivers_of(routes_now(), labels, severity=severity))
         Alert.objects.filter(pk__in=[alert.pk for alert in heard]).update(told_at=turn.at)
         group.told_at = turn.at

@@ -33,7 +33,13 @@ from controlplane.domain.alerts.deliveries import (
 )
 from controlplane.domain.alerts.lifecycle import LONGEST_SILENCE, NoticeKind
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import MOST_MATCHERS, Rule, Severity, matcher_read, rule_read
+from controlplane.domain.alerts.rules import (
+    MOST_MATCHERS,
+    AlertRuleSpec,
+    AlertSeverity,
+    matcher_read,
+    rule_read,
+)
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish
 from controlplane.persistence.encryption import encrypt, reencrypted
@@ -69,7 +75,7 @@ def rules_ship(*, at: datetime) -> int:
     return changed
 
 
-def _columns(rule: Rule) -> dict[str, Any]:
+def _columns(rule: AlertRuleSpec) -> dict[str, Any]:
     return {
         "title": rule.title,
         "severity": rule.severity.value,
@@ -225,7 +231,7 @@ class RouteRequest:
     """What somebody wants a route to be."""
 
     name: str
-    severity: Severity
+    severity: AlertSeverity
     matchers: tuple[str, ...] = ()
     receivers: Sequence[AlertReceiver] = ()
     enabled: bool = True

@@ -25,10 +25,10 @@ from controlplane.domain.common.topology import network_domains
 from controlplane.domain.health.maintenance_rollouts import (
     NODE,
     ROLLOUT,
-    Member,
     NodeEvent,
     NodeState,
     RolloutEvent,
+    RolloutMember,
     RolloutState,
     nodes_to_begin,
     rollout_event,
@@ -184,9 +184,11 @@ def _move(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
 # -- By the loop --
 
 
-def members_of(rollout: Rollout) -> list[Member]:
+def members_of(rollout: Rollout) -> list[RolloutMember]:
     rows = rollout.nodes.order_by("id").values_list("id", "domain", "state")
-    return [Member(key=key, domain=domain, state=NodeState(state)) for key, domain, state in rows]
+    return [
+        RolloutMember(key=key, domain=domain, state=NodeState(state)) for key, domain, state in rows
+    ]
 
 
 @transaction.atomic

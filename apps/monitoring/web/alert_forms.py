@@ -14,7 +14,7 @@ from apps.monitoring.models import AlertReceiver, AlertRoute, AlertRule
 from apps.monitoring.selectors.alerts import MEASURE_WORDS, SEVERITY_WORDS
 from apps.monitoring.services.alerts import ReceiverRequest, RouteRequest
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import Op, Severity
+from controlplane.domain.alerts.rules import AlertOperator, AlertSeverity
 from controlplane.web.forms import PlainForm
 
 RECEIVER_WORDS = {
@@ -25,11 +25,11 @@ RECEIVER_WORDS = {
     ReceiverKind.WEBHOOK: _("Webhook with JSON"),
 }
 _OPS = {
-    Op.ABOVE: _("is above"),
-    Op.AT_LEAST: _("is at least"),
-    Op.BELOW: _("is below"),
-    Op.AT_MOST: _("is at most"),
-    Op.EQUAL: _("is"),
+    AlertOperator.ABOVE: _("is above"),
+    AlertOperator.AT_LEAST: _("is at least"),
+    AlertOperator.BELOW: _("is below"),
+    AlertOperator.AT_MOST: _("is at most"),
+    AlertOperator.EQUAL: _("is"),
 }
 _SEVERITIES = [(one.value, word) for one, word in SEVERITY_WORDS.items()]
 _LENGTHS = {
@@ -72,7 +72,7 @@ class RuleForm(PlainForm):
         label=_("For at least, seconds"), min_value=0, initial=60, required=False
     )
     severity = forms.ChoiceField(
-        label=_("Severity"), choices=_SEVERITIES, initial=Severity.WARNING.value
+        label=_("Severity"), choices=_SEVERITIES, initial=AlertSeverity.WARNING.value
     )
     enabled = forms.BooleanField(label=_("Switched on"), required=False, initial=True)
     where = forms.CharField(
@@ -196,7 +196,7 @@ class RouteForm(PlainForm):
 
     name = forms.CharField(label=_("Name"), max_length=80)
     severity = forms.ChoiceField(
-        label=_("At least"), choices=_SEVERITIES, initial=Severity.WARNING.value
+        label=_("At least"), choices=_SEVERITIES, initial=AlertSeverity.WARNING.value
     )
     receivers = forms.ModelMultipleChoiceField(
         label=_("Tell"),
@@ -222,7 +222,7 @@ class RouteForm(PlainForm):
         values = self.cleaned_data
         return RouteRequest(
             name=values["name"],
-            severity=Severity(values["severity"]),
+            severity=AlertSeverity(values["severity"]),
             matchers=lines(values["matchers"]),
             receivers=list(values["receivers"]),
             enabled=values["enabled"],

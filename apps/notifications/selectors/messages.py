@@ -13,7 +13,7 @@ from apps.notifications.models import Event, Notification
 from controlplane.domain.alerts.notifications import (
     NOTIFICATION_TYPES,
     NotificationKind,
-    Severity,
+    NotificationSeverity,
     Subject,
 )
 from controlplane.web.message_translation import translate_message
@@ -106,7 +106,11 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationLabels] = {
     ),
 }
 
-_COLOURS = {Severity.GOOD: "green", Severity.INFO: "secondary", Severity.BAD: "red"}
+_COLOURS = {
+    NotificationSeverity.GOOD: "green",
+    NotificationSeverity.INFO: "secondary",
+    NotificationSeverity.BAD: "red",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,15 +34,15 @@ from controlplane.domain.alerts.notifications import (
     NOTIFICATION_TYPES,
     Audience,
     NotificationKind,
-    Severity,
+    NotificationSeverity,
 )
 from controlplane.web.pages import STOP_POLLING, ToastLevel, toast
 from controlplane.web.tables import BulkAction, Column, FilterForm, Table
 
 _LEVELS = {
-    Severity.GOOD: ToastLevel.SUCCESS,
-    Severity.INFO: ToastLevel.INFO,
-    Severity.BAD: ToastLevel.ERROR,
+    NotificationSeverity.GOOD: ToastLevel.SUCCESS,
+    NotificationSeverity.INFO: ToastLevel.INFO,
+    NotificationSeverity.BAD: ToastLevel.ERROR,
 }
 
 
@@ -60,9 +60,9 @@ class NotificationFilter(FilterForm):
         label=gettext_lazy("Weight"),
         choices=[
             ("", gettext_lazy("Any")),
-            (Severity.BAD.value, gettext_lazy("needs somebody")),
-            (Severity.GOOD.value, gettext_lazy("good news")),
-            (Severity.INFO.value, gettext_lazy("for information")),
+            (NotificationSeverity.BAD.value, gettext_lazy("needs somebody")),
+            (NotificationSeverity.GOOD.value, gettext_lazy("good news")),
+            (NotificationSeverity.INFO.value, gettext_lazy("for information")),
         ],
         required=False,
     )
@@ -175,7 +175,7 @@ def bell(request: HttpRequest) -> HttpResponse:
     before = _instant(seen.partition(" ")[2])
     is_new = newest is not None and seen and (before is None or newest.notification.at > before)
     if newest is not None and is_new and not _looked_at(request, newest):
-        level = _LEVELS[Severity(newest.notification.severity)]
+        level = _LEVELS[NotificationSeverity(newest.notification.severity)]
         return toast(response, level=level, text=newest.told.title)
     return response
 

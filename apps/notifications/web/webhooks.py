@@ -23,7 +23,7 @@ from apps.notifications.selectors import webhooks as selectors
 from apps.notifications.selectors.messages import NOTIFICATION_LABELS, told
 from apps.notifications.services import webhooks as services
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, Severity
+from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationSeverity
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.forms import PlainForm
@@ -53,7 +53,7 @@ class WebhookForm(PlainForm):
         initial=[
             kind.value
             for kind in selectors.SENDABLE
-            if NOTIFICATION_TYPES[kind].severity is Severity.BAD
+            if NOTIFICATION_TYPES[kind].severity is NotificationSeverity.BAD
         ],
     )
 

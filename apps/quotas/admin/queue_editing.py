@@ -34,7 +34,7 @@ from controlplane.domain.quotas.permissions import (
     may_add_below,
     may_change,
 )
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
 
@@ -377,5 +377,5 @@ def _edited_document(
         values = form.cleaned_data
         return replace(document, state=QueueState(values["state"]), weight=values["weight"])
     configured = {**document.entitlements, dimension.partition(":")[2]: form.entitlement}
-    kept = {chip: one for chip, one in configured.items() if one != Entitlement()}
+    kept = {chip: one for chip, one in configured.items() if one != ChipQuota()}
     return replace(document, entitlements=kept)

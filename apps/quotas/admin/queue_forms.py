@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from controlplane.domain.quotas.documents import QueueDocument
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from controlplane.web.forms import PlainForm
 
 STATES = (
@@ -115,7 +115,7 @@ class QueueForm(PlainForm):
         for name in fixed:
             self.fields[name].disabled = True
 
-    def document(self, *, uid: str, entitlements: Mapping[str, Entitlement]) -> QueueDocument:
+    def document(self, *, uid: str, entitlements: Mapping[str, ChipQuota]) -> QueueDocument:
         """The document of a valid form."""
         values = self.cleaned_data
         return QueueDocument(
@@ -156,17 +156,17 @@ class EntitlementForm(PlainForm):
             self.fields[name].disabled = fixed
 
     @property
-    def entitlement(self) -> Entitlement:
+    def entitlement(self) -> ChipQuota:
         """The entitlement of a valid row."""
         values = self.cleaned_data
-        return Entitlement(
+        return ChipQuota(
             reserved=values.get("reserved") or 0,
             guaranteed=values.get("guaranteed") or 0,
             cap=values.get("cap"),
         )
 
     @classmethod
-    def initial_of(cls, chip: str, configured: Entitlement) -> dict[str, Any]:
+    def initial_of(cls, chip: str, configured: ChipQuota) -> dict[str, Any]:
         return {
             "chip": chip,
             "reserved": configured.reserved or None,
@@ -180,7 +180,7 @@ class EntitlementTable:
 
     def __init__(
         self,
-        configured: Mapping[str, Entitlement],
+        configured: Mapping[str, ChipQuota],
         chips: Iterable[str],
         *,
         data: Any = None,
@@ -193,7 +193,7 @@ class EntitlementTable:
             EntitlementForm(
                 data,
                 prefix=f"cards-{chip or 'total'}",
-                initial=EntitlementForm.initial_of(chip, configured.get(chip, Entitlement())),
+                initial=EntitlementForm.initial_of(chip, configured.get(chip, ChipQuota())),
                 fixed=fixed,
             )
             for chip in (*listed, TOTAL)
@@ -209,7 +209,7 @@ class EntitlementTable:
         return all(valid)
 
     @property
-    def entitlements(self) -> Mapping[str, Entitlement]:
+    def entitlements(self) -> Mapping[str, ChipQuota]:
         """The entitlements of valid rows by chip, without empty ones."""
         configured = {row.initial["chip"]: row.entitlement for row in self.rows}
-        return {chip: one for chip, one in configured.items() if one != Entitlement()}
+        return {chip: one for chip, one in configured.items() if one != ChipQuota()}

@@ -40,7 +40,7 @@ from controlplane.domain.quotas.documents import (
     QueueDocument,
     fingerprint,
 )
-from controlplane.domain.quotas.queues import Entitlement, QueueState
+from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.ports import registry
 from controlplane.web.rest import LARGEST_INTEGER, Query, Reference, StrictSerializer, VisibleField
 
@@ -169,8 +169,8 @@ class QueueWriteSerializer(StrictSerializer[Any]):
         )
         return {**super().get_fields(), "parent": parent}
 
-    def validate_entitlements(self, given: list[Mapping[str, Any]]) -> dict[str, Entitlement]:
-        stated: dict[str, Entitlement] = {}
+    def validate_entitlements(self, given: list[Mapping[str, Any]]) -> dict[str, ChipQuota]:
+        stated: dict[str, ChipQuota] = {}
         for one in given:
             amounts = dict(one)
             chip = amounts.pop("chip")
@@ -178,7 +178,7 @@ class QueueWriteSerializer(StrictSerializer[Any]):
                 raise serializers.ValidationError(
                     [f"{chip or 'all chips together'} is there twice"]
                 )
-            stated[chip] = Entitlement(**amounts)
+            stated[chip] = ChipQuota(**amounts)
         return stated
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

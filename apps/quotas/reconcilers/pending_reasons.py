@@ -23,7 +23,7 @@ MAX_CHANGED_PER_SECOND = 250
 MIN_CHANGED_BATCH, MAX_CHANGED_BATCH = 100, 500
 
 
-class TokenBucket:
+class ReasonBudget:
     """A token bucket: refills at a rate, up to a maximum."""
 
     def __init__(self, *, per_second: float, at_once: int) -> None:
@@ -49,8 +49,8 @@ class ReasonThrottle:
     """Selects the reasons to write; has no influence on scheduling decisions."""
 
     def __init__(self) -> None:
-        self._new = TokenBucket(per_second=MAX_NEW_PER_SECOND, at_once=MAX_NEW_PER_SECOND)
-        self._changed = TokenBucket(per_second=MAX_CHANGED_PER_SECOND, at_once=MAX_CHANGED_BATCH)
+        self._new = ReasonBudget(per_second=MAX_NEW_PER_SECOND, at_once=MAX_NEW_PER_SECOND)
+        self._changed = ReasonBudget(per_second=MAX_CHANGED_PER_SECOND, at_once=MAX_CHANGED_BATCH)
         #: Index of the next refusal in the round-robin.
         self._next = 0
 

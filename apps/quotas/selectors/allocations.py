@@ -14,10 +14,10 @@ from apps.fleet.models import Card, Node
 from apps.quotas.models import Allocation, Queue, QueueChange
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.documents import from_json
-from controlplane.domain.quotas.queues import Entitlement
+from controlplane.domain.quotas.queues import ChipQuota
 
 
-class UsageWindow(StrEnum):
+class AllocationWindow(StrEnum):
     """Time range of a usage chart, and the length of its steps."""
 
     DAY = "24h"
@@ -67,7 +67,7 @@ _EDGES = """
 
 
 def queue_occupancy(
-    queue: Queue, *, below: Collection[int], chip: str, window: UsageWindow, at: datetime
+    queue: Queue, *, below: Collection[int], chip: str, window: AllocationWindow, at: datetime
 ) -> QueueOccupancy:
     """Usage of the queue and those below of the chip (``TOTAL``: all chips) until now.
 
@@ -122,15 +122,13 @@ def _averages(
     return averages
 
 
-def _entitlement_history(
-    queue: Queue, chip: str, *, starts: Sequence[datetime]
-) -> list[Entitlement]:
+def _entitlement_history(queue: Queue, chip: str, *, starts: Sequence[datetime]) -> list[ChipQuota]:
     """The queue's entitlement for the chip at the start of each step, from the history of the tree."""
     now = queue.entitlements.filter(chip=chip).first()
     configured = (
-        Entitlement(reserved=now.reserved, guaranteed=now.guaranteed, cap=now.cap)
+        ChipQuota(reserved=now.reserved, guaranteed=now.guaranteed, cap=now.cap)
         if now
-        else Entitlement()
+        else ChipQuota()
     )
     # Backwards from now: each change stores the state before it.
     changes = list(queue_changes(queue).filter(created_at__gt=starts[0]).order_by("-id"))
@@ -138,7 +136,7 @@ def _entitlement_history(
     for start in reversed(starts):
         while changes and changes[0].created_at > start:
             before = changes.pop(0).before.get(queue.uid)
-            configured = from_json(before).entitlement(chip) if before else Entitlement()
+            configured = from_json(before).entitlement(chip) if before else ChipQuota()
         values.append(configured)
     return values[::-1]
 

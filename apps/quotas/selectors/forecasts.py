@@ -238,7 +238,7 @@ class WhatIfEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfResult:
+class WhatIfOutcome:
     """The result of a what-if."""
 
     #: The claim of the request.
@@ -258,7 +258,7 @@ class WhatIfResult:
     seconds: float
 
 
-def what_if_result(what_if: WhatIf, *, visibility: QueueVisibility) -> WhatIfResult | None:
+def what_if_result(what_if: WhatIf, *, visibility: QueueVisibility) -> WhatIfOutcome | None:
     """The result as a reader may see it; None until it is computed."""
     stored: Mapping[str, Any] = what_if.answer
     if not stored:
@@ -278,7 +278,7 @@ def what_if_result(what_if: WhatIf, *, visibility: QueueVisibility) -> WhatIfRes
             after=_start(each["after"]),
         )
 
-    return WhatIfResult(
+    return WhatIfOutcome(
         own=what_if_effect(stored["own"]) if stored["own"] else None,
         earlier=tuple(what_if_effect(each) for each in stored["earlier"]),
         later=tuple(what_if_effect(each) for each in stored["later"]),

@@ -25,7 +25,7 @@ from controlplane.domain.quotas.documents import (
     tree_differences,
 )
 from controlplane.domain.quotas.permissions import QueuePermissions
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from controlplane.domain.quotas.status import QueueStatus, chips_of, queue_statuses
 from controlplane.domain.quotas.validation import TreeContext
 from controlplane.ports import registry
@@ -86,7 +86,7 @@ def queue_document(queue: Queue) -> QueueDocument:
         preempts=queue.preempts,
         running_per_person=queue.running_per_person,
         entitlements={
-            one.chip: Entitlement(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
+            one.chip: ChipQuota(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
             for one in queue.entitlements.all()
             if one.guaranteed or one.cap is not None
         },

@@ -22,7 +22,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import network_domains
 from controlplane.domain.quotas.claims import GangShape
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, QueueState
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     CardSnapshot,
@@ -369,7 +369,7 @@ def cached_queues(*, server: object) -> Mapping[str, CachedQueue]:
 def queue_view(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
     """The queue as the scheduler sees it, with the usage of its own claims."""
     configured = {
-        one.chip: Entitlement(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
+        one.chip: ChipQuota(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
         for one in queue.entitlements.all()
     }
     parent = queue.parent.uid if queue.parent else None
@@ -380,12 +380,12 @@ def queue_view(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
 def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
     rows = Queue.objects.filter(pk__in=keys).values_list("pk", *_QUEUE_COLUMNS)
     found = {pk: _QueueRow._make(columns) for pk, *columns in rows}
-    configured: dict[int, dict[str, Entitlement]] = defaultdict(dict)
+    configured: dict[int, dict[str, ChipQuota]] = defaultdict(dict)
     every = Entitlements.objects.filter(queue__in=keys).order_by()
     for queue, chip, reserved, guaranteed, cap in every.values_list(
         "queue_id", "chip", "reserved", "guaranteed", "cap"
     ):
-        configured[queue][chip] = Entitlement(reserved=reserved, guaranteed=guaranteed, cap=cap)
+        configured[queue][chip] = ChipQuota(reserved=reserved, guaranteed=guaranteed, cap=cap)
     return {
         pk: CachedQueue(_queue_view(row, configured[pk], {}), row.retired_at is not None)
         for pk, row in found.items()
@@ -396,13 +396,13 @@ _QUEUE_CACHE: RowVersionCache[CachedQueue] = RowVersionCache(_read_queues)
 
 
 def _queue_view(
-    row: _QueueRow, configured: Mapping[str, Entitlement], used: Mapping[str, int]
+    row: _QueueRow, configured: Mapping[str, ChipQuota], used: Mapping[str, int]
 ) -> QueueSnapshot:
     return QueueSnapshot(
         uid=row.uid,
         name=row.name,
         parent=row.parent,
-        total=configured.get(TOTAL, Entitlement()),
+        total=configured.get(TOTAL, ChipQuota()),
         entitlements={chip: one for chip, one in configured.items() if chip != TOTAL},
         weight=row.weight,
         used=used,

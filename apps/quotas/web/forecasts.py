@@ -27,7 +27,7 @@ from apps.quotas.selectors.forecasts import (
     StartForecast,
     VisibleForecast,
     WhatIfEffect,
-    WhatIfResult,
+    WhatIfOutcome,
     latest_forecast_run,
     what_if_result,
     what_ifs_visible,
@@ -327,7 +327,7 @@ def what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     )
 
 
-def _answered(answer: WhatIfResult, *, now: datetime) -> dict[str, Any]:
+def _answered(answer: WhatIfOutcome, *, now: datetime) -> dict[str, Any]:
     def effect_row(each: WhatIfEffect) -> dict[str, Any]:
         return {
             "work": workload_link(each.work),

@@ -19,8 +19,8 @@ from django.utils.translation import gettext_lazy as lazy
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.quotas.models import Claim, QueueChange
 from apps.quotas.selectors.allocations import (
+    AllocationWindow,
     QueueOccupancy,
-    UsageWindow,
     queue_changes,
     queue_occupancy,
 )
@@ -270,12 +270,14 @@ def _rights(entry: QueueEntry) -> dict[tuple[int, str], int]:
 def _usage(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
     chips = [share.chip for share in entry.shares] or [TOTAL]
     chip = request.GET.get("chip", chips[0])
-    requested = request.GET.get("window", UsageWindow.DAY)
-    window = UsageWindow(requested) if requested in set(UsageWindow) else UsageWindow.DAY
+    requested = request.GET.get("window", AllocationWindow.DAY)
+    window = (
+        AllocationWindow(requested) if requested in set(AllocationWindow) else AllocationWindow.DAY
+    )
     labels = {
-        UsageWindow.DAY: _("24 hours"),
-        UsageWindow.WEEK: _("7 days"),
-        UsageWindow.MONTH: _("30 days"),
+        AllocationWindow.DAY: _("24 hours"),
+        AllocationWindow.WEEK: _("7 days"),
+        AllocationWindow.MONTH: _("30 days"),
     }
     return {
         "chip": chip if chip in chips else chips[0],
@@ -293,13 +295,13 @@ def queue_usage(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Allocated cards over time as JSON for a chart; ``?chip=`` and ``?window=``."""
     entry = entry_or_404(queue_tree(request.user), uid)
     chip, requested = request.GET.get("chip", TOTAL), request.GET.get("window", "")
-    if requested not in set(UsageWindow):
+    if requested not in set(AllocationWindow):
         raise Http404
     found = queue_occupancy(
         entry.queue,
         below=entry.subtree_ids,
         chip=chip,
-        window=UsageWindow(requested),
+        window=AllocationWindow(requested),
         at=timezone.now(),
     )
     return JsonResponse(_chart(found))

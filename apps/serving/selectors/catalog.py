@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, F, IntegerField, OuterRef, QuerySet,
 from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
-from apps.jobs.selectors.comparisons import ComparedMetric
+from apps.jobs.selectors.comparisons import JobMetricComparison
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
 from apps.serving.models import Deployment, RouteBackend
@@ -100,7 +100,7 @@ class EvaluationSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricComparison:
+class ChipMetricComparison:
     """One metric on one split of one dataset, for several versions."""
 
     dataset: str
@@ -113,7 +113,7 @@ class MetricComparison:
     @property
     def best(self) -> frozenset[int]:
         """Indices of the best values; empty where they hardly differ."""
-        return ComparedMetric(name=self.metric, values=self.values).best
+        return JobMetricComparison(name=self.metric, values=self.values).best
 
 
 def evaluation_summaries(
@@ -132,7 +132,7 @@ def evaluation_summaries(
 
 def metric_comparisons(
     versions: Sequence[ModelVersion], *, user: accounts.RequestUser
-) -> list[MetricComparison]:
+) -> list[ChipMetricComparison]:
     """Every metric measured for at least one of the versions, with the values of all of them."""
     rows = registry.evaluations_visible(user).filter(
         model_version__in=[version.pk for version in versions]
@@ -143,7 +143,7 @@ def metric_comparisons(
         for metric, value in _metric_values(row.metrics):
             found[str(data), data.uid, row.split, metric][row.model_version_id] = value
     return [
-        MetricComparison(
+        ChipMetricComparison(
             dataset=dataset,
             dataset_uid=uid,
             split=split,

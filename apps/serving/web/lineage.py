@@ -38,7 +38,7 @@ MARGIN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineageBox:
+class LineageNodeBox:
     node: LineageNode
     href: str
     x: int
@@ -61,7 +61,7 @@ class LineageBranch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageDrawing:
-    boxes: tuple[LineageBox, ...]
+    boxes: tuple[LineageNodeBox, ...]
     #: Each edge as the ``d`` of an SVG path.
     wires: tuple[str, ...]
     width: int
@@ -107,7 +107,7 @@ def _drawing(found: Lineage, *, here: frozenset[str] | set[str], depth: int) -> 
     layout = layout_lineage(list(nodes), found.edges)
     return LineageDrawing(
         boxes=tuple(
-            LineageBox(
+            LineageNodeBox(
                 node=nodes[box.key],
                 href=_href(nodes[box.key]),
                 x=box.x,

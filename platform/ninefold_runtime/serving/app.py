@@ -289,7 +289,7 @@ def _put_from_thread(
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class DurationHistogram:
+class RequestDurationHistogram:
     """Counts of durations by upper bound, in seconds."""
 
     def __init__(self) -> None:
@@ -315,8 +315,8 @@ class EngineMetrics:
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._tokens: Counter[str] = Counter()
-        self._first_token = DurationHistogram()
-        self._duration = DurationHistogram()
+        self._first_token = RequestDurationHistogram()
+        self._duration = RequestDurationHistogram()
 
     def request(self, *, operation: str, status: int) -> None:
         with self._lock:

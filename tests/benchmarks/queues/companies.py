@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot, SchedulingSnapshot
 from tests.benchmarks.queues.loads import Fleet, Load, WorkSet
 
@@ -38,9 +38,9 @@ def _queues(load: Load) -> Iterator[QueueSnapshot]:
     total = load.queues * load.guaranteed
     for cohort in range(load.cohorts):
         uid = f"cohort-{cohort}"
-        above = Entitlement(guaranteed=total, cap=total)
+        above = ChipQuota(guaranteed=total, cap=total)
         yield QueueSnapshot(uid=uid, name=uid, entitlements={CHIP: above}, borrows=False)
-    own = Entitlement(guaranteed=load.guaranteed, cap=load.cap)
+    own = ChipQuota(guaranteed=load.guaranteed, cap=load.cap)
     for number in range(load.cohorts * load.queues):
         uid, above_it = leaf(load, number), f"cohort-{number // load.queues}"
         yield QueueSnapshot(uid=uid, name=uid, parent=above_it, entitlements={CHIP: own})

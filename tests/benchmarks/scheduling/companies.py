@@ -12,7 +12,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import Geometry
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
@@ -150,8 +150,8 @@ class Company:
         )
 
 
-def _even(cards: int) -> dict[str, Entitlement]:
-    return {chip: Entitlement(guaranteed=cards) for chip in CHIPS}
+def _even(cards: int) -> dict[str, ChipQuota]:
+    return {chip: ChipQuota(guaranteed=cards) for chip in CHIPS}
 
 
 @cache

@@ -19,7 +19,7 @@ import numpy as np
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
 from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
@@ -57,7 +57,7 @@ class Cluster:
     def empty(self) -> SchedulingSnapshot:
         """Each queue is guaranteed the same, lends what it does not use, and may hold no more than the cap."""
         even = self.nodes * CARDS_OF_NODE // len(self.queues)
-        entitlement = Entitlement(guaranteed=even, cap=self.cap)
+        entitlement = ChipQuota(guaranteed=even, cap=self.cap)
         return SchedulingSnapshot(
             nodes=tuple(_node(number) for number in range(self.nodes)),
             claims=(),

@@ -10,7 +10,7 @@ from apps.quotas.models import QueueChange
 from apps.quotas.selectors.queue_trees import tree_documents
 from apps.quotas.services.queue_trees import tree_apply
 from controlplane.domain.quotas.documents import QueueDocument, TreeAction, TreeEdit
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.people import People
 
@@ -23,9 +23,9 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
         description="What the teams of research share.",
         weight=2.0,
         entitlements={
-            GPU: Entitlement(reserved=4, guaranteed=16, cap=24),
-            NPU: Entitlement(guaranteed=16),
-            TOTAL: Entitlement(cap=48),
+            GPU: ChipQuota(reserved=4, guaranteed=16, cap=24),
+            NPU: ChipQuota(guaranteed=16),
+            TOTAL: ChipQuota(cap=48),
         },
     )
     tree_apply(
@@ -48,8 +48,8 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
                     running_per_person=2,
                     state=QueueState.CLOSED,
                     entitlements={
-                        GPU: Entitlement(guaranteed=4, cap=8),
-                        NPU: Entitlement(guaranteed=8, cap=16),
+                        GPU: ChipQuota(guaranteed=4, cap=8),
+                        NPU: ChipQuota(guaranteed=8, cap=16),
                     },
                 ),
             },

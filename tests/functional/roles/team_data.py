@@ -33,7 +33,7 @@ from apps.telemetry.models import NodeToken
 from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.sources import push_source
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.notifications import NotificationKind, Severity, Subject
+from controlplane.domain.alerts.notifications import NotificationKind, NotificationSeverity, Subject
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.scheduling.plans import SchedulingPolicy
@@ -282,7 +282,7 @@ def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[st
         recipient=maker,
         event=event,
         kind=event.kind,
-        severity=Severity.BAD,
+        severity=NotificationSeverity.BAD,
         collapse_key=event.uid,
         first_at=at,
         at=at,

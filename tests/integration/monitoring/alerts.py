@@ -21,7 +21,7 @@ from apps.monitoring.services.alerts import (
 )
 from apps.telemetry.models import CardFigures
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import Sample, Severity
+from controlplane.domain.alerts.rules import AlertSample, AlertSeverity
 from tests.contract.web_servers import WebServer
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -61,7 +61,7 @@ def seen(rule: AlertRule, *cards: int, at: datetime) -> int:
     """One turn that sees those cards too hot; how many notices."""
     rule.refresh_from_db()
     samples = [
-        Sample(labels={"cluster": "west", "node": "n", "card": str(card)}, value=95.0)
+        AlertSample(labels={"cluster": "west", "node": "n", "card": str(card)}, value=95.0)
         for card in cards
     ]
     return rule_evaluate(rule=rule, samples=samples, at=at)
@@ -82,7 +82,8 @@ def receiver_made(
     )
     receiver = receiver_create(ask=ask, actor=actor)
     route_create(
-        ask=RouteRequest(name=ask.name, severity=Severity.INFO, receivers=[receiver]), actor=actor
+        ask=RouteRequest(name=ask.name, severity=AlertSeverity.INFO, receivers=[receiver]),
+        actor=actor,
     )
     return receiver
 

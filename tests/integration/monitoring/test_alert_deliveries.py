@@ -21,7 +21,7 @@ from apps.monitoring.services import alerts as services
 from apps.monitoring.services.alerts import AlertRefused, ReceiverRequest, RouteRequest
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import Severity
+from controlplane.domain.alerts.rules import AlertSeverity
 from controlplane.persistence.encryption import decrypt
 from tests.contract.web_servers import WebServer
 from tests.integration.monitoring.alerts import after, receiver_made, rule_made, seen
@@ -101,7 +101,7 @@ def test_people_get_an_e_mail_in_their_language(office: Office, postbox: Postbox
     )
     receiver = services.receiver_create(ask=ask, actor=office.vera)
     services.route_create(
-        ask=RouteRequest(name="all", severity=Severity.INFO, receivers=[receiver]),
+        ask=RouteRequest(name="all", severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=office.vera,
     )
     seen(rule_made(office.vera, title="Too\r\nBcc: eve@example.com hot"), 1, at=NOON)
@@ -162,12 +162,14 @@ def test_a_route_takes_what_is_bad_enough_and_fits(office: Office, receiver: Web
     route = AlertRoute.objects.get()
 
     def changed(**values: Any) -> None:
-        ask = RouteRequest(**{"name": "r", "severity": Severity.INFO, "receivers": [row], **values})
+        ask = RouteRequest(
+            **{"name": "r", "severity": AlertSeverity.INFO, "receivers": [row], **values}
+        )
         services.route_change(route=route, ask=ask, actor=office.vera)
 
     taken = []
     cases: tuple[dict[str, Any], ...] = (
-        {"severity": Severity.CRITICAL},
+        {"severity": AlertSeverity.CRITICAL},
         {"matchers": ("cluster=east",)},
         {"matchers": ("rule=hot", "cluster=we*")},
         {"enabled": False},
@@ -232,7 +234,7 @@ def test_a_receiver_that_cannot_be_is_refused_beside_its_field(
 def test_only_operators_say_who_is_told(office: Office, receiver: WebServer) -> None:
     row = receiver_made(office.vera, receiver)
     route = AlertRoute.objects.get()
-    asked = RouteRequest(name="mine", severity=Severity.INFO, receivers=[row])
+    asked = RouteRequest(name="mine", severity=AlertSeverity.INFO, receivers=[row])
     acts = (
         lambda: receiver_made(office.ada, receiver, name="mine"),
         lambda: services.receiver_test(receiver=row, actor=office.ada, at=NOON),

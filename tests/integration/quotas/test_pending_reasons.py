@@ -13,8 +13,8 @@ from apps.quotas.reconcilers.pending_reasons import (
     MAX_NEW_PER_SECOND,
     MIN_CHANGED_BATCH,
     MIN_NEW_PER_CYCLE,
+    ReasonBudget,
     ReasonThrottle,
-    TokenBucket,
 )
 from apps.quotas.selectors.claim_snapshots import PendingReasons
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, GangShape, RoleShape
@@ -137,7 +137,7 @@ def test_first_reasons_are_limited_with_a_minimum_per_cycle(clock: Clock) -> Non
 
 
 def test_a_token_bucket_refills_up_to_its_size(clock: Clock) -> None:
-    bucket = TokenBucket(per_second=100, at_once=500)
+    bucket = ReasonBudget(per_second=100, at_once=500)
     bucket.use(500)
     assert bucket.available() == 0
     clock.now += 0.5

@@ -18,7 +18,7 @@ from apps.quotas.selectors.queue_trees import tree_documents, tree_fingerprint
 from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.documents import QueueDocument
-from controlplane.domain.quotas.queues import Entitlement, QueueState
+from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
@@ -75,7 +75,7 @@ def test_two_guarantees_that_do_not_fit_together_are_not_both_saved(
             name=name,
             parent=top.uid,
             team="addresses",
-            entitlements={"cpu": Entitlement(guaranteed=2)},
+            entitlements={"cpu": ChipQuota(guaranteed=2)},
         )
         return TreeEdit(queues={f"new:{name}": queue}, act="create")
 

@@ -20,7 +20,7 @@ from apps.quotas.services.queue_tree_files import file_edit, tree_export
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.quotas.documents import QueueDocument
 from controlplane.domain.quotas.files import InvalidQueueFile
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company, entitle
 
@@ -170,7 +170,7 @@ def test_two_queues_swap_names_and_parents(company: Company, chief: User) -> Non
 
     assert Queue.objects.get(uid=vision.uid).name == "lab"
     assert Queue.objects.get(uid=lab.uid).parent == Queue.objects.get(uid=vision.uid)
-    assert document("lab").entitlements[TOTAL] == Entitlement(cap=8)
+    assert document("lab").entitlements[TOTAL] == ChipQuota(cap=8)
 
 
 def test_a_new_queue_can_have_a_new_parent(company: Company, chief: User) -> None:
@@ -241,7 +241,7 @@ def test_a_queue_admin_changes_only_queues_of_their_team(company: Company, chief
     change = apply(changed("vision", weight=2.0), actor=company.engineer, company=company)
     with pytest.raises(PermissionRefused, match="queue default is for every team"):
         apply(changed("default", weight=2.0), actor=company.engineer, company=company)
-    wanted = {"cpu": Entitlement(guaranteed=3)}
+    wanted = {"cpu": ChipQuota(guaranteed=3)}
     with pytest.raises(PermissionRefused, match="has 2"):
         apply(changed("vision", entitlements=wanted), actor=company.engineer, company=company)
 
@@ -312,7 +312,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     company.later(timedelta(minutes=30))
     owed = company.submit("urgent fix", cards=2, queue=owner)
     before = tree_fingerprint()
-    entitlements = {"cpu": Entitlement(guaranteed=2)}
+    entitlements = {"cpu": ChipQuota(guaranteed=2)}
     wanted = changed("owner", entitlements=entitlements)
 
     preview = services.tree_preview(wanted, at=company.at, by_person=chief)
@@ -333,7 +333,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
 
 
 def test_a_preview_of_an_invalid_tree_has_only_findings(company: Company, chief: User) -> None:
-    wanted = changed("default", entitlements={"cpu": Entitlement(guaranteed=4, cap=2)})
+    wanted = changed("default", entitlements={"cpu": ChipQuota(guaranteed=4, cap=2)})
 
     preview = services.tree_preview(wanted, at=company.at, by_person=chief)
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from controlplane.domain.health.maintenance_rollouts import (
     NODE,
     UNDER_WAY,
-    Member,
     NodeEvent,
     NodeState,
     Plan,
     RolloutEvent,
+    RolloutMember,
     RolloutState,
     Seen,
     node_event,
@@ -26,9 +26,10 @@ from controlplane.domain.health.maintenance_rollouts import (
 ALL = Plan(command=True, burn_in=True, parallel=2)
 
 
-def members(*states: tuple[str, NodeState]) -> list[Member]:
+def members(*states: tuple[str, NodeState]) -> list[RolloutMember]:
     return [
-        Member(key=key, domain=domain, state=state) for key, (domain, state) in enumerate(states)
+        RolloutMember(key=key, domain=domain, state=state)
+        for key, (domain, state) in enumerate(states)
     ]
 
 

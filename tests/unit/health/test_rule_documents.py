@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from controlplane.domain.health.default_rules import DEFAULT_RULES
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.health.rules import (
+    HealthRuleSpec,
     How,
-    Op,
-    Rule,
+    RuleOperator,
     RuleRefused,
     condition_of,
     document_of,
@@ -36,7 +36,7 @@ ECC: dict[str, Any] = {
 
 def test_a_condition_is_read_with_its_units() -> None:
     hot, ecc = condition_of(HOT), condition_of({**ECC, "chips": ["h100"]})
-    assert (hot.metric, hot.op, hot.value) == (Metric.TEMPERATURE, Op.AT_LEAST, 90)
+    assert (hot.metric, hot.op, hot.value) == (Metric.TEMPERATURE, RuleOperator.AT_LEAST, 90)
     assert hot.lasting == timedelta(minutes=1)
     assert (ecc.how, ecc.within) == (How.RATE, timedelta(minutes=10))
     assert ecc.applies("h100")
@@ -111,7 +111,7 @@ def test_what_is_no_level_is_refused(written: object) -> None:
 
 
 @pytest.mark.parametrize("rule", DEFAULT_RULES, ids=[rule.name for rule in DEFAULT_RULES])
-def test_the_rules_that_are_shipped_can_be_written_down_and_read_back(rule: Rule) -> None:
+def test_the_rules_that_are_shipped_can_be_written_down_and_read_back(rule: HealthRuleSpec) -> None:
     assert condition_of(json.loads(json.dumps(document_of(rule.condition)))) == rule.condition
 
 

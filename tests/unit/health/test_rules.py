@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from controlplane.domain.health.rules import (
     Condition,
     How,
-    Op,
-    Sample,
+    MetricSample,
+    RuleOperator,
     Verdict,
     dry_run,
     evaluate,
@@ -21,20 +21,22 @@ from controlplane.domain.health.rules import (
 from controlplane.domain.telemetry.metrics import Metric
 from tests.unit.health.snapshots import NOW
 
-HOT = Condition(metric=Metric.TEMPERATURE, op=Op.AT_LEAST, value=90, lasting=timedelta(seconds=60))
-GROWS = Condition(metric=Metric.ECC_UNCORRECTED, how=How.CHANGE, op=Op.ABOVE, value=0)
+HOT = Condition(
+    metric=Metric.TEMPERATURE, op=RuleOperator.AT_LEAST, value=90, lasting=timedelta(seconds=60)
+)
+GROWS = Condition(metric=Metric.ECC_UNCORRECTED, how=How.CHANGE, op=RuleOperator.ABOVE, value=0)
 
 
-def every(seconds: float, *values: float) -> list[Sample]:
+def every(seconds: float, *values: float) -> list[MetricSample]:
     """Measurements so far apart, the last of them now."""
     first = len(values) - 1
     return [
-        Sample(at=NOW - timedelta(seconds=seconds * (first - place)), value=value)
+        MetricSample(at=NOW - timedelta(seconds=seconds * (first - place)), value=value)
         for place, value in enumerate(values)
     ]
 
 
-def verdict(condition: Condition, series: Sequence[Sample]) -> Verdict:
+def verdict(condition: Condition, series: Sequence[MetricSample]) -> Verdict:
     return evaluate(condition, series, NOW).verdict
 
 
@@ -50,7 +52,10 @@ def test_one_measurement_below_begins_the_time_anew() -> None:
 
 def test_nothing_is_said_about_what_was_not_measured() -> None:
     assert verdict(HOT, []) is Verdict.UNKNOWN
-    old = [Sample(at=sample.at - timedelta(minutes=6), value=95) for sample in every(10, *[95] * 9)]
+    old = [
+        MetricSample(at=sample.at - timedelta(minutes=6), value=95)
+        for sample in every(10, *[95] * 9)
+    ]
     assert verdict(HOT, old) is Verdict.UNKNOWN
 
 
@@ -60,15 +65,21 @@ def test_behind_a_gap_the_time_begins_anew() -> None:
 
 
 def test_what_lies_in_the_future_is_left_aside() -> None:
-    later = Sample(at=NOW + timedelta(seconds=5), value=20)
+    later = MetricSample(at=NOW + timedelta(seconds=5), value=20)
     assert verdict(HOT, [*every(10, *[95] * 9), later]) is Verdict.FIRES
 
 
 @pytest.mark.parametrize(
     ("op", "holding"),
-    [(Op.ABOVE, [2]), (Op.AT_LEAST, [1, 2]), (Op.BELOW, [0]), (Op.AT_MOST, [0, 1]), (Op.IS, [1])],
+    [
+        (RuleOperator.ABOVE, [2]),
+        (RuleOperator.AT_LEAST, [1, 2]),
+        (RuleOperator.BELOW, [0]),
+        (RuleOperator.AT_MOST, [0, 1]),
+        (RuleOperator.IS, [1]),
+    ],
 )
-def test_each_comparison_holds_where_its_sign_says(op: Op, holding: list[float]) -> None:
+def test_each_comparison_holds_where_its_sign_says(op: RuleOperator, holding: list[float]) -> None:
     condition = Condition(metric=Metric.UTILIZATION, op=op, value=1)
     fires = [value for value in (0, 1, 2) if verdict(condition, every(10, value)) is Verdict.FIRES]
     assert fires == holding
@@ -91,13 +102,17 @@ def test_a_counter_that_fell_was_reset_and_shows_what_came_since() -> None:
 
 def test_a_figure_that_is_no_counter_may_fall() -> None:
     falls = Condition(
-        metric=Metric.CLOCK, how=How.CHANGE, op=Op.BELOW, value=-5e8, within=timedelta(minutes=5)
+        metric=Metric.CLOCK,
+        how=How.CHANGE,
+        op=RuleOperator.BELOW,
+        value=-5e8,
+        within=timedelta(minutes=5),
     )
     assert verdict(falls, every(30, 1.9e9, 1.9e9, 1.2e9)) is Verdict.FIRES
 
 
 def test_a_rate_is_a_minute_whatever_lies_between_the_measurements() -> None:
-    rate = Condition(metric=Metric.LINK_ERRORS, how=How.RATE, op=Op.ABOVE, value=0)
+    rate = Condition(metric=Metric.LINK_ERRORS, how=How.RATE, op=RuleOperator.ABOVE, value=0)
     for seconds in (5.0, 15.0, 60.0):
         series = every(seconds, *(10 * seconds * n for n in range(5)))
         assert evaluate(rate, series, NOW).figure == pytest.approx(600)
@@ -115,7 +130,7 @@ def test_a_dry_run_tells_when_it_would_have_fired_how_long_and_how_bad() -> None
 
 def test_a_dry_run_ends_what_fired_at_the_last_measurement_before_a_gap() -> None:
     before = every(30, *[95] * 5)
-    after = [Sample(at=NOW + timedelta(hours=1), value=95)]
+    after = [MetricSample(at=NOW + timedelta(hours=1), value=95)]
     (fired,) = dry_run(HOT, [*before, *after])
     assert fired.ended_at == NOW
 
@@ -124,7 +139,7 @@ CONDITIONS = st.builds(
     Condition,
     metric=st.sampled_from([Metric.TEMPERATURE, Metric.ECC_CORRECTED]),
     how=st.sampled_from(How),
-    op=st.sampled_from(Op),
+    op=st.sampled_from(RuleOperator),
     value=st.integers(-3, 6).map(float),
     within=st.integers(1, 900).map(lambda seconds: timedelta(seconds=seconds)),
     lasting=st.integers(0, 300).map(lambda seconds: timedelta(seconds=seconds)),
@@ -138,7 +153,7 @@ def test_a_dry_run_fires_exactly_when_the_rule_would_have(
     at, series = NOW, []
     for pause, value in steps:
         at += timedelta(seconds=pause)
-        series.append(Sample(at=at, value=value))
+        series.append(MetricSample(at=at, value=value))
     firings = dry_run(condition, series)
     for sample in series:
         fires = evaluate(condition, series, sample.at).verdict is Verdict.FIRES

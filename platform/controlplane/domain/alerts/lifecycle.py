@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from controlplane.domain.alerts.rules import Labels, Matcher, Rule, Severity, all_fit
+from controlplane.domain.alerts.rules import AlertRuleSpec, AlertSeverity, Labels, Matcher, all_fit
 
 #: So long people are left alone with further alerts of a group that they know of.
 UPDATE_AFTER = timedelta(minutes=5)
@@ -48,7 +48,7 @@ class NoticeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class GroupMember:
     """An alert of the group that fires now."""
 
     silenced: bool
@@ -64,7 +64,9 @@ class Episode:
     repeat: timedelta | None = None
 
 
-def notice_due(episode: Episode, members: Collection[Member], *, at: datetime) -> NoticeKind | None:
+def notice_due(
+    episode: Episode, members: Collection[GroupMember], *, at: datetime
+) -> NoticeKind | None:
     """What to tell now; None: nothing."""
     if not members:
         return None if episode.told_at is None else NoticeKind.RESOLVED
@@ -93,20 +95,22 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class NotificationRoute:
     """Whom to tell of what."""
 
-    severity: Severity
+    severity: AlertSeverity
     matchers: tuple[Matcher, ...]
     #: Keys of the receivers.
     receivers: frozenset[int]
 
-    def takes(self, labels: Labels, *, severity: Severity) -> bool:
+    def takes(self, labels: Labels, *, severity: AlertSeverity) -> bool:
         """Whether it is at least that bad and every matcher fits."""
         return severity.rank >= self.severity.rank and all_fit(self.matchers, labels)
 
 
-def receivers_of(routes: Iterable[Route], labels: Labels, *, severity: Severity) -> frozenset[int]:
+def receivers_of(
+    routes: Iterable[NotificationRoute], labels: Labels, *, severity: AlertSeverity
+) -> frozenset[int]:
     """Everybody whom one of the routes names, each once."""
     taken = (route.receivers for route in routes if route.takes(labels, severity=severity))
     return frozenset().union(*taken)
@@ -172,22 +176,26 @@ def _calm(standing: Standing, *, at: datetime, keeps: timedelta) -> Standing | N
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Firing:
+class FiringAlert:
     began_at: datetime
     #: None while it goes on.
     ended_at: datetime | None
 
 
-def firings(rule: Rule, values: Iterable[tuple[datetime, float | None]]) -> tuple[Firing, ...]:
+def firings(
+    rule: AlertRuleSpec, values: Iterable[tuple[datetime, float | None]]
+) -> tuple[FiringAlert, ...]:
     """Each time that the rule would have fired on one thing, given its values in the order of time."""
-    found: list[Firing] = []
+    found: list[FiringAlert] = []
     standing: Standing | None = None
     for at, value in values:
         holds = None if value is None else rule.op.holds(value, rule.threshold)
         standing = step(standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps)
         if standing is not None and standing.state is AlertState.RESOLVED:
-            found.append(Firing(began_at=standing.fired_at or at, ended_at=standing.resolved_at))
+            found.append(
+                FiringAlert(began_at=standing.fired_at or at, ended_at=standing.resolved_at)
+            )
             standing = None
     if standing is not None and standing.fired_at is not None:
-        found.append(Firing(began_at=standing.fired_at, ended_at=None))
+        found.append(FiringAlert(began_at=standing.fired_at, ended_at=None))
     return tuple(found)

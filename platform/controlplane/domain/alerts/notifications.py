@@ -34,7 +34,7 @@ class NotificationKind(StrEnum):
     TEST = "test"
 
 
-class Severity(StrEnum):
+class NotificationSeverity(StrEnum):
     GOOD = "good"
     INFO = "info"
     #: Somebody should act.
@@ -75,7 +75,7 @@ class Channel(StrEnum):
 class NotificationType:
     """One kind of news."""
 
-    severity: Severity
+    severity: NotificationSeverity
     subject: Subject
     #: Where it goes unless its reader says otherwise.
     channels: frozenset[Channel] = frozenset({Channel.PAGE})
@@ -95,86 +95,92 @@ _BOTH = frozenset(Channel)
 
 NOTIFICATION_TYPES: Mapping[NotificationKind, NotificationType] = {
     NotificationKind.JOB_SUCCEEDED: NotificationType(
-        severity=Severity.GOOD, subject=Subject.JOB, group="end"
+        severity=NotificationSeverity.GOOD, subject=Subject.JOB, group="end"
     ),
     NotificationKind.JOB_FAILED: NotificationType(
-        severity=Severity.BAD, subject=Subject.JOB, group="end", channels=_BOTH
+        severity=NotificationSeverity.BAD, subject=Subject.JOB, group="end", channels=_BOTH
     ),
     NotificationKind.JOB_CANCELLED: NotificationType(
-        severity=Severity.INFO, subject=Subject.JOB, group="end"
+        severity=NotificationSeverity.INFO, subject=Subject.JOB, group="end"
     ),
     NotificationKind.PIPELINE_SUCCEEDED: NotificationType(
-        severity=Severity.GOOD, subject=Subject.PIPELINE, group="end"
+        severity=NotificationSeverity.GOOD, subject=Subject.PIPELINE, group="end"
     ),
     NotificationKind.PIPELINE_HELD: NotificationType(
-        severity=Severity.BAD, subject=Subject.PIPELINE, group="end", channels=_BOTH
+        severity=NotificationSeverity.BAD, subject=Subject.PIPELINE, group="end", channels=_BOTH
     ),
     NotificationKind.PIPELINE_FAILED: NotificationType(
-        severity=Severity.BAD, subject=Subject.PIPELINE, group="end", channels=_BOTH
+        severity=NotificationSeverity.BAD, subject=Subject.PIPELINE, group="end", channels=_BOTH
     ),
     NotificationKind.PIPELINE_CANCELLED: NotificationType(
-        severity=Severity.INFO, subject=Subject.PIPELINE, group="end"
+        severity=NotificationSeverity.INFO, subject=Subject.PIPELINE, group="end"
     ),
     NotificationKind.DEPLOYMENT_READY: NotificationType(
-        severity=Severity.GOOD, subject=Subject.DEPLOYMENT, group="health"
+        severity=NotificationSeverity.GOOD, subject=Subject.DEPLOYMENT, group="health"
     ),
     NotificationKind.DEPLOYMENT_TROUBLED: NotificationType(
-        severity=Severity.BAD,
+        severity=NotificationSeverity.BAD,
         subject=Subject.DEPLOYMENT,
         group="health",
         channels=_BOTH,
         whole_team=True,
     ),
     NotificationKind.DEPLOYMENT_RECOVERED: NotificationType(
-        severity=Severity.GOOD, subject=Subject.DEPLOYMENT, group="health", whole_team=True
+        severity=NotificationSeverity.GOOD,
+        subject=Subject.DEPLOYMENT,
+        group="health",
+        whole_team=True,
     ),
     NotificationKind.MODEL_IMPORTED: NotificationType(
-        severity=Severity.GOOD, subject=Subject.MODEL_VERSION, group="import"
+        severity=NotificationSeverity.GOOD, subject=Subject.MODEL_VERSION, group="import"
     ),
     NotificationKind.MODEL_REFUSED: NotificationType(
-        severity=Severity.BAD, subject=Subject.MODEL_VERSION, group="import", channels=_BOTH
+        severity=NotificationSeverity.BAD,
+        subject=Subject.MODEL_VERSION,
+        group="import",
+        channels=_BOTH,
     ),
     NotificationKind.CARD_ISOLATED: NotificationType(
-        severity=Severity.BAD,
+        severity=NotificationSeverity.BAD,
         subject=Subject.CARD,
         group="health",
         audience=Audience.OPERATORS,
     ),
     NotificationKind.CARD_UNPROVED: NotificationType(
-        severity=Severity.BAD,
+        severity=NotificationSeverity.BAD,
         subject=Subject.CARD,
         group="health",
         channels=_BOTH,
         audience=Audience.OPERATORS,
     ),
     NotificationKind.CARD_RETURNED: NotificationType(
-        severity=Severity.GOOD,
+        severity=NotificationSeverity.GOOD,
         subject=Subject.CARD,
         group="health",
         audience=Audience.OPERATORS,
     ),
     NotificationKind.HEALTH_HELD_BACK: NotificationType(
-        severity=Severity.BAD,
+        severity=NotificationSeverity.BAD,
         subject=Subject.CLUSTER,
         group="held_back",
         channels=_BOTH,
         audience=Audience.OPERATORS,
     ),
     NotificationKind.WEBHOOK_GIVEN_UP: NotificationType(
-        severity=Severity.BAD,
+        severity=NotificationSeverity.BAD,
         subject=Subject.WEBHOOK,
         group="deliveries",
         audience=Audience.ADMINISTRATORS,
     ),
     NotificationKind.WEBHOOK_DISABLED: NotificationType(
-        severity=Severity.BAD,
+        severity=NotificationSeverity.BAD,
         subject=Subject.WEBHOOK,
         group="disabled",
         channels=_BOTH,
         audience=Audience.ADMINISTRATORS,
     ),
     NotificationKind.TEST: NotificationType(
-        severity=Severity.INFO,
+        severity=NotificationSeverity.INFO,
         subject=Subject.PERSON,
         group="test",
         channels=_BOTH,

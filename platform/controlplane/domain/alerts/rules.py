@@ -30,7 +30,7 @@ LONGEST_VALUE = 200
 SECONDS = "seconds"
 
 
-class Severity(StrEnum):
+class AlertSeverity(StrEnum):
     """From little to much."""
 
     INFO = "info"
@@ -39,10 +39,10 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        return list(Severity).index(self)
+        return list(AlertSeverity).index(self)
 
 
-class Op(StrEnum):
+class AlertOperator(StrEnum):
     ABOVE = ">"
     AT_LEAST = ">="
     BELOW = "<"
@@ -53,12 +53,12 @@ class Op(StrEnum):
         return _COMPARE[self](value, threshold)
 
 
-_COMPARE: Mapping[Op, Callable[[float, float], bool]] = {
-    Op.ABOVE: gt,
-    Op.AT_LEAST: ge,
-    Op.BELOW: lt,
-    Op.AT_MOST: le,
-    Op.EQUAL: eq,
+_COMPARE: Mapping[AlertOperator, Callable[[float, float], bool]] = {
+    AlertOperator.ABOVE: gt,
+    AlertOperator.AT_LEAST: ge,
+    AlertOperator.BELOW: lt,
+    AlertOperator.AT_MOST: le,
+    AlertOperator.EQUAL: eq,
 }
 
 
@@ -78,7 +78,7 @@ class Topic(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class AlertMeasure:
     """What can be measured, and which labels its samples have."""
 
     topic: Topic
@@ -90,39 +90,43 @@ class Measure:
 _CARD = ("cluster", "node", "card", "chip")
 
 #: By name; a card's figures carry their metric's name.
-MEASURES: Mapping[str, Measure] = {
+MEASURES: Mapping[str, AlertMeasure] = {
     **{
-        f"cards.{metric.value}": Measure(topic=Topic.CARDS, unit=figure.unit, labels=_CARD)
+        f"cards.{metric.value}": AlertMeasure(topic=Topic.CARDS, unit=figure.unit, labels=_CARD)
         for metric, figure in FIGURES.items()
     },
     # Level of a fault that stands, 1 to 6.
-    "faults.level": Measure(
+    "faults.level": AlertMeasure(
         topic=Topic.FAULTS,
         unit=Unit.COUNT,
         labels=("cluster", "node", "card", "vendor", "origin", "code"),
     ),
     # Shares of a cluster's cards of one chip.
-    "fleet.unknown_share": Measure(
+    "fleet.unknown_share": AlertMeasure(
         topic=Topic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
     ),
-    "fleet.isolated_share": Measure(
+    "fleet.isolated_share": AlertMeasure(
         topic=Topic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
     ),
     # Since a source of figures last gave any.
-    "sources.silence": Measure(topic=Topic.SOURCES, unit=SECONDS, labels=("cluster", "source")),
+    "sources.silence": AlertMeasure(
+        topic=Topic.SOURCES, unit=SECONDS, labels=("cluster", "source")
+    ),
     # Decisions of the last hour that a guard held back.
-    "decisions.held_back": Measure(topic=Topic.DECISIONS, unit=Unit.COUNT, labels=("cluster",)),
-    "clusters.silence": Measure(topic=Topic.CLUSTERS, unit=SECONDS, labels=("cluster",)),
+    "decisions.held_back": AlertMeasure(
+        topic=Topic.DECISIONS, unit=Unit.COUNT, labels=("cluster",)
+    ),
+    "clusters.silence": AlertMeasure(topic=Topic.CLUSTERS, unit=SECONDS, labels=("cluster",)),
     # 1 while a loop of the product is late, fails or is stuck.
-    "loops.troubled": Measure(topic=Topic.LOOPS, unit=Unit.FLAG, labels=("loop",)),
-    "loops.lag": Measure(topic=Topic.LOOPS, unit=SECONDS, labels=("loop",)),
-    "product.disk_free": Measure(topic=Topic.PRODUCT, unit=Unit.PERCENT, labels=("disk",)),
-    "product.outbox_age": Measure(topic=Topic.PRODUCT, unit=SECONDS, labels=()),
+    "loops.troubled": AlertMeasure(topic=Topic.LOOPS, unit=Unit.FLAG, labels=("loop",)),
+    "loops.lag": AlertMeasure(topic=Topic.LOOPS, unit=SECONDS, labels=("loop",)),
+    "product.disk_free": AlertMeasure(topic=Topic.PRODUCT, unit=Unit.PERCENT, labels=("disk",)),
+    "product.outbox_age": AlertMeasure(topic=Topic.PRODUCT, unit=SECONDS, labels=()),
     # Of the claim that has waited longest.
-    "queues.wait": Measure(topic=Topic.QUEUES, unit=SECONDS, labels=("queue",)),
-    "queues.waiting": Measure(topic=Topic.QUEUES, unit=Unit.COUNT, labels=("queue",)),
+    "queues.wait": AlertMeasure(topic=Topic.QUEUES, unit=SECONDS, labels=("queue",)),
+    "queues.waiting": AlertMeasure(topic=Topic.QUEUES, unit=Unit.COUNT, labels=("queue",)),
     # Of the calls of the last ten minutes those that a server's error ended.
-    "deployments.failure_share": Measure(
+    "deployments.failure_share": AlertMeasure(
         topic=Topic.DEPLOYMENTS, unit=Unit.PERCENT, labels=("deployment", "team")
     ),
 }
@@ -166,7 +170,7 @@ def all_fit(matchers: Iterable[Matcher], labels: Labels) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class AlertSample:
     """A value of a measure, or None where it has one that nobody knows now."""
 
     labels: Labels
@@ -176,16 +180,16 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class AlertRuleSpec:
     """When something is an alert."""
 
     #: For addresses: small letters, digits and dashes.
     name: str
     title: str
     measure: str
-    op: Op
+    op: AlertOperator
     threshold: float
-    severity: Severity
+    severity: AlertSeverity
     #: Samples that one of these does not fit are none of its business.
     where: tuple[Matcher, ...] = ()
     #: It must hold for so long before it is an alert, and not hold for so long before that is over.
@@ -197,7 +201,7 @@ class Rule:
     repeat: timedelta | None = None
     enabled: bool = True
 
-    def holds(self, sample: Sample) -> bool | None:
+    def holds(self, sample: AlertSample) -> bool | None:
         """None where nobody can say."""
         return None if sample.value is None else self.op.holds(sample.value, self.threshold)
 
@@ -230,7 +234,7 @@ class RuleInvalid(Exception):
         self.findings = findings
 
 
-def rule_read(document: Mapping[str, Any]) -> Rule:
+def rule_read(document: Mapping[str, Any]) -> AlertRuleSpec:
     """The rule that a document of plain values describes.
 
     :raises RuleInvalid: with everything that is wrong with it.
@@ -238,14 +242,16 @@ def rule_read(document: Mapping[str, Any]) -> Rule:
     reader = _Reader(document=document)
     measure = reader.code("measure", MEASURES)
     labels = MEASURES[measure].labels if measure in MEASURES else None
-    rule = Rule(
+    rule = AlertRuleSpec(
         name=reader.name(),
         title=reader.title(),
         measure=measure,
-        op=Op(reader.code("op", [one.value for one in Op]) or Op.ABOVE),
+        op=AlertOperator(
+            reader.code("op", [one.value for one in AlertOperator]) or AlertOperator.ABOVE
+        ),
         threshold=reader.number("threshold"),
-        severity=Severity(
-            reader.code("severity", [one.value for one in Severity]) or Severity.INFO
+        severity=AlertSeverity(
+            reader.code("severity", [one.value for one in AlertSeverity]) or AlertSeverity.INFO
         ),
         where=reader.matchers(labels),
         lasts=reader.duration("lasts"),

@@ -19,7 +19,7 @@ from enum import StrEnum
 
 from controlplane.domain.common.state_machine import StateMachine
 from controlplane.domain.health.faults import FaultLevel, Origin
-from controlplane.domain.health.recommended_actions import Severities, Severity
+from controlplane.domain.health.recommended_actions import FaultSeverity, Severities
 from controlplane.domain.health.snapshots import FaultView, IsolationView, Policy
 
 
@@ -95,7 +95,7 @@ def disproved(faults: Iterable[FaultView], *, isolation: IsolationView, grades: 
 
 def _counting(
     faults: Iterable[FaultView], *, isolation: IsolationView, grades: Severities
-) -> Iterator[tuple[FaultView, Severity]]:
+) -> Iterator[tuple[FaultView, FaultSeverity]]:
     """The faults that stand against its return, the oldest first."""
     for fault in sorted(faults, key=lambda fault: (fault.began_at, fault.uid)):
         concerns = fault.node == isolation.node and (

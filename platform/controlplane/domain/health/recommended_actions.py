@@ -80,22 +80,22 @@ def is_moot(node: NodeView, card: str, action: Action) -> bool:
     return bool(states) and all(state in enough for state in states)
 
 
-def _grades(fault: FaultView, grades: Severities) -> tuple[Severity, ...]:
+def _grades(fault: FaultView, grades: Severities) -> tuple[FaultSeverity, ...]:
     if fault.origin == Origin.JOB:
         reason = (
             f"a crashed job left {fault.code} behind; crashes of several jobs make a place suspect"
         )
-        return (Severity(level=FaultLevel.NOTE, reason=reason),)
+        return (FaultSeverity(level=FaultLevel.NOTE, reason=reason),)
     if grades.is_known(fault):
         reason = (
             f"{fault.code} began before this was given back, so it is not held against it again"
         )
-        return (Severity(level=FaultLevel.NOTE, reason=reason),)
+        return (FaultSeverity(level=FaultLevel.NOTE, reason=reason),)
     plain, now = grades.by_code(fault), grades.of(fault)
     return (now,) if now.level == plain.level else (now, plain)
 
 
-def _want(fault: FaultView, node: NodeView, grade: Severity) -> RecommendedAction:
+def _want(fault: FaultView, node: NodeView, grade: FaultSeverity) -> RecommendedAction:
     action, card = _aimed(_ACTIONS[grade.level], fault.card, node)
     reason = grade.reason
     if is_moot(node, card, action):
@@ -126,7 +126,7 @@ _NEVER_DAMPED = frozenset({Origin.SILENCE, Origin.JOB})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Severity:
+class FaultSeverity:
     level: FaultLevel
     #: Why it is that grave, in words.
     reason: str
@@ -156,22 +156,24 @@ class Severities:
         back = self._given_back(fault)
         return back is not None and fault.began_at <= back
 
-    def by_code(self, fault: FaultView) -> Severity:
+    def by_code(self, fault: FaultView) -> FaultSeverity:
         """What one short occurrence is worth."""
-        return Severity(level=fault.level, reason=f"{fault.code} is of level L{fault.level.value}")
+        return FaultSeverity(
+            level=fault.level, reason=f"{fault.code} is of level L{fault.level.value}"
+        )
 
-    def of(self, fault: FaultView) -> Severity:
+    def of(self, fault: FaultView) -> FaultSeverity:
         """What the fault is worth now."""
         grade = self._lasting(fault) or self.by_code(fault)
         return self._flapping(fault, grade.level) or grade
 
-    def _lasting(self, fault: FaultView) -> Severity | None:
+    def _lasting(self, fault: FaultView) -> FaultSeverity | None:
         lasting, stood = fault.lasting, self._at - fault.began_at
         if lasting is None or fault.ended_at is not None:
             return None
         if lasting.level <= fault.level or stood < lasting.after:
             return None
-        return Severity(
+        return FaultSeverity(
             level=lasting.level,
             reason=(
                 f"{fault.code} has stood for {stood.total_seconds():.0f} seconds; "
@@ -179,7 +181,7 @@ class Severities:
             ),
         )
 
-    def _flapping(self, fault: FaultView, level: FaultLevel) -> Severity | None:
+    def _flapping(self, fault: FaultView, level: FaultLevel) -> FaultSeverity | None:
         began = self._began[_same(fault)]
         limit = self._limit(fault)
         if limit is None or level is FaultLevel.ISOLATE or len(began) < limit.times:
@@ -189,7 +191,7 @@ class Severities:
         times = sum(each > since and (back is None or each > back) for each in began)
         if times < limit.times:
             return None
-        return Severity(
+        return FaultSeverity(
             level=FaultLevel.ISOLATE,
             reason=(
                 f"{fault.code} came {times} times within {limit.within.total_seconds() / 3600:g} hours; "

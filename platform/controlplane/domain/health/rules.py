@@ -40,7 +40,7 @@ class How(StrEnum):
     RATE = "rate"
 
 
-class Op(StrEnum):
+class RuleOperator(StrEnum):
     ABOVE = ">"
     AT_LEAST = ">="
     BELOW = "<"
@@ -48,19 +48,19 @@ class Op(StrEnum):
     IS = "="
 
 
-_HOLDS: Mapping[Op, Callable[[float, float], bool]] = {
-    Op.ABOVE: operator.gt,
-    Op.AT_LEAST: operator.ge,
-    Op.BELOW: operator.lt,
-    Op.AT_MOST: operator.le,
-    Op.IS: operator.eq,
+_HOLDS: Mapping[RuleOperator, Callable[[float, float], bool]] = {
+    RuleOperator.ABOVE: operator.gt,
+    RuleOperator.AT_LEAST: operator.ge,
+    RuleOperator.BELOW: operator.lt,
+    RuleOperator.AT_MOST: operator.le,
+    RuleOperator.IS: operator.eq,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     metric: Metric
-    op: Op
+    op: RuleOperator
     #: In the metric's unit (``telemetry.MEASURES``); of a rate, that a minute.
     value: float
     how: How = How.VALUE
@@ -76,7 +76,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class HealthRuleSpec:
     #: A slug: the code of the faults that it tells of.
     name: str
     title: str
@@ -87,7 +87,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class MetricSample:
     at: datetime
     value: float
 
@@ -112,7 +112,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Firing:
+class RuleFiring:
     """One time that the rule would have fired."""
 
     #: When it began to hold, and when it had for long enough.
@@ -124,7 +124,7 @@ class Firing:
     worst: float
 
 
-def evaluate(condition: Condition, series: Sequence[Sample], at: datetime) -> Finding:
+def evaluate(condition: Condition, series: Sequence[MetricSample], at: datetime) -> Finding:
     """Whether the condition holds of one card now.
 
     ``series`` are its measurements of the condition's metric, oldest first; what lies behind ``at`` is left aside.
@@ -138,17 +138,17 @@ def evaluate(condition: Condition, series: Sequence[Sample], at: datetime) -> Fi
     return last.finding
 
 
-def dry_run(condition: Condition, series: Iterable[Sample]) -> tuple[Firing, ...]:
+def dry_run(condition: Condition, series: Iterable[MetricSample]) -> tuple[RuleFiring, ...]:
     """When the rule would have fired on what was measured of one card, oldest first."""
-    firings: list[Firing] = []
-    fired: Firing | None = None
+    firings: list[RuleFiring] = []
+    fired: RuleFiring | None = None
     for step in _steps(condition, series):
         finding = step.finding
         if fired is not None and (step.anew or finding.verdict is not Verdict.FIRES):
             firings.append(_ended(fired, step))
             fired = None
         if finding.verdict is Verdict.FIRES and finding.since and finding.figure is not None:
-            fired = Firing(
+            fired = RuleFiring(
                 began_at=fired.began_at if fired else finding.since,
                 fired_at=fired.fired_at if fired else step.at,
                 ended_at=None,
@@ -166,7 +166,7 @@ class _Step:
     before: datetime | None
 
 
-def _steps(condition: Condition, series: Iterable[Sample]) -> Iterator[_Step]:
+def _steps(condition: Condition, series: Iterable[MetricSample]) -> Iterator[_Step]:
     """What is found at each measurement."""
     holds = _HOLDS[condition.op]
     since: datetime | None = None
@@ -198,21 +198,21 @@ def _finding(
 
 
 def _figures(
-    condition: Condition, series: Iterable[Sample]
+    condition: Condition, series: Iterable[MetricSample]
 ) -> Iterator[tuple[datetime, float | None]]:
     """What is compared at each measurement; None where there is no earlier one to compare it with."""
     if condition.how is How.VALUE:
         yield from ((sample.at, sample.value) for sample in series)
         return
     counter = MEASURES[condition.metric].counter
-    window: deque[Sample] = deque()
+    window: deque[MetricSample] = deque()
     before, passed = 0.0, 0.0
     for sample in series:
         if counter and sample.value < before:
             # It began again at zero; what it had reached stays counted.
             passed += before
         before = sample.value
-        window.append(Sample(at=sample.at, value=sample.value + passed))
+        window.append(MetricSample(at=sample.at, value=sample.value + passed))
         while window[0].at < sample.at - condition.within:
             window.popleft()
         elapsed = (sample.at - window[0].at).total_seconds()
@@ -223,16 +223,16 @@ def _figures(
             yield sample.at, change * 60 / elapsed if condition.how is How.RATE else change
 
 
-def _worse(condition: Condition, fired: Firing | None, figure: float) -> float:
+def _worse(condition: Condition, fired: RuleFiring | None, figure: float) -> float:
     if fired is None:
         return figure
-    pick = min if condition.op in {Op.BELOW, Op.AT_MOST} else max
+    pick = min if condition.op in {RuleOperator.BELOW, RuleOperator.AT_MOST} else max
     return pick(fired.worst, figure)
 
 
-def _ended(fired: Firing, step: _Step) -> Firing:
+def _ended(fired: RuleFiring, step: _Step) -> RuleFiring:
     """Over at the measurement that says so; behind a gap, at the last one before it."""
-    return Firing(
+    return RuleFiring(
         began_at=fired.began_at,
         fired_at=fired.fired_at,
         ended_at=step.before if step.anew else step.at,
@@ -303,7 +303,7 @@ def document_of(condition: Condition) -> dict[str, Any]:
     return document
 
 
-def rule_of(document: object) -> Rule:
+def rule_of(document: object) -> HealthRuleSpec:
     """:raises RuleRefused: if it is no rule."""
     fields = _table(document, "rule", _RULE_FIELDS)
     name = fields.get("name")
@@ -314,7 +314,7 @@ def rule_of(document: object) -> Rule:
     for field in ("title", "source"):
         if not isinstance(fields.get(field, ""), str):
             raise RuleRefused(field, f"{field} is {fields[field]!r}; it must be a text")
-    return Rule(
+    return HealthRuleSpec(
         name=name,
         title=fields.get("title", "") or name,
         level=level_of(fields.get("level")),
@@ -360,12 +360,12 @@ def _choice(
         raise RuleRefused(field, f"{field} is {value!r}; it must be one of {known}") from None
 
 
-def _op(fields: Mapping[str, Any]) -> Op:
+def _op(fields: Mapping[str, Any]) -> RuleOperator:
     value = fields.get("op")
     try:
-        return Op(_SIGNS.get(str(value), str(value)))
+        return RuleOperator(_SIGNS.get(str(value), str(value)))
     except ValueError:
-        known = ", ".join(op.value for op in Op)
+        known = ", ".join(op.value for op in RuleOperator)
         raise RuleRefused("op", f"op is {value!r}; it must be one of {known}") from None
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, QueueState
 
 #: What the uid of a queue begins with that is to be made; its name follows.
 NEW: Final = "new:"
@@ -47,11 +47,11 @@ class QueueDocument:
     #: Most claims of one person that hold cards at once; None: no limit.
     running_per_person: int | None = None
     #: By chip, or ``TOTAL`` for all chips together; those that state nothing are left out.
-    entitlements: Mapping[str, Entitlement] = field(default_factory=dict)
+    entitlements: Mapping[str, ChipQuota] = field(default_factory=dict)
 
-    def entitlement(self, chip: str) -> Entitlement:
+    def entitlement(self, chip: str) -> ChipQuota:
         """What it states for the chip; nothing where it says nothing."""
-        return self.entitlements.get(chip, Entitlement())
+        return self.entitlements.get(chip, ChipQuota())
 
 
 Documents = Mapping[str, QueueDocument]
@@ -110,7 +110,7 @@ def from_json(kept: Mapping[str, Any]) -> QueueDocument:
     values = dict(kept)
     values["state"] = QueueState(values.get("state", QueueState.OPEN))
     values["entitlements"] = {
-        chip: Entitlement(**one) for chip, one in values.get("entitlements", {}).items()
+        chip: ChipQuota(**one) for chip, one in values.get("entitlements", {}).items()
     }
     fields = QueueDocument.__dataclass_fields__
     return QueueDocument(**{name: value for name, value in values.items() if name in fields})
@@ -326,7 +326,7 @@ _CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
 }
 
 
-def _amounts(old: Entitlement, new: QueueDocument, chip: str) -> Iterator[QueueDifference]:
+def _amounts(old: ChipQuota, new: QueueDocument, chip: str) -> Iterator[QueueDifference]:
     now = new.entitlement(chip)
     for name in ("reserved", "guaranteed", "cap"):
         before, after = getattr(old, name), getattr(now, name)
@@ -390,7 +390,7 @@ def apply_tree_edit(documents: Documents, edit: TreeEdit) -> Documents:
             after.pop(uid, None)
         else:
             stated = {
-                chip: one for chip, one in document.entitlements.items() if one != Entitlement()
+                chip: one for chip, one in document.entitlements.items() if one != ChipQuota()
             }
             after[uid] = replace(document, uid=uid, entitlements=stated)
     return after

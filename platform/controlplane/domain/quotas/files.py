@@ -36,7 +36,7 @@ from controlplane.domain.quotas.documents import (
     QueueDocument,
     ancestors,
 )
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from controlplane.domain.quotas.validation import MAX_TREE_DEPTH
 
 #: What ``TOTAL`` is called in a file.
@@ -126,7 +126,7 @@ def _written(uid: str, documents: Documents) -> dict[str, Any]:
     return written
 
 
-def _amounts(stated: Entitlement) -> dict[str, int]:
+def _amounts(stated: ChipQuota) -> dict[str, int]:
     amounts = {
         "reserved": stated.reserved or None,
         "guaranteed": stated.guaranteed or None,
@@ -326,33 +326,33 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 
-def _cards(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Entitlement]:
+def _cards(parser: _FileParser, raw: Any, *, path: str) -> dict[str, ChipQuota]:
     if raw is None:
         return {}
     if not isinstance(raw, Mapping):
         message = f"{path}: cards must have a chip's name before each amount, got {_short(raw)}"
         parser.wrong(path, message=message)
         return {}
-    stated: dict[str, Entitlement] = {}
+    stated: dict[str, ChipQuota] = {}
     for chip, amounts in raw.items():
         if not isinstance(chip, str) or not chip:
             message = f"{path}: a chip's name must be text, got {_short(chip)}; put it in quotes"
             parser.wrong(path, message=message)
             continue
         entitlement = _entitlement(parser, amounts, path=path, chip=chip)
-        if entitlement != Entitlement():
+        if entitlement != ChipQuota():
             stated[TOTAL if chip == TOTAL_NAME else chip] = entitlement
     return stated
 
 
-def _entitlement(parser: _FileParser, raw: Any, *, path: str, chip: str) -> Entitlement:
+def _entitlement(parser: _FileParser, raw: Any, *, path: str, chip: str) -> ChipQuota:
     place = f"{path}{_STEP}{chip}"
     if not isinstance(raw, Mapping):
         message = f"{place}: there must be reserved, guaranteed or cap, got {_short(raw)}"
         parser.wrong(place, message=message)
-        return Entitlement()
+        return ChipQuota()
     _unknown(parser, place, raw, _AMOUNTS)
-    stated = Entitlement()
+    stated = ChipQuota()
     for name in _AMOUNTS:
         value = raw.get(name)
         if value is None:

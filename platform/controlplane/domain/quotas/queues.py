@@ -23,7 +23,7 @@ class QueueState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entitlement:
+class ChipQuota:
     """Cards of one chip, or in all, that a queue may count on and may have."""
 
     #: Never lent.
@@ -43,9 +43,9 @@ class QueueSnapshot:
     #: The queue above; None at the top.
     parent: str | None = None
     #: By chip; absent means nothing of its own and no limit.
-    entitlements: Mapping[str, Entitlement] = field(default_factory=dict)
+    entitlements: Mapping[str, ChipQuota] = field(default_factory=dict)
     #: Over all chips together.
-    total: Entitlement = field(default_factory=Entitlement)
+    total: ChipQuota = field(default_factory=ChipQuota)
     #: Share of what is idle, against the queues beside it.
     weight: float = 1.0
     #: Whole cards that its own claims hold now, by chip; those of the queues below are not among them.
@@ -84,7 +84,7 @@ _LEAST_WEIGHT = 1e-6
 class CardUsage:
     """Cards of one chip, or of all chips, in one queue and the queues below it."""
 
-    entitlement: Entitlement
+    entitlement: ChipQuota
     #: Never lent.
     withheld: int
     used: int = 0
@@ -138,7 +138,7 @@ class QueueUsage:
         if account is None:
             view = self.view
             stated = view.entitlements.get(chip) if chip else view.total
-            entitlement = stated or Entitlement()
+            entitlement = stated or ChipQuota()
             withheld = entitlement.reserved
             if not view.lends:
                 withheld = max(withheld, entitlement.guaranteed)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class QueueStatus:
 class _QueueBalance:
     """One queue while the status of the tree is computed."""
 
-    stated: Entitlement
+    stated: ChipQuota
     lends: bool
     #: Its own claims hold, not those of the queues below.
     held: int
@@ -102,7 +102,7 @@ def queue_statuses(
     :param capacity: cards of the chip in the fleet, or of all chips.
     """
     balances = {uid: _balance(view, chip) for uid, view in queues.items()}
-    fleet = _QueueBalance(stated=Entitlement(), lends=True, held=0)
+    fleet = _QueueBalance(stated=ChipQuota(), lends=True, held=0)
     for uid, view in queues.items():
         balances.get(view.parent or "", fleet).children.append(balances[uid])
     _add_up(fleet)
@@ -120,7 +120,7 @@ def chips_of(queues: Mapping[str, QueueSnapshot]) -> tuple[str, ...]:
 def _balance(view: QueueSnapshot, chip: str) -> _QueueBalance:
     stated = view.total if chip == TOTAL else view.entitlements.get(chip)
     held = sum(view.used.values()) if chip == TOTAL else view.used.get(chip, 0)
-    return _QueueBalance(stated=stated or Entitlement(), lends=view.lends, held=held)
+    return _QueueBalance(stated=stated or ChipQuota(), lends=view.lends, held=held)
 
 
 def _add_up(balance: _QueueBalance) -> None:

@@ -31,7 +31,7 @@ from enum import StrEnum
 from controlplane.domain.quotas.queues import (
     TOTAL,
     CardUsage,
-    Entitlement,
+    ChipQuota,
     QueueSnapshot,
     QueueUsage,
     path_to_root,
@@ -325,7 +325,7 @@ class QueueTree:
         return accounts
 
     def _of_root(self, chip: str) -> CardUsage:
-        return self._root.setdefault(chip, CardUsage(Entitlement(), 0))
+        return self._root.setdefault(chip, CardUsage(ChipQuota(), 0))
 
     def _idle(self, chip: str) -> int:
         return self._free.get(chip, 0) if chip else sum(self._free.values())

@@ -21,7 +21,7 @@ from controlplane.domain.quotas.documents import (
     cards_label,
     queue_snapshots,
 )
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot, path_to_root
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, path_to_root
 
 #: Most queues on a way from the top down.
 MAX_TREE_DEPTH = 8
@@ -140,8 +140,8 @@ def _oversubscribed(
             )
 
 
-def _stated(view: QueueSnapshot, chip: str) -> Entitlement:
-    return view.entitlements.get(chip, Entitlement()) if chip else view.total
+def _stated(view: QueueSnapshot, chip: str) -> ChipQuota:
+    return view.entitlements.get(chip, ChipQuota()) if chip else view.total
 
 
 def _of(chip: str) -> str:

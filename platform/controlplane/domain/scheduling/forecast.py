@@ -95,7 +95,7 @@ class _Event(NamedTuple):
     claim: str
 
 
-class _Start(NamedTuple):
+class _PredictedStart(NamedTuple):
     at: datetime
     placement: ClaimPlacement
     waited_for: tuple[str, ...]
@@ -145,7 +145,7 @@ class _Simulation:
         self._arrivals = {claim.uid: claim for claim in assumed.arrivals}
         self._awaited = {claim.uid for claim in (*snapshot.claims, *assumed.arrivals)}
         #: The first of each.
-        self.starts: dict[str, _Start] = {}
+        self.starts: dict[str, _PredictedStart] = {}
         #: What ran and had to wait again, in the order in which that happened.
         self.stopped: list[str] = []
         self.pending: dict[str, str] = {}
@@ -203,7 +203,7 @@ class _Simulation:
             self._awaited.discard(uid)
             # Cards that were free all along were not what it waited for; then it was its turn or its queue.
             before = sorted({self._left[card] for card in cards if card in self._left} - {uid})
-            start = _Start(self._now, placement, tuple(before) or tuple(just_ended))
+            start = _PredictedStart(self._now, placement, tuple(before) or tuple(just_ended))
             self.starts.setdefault(uid, start)
 
     def _advance(self) -> tuple[str, ...]:

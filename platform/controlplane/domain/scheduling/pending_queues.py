@@ -41,7 +41,7 @@ from operator import attrgetter
 from typing import NamedTuple, Self, TypeAlias
 
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
@@ -254,8 +254,8 @@ def _in_thousandths(view: QueueSnapshot) -> QueueSnapshot:
     )
 
 
-def _times(stated: Entitlement) -> Entitlement:
-    return Entitlement(
+def _times(stated: ChipQuota) -> ChipQuota:
+    return ChipQuota(
         reserved=stated.reserved * WHOLE_CARD,
         guaranteed=stated.guaranteed * WHOLE_CARD,
         cap=None if stated.cap is None else stated.cap * WHOLE_CARD,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Resources
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot, path_to_root
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast
 from controlplane.domain.scheduling.plans import (
@@ -57,7 +57,7 @@ class AddGuaranteedCards:
         return replace(snapshot, queues=queues)
 
     def _given(self, queue: QueueSnapshot) -> QueueSnapshot:
-        now = queue.entitlements.get(self.chip, Entitlement())
+        now = queue.entitlements.get(self.chip, ChipQuota())
         own = queue.uid == self.queue or now.guaranteed > 0
         cap = None if now.cap is None else max(0, now.cap + self.cards)
         guaranteed = max(0, now.guaranteed + self.cards) if own else 0

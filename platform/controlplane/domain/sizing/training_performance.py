@@ -29,7 +29,7 @@ _ONE_RUN_SPREAD = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingRun:
+class MeasuredTraining:
     """Size of a training run."""
 
     rows: int
@@ -67,7 +67,7 @@ class DurationEstimate:
     runs: int
 
 
-def training_steps(training: TrainingRun) -> int:
+def training_steps(training: MeasuredTraining) -> int:
     """Return optimizer steps; the last batch and the last accumulation of an epoch may be smaller."""
     batches = math.ceil(training.rows / training.batch_size)
     per_epoch = math.ceil(batches / training.gradient_accumulation)
@@ -76,7 +76,7 @@ def training_steps(training: TrainingRun) -> int:
 
 
 def training_duration(
-    training: TrainingRun, *, parameters: int, row_characters: int, runs: Sequence[MeasuredRun]
+    training: MeasuredTraining, *, parameters: int, row_characters: int, runs: Sequence[MeasuredRun]
 ) -> DurationEstimate | None:
     """From the speed of like runs, in proportion to characters and parameters; None without any."""
     work = training_steps(training) * training.rows_per_step * row_characters * parameters

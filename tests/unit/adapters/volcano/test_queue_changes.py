@@ -12,7 +12,7 @@ from controlplane.adapters.clusters.volcano import queues
 from controlplane.adapters.clusters.volcano.queue_changes import ChangeAction, plan_queue_changes
 from controlplane.adapters.clusters.volcano.queues import translate_queues
 from controlplane.domain.quotas.documents import QueueDocument, queue_snapshots
-from controlplane.domain.quotas.queues import Entitlement, QueueState
+from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.quotas.validation import tree_findings
 from tests.unit.adapters.volcano.trees import (
     B3,
@@ -38,10 +38,10 @@ def brought(cluster: Cluster, documents: Tree) -> list[ChangeAction]:
 
 
 @st.composite
-def amounts(draw: st.DrawFn) -> Entitlement:
+def amounts(draw: st.DrawFn) -> ChipQuota:
     reserved, more, room = (draw(st.integers(0, 6)) for _ in range(3))
     capped = draw(st.booleans())
-    return Entitlement(
+    return ChipQuota(
         reserved=reserved,
         guaranteed=reserved + more,
         cap=reserved + more + room if capped else None,

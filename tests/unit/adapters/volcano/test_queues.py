@@ -14,7 +14,7 @@ from controlplane.adapters.clusters.volcano.queues import (
     translate_queues,
 )
 from controlplane.domain.quotas.documents import QueueDocument
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.schemas import assert_valid
 from tests.unit.adapters.volcano.trees import (
@@ -97,7 +97,7 @@ def test_a_queue_that_does_not_lend_keeps_all_of_its_guarantee() -> None:
 
 
 def test_two_chips_of_one_resource_are_added_up_and_that_is_said() -> None:
-    both = {B3: Entitlement(guaranteed=8, cap=16), B2: Entitlement(guaranteed=4, cap=8)}
+    both = {B3: ChipQuota(guaranteed=8, cap=16), B2: ChipQuota(guaranteed=4, cap=8)}
     found = given(queue("npu", entitlements=both), resources={B3: NPU, B2: NPU})
     spec = only(found, "npu")
     assert queues.queue_amounts(spec, "deserved") == {NPU: 12}
@@ -116,7 +116,7 @@ def test_a_cap_of_one_chip_among_several_of_a_resource_is_not_made_a_cap_of_all(
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (queue("q", entitlements={TOTAL: Entitlement(cap=8)}), "cards of all chips together"),
+        (queue("q", entitlements={TOTAL: ChipQuota(cap=8)}), "cards of all chips together"),
         (queue("q", running_per_person=2), "lets one person run 2 at once"),
         (queue("q", guaranteed=2, reclaims=False), "does not take its guarantee back"),
         (queue("q", chip="cpu", guaranteed=2), "no resource for them"),

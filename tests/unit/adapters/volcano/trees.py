@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.adapters.clusters.volcano import object_names, queues
 from controlplane.adapters.clusters.volcano.queue_changes import ChangeAction, ObjectChange
 from controlplane.domain.quotas.documents import QueueDocument
-from controlplane.domain.quotas.queues import Entitlement
+from controlplane.domain.quotas.queues import ChipQuota
 
 OURS = "0123456789abcdef0123456789abcdef"
 B3, B2, H800 = "ascend-910b3", "ascend-910b2", "nvidia-h800"
@@ -27,8 +27,8 @@ def queue(
     **more: Any,
 ) -> QueueDocument:
     """Its uid is its name."""
-    stated = Entitlement(reserved=reserved, guaranteed=guaranteed, cap=cap)
-    entitlements = more.pop("entitlements", {chip: stated} if stated != Entitlement() else {})
+    stated = ChipQuota(reserved=reserved, guaranteed=guaranteed, cap=cap)
+    entitlements = more.pop("entitlements", {chip: stated} if stated != ChipQuota() else {})
     return QueueDocument(uid=name, name=name, parent=parent, entitlements=entitlements, **more)
 
 

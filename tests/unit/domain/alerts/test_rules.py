@@ -9,10 +9,10 @@ import pytest
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.rules import (
     MEASURES,
-    Op,
-    Rule,
+    AlertOperator,
+    AlertRuleSpec,
+    AlertSample,
     RuleInvalid,
-    Sample,
     matcher_read,
     rule_read,
 )
@@ -28,7 +28,7 @@ HOT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("rule", DEFAULTS, ids=lambda rule: rule.name)
-def test_every_rule_that_is_shipped_can_be_kept_and_read_again(rule: Rule) -> None:
+def test_every_rule_that_is_shipped_can_be_kept_and_read_again(rule: AlertRuleSpec) -> None:
     assert rule_read(rule.as_json()) == rule
 
 
@@ -93,10 +93,10 @@ def test_a_condition_fits_or_does_not(text: str, labels: dict[str, str], *, fits
 
 def test_what_nobody_knows_neither_holds_nor_fails_to() -> None:
     rule = rule_read(HOT)
-    assert rule.op is Op.ABOVE
-    assert rule.holds(Sample(labels={}, value=None)) is None
-    assert rule.holds(Sample(labels={}, value=90)) is False
-    assert rule.holds(Sample(labels={}, value=90.1)) is True
+    assert rule.op is AlertOperator.ABOVE
+    assert rule.holds(AlertSample(labels={}, value=None)) is None
+    assert rule.holds(AlertSample(labels={}, value=90)) is False
+    assert rule.holds(AlertSample(labels={}, value=90.1)) is True
 
 
 def test_every_measure_says_what_it_is_about_in_its_name() -> None:

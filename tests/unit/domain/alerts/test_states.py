@@ -13,16 +13,16 @@ from controlplane.domain.alerts.lifecycle import (
     UPDATE_AFTER,
     AlertState,
     Episode,
-    Member,
+    GroupMember,
     NoticeKind,
-    Route,
+    NotificationRoute,
     Silence,
     Standing,
     notice_due,
     receivers_of,
     step,
 )
-from controlplane.domain.alerts.rules import Severity, matcher_read
+from controlplane.domain.alerts.rules import AlertSeverity, matcher_read
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -115,7 +115,7 @@ class World:
         self.open = self.open or bool(firing)
         if not self.open:
             return
-        members = [Member(silenced=k in silenced, told=k in self.told) for k in firing]
+        members = [GroupMember(silenced=k in silenced, told=k in self.told) for k in firing]
         kind = notice_due(self.episode, members, at=at)
         if kind is not None:
             heard = frozenset(firing - silenced)
@@ -168,7 +168,7 @@ def test_each_episode_is_told_of_once_and_ended_once(
 
 
 def test_a_thousand_cards_are_one_message() -> None:
-    members = [Member(silenced=False, told=False)] * 1000
+    members = [GroupMember(silenced=False, told=False)] * 1000
     assert notice_due(Episode(), members, at=NOON) is NoticeKind.FIRING
     assert notice_due(Episode(told_at=NOON), members, at=NOON + MINUTE) is None
 
@@ -190,7 +190,7 @@ def test_what_follows_the_first_message(
     repeat: timedelta | None,
     kind: NoticeKind | None,
 ) -> None:
-    seen = [Member(silenced=silenced, told=told) for silenced, told in members]
+    seen = [GroupMember(silenced=silenced, told=told) for silenced, told in members]
     assert notice_due(Episode(told_at=NOON, repeat=repeat), seen, at=NOON + after) is kind
 
 
@@ -209,14 +209,16 @@ def test_a_silence_ends_by_itself() -> None:
 
 def test_each_receiver_is_told_once_however_many_routes_lead_to_it() -> None:
     routes = [
-        Route(severity=Severity.INFO, matchers=(), receivers=frozenset({1, 2})),
-        Route(severity=Severity.CRITICAL, matchers=(), receivers=frozenset({2, 3})),
-        Route(
-            severity=Severity.INFO,
+        NotificationRoute(severity=AlertSeverity.INFO, matchers=(), receivers=frozenset({1, 2})),
+        NotificationRoute(
+            severity=AlertSeverity.CRITICAL, matchers=(), receivers=frozenset({2, 3})
+        ),
+        NotificationRoute(
+            severity=AlertSeverity.INFO,
             matchers=(matcher_read("cluster=west"),),
             receivers=frozenset({4}),
         ),
     ]
-    assert receivers_of(routes, {"cluster": "east"}, severity=Severity.CRITICAL) == {1, 2, 3}
-    assert receivers_of(routes, {"cluster": "west"}, severity=Severity.WARNING) == {1, 2, 4}
-    assert receivers_of([], {}, severity=Severity.CRITICAL) == frozenset()
+    assert receivers_of(routes, {"cluster": "east"}, severity=AlertSeverity.CRITICAL) == {1, 2, 3}
+    assert receivers_of(routes, {"cluster": "west"}, severity=AlertSeverity.WARNING) == {1, 2, 4}
+    assert receivers_of([], {}, severity=AlertSeverity.CRITICAL) == frozenset()

@@ -7,7 +7,7 @@ import string
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas.documents import Documents, QueueDocument
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from controlplane.domain.quotas.validation import TreeContext
 
 CHIP = "nvidia-h800"
@@ -26,18 +26,18 @@ def document(
     reserved: int = 0,
     guaranteed: int = 0,
     cap: int | None = None,
-    total: Entitlement | None = None,
+    total: ChipQuota | None = None,
     **fields: object,
 ) -> QueueDocument:
     """Known by its name; figures are of one chip."""
-    stated = Entitlement(reserved=reserved, guaranteed=guaranteed, cap=cap)
-    entitlements = {CHIP: stated, TOTAL: total or Entitlement()}
+    stated = ChipQuota(reserved=reserved, guaranteed=guaranteed, cap=cap)
+    entitlements = {CHIP: stated, TOTAL: total or ChipQuota()}
     return QueueDocument(
         uid=name,
         name=name,
         parent=parent,
         team=team,
-        entitlements={chip: one for chip, one in entitlements.items() if one != Entitlement()},
+        entitlements={chip: one for chip, one in entitlements.items() if one != ChipQuota()},
         **fields,  # type: ignore[arg-type]
     )
 
@@ -47,7 +47,7 @@ def tree(*documents: QueueDocument) -> Documents:
 
 
 entitlements = st.builds(
-    lambda reserved, more, room: Entitlement(
+    lambda reserved, more, room: ChipQuota(
         reserved=reserved,
         guaranteed=reserved + more,
         cap=None if room is None else reserved + more + room,
@@ -55,7 +55,7 @@ entitlements = st.builds(
     st.integers(0, 8),
     st.integers(0, 8),
     st.none() | st.integers(0, 8),
-).filter(lambda stated: stated != Entitlement())
+).filter(lambda stated: stated != ChipQuota())
 
 names = st.text(string.ascii_letters + string.digits + "-_", min_size=1, max_size=12)
 

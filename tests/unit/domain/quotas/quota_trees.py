@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.tree import QueueTree, QuotaShortage
 
 CHIP = "ascend-910b3"
@@ -18,7 +18,7 @@ def queue(
     reserved: int = 0,
     guaranteed: int = 0,
     cap: int | None = None,
-    total: Entitlement | None = None,
+    total: ChipQuota | None = None,
     used: int = 0,
     weight: float = 1.0,
     is_open: bool = True,
@@ -30,8 +30,8 @@ def queue(
         uid=name,
         name=name,
         parent=parent,
-        entitlements={CHIP: Entitlement(reserved=reserved, guaranteed=guaranteed, cap=cap)},
-        total=total or Entitlement(),
+        entitlements={CHIP: ChipQuota(reserved=reserved, guaranteed=guaranteed, cap=cap)},
+        total=total or ChipQuota(),
         weight=weight,
         used={CHIP: used} if used else {},
         open=is_open,

@@ -27,7 +27,7 @@ from controlplane.domain.quotas.files import (
     parse_queue_file,
     with_pruned_queues,
 )
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from tests.unit.domain.quotas.queue_trees import CHIP, document, tree, trees
 
 TREE = tree(
@@ -87,8 +87,8 @@ def test_a_change_is_told_field_by_field_with_both_values() -> None:
         lends=False,
         running_per_person=3,
         entitlements={
-            CHIP: Entitlement(reserved=2, guaranteed=12, cap=14),
-            TOTAL: Entitlement(cap=20),
+            CHIP: ChipQuota(reserved=2, guaranteed=12, cap=14),
+            TOTAL: ChipQuota(cap=20),
         },
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.status import QueueStatus, chips_of, queue_statuses
 
 CHIP = "h800"
@@ -27,7 +27,7 @@ def view(
         uid=uid,
         name=uid,
         parent=parent,
-        entitlements={CHIP: Entitlement(reserved=reserved, guaranteed=guaranteed, cap=cap)},
+        entitlements={CHIP: ChipQuota(reserved=reserved, guaranteed=guaranteed, cap=cap)},
         used={CHIP: used} if used else {},
         lends=lends,
     )
@@ -85,7 +85,7 @@ def test_all_chips_together_are_judged_by_what_is_stated_for_them() -> None:
     queue = QueueSnapshot(
         uid="q",
         name="q",
-        total=Entitlement(guaranteed=4, cap=9),
+        total=ChipQuota(guaranteed=4, cap=9),
         used={"h800": 3, "ascend-910b3": 4},
     )
     found = queue_statuses({"q": queue}, chip=TOTAL, capacity=16)["q"]

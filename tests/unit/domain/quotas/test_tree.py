@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.tree import QuotaLimit
 from tests.unit.domain.quotas.quota_trees import CHIP, OTHER, allows, queue, refusal, tree
 
@@ -45,7 +45,7 @@ def test_what_a_queue_below_reserves_counts_against_the_guarantee_above_it() -> 
 
 
 def test_a_guarantee_in_total_covers_any_chip_and_bounds_one_that_is_stated_by_chip() -> None:
-    of = tree(queue("research", guaranteed=8, total=Entitlement(guaranteed=12)), free=32, others=32)
+    of = tree(queue("research", guaranteed=8, total=ChipQuota(guaranteed=12)), free=32, others=32)
 
     assert of.check("research", OTHER, 12).covered_by == "research"
     assert of.check("research", CHIP, 9).covered_by == ""
@@ -167,7 +167,7 @@ def test_a_cap_holds_for_everything_below_and_says_who_refuses(refuses: str) -> 
 
 
 def test_a_cap_in_total_counts_all_chips() -> None:
-    of = tree(queue("research", total=Entitlement(cap=4)), free=8, others=8)
+    of = tree(queue("research", total=ChipQuota(cap=4)), free=8, others=8)
     of.charge("research", OTHER, 3)
 
     assert allows(of, "research", 1)
@@ -293,7 +293,7 @@ def test_the_dominant_chip_counts() -> None:
     view = QueueSnapshot(
         uid="q",
         name="q",
-        entitlements={CHIP: Entitlement(guaranteed=8), OTHER: Entitlement(guaranteed=4)},
+        entitlements={CHIP: ChipQuota(guaranteed=8), OTHER: ChipQuota(guaranteed=4)},
         used={CHIP: 2, OTHER: 3},
     )
 

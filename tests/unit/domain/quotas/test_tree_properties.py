@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.tree import QueueTree
 from tests.unit.domain.quotas.quota_trees import CHIP, OTHER, allows, queue
 
@@ -88,19 +88,19 @@ def test_what_is_allowed_breaks_no_cap_and_eats_no_reserve(
         used[name][chip] = used[name].get(chip, 0) + cards
         free[chip] -= cards
         for above in above_and_itself(name, queues):
-            cap = queues[above].entitlements.get(chip, Entitlement()).cap
+            cap = queues[above].entitlements.get(chip, ChipQuota()).cap
             assert cap is None or held(above, chip, queues, used) <= cap
             if above == verdict.covered_by:
                 stated = queues[above].entitlements[chip].guaranteed
                 assert held(above, chip, queues, used) <= stated
         top = above_and_itself(name, queues)[-1]
-        reserve = queues[top].entitlements.get(chip, Entitlement()).reserved
+        reserve = queues[top].entitlements.get(chip, ChipQuota()).reserved
         if held(top, chip, queues, used) > reserve:
             idle = [
                 max(0, stated.reserved - held(top, chip, queues, used))
                 for top, view in queues.items()
                 if view.parent is None
-                for stated in [view.entitlements.get(chip, Entitlement())]
+                for stated in [view.entitlements.get(chip, ChipQuota())]
             ]
             assert free[chip] >= sum(idle)
 

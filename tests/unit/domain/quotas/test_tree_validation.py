@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.validation import tree_findings
 from tests.unit.domain.quotas.quota_trees import allows, queue, tree
 
@@ -41,7 +41,7 @@ def test_a_sound_tree_has_no_findings() -> None:
             "raise the cap or lower the guarantee",
         ),
         (
-            [queue("a", total=Entitlement(guaranteed=4, cap=2))],
+            [queue("a", total=ChipQuota(guaranteed=4, cap=2))],
             "queue a guarantees 4 cards in all, more than its cap of 2; "
             "raise the cap or lower the guarantee",
         ),

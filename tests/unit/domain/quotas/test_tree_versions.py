@@ -7,25 +7,25 @@ from random import Random
 
 import pytest
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.tree import QueueTree
 
 QUEUES = {
     view.uid: view
     for view in (
         QueueSnapshot(
-            uid="research", name="research", entitlements={"npu": Entitlement(guaranteed=9)}
+            uid="research", name="research", entitlements={"npu": ChipQuota(guaranteed=9)}
         ),
         QueueSnapshot(
             uid="vision",
             name="vision",
             parent="research",
-            entitlements={"npu": Entitlement(reserved=2, guaranteed=4)},
+            entitlements={"npu": ChipQuota(reserved=2, guaranteed=4)},
         ),
         QueueSnapshot(
-            uid="speech", name="speech", parent="research", total=Entitlement(guaranteed=3)
+            uid="speech", name="speech", parent="research", total=ChipQuota(guaranteed=3)
         ),
-        QueueSnapshot(uid="product", name="product", total=Entitlement(guaranteed=6), lends=False),
+        QueueSnapshot(uid="product", name="product", total=ChipQuota(guaranteed=6), lends=False),
         QueueSnapshot(uid="search", name="search", parent="product", weight=2.0),
         QueueSnapshot(uid="batch", name="batch"),
     )

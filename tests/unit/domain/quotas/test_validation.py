@@ -14,7 +14,7 @@ from controlplane.domain.quotas.permissions import (
     may_change,
     permission_errors,
 )
-from controlplane.domain.quotas.queues import Entitlement, QueueState
+from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.quotas.validation import TreeContext, validate_tree_change
 from tests.unit.domain.quotas.queue_trees import CHIP, CONTEXT, document, tree
 
@@ -60,20 +60,20 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
         ),
         (
             (
-                document("top", total=Entitlement(cap=16)),
+                document("top", total=ChipQuota(cap=16)),
                 document("one", parent="top", guaranteed=12),
-                document("other", parent="top", total=Entitlement(guaranteed=8)),
+                document("other", parent="top", total=ChipQuota(guaranteed=8)),
             ),
             "the queues below top are guaranteed 20 cards in all together, more than its cap of 16; "
             "lower theirs or raise it",
         ),
         (
-            (document("a", guaranteed=12, total=Entitlement(cap=8)),),
+            (document("a", guaranteed=12, total=ChipQuota(cap=8)),),
             "queue a guarantees 12 cards of single chips, more than its cap of 8 cards in all; "
             "raise the cap or lower the guarantees",
         ),
         (
-            (replace(document("a"), entitlements={"gpu-9": Entitlement(guaranteed=1)}),),
+            (replace(document("a"), entitlements={"gpu-9": ChipQuota(guaranteed=1)}),),
             "queue a states cards of 'gpu-9', and no chip is called that; known are "
             "ascend-910b3, nvidia-h800",
         ),
@@ -149,7 +149,7 @@ def test_a_queue_with_claims_is_neither_retired_nor_split() -> None:
 
 def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> None:
     before = tree(document("top", guaranteed=4), document("one", parent="top", guaranteed=8))
-    worse = replace(before["one"], entitlements={CHIP: Entitlement(guaranteed=9)})
+    worse = replace(before["one"], entitlements={CHIP: ChipQuota(guaranteed=9)})
 
     after = {**before, "b": document("b")}
     told = "the queues below top are guaranteed 8 × nvidia-h800 together, more than its own 4"
@@ -180,7 +180,7 @@ def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> N
             "holds more than that",
         ),
         (
-            (document("a", guaranteed=8, total=Entitlement(guaranteed=4)),),
+            (document("a", guaranteed=8, total=ChipQuota(guaranteed=4)),),
             CONTEXT,
             "queue a is guaranteed 8 cards of single chips and 4 cards in all: it is owed no more "
             "than 4 at once",
@@ -215,7 +215,7 @@ TREE = tree(
     document("shop", parent="science", team="product", guaranteed=8),
 )
 #: A card of whatever chip.
-ANY = Entitlement(guaranteed=1)
+ANY = ChipQuota(guaranteed=1)
 RESEARCH = QueuePermissions(teams=frozenset({"research"}))
 
 
@@ -227,7 +227,7 @@ def refused(
 
 
 def stated(uid: str, **amounts: int) -> QueueDocument:
-    return replace(TREE[uid], entitlements={CHIP: Entitlement(**amounts)})
+    return replace(TREE[uid], entitlements={CHIP: ChipQuota(**amounts)})
 
 
 def test_an_administrator_of_the_company_changes_everything() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
@@ -15,7 +15,7 @@ BATCH = QueueSnapshot(uid="batch", name="batch")
 
 
 def guaranteed(name: str, cards: int, **kwargs: object) -> QueueSnapshot:
-    view = QueueSnapshot(uid=name, name=name, entitlements={NPU: Entitlement(guaranteed=cards)})
+    view = QueueSnapshot(uid=name, name=name, entitlements={NPU: ChipQuota(guaranteed=cards)})
     return replace(view, **kwargs)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     PendingCode,
@@ -179,8 +179,8 @@ def reclaimed(seen: SchedulingSnapshot, decided: SchedulingPlan) -> Counter[tupl
     return counted
 
 
-def stated(queue: QueueSnapshot, chip: str) -> Entitlement:
-    return queue.entitlements.get(chip, Entitlement()) if chip else queue.total
+def stated(queue: QueueSnapshot, chip: str) -> ChipQuota:
+    return queue.entitlements.get(chip, ChipQuota()) if chip else queue.total
 
 
 def nobody_is_above_a_cap(seen: SchedulingSnapshot, decided: SchedulingPlan) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.domain.common.resources import GIB, Bytes, Resources
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     PendingCode,
@@ -78,7 +78,7 @@ def test_the_preferred_chip_is_taken_and_the_next_where_it_is_busy() -> None:
 
 
 def test_the_next_chip_is_taken_where_the_queue_may_not_have_more_of_the_preferred() -> None:
-    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=0)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: ChipQuota(cap=0)})
     seen = snapshot(
         node("a", 1, chip=NPU),
         node("b", 1, chip=GPU),
@@ -106,7 +106,7 @@ def test_equally_good_chips_are_weighed_together_and_others_come_after_them() ->
 def test_of_equally_good_chips_the_one_within_the_guarantee_is_taken() -> None:
     """Borrowed cards may be taken back."""
     owner = QueueSnapshot(
-        uid="research", name="research", entitlements={NPU: Entitlement(guaranteed=8)}
+        uid="research", name="research", entitlements={NPU: ChipQuota(guaranteed=8)}
     )
     seen = snapshot(
         node("whole", 8, chip=NPU),
@@ -174,7 +174,7 @@ def test_an_elastic_gang_gets_as_many_replicas_as_fit() -> None:
 
 
 def test_an_elastic_gang_gets_no_more_than_its_queue_may_have() -> None:
-    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=5)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: ChipQuota(cap=5)})
     seen = snapshot(
         node("n", 8),
         claims=(claim("x", role(2, 4, least=1)), claim("y", minute=1)),
@@ -203,7 +203,7 @@ def test_a_claim_that_accepts_no_chip_is_a_mistake() -> None:
 
 
 def test_each_admission_is_charged_before_the_next_is_judged() -> None:
-    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=3)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: ChipQuota(cap=3)})
     seen = snapshot(
         node("n", 8),
         claims=[claim(f"c{turn}", minute=turn) for turn in range(5)],
@@ -279,9 +279,9 @@ def test_cards_that_were_freed_for_a_claim_are_not_lent() -> None:
     queues = [
         QueueSnapshot(uid=uid, name=uid, entitlements={NPU: stated})
         for uid, stated in (
-            ("owner", Entitlement(guaranteed=4)),
-            ("product", Entitlement(reserved=4, guaranteed=4)),
-            ("batch", Entitlement()),
+            ("owner", ChipQuota(guaranteed=4)),
+            ("product", ChipQuota(reserved=4, guaranteed=4)),
+            ("batch", ChipQuota()),
         )
     ]
     seen = snapshot(
@@ -298,7 +298,7 @@ def test_cards_that_were_freed_for_a_claim_are_not_lent() -> None:
 
 def test_what_was_freed_for_a_claim_does_not_cost_it_its_right() -> None:
     """Its queue counts those cards already; with all of the claim on top it would seem to borrow."""
-    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=4)})
+    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: ChipQuota(guaranteed=4)})
     seen = snapshot(
         nominated(node("n", 4), "x", (0,)),
         claims=[claim("x", role(4), queue="owner", minute=9), claim("small", queue="batch")],
@@ -311,8 +311,8 @@ def test_what_was_freed_for_a_claim_does_not_cost_it_its_right() -> None:
 def test_more_cards_than_a_claim_asks_for_make_no_borrower_of_its_queue() -> None:
     """Who stopped for it held more than it needs: nobody of its queue stops because of the rest."""
     queues = [
-        QueueSnapshot(uid="vision", name="vision", entitlements={NPU: Entitlement(guaranteed=9)}),
-        QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8)}),
+        QueueSnapshot(uid="vision", name="vision", entitlements={NPU: ChipQuota(guaranteed=9)}),
+        QueueSnapshot(uid="owner", name="owner", entitlements={NPU: ChipQuota(guaranteed=8)}),
     ]
     seen = snapshot(
         node("m", 8),
@@ -331,8 +331,8 @@ def test_more_cards_than_a_claim_asks_for_make_no_borrower_of_its_queue() -> Non
 def test_cards_freed_on_a_node_that_takes_no_work_make_no_borrower_of_a_queue() -> None:
     """They are of use to nobody; so nobody of its queue stops because of them."""
     queues = [
-        QueueSnapshot(uid="vision", name="vision", entitlements={NPU: Entitlement(guaranteed=8)}),
-        QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8)}),
+        QueueSnapshot(uid="vision", name="vision", entitlements={NPU: ChipQuota(guaranteed=8)}),
+        QueueSnapshot(uid="owner", name="owner", entitlements={NPU: ChipQuota(guaranteed=8)}),
     ]
     seen = snapshot(
         node("m", 8),
@@ -352,7 +352,7 @@ def test_a_card_that_is_shared_is_not_lent_for_one_that_is_reserved() -> None:
     view = node("n", 3)
     shared = replace(view, cards=(replace(view.cards[0], shared=1000), *view.cards[1:]))
     product = QueueSnapshot(
-        uid="product", name="product", entitlements={NPU: Entitlement(reserved=1, guaranteed=1)}
+        uid="product", name="product", entitlements={NPU: ChipQuota(reserved=1, guaranteed=1)}
     )
     batch = QueueSnapshot(uid="batch", name="batch", shared={NPU: 1000})
     asked = SchedulingSnapshot(
@@ -366,7 +366,7 @@ def test_a_card_that_is_shared_is_not_lent_for_one_that_is_reserved() -> None:
 
 
 def test_a_quota_counts_shares_of_cards_in_thousandths() -> None:
-    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=2)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: ChipQuota(cap=2)})
     halves = [claim(f"half-{index}", role(share=500), minute=10 * index) for index in range(5)]
     fitting = claim("quarter", role(share=250), minute=25)
     seen = snapshot(
@@ -383,7 +383,7 @@ def test_a_quota_counts_shares_of_cards_in_thousandths() -> None:
 
 
 def test_shares_of_a_card_within_a_guarantee_are_taken_back_from_borrowers() -> None:
-    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=1)})
+    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: ChipQuota(guaranteed=1)})
     seen = snapshot(
         node("n", 1),
         claims=[claim("half", role(share=500), queue="owner")],
@@ -424,7 +424,7 @@ def test_a_claim_that_awaits_cards_gets_no_second_round_and_keeps_its_nodes() ->
     )
     other = running("other", {"m": [0, 1]}, queue="batch")
     research = QueueSnapshot(
-        uid="research", name="research", entitlements={NPU: Entitlement(guaranteed=4)}
+        uid="research", name="research", entitlements={NPU: ChipQuota(guaranteed=4)}
     )
     seen = snapshot(
         node("m", 2),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
@@ -94,7 +94,7 @@ def claims(draw: st.DrawFn, index: int) -> ClaimSnapshot:
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> SchedulingSnapshot:
-    caps = st.builds(lambda cap: Entitlement(cap=cap), st.integers(0, 12))
+    caps = st.builds(lambda cap: ChipQuota(cap=cap), st.integers(0, 12))
     queues = {
         uid: QueueSnapshot(
             uid=uid,
@@ -161,7 +161,7 @@ def test_caps_and_memory_hold_and_closed_queues_admit_nothing(seen: SchedulingSn
         queue = seen.queues[view.queue]
         assert queue.open
         held[view.queue][placement.chip] += view.shape.cards
-        cap = queue.entitlements.get(placement.chip, Entitlement()).cap
+        cap = queue.entitlements.get(placement.chip, ChipQuota()).cap
         # What asks for no cards takes nothing from its queue.
         assert cap is None or not view.shape.cards or held[view.queue][placement.chip] <= cap
         for replica in placement.replicas:

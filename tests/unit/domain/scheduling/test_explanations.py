@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import PendingClaim, PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
@@ -185,7 +185,7 @@ REFUSALS = {
             node("n", 8),
             claims=[claim("x", role(3))],
             running=[running("r", {"n": [0, 1]})],
-            queues=[research(entitlements={NPU: Entitlement(cap=4)})],
+            queues=[research(entitlements={NPU: ChipQuota(cap=4)})],
         ),
         PendingCode.QUEUE_CAP,
         f"needs 3 × {NPU}; queue research holds 2 of at most 4",
@@ -197,7 +197,7 @@ REFUSALS = {
             running=[running("r", {"n": [0, 1]})],
             queues=[
                 research(parent="lab"),
-                QueueSnapshot(uid="lab", name="lab", total=Entitlement(cap=4)),
+                QueueSnapshot(uid="lab", name="lab", total=ChipQuota(cap=4)),
             ],
         ),
         PendingCode.QUEUE_CAP,
@@ -213,7 +213,7 @@ REFUSALS = {
             node("n", 8),
             claims=[claim("x", role(3))],
             running=[running("r", {"n": [0, 1]})],
-            queues=[research(entitlements={NPU: Entitlement(guaranteed=4)}, borrows=False)],
+            queues=[research(entitlements={NPU: ChipQuota(guaranteed=4)}, borrows=False)],
         ),
         PendingCode.NO_BORROWING,
         f"needs 3 × {NPU}; queue research holds 2 of the 4 that it is guaranteed, "
@@ -228,7 +228,7 @@ REFUSALS = {
                 QueueSnapshot(
                     uid="lab",
                     name="lab",
-                    entitlements={NPU: Entitlement(reserved=4, guaranteed=4)},
+                    entitlements={NPU: ChipQuota(reserved=4, guaranteed=4)},
                 ),
             ],
         ),
@@ -250,9 +250,9 @@ def test_each_refusal_says_what_stands_in_the_way(
 
 def test_who_is_owed_cards_that_a_reserve_keeps_hears_so() -> None:
     lab = QueueSnapshot(
-        uid="lab", name="lab", entitlements={NPU: Entitlement(reserved=3, guaranteed=3)}
+        uid="lab", name="lab", entitlements={NPU: ChipQuota(reserved=3, guaranteed=3)}
     )
-    mine = research(entitlements={NPU: Entitlement(guaranteed=4)})
+    mine = research(entitlements={NPU: ChipQuota(guaranteed=4)})
     seen = snapshot(node("n", 4), claims=[claim("x", role(2))], queues=[mine, lab])
 
     refusal = only_refusal(seen)
@@ -263,7 +263,7 @@ def test_who_is_owed_cards_that_a_reserve_keeps_hears_so() -> None:
 
 def test_who_may_not_borrow_what_is_not_even_free_hears_that_it_is_not_free() -> None:
     lab = QueueSnapshot(
-        uid="lab", name="lab", entitlements={NPU: Entitlement(reserved=4, guaranteed=4)}
+        uid="lab", name="lab", entitlements={NPU: ChipQuota(reserved=4, guaranteed=4)}
     )
     seen = snapshot(node("n", 4, busy=[0]), claims=[claim("x", role(4))], queues=[research(), lab])
 

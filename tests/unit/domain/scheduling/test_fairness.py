@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.domain.common.resources import GIB, Bytes, Resources
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
@@ -36,7 +36,7 @@ def queue(
     cap: int | None = None,
     borrows: bool = True,
 ) -> QueueSnapshot:
-    stated = Entitlement(reserved=reserved, guaranteed=max(guaranteed, reserved), cap=cap)
+    stated = ChipQuota(reserved=reserved, guaranteed=max(guaranteed, reserved), cap=cap)
     return QueueSnapshot(uid=name, name=name, entitlements={NPU: stated}, borrows=borrows)
 
 

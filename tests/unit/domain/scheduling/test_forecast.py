@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
@@ -129,7 +129,7 @@ def test_beyond_the_horizon_nothing_is_said() -> None:
 
 def test_a_claim_below_its_guarantee_starts_when_the_borrower_has_stopped() -> None:
     owner = QueueSnapshot(
-        uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=2, cap=2)}
+        uid="owner", name="owner", entitlements={NPU: ChipQuota(guaranteed=2, cap=2)}
     )
     seen = snapshot(
         node("a", 2),
@@ -159,7 +159,7 @@ def test_what_was_told_to_stop_before_stops_and_waits_again_if_it_was_for_somebo
 
 
 def test_a_queue_at_its_cap_waits_for_its_own() -> None:
-    queue = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=1)})
+    queue = QueueSnapshot(uid="research", name="research", entitlements={NPU: ChipQuota(cap=1)})
     seen = snapshot(
         node("a", 8),
         running=[running("mine", {"a": (0,)}, ends_in=hours(1))],

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.planner import Planner
 from controlplane.domain.scheduling.plans import Revocation, SchedulingPlan, SchedulingPolicy
@@ -47,24 +47,24 @@ QUEUES = (
     QueueSnapshot(
         uid="lab",
         name="lab",
-        entitlements={NPU: Entitlement(guaranteed=12, cap=24)},
-        total=Entitlement(cap=28),
+        entitlements={NPU: ChipQuota(guaranteed=12, cap=24)},
+        total=ChipQuota(cap=28),
     ),
     QueueSnapshot(
         uid="vision",
         name="vision",
         parent="lab",
-        entitlements={NPU: Entitlement(reserved=2, guaranteed=8)},
+        entitlements={NPU: ChipQuota(reserved=2, guaranteed=8)},
     ),
     QueueSnapshot(
-        uid="speech", name="speech", parent="lab", entitlements={NPU: Entitlement(guaranteed=4)}
+        uid="speech", name="speech", parent="lab", entitlements={NPU: ChipQuota(guaranteed=4)}
     ),
     QueueSnapshot(
         uid="product",
         name="product",
         entitlements={
-            NPU: Entitlement(reserved=4, guaranteed=8),
-            GPU: Entitlement(guaranteed=4, cap=6),
+            NPU: ChipQuota(reserved=4, guaranteed=8),
+            GPU: ChipQuota(guaranteed=4, cap=6),
         },
     ),
     QueueSnapshot(uid="batch", name="batch", weight=2.0),
@@ -218,7 +218,7 @@ class Histories(RuleBasedStateMachine):
         per_person: int | None,
     ) -> None:
         queue = self.timeline.snapshot().queues[uid]
-        stated = Entitlement(
+        stated = ChipQuota(
             reserved=rights[0], guaranteed=rights[1], cap=rights[2] if capped else None
         )
         self.timeline.change_queue(

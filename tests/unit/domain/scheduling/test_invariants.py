@@ -9,7 +9,7 @@ from datetime import timedelta
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
@@ -51,11 +51,9 @@ def borrowed(draw: st.DrawFn) -> SchedulingSnapshot:
     others = draw(st.integers(0, cards - guaranteed))
     queues = [
         QueueSnapshot(
-            uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=guaranteed)}
+            uid="owner", name="owner", entitlements={NPU: ChipQuota(guaranteed=guaranteed)}
         ),
-        QueueSnapshot(
-            uid="other", name="other", entitlements={NPU: Entitlement(guaranteed=others)}
-        ),
+        QueueSnapshot(uid="other", name="other", entitlements={NPU: ChipQuota(guaranteed=others)}),
         QueueSnapshot(uid="batch", name="batch"),
     ]
     holders = draw(
@@ -120,7 +118,7 @@ def test_a_gang_of_any_roles_gets_within_one_round_what_it_is_guaranteed(
     roles = [role(size, name=f"r{place}") for place, size in enumerate(sizes)]
     assume(sum(sizes) <= 8 * nodes)
     owner = QueueSnapshot(
-        uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8 * nodes)}
+        uid="owner", name="owner", entitlements={NPU: ChipQuota(guaranteed=8 * nodes)}
     )
     timeline = SnapshotSimulator(
         snapshot(
@@ -175,7 +173,7 @@ def test_no_fewer_victims_would_do(seen: SchedulingSnapshot) -> None:
 def test_a_fleet_that_is_smaller_than_what_is_reserved_still_gives_what_it_has() -> None:
     """Half of the cards broke; what is left goes to whoever of the reserved comes first."""
     queues = [
-        QueueSnapshot(uid=uid, name=uid, entitlements={NPU: Entitlement(reserved=4, guaranteed=4)})
+        QueueSnapshot(uid=uid, name=uid, entitlements={NPU: ChipQuota(reserved=4, guaranteed=4)})
         for uid in ("one", "other")
     ]
     broken = node("n", 8, faulty=range(4))
@@ -207,7 +205,7 @@ def streams(draw: st.DrawFn) -> tuple[SchedulingSnapshot, list[tuple[int, int]]]
     research = QueueSnapshot(
         uid="research",
         name="research",
-        entitlements={NPU: Entitlement(guaranteed=guaranteed)},
+        entitlements={NPU: ChipQuota(guaranteed=guaranteed)},
         borrows=not guaranteed,
     )
     seen = snapshot(
@@ -269,12 +267,12 @@ def companies(draw: st.DrawFn, *, chip: str) -> SchedulingSnapshot:
     ]
     queues = [
         QueueSnapshot(
-            uid="research", name="research", entitlements={chip: Entitlement(guaranteed=8, cap=20)}
+            uid="research", name="research", entitlements={chip: ChipQuota(guaranteed=8, cap=20)}
         ),
         QueueSnapshot(
             uid="product",
             name="product",
-            entitlements={chip: Entitlement(reserved=2, guaranteed=4)},
+            entitlements={chip: ChipQuota(reserved=2, guaranteed=4)},
         ),
     ]
     claims = [
@@ -334,19 +332,17 @@ def test_a_fleet_of_gpus_gives_the_plan_of_a_fleet_of_npus(seen: SchedulingSnaps
 def test_the_example_of_the_documentation_holds() -> None:
     """``docs/scheduling.md``: 32 cards, of which 8 are free."""
 
-    def queue(
-        uid: str, parent: str | None, stated: Entitlement, weight: float = 1
-    ) -> QueueSnapshot:
+    def queue(uid: str, parent: str | None, stated: ChipQuota, weight: float = 1) -> QueueSnapshot:
         return QueueSnapshot(
             uid=uid, name=uid, parent=parent, entitlements={NPU: stated}, weight=weight
         )
 
     queues = [
-        queue("research", None, Entitlement(reserved=4, guaranteed=16, cap=24)),
-        queue("vision", "research", Entitlement(guaranteed=8)),
-        queue("speech", "research", Entitlement(guaranteed=8)),
-        queue("product", None, Entitlement(reserved=6, guaranteed=8)),
-        queue("batch", None, Entitlement(), weight=2),
+        queue("research", None, ChipQuota(reserved=4, guaranteed=16, cap=24)),
+        queue("vision", "research", ChipQuota(guaranteed=8)),
+        queue("speech", "research", ChipQuota(guaranteed=8)),
+        queue("product", None, ChipQuota(reserved=6, guaranteed=8)),
+        queue("batch", None, ChipQuota(), weight=2),
     ]
     at_work = [
         running("v1", {"n0": range(8)}, queue="vision"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.pending_queues import ClaimOrder, PendingQueue
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot
@@ -21,7 +21,7 @@ def queue(name: str, guaranteed: int = 0, *, used: int = 0, weight: float = 1.0)
     return QueueSnapshot(
         uid=name,
         name=name,
-        entitlements={NPU: Entitlement(guaranteed=guaranteed * WHOLE_CARD)},
+        entitlements={NPU: ChipQuota(guaranteed=guaranteed * WHOLE_CARD)},
         used={NPU: used * WHOLE_CARD},
         weight=weight,
     )
@@ -137,9 +137,7 @@ def test_shares_are_compared_from_the_top_down() -> None:
 
 def test_the_best_right_on_any_chip_counts() -> None:
     queues = (
-        QueueSnapshot(
-            uid="a", name="a", entitlements={GPU: Entitlement(guaranteed=8 * WHOLE_CARD)}
-        ),
+        QueueSnapshot(uid="a", name="a", entitlements={GPU: ChipQuota(guaranteed=8 * WHOLE_CARD)}),
         queue("b"),
     )
     waiting = (claim("b", queue="b"), claim("a", queue="a", chips=(NPU, GPU), minute=5))

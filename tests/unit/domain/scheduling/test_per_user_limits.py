@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import (
     PendingClaim,
@@ -86,7 +86,7 @@ def test_a_closed_queue_is_told_before_a_limit() -> None:
 
 def test_others_stop_for_no_more_claims_of_a_person_than_may_run() -> None:
     owed = replace(
-        MAPS, parent=None, running_per_person=1, entitlements={NPU: Entitlement(guaranteed=8)}
+        MAPS, parent=None, running_per_person=1, entitlements={NPU: ChipQuota(guaranteed=8)}
     )
     batch = QueueSnapshot(uid="batch", name="batch")
     at_work = [running(f"r{n}", {"n": [n]}, queue="batch") for n in range(8)]

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.domain.quotas.claims import RoleShape
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.preemption import MOST_REGIONS
@@ -195,7 +195,7 @@ def test_a_guarantee_of_a_queue_above_takes_back_from_outside_only() -> None:
 
 
 def test_a_cap_above_both_that_a_borrower_fills_is_no_excuse() -> None:
-    top = QueueSnapshot(uid="top", name="top", entitlements={NPU: Entitlement(cap=4)})
+    top = QueueSnapshot(uid="top", name="top", entitlements={NPU: ChipQuota(cap=4)})
     seen = snapshot(
         node("n", 8),
         claims=[claim("owed", role(2))],
@@ -209,7 +209,7 @@ def test_a_cap_above_both_that_a_borrower_fills_is_no_excuse() -> None:
 def test_borrowers_give_back_what_only_a_reserve_could_replace() -> None:
     """There are free cards, but somebody reserved them."""
     lab = QueueSnapshot(
-        uid="lab", name="lab", entitlements={NPU: Entitlement(reserved=2, guaranteed=2)}
+        uid="lab", name="lab", entitlements={NPU: ChipQuota(reserved=2, guaranteed=2)}
     )
     seen = snapshot(
         node("n", 4),
@@ -422,7 +422,7 @@ def test_the_only_leaf_that_could_hold_it_is_found_among_many(
 
 def test_a_gang_of_unequal_roles_gets_what_it_is_guaranteed() -> None:
     """One replica of a whole node and four small ones: two nodes, not five."""
-    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=16)})
+    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: ChipQuota(guaranteed=16)})
     gang = claim("x", role(8, 1, name="large"), role(1, 4, name="small"), queue="owner")
     seen = snapshot(
         node("a"),

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas.queues import Entitlement
+from controlplane.domain.quotas.queues import ChipQuota
 from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
@@ -107,7 +107,7 @@ def test_every_victim_is_needed_and_nobody_within_a_guarantee_is_one(
         else:
             assert covered_by == "research"
             held = seen.queues[view.queue].used[NPU]
-            assert held > seen.queues[view.queue].entitlements.get(NPU, Entitlement()).guaranteed
+            assert held > seen.queues[view.queue].entitlements.get(NPU, ChipQuota()).guaranteed
 
 
 @given(fleets())

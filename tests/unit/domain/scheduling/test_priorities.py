@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from tests.unit.domain.scheduling.decisions import (
     BATCH,
     RESEARCH,
@@ -61,7 +61,7 @@ def test_a_queue_may_forbid_preemption() -> None:
 
 
 def test_an_urgent_claim_makes_room_below_its_queues_cap() -> None:
-    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=4)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: ChipQuota(cap=4)})
     seen = snapshot(
         node("n", 8),
         claims=[claim("urgent", role(2), priority=5)],

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from controlplane.domain.quotas.documents import Documents, queue_snapshots
-from controlplane.domain.quotas.queues import Entitlement, QueueState
+from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.queue_change_preview import TreeEffects, preview_effects
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
@@ -30,7 +30,7 @@ def world(documents: Documents, *, wanted: int = 4) -> SchedulingSnapshot:
 
 
 def entitled(cards: int, *, cap: int | None = None) -> Documents:
-    owner = replace(TREE["owner"], entitlements={CHIP: Entitlement(guaranteed=cards, cap=cap)})
+    owner = replace(TREE["owner"], entitlements={CHIP: ChipQuota(guaranteed=cards, cap=cap)})
     return {**TREE, "owner": owner}
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.node_table import NodeTable, TotalCapacity
 from controlplane.domain.scheduling.placement import Placer
@@ -173,7 +173,7 @@ def test_what_was_told_to_stop_or_is_overdue_ends_any_moment() -> None:
 
 
 def test_smaller_claims_of_a_queue_do_not_use_up_what_is_left_below_its_cap() -> None:
-    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=8)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: ChipQuota(cap=8)})
     seen = snapshot(
         node("n", 16),
         claims=(claim("large", role(6)), claim("small", minute=1)),
@@ -190,7 +190,7 @@ def test_smaller_claims_of_a_queue_do_not_use_up_what_is_left_below_its_cap() ->
 
 
 def test_a_claim_larger_than_the_cap_stops_nobody() -> None:
-    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=8)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: ChipQuota(cap=8)})
     seen = snapshot(
         node("n", 16), claims=(claim("huge", role(9)), claim("small", minute=1)), queues=[capped]
     )
@@ -200,7 +200,7 @@ def test_a_claim_larger_than_the_cap_stops_nobody() -> None:
 
 def test_who_is_owed_cards_passes_who_borrows() -> None:
     research = QueueSnapshot(
-        uid="research", name="research", entitlements={NPU: Entitlement(guaranteed=2)}
+        uid="research", name="research", entitlements={NPU: ChipQuota(guaranteed=2)}
     )
     seen = snapshot(
         node("a", 4),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.domain.scheduling.what_if import (
@@ -110,11 +110,11 @@ def test_more_cards_for_a_queue_lift_what_holds_it_back_up_the_tree() -> None:
     top = QueueSnapshot(
         uid="top",
         name="top",
-        entitlements={NPU: Entitlement(guaranteed=2, cap=2)},
-        total=Entitlement(cap=2),
+        entitlements={NPU: ChipQuota(guaranteed=2, cap=2)},
+        total=ChipQuota(cap=2),
     )
     below = QueueSnapshot(
-        uid="below", name="below", parent="top", entitlements={NPU: Entitlement(cap=2)}
+        uid="below", name="below", parent="top", entitlements={NPU: ChipQuota(cap=2)}
     )
     seen = snapshot(
         node("a"),
@@ -129,7 +129,7 @@ def test_more_cards_for_a_queue_lift_what_holds_it_back_up_the_tree() -> None:
 
 def test_fewer_cards_for_a_queue_never_go_below_none() -> None:
     seen = apply_changes(BUSY, [AddGuaranteedCards(queue="research", chip=NPU, cards=-9)], at=AT)
-    assert seen.queues["research"].entitlements[NPU] == Entitlement()
+    assert seen.queues["research"].entitlements[NPU] == ChipQuota()
 
 
 @pytest.mark.parametrize(

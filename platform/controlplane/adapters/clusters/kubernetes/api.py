@@ -75,7 +75,7 @@ class ObjectList:
     version: str
 
 
-class RateLimiter:
+class ApiRateLimiter:
     """At most ``rate`` calls a second after a burst; calls beyond the rate wait."""
 
     def __init__(
@@ -107,7 +107,7 @@ class KubernetesApi:
         read_within: float = _READ,
     ) -> None:
         self.access = access
-        self._pace = RateLimiter(rate=rate, burst=burst)
+        self._pace = ApiRateLimiter(rate=rate, burst=burst)
         self._read_within = read_within
         self._pool: PoolManager = ApiClient(_configuration(access)).rest_client.pool_manager
         if access.certificate:
