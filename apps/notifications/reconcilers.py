@@ -36,7 +36,7 @@ from apps.notifications.selectors.notifications import (
     mails_due,
     sent_lately,
 )
-from apps.notifications.services.notifications import mails_failed, mails_hold, mails_sent
+from apps.notifications.services.notifications import mails_failed, mails_postpone, mails_sent
 from apps.notifications.services.webhooks import DeliveryOutcome, delivery_record, posted
 from controlplane.domain.alerts.notifications import BURST, MAILS_IN_A_BURST
 from controlplane.persistence.encryption import Undecryptable, decrypt
@@ -100,7 +100,7 @@ def _letters(mails: list[Mail], *, lately: list[datetime], at: datetime) -> list
         return []
     if len(lately) >= MAILS_IN_A_BURST:
         # When this one leaves the window there is room for one message with everything.
-        mails_hold(mails=mails, until=lately[MAILS_IN_A_BURST - 1] + BURST)
+        mails_postpone(mails=mails, until=lately[MAILS_IN_A_BURST - 1] + BURST)
         return []
     if len(lately) + len(mails) > MAILS_IN_A_BURST:
         return [mails]

@@ -478,7 +478,7 @@ NO_PAGES: Mapping[str, str] = {
     "deployment-start": "an act",
     "deployment-delete": "an act",
     "playground-chat": "a stream",
-    "key-heard": "a fragment of the page of a new key",
+    "key-propagation": "a fragment of the page of a new key",
     "key-rotate": "an act",
     "key-revoke": "an act",
 }

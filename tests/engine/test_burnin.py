@@ -30,8 +30,8 @@ SPEC: Mapping[str, Any] = {
 #: Small blocks, so that a busy machine has time for one.
 BLOCK_WORDS = 1 << 18
 SMALL_BLOCKS = f"""
-from ninefold_runtime.burnin import memories
-memories._BLOCK_WORDS, memories._BLOCK_BYTES = {BLOCK_WORDS}, {BLOCK_WORDS * 8}
+from ninefold_runtime.burnin import memory_test
+memory_test._BLOCK_WORDS, memory_test._BLOCK_BYTES = {BLOCK_WORDS}, {BLOCK_WORDS * 8}
 """
 
 
@@ -108,14 +108,14 @@ def test_a_sum_that_comes_out_wrong_on_one_card_fails_there_and_the_others_go_on
     burn_in: BurnIn,
 ) -> None:
     fault = """
-        from ninefold_runtime.burnin import collectives
-        reduced = collectives.reduced
+        from ninefold_runtime.burnin import card_tests
+        reduced = card_tests.timed_all_reduce
         def erring(words, *, part, card):
             seconds = reduced(words, part=part, card=card)
             if card.index == 1:
                 words[123] += 1
             return seconds
-        collectives.reduced = erring
+        card_tests.timed_all_reduce = erring
         """
     done = burn_in(fault=fault, cards=2)
     assert done.code == ExitCode.UNFIT, done.said
@@ -134,13 +134,13 @@ def test_a_rate_below_the_floor_fails_and_says_how_far(burn_in: BurnIn) -> None:
 
 def test_a_bit_that_does_not_keep_its_value_fails_with_its_address(burn_in: BurnIn) -> None:
     fault = """
-        from ninefold_runtime.burnin import memories
-        write = memories.Writer.write
+        from ninefold_runtime.burnin import memory_test
+        write = memory_test.PatternWriter.write
         def leaky(self, block, *, pattern, number):
             write(self, block, pattern=pattern, number=number)
             if pattern == "walking one" and number == 1:
                 block[77] ^= 1 << 40
-        memories.Writer.write = leaky
+        memory_test.PatternWriter.write = leaky
         """
     done = burn_in(fault=fault, memory={"share": 0.001})
     assert (done.code, done.result()["passed"]) == (ExitCode.UNFIT, False), done.said
@@ -162,13 +162,13 @@ def test_a_bit_that_does_not_keep_its_value_fails_with_its_address(burn_in: Burn
 )
 def test_a_unit_that_computes_wrongly_fails(burn_in: BurnIn, entry: str, words: str) -> None:
     fault = f"""
-        from ninefold_runtime.burnin import matrices
-        multiply, calls = matrices.multiply, [0]
+        from ninefold_runtime.burnin import matrix_test
+        multiply, calls = matrix_test.multiply, [0]
         def erring(left, right, *, out):
             multiply(left, right, out=out)
             calls[0] += 1
             {entry}
-        matrices.multiply = erring
+        matrix_test.multiply = erring
         """
     done = burn_in(fault=fault)
     assert done.code == ExitCode.UNFIT, done.said
@@ -179,8 +179,8 @@ def test_a_unit_that_computes_wrongly_fails(burn_in: BurnIn, entry: str, words: 
 def test_a_card_that_takes_its_process_with_it_fails_where_it_stood(burn_in: BurnIn) -> None:
     fault = """
         import os, signal
-        from ninefold_runtime.burnin import matrices
-        matrices.multiply = lambda *_, **__: os.kill(os.getpid(), signal.SIGSEGV)
+        from ninefold_runtime.burnin import matrix_test
+        matrix_test.multiply = lambda *_, **__: os.kill(os.getpid(), signal.SIGSEGV)
         """
     done = burn_in(fault=fault)
     assert done.code == ExitCode.UNFIT, done.said
@@ -201,14 +201,14 @@ def test_memory_that_is_slow_is_tested_in_part_and_too_slow_is_no_pass(
 ) -> None:
     fault = f"""
         import time
-        from ninefold_runtime.burnin import memories
-        make = memories.Writer._make
+        from ninefold_runtime.burnin import memory_test
+        make = memory_test.PatternWriter._make
         def slow(self, block, *, pattern, number):
             make(self, block, pattern=pattern, number=number)
             time.sleep({seconds_a_block})
-        memories.Writer._make = slow
-        memories._BLOCK_WORDS, memories._BLOCK_BYTES = 1 << 16, 1 << 19
-        memories.Card.free_memory = lambda card: 24 << 19
+        memory_test.PatternWriter._make = slow
+        memory_test._BLOCK_WORDS, memory_test._BLOCK_BYTES = 1 << 16, 1 << 19
+        memory_test.BurninCard.free_memory = lambda card: 24 << 19
         """
     done = burn_in(fault=fault, memory={"share": 1.0})
     assert done.of("memory")["verdict"] == verdict, done.said

@@ -17,7 +17,7 @@ import pytest
 
 from controlplane.adapters.engines.llm_compressor import QUANTIZABLE, LlmCompressorEngine
 from controlplane.domain.quantization import SCHEMES, compare_metrics
-from controlplane.domain.registry.versions import Acceptance, parse_model_config
+from controlplane.domain.registry.versions import GateDecision, parse_model_config
 from controlplane.ports.engines import RenderRequest, Task
 from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chips
@@ -117,7 +117,7 @@ def test_every_scheme_shrinks_a_trained_model_which_answers_as_before_and_serves
             metric_names=QUICK["metrics"],
             tolerance={"perplexity_increase": 0.05, "accuracy_drop": 0.0},
         )
-        assert verdict.acceptance is Acceptance.ACCEPTED, verdict.reason
+        assert verdict.acceptance is GateDecision.ACCEPTED, verdict.reason
         assert [answer["after"] for answer in made.answers] == [
             answer["reference"] for answer in made.answers
         ]
@@ -240,11 +240,11 @@ def test_the_pinned_memory_of_awq_is_left_alone_where_there_is_an_accelerator(
 ) -> None:
     source = """
 from unittest import mock
-from ninefold_runtime import devices, quantize_calibration as calibration
-cache, own = calibration.IntermediatesCache, calibration.IntermediatesCache.pin_memory
-with calibration._unpinned():
+from ninefold_runtime import llm_compressor, models
+cache, own = llm_compressor.IntermediatesCache, llm_compressor.IntermediatesCache.pin_memory
+with llm_compressor._unpinned():
     without = cache.pin_memory is own
-with mock.patch.object(devices, "device", return_value=mock.Mock(type="cuda")), calibration._unpinned():
+with mock.patch.object(models, "current_device", return_value=mock.Mock(type="cuda")), llm_compressor._unpinned():
     beside = cache.pin_memory is own
 print(without, beside, cache.pin_memory is own)
 """

@@ -43,7 +43,7 @@ from controlplane.domain.jobs.lifecycle import (
 from controlplane.domain.jobs.retries import shows_out_of_memory
 from controlplane.domain.quantization import QuantizationVerdict, compare_metrics
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.persistence.leases import lease_rows, release_row, release_rows
@@ -413,6 +413,6 @@ def _verdict(job: Job, metrics: Mapping[str, Any]) -> QuantizationVerdict | None
 
 
 def _version_message(version: ModelVersion) -> str:
-    if version.acceptance == Acceptance.REJECTED:
+    if version.acceptance == GateDecision.REJECTED:
         return f"made {version}, which is not accepted: {version.acceptance_reason}"
     return f"made {version}"

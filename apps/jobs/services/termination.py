@@ -21,7 +21,7 @@ from apps.jobs.services.lifecycle import claim_request_of, has_ended, resumable_
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from controlplane.domain.health.snapshots import Blame
-from controlplane.domain.health.suspicions import signature
+from controlplane.domain.health.suspicions import crash_signature
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import (
     ATTEMPT,
@@ -225,7 +225,7 @@ def may_be_hardware_failure(log_tail: str, *, ended_at: datetime | None, at: dat
     """Whether its log looks like a hardware failure, and hardware signals may still arrive."""
     if ended_at is None or at - ended_at >= HARDWARE_SIGNAL_TIMEOUT:
         return False
-    crash = signature(log_tail)
+    crash = crash_signature(log_tail)
     return crash is not None and crash.blame is not Blame.PROGRAM
 
 
@@ -251,7 +251,7 @@ def _retry_cause(cause: ExitCause, *, log_tail: str) -> RetryCause | None:
         return RetryCause.ENVIRONMENT_ERROR
     if cause is not ExitCause.FAILED:
         return None
-    crash = signature(log_tail)
+    crash = crash_signature(log_tail)
     if crash is not None and crash.blame is Blame.HARDWARE:
         return RetryCause.HARDWARE_ERROR
     return RetryCause.KILLED if shows_killed_worker(log_tail) else RetryCause.USER_ERROR

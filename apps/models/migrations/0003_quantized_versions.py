@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                     ("overridden", "overridden"),
                 ],
                 db_default="accepted",
-                default=controlplane.domain.registry.versions.Acceptance["ACCEPTED"],
+                default=controlplane.domain.registry.versions.GateDecision["ACCEPTED"],
                 max_length=20,
             ),
         ),

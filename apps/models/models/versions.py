@@ -9,7 +9,7 @@ from django.db import models
 
 from apps.accounts.models import Team, User
 from apps.models.models.catalog import CatalogModel
-from controlplane.domain.registry.versions import Acceptance, ModelState
+from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.persistence.models import Entity, Transition
 
 
@@ -139,7 +139,7 @@ class ModelVersion(Entity):
     """Weights, configuration and tokenizer, with their lineage."""
 
     STATES = [(state.value, state.value) for state in ModelState]
-    ACCEPTANCES = [(acceptance.value, acceptance.value) for acceptance in Acceptance]
+    ACCEPTANCES = [(acceptance.value, acceptance.value) for acceptance in GateDecision]
 
     line = models.ForeignKey(ModelLine, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
@@ -158,7 +158,7 @@ class ModelVersion(Entity):
     format = models.CharField(max_length=40, blank=True, default="", db_default="")
     #: Deployment gate; only an accepted version can be deployed.
     acceptance = models.CharField(
-        max_length=20, choices=ACCEPTANCES, default=Acceptance.ACCEPTED, db_default="accepted"
+        max_length=20, choices=ACCEPTANCES, default=GateDecision.ACCEPTED, db_default="accepted"
     )
     #: Message: which metric exceeds which tolerance, or who overrode the gate and why.
     acceptance_reason = models.TextField(blank=True, default="", db_default="")

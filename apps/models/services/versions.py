@@ -25,7 +25,7 @@ from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import (
     MODEL,
     UNSAFE_SUFFIXES,
-    Acceptance,
+    GateDecision,
     ModelConfig,
     ModelEvent,
     ModelRefused,
@@ -316,7 +316,11 @@ def model_version_accept(*, version: ModelVersion, actor: User, reason: str) -> 
     :raises GateOverrideRefused: without a reason, or if the version is not rejected.
     """
     return _override_gate(
-        version, actor=actor, reason=reason, from_=(Acceptance.REJECTED,), to=Acceptance.OVERRIDDEN
+        version,
+        actor=actor,
+        reason=reason,
+        from_=(GateDecision.REJECTED,),
+        to=GateDecision.OVERRIDDEN,
     )
 
 
@@ -330,8 +334,8 @@ def model_version_reject(*, version: ModelVersion, actor: User, reason: str) -> 
         version,
         actor=actor,
         reason=reason,
-        from_=(Acceptance.ACCEPTED, Acceptance.OVERRIDDEN),
-        to=Acceptance.REJECTED,
+        from_=(GateDecision.ACCEPTED, GateDecision.OVERRIDDEN),
+        to=GateDecision.REJECTED,
     )
 
 
@@ -340,8 +344,8 @@ def _override_gate(
     *,
     actor: User,
     reason: str,
-    from_: tuple[Acceptance, ...],
-    to: Acceptance,
+    from_: tuple[GateDecision, ...],
+    to: GateDecision,
 ) -> ModelVersion:
     why = " ".join(reason.split())
     if not why:
@@ -358,7 +362,7 @@ def _override_gate(
     row.save(update_fields=["acceptance", "acceptance_reason"])
     audit(
         actor=actor,
-        action="model.accept" if to is Acceptance.OVERRIDDEN else "model.reject",
+        action="model.accept" if to is GateDecision.OVERRIDDEN else "model.reject",
         team=row.line.team,
         uid=row.uid,
         name=str(row),

@@ -31,7 +31,7 @@ from controlplane.domain.health.decisions import (
     RunView,
 )
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.domain.health.suspicions import signature
+from controlplane.domain.health.suspicions import crash_signature
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.ports import registry
 from controlplane.ports.clusters import REMEDIATED_BY_NINEFOLD, REMEDIATION_LABEL, ExitCause
@@ -357,5 +357,5 @@ def _blame(row: Mapping[str, Any]) -> Blame:
 def _blame_of_log(uid: str) -> Blame:
     """By what an ended attempt left in its log, which does not change any more."""
     tail = Attempt.objects.filter(uid=uid).values_list("log_tail", flat=True).first()
-    crash = signature(tail or "")
+    crash = crash_signature(tail or "")
     return crash.blame if crash else Blame.UNCLEAR

@@ -20,7 +20,7 @@ from apps.quotas.models import Allocation
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.domain.health.snapshots import Blame
-from controlplane.domain.health.suspicions import Crash, signature
+from controlplane.domain.health.suspicions import Crash, crash_signature
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.outbox.messages import publish_once
 from controlplane.persistence.models import new_uid
@@ -301,7 +301,7 @@ def crash_record(*, job_uid: str, at: datetime) -> int:
         .order_by("-number")
         .first()
     )
-    crash = signature(attempt.log_tail) if attempt is not None else None
+    crash = crash_signature(attempt.log_tail) if attempt is not None else None
     if attempt is None or crash is None or crash.blame is Blame.PROGRAM:
         return 0
     whole = Coalesce("card__parent__index", "card__index")

@@ -62,11 +62,15 @@ def preferences_of(user: User) -> list[DeliveryPreference]:
     """One for each kind that its readers can choose about, in the order of the catalogue."""
     rows = {row.kind: row for row in NotificationPreference.objects.filter(user=user)}
     return [
-        _wish(kind, rows.get(kind)) for kind, news in NOTIFICATION_TYPES.items() if news.optional
+        _delivery_preference(kind, rows.get(kind))
+        for kind, news in NOTIFICATION_TYPES.items()
+        if news.optional
     ]
 
 
-def _wish(kind: NotificationKind, row: NotificationPreference | None) -> DeliveryPreference:
+def _delivery_preference(
+    kind: NotificationKind, row: NotificationPreference | None
+) -> DeliveryPreference:
     if row is None:
         return default_preference(kind)
     return DeliveryPreference(kind=kind, page=row.page, email=row.email, whole_team=row.whole_team)
@@ -83,7 +87,7 @@ def recipients_of(
     """Everybody who hears of it by some channel. Who did it themselves knows it already."""
     audience = NOTIFICATION_TYPES[kind].audience
     candidates = _candidates(audience, team=team, maker=maker)
-    wishes = _wishes(kind, candidates)
+    wishes = _delivery_preferences(kind, candidates)
     readers = []
     for user in candidates:
         wish = wishes[user.pk]
@@ -111,11 +115,13 @@ def _candidates(audience: Audience, *, team: Team | None, maker: User | None) ->
     return list(active.filter(inside).order_by("pk"))
 
 
-def _wishes(kind: NotificationKind, users: Iterable[User]) -> Mapping[int, DeliveryPreference]:
+def _delivery_preferences(
+    kind: NotificationKind, users: Iterable[User]
+) -> Mapping[int, DeliveryPreference]:
     rows = {
         row.user_id: row for row in NotificationPreference.objects.filter(kind=kind, user__in=users)
     }
-    return {user.pk: _wish(kind, rows.get(user.pk)) for user in users}
+    return {user.pk: _delivery_preference(kind, rows.get(user.pk)) for user in users}
 
 
 IN_THE_BELL = 6

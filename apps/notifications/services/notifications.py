@@ -227,7 +227,7 @@ def mails_failed(
         mail.save(update_fields=["tries", "error", "state", "next_try_at"])
 
 
-def mails_hold(*, mails: Collection[Mail], until: datetime) -> None:
+def mails_postpone(*, mails: Collection[Mail], until: datetime) -> None:
     """Too many have gone to that person lately: these wait and leave together."""
     _rows(mails).update(next_try_at=until)
 

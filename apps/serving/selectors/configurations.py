@@ -15,7 +15,7 @@ from controlplane.domain.catalog import CatalogTask
 from controlplane.domain.common.accelerators import Chip, check_cards
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.quotas.claims import MOST_CARDS
-from controlplane.domain.registry.versions import Acceptance, ModelState
+from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.domain.serving.parallelism import (
     architecture_from_config,
     check_replica_parallelism,
@@ -149,7 +149,7 @@ def _check_numbers(
         yield FieldFinding(
             field="model_version", message=f"{version} is {version.state}, not ready"
         )
-    if version.acceptance == Acceptance.REJECTED:
+    if version.acceptance == GateDecision.REJECTED:
         message = (
             f"{version} is not accepted ({version.acceptance_reason}); accept it, or choose another"
         )

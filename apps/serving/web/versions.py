@@ -32,7 +32,7 @@ from apps.serving.web.lineage import versions_lineage
 from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.quantization import MetricComparison
-from controlplane.domain.registry.versions import Acceptance, ModelState
+from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.web.pages import Tab, show
 from controlplane.web.templatetags.ninefold import figure, humanized
 
@@ -123,7 +123,7 @@ def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> NextStep
     if is_quantized(version):
         plain = _("It is quantized; train or quantize the version that it was made from.")
     unfit = ""
-    if version.acceptance == Acceptance.REJECTED:
+    if version.acceptance == GateDecision.REJECTED:
         unfit = _("It lost more than its tolerance allows; somebody must accept it first.")
     return NextSteps(
         tune=missing or plain,

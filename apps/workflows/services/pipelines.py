@@ -43,7 +43,7 @@ from controlplane.domain.pipelines import (
     step_order_error,
 )
 from controlplane.domain.quantization import SCHEMES
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent, DeploymentState
 from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
@@ -365,7 +365,7 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
         step_move(step, StepEvent.WAVE, at=at, reason=why, actor=actor.username, **override)
     else:
         Step.objects.filter(pk=step.pk).update(state_reason=why, **override)
-    if step.made is not None and step.made.acceptance == Acceptance.REJECTED:
+    if step.made is not None and step.made.acceptance == GateDecision.REJECTED:
         model_version_accept(version=step.made, actor=actor, reason=given)
     for later in steps:
         if later.state == StepState.SKIPPED:

@@ -41,7 +41,7 @@ from controlplane.domain.pipelines import (
     StepState,
     evaluate_gate,
 )
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.persistence.state_transitions import LeaseLost
 
@@ -334,7 +334,7 @@ def _complete_step(step: Step, job: Job, *, pipeline: Pipeline, at: datetime) ->
         verdict = evaluate_gate(
             gate,
             metrics=changes["figures"],
-            acceptance=Acceptance(made.acceptance) if made else Acceptance.ACCEPTED,
+            acceptance=GateDecision(made.acceptance) if made else GateDecision.ACCEPTED,
             acceptance_reason=made.acceptance_reason if made else "",
         )
         changes |= {"gate_passed": verdict.passed, "gate_verdict": verdict.reason}

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ninefold_runtime.serving import requests
-from ninefold_runtime.serving.asgi import (
+from ninefold_runtime.serving.asgi_messages import (
     AsgiResponse,
     HttpDisconnected,
     Receive,

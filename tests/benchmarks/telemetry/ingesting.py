@@ -195,8 +195,8 @@ def main(
         "push_p99": centile(pushed, 0.99),
         "sum_up": asdict(summing),
         "history_rows": kept,
-        "bytes_a_history_row": size_of("monitoring_history") / kept,
-        "newest_bytes": size_of("monitoring_cardfigures"),
+        "bytes_a_history_row": size_of("telemetry_history") / kept,
+        "newest_bytes": size_of("telemetry_cardfigures"),
     }
 
 

@@ -68,7 +68,7 @@ def test_every_model_name_is_translated(lived_in: LivedIn, browser: Client) -> N
     assert len(chinese) >= len(MODELS)
     for key, names in chinese.items():
         # A webhook is called that in Chinese too.
-        assert key == ("monitoring", "Webhook") or not any(name.isascii() for name in names), key
+        assert key == ("notifications", "Webhook") or not any(name.isascii() for name in names), key
 
 
 def test_an_administrator_can_open_every_list_and_every_row(

@@ -9,7 +9,7 @@ from django.test import Client
 
 from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
@@ -142,12 +142,12 @@ def test_a_version_that_lost_too_much_is_deployed_only_once_it_was_accepted(
     response = browser.post(f"{version}/accept", {"reason": "good enough for drafts"}, follow=True)
     assert "It may be deployed now." in response.content.decode()
     unfit.refresh_from_db()
-    assert unfit.acceptance == Acceptance.OVERRIDDEN
+    assert unfit.acceptance == GateDecision.OVERRIDDEN
     assert browser.get(version).context["steps"].deploy == ""
 
     browser.post(f"{version}/reject", {"reason": "it was not"})
     unfit.refresh_from_db()
-    assert unfit.acceptance == Acceptance.REJECTED
+    assert unfit.acceptance == GateDecision.REJECTED
 
 
 def test_a_gate_override_without_a_reason_changes_nothing(
@@ -156,7 +156,7 @@ def test_a_gate_override_without_a_reason_changes_nothing(
     response = browser.post(f"/models/versions/{unfit.uid}/accept", {"reason": " "}, follow=True)
     assert "Say why" in response.content.decode()
     unfit.refresh_from_db()
-    assert unfit.acceptance == Acceptance.REJECTED
+    assert unfit.acceptance == GateDecision.REJECTED
 
 
 def test_what_was_quantized_elsewhere_is_accepted_without_figures(

@@ -54,7 +54,7 @@ def test_every_piece_is_admitted_and_ends_and_the_ledger_has_what_was_held(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The owners subscribe to topics of their own.
-    monkeypatch.setattr(messages, "_heard", set())
+    monkeypatch.setattr(messages, "_subscribed_topics", set())
     owners = players.prepared(load)
     before = spent()
     with scheduler(owners.news) as figures:

@@ -331,11 +331,11 @@ ORDINARY = """
 import sys, time
 from datetime import timedelta
 from controlplane.adapters.clusters.local import LocalCluster
-from controlplane.ports.launches import Launch, Placement, Role
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 cluster = LocalCluster(sys.argv[1], node="real-1")
 print(cluster.isolation().split(":")[0])
 code = "import os; print(os.getuid())"
-role = Role(name="main", argv=("{python}", "-c", code), placements=(Placement(node="real-1"),))
+role = LaunchRole(name="main", argv=("{python}", "-c", code), placements=(LaunchPlacement(node="real-1"),))
 cluster.launch(Launch(name="job", roles=(role,)))
 deadline = time.monotonic() + 20
 while not cluster.observe(["job"])["job"].ended and time.monotonic() < deadline:

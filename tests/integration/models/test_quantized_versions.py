@@ -19,7 +19,7 @@ from apps.models.services.versions import (
 from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from tests.integration.company import ENGINE, Company, model_contents, quantized_contents
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +76,7 @@ def test_a_version_within_tolerance_is_accepted_and_has_its_lineage(
     assert job.state == JobState.SUCCEEDED
     assert version is not None
     assert (version.scheme, version.format) == ("w4a16", "compressed-tensors")
-    assert version.acceptance == Acceptance.ACCEPTED
+    assert version.acceptance == GateDecision.ACCEPTED
     assert version.acceptance_reason.startswith("perplexity went from 2 to 2.02, +1.00%")
     assert (version.base, version.dataset_version) == (company.model, company.dataset)
     # Packed weights are as many as they were before.
@@ -89,7 +89,7 @@ def test_a_version_beyond_tolerance_is_stored_and_not_deployable(company: Compan
     assert job.state == JobState.SUCCEEDED
     assert "which is not accepted: exact match went from 1 to 0.5" in job.state_reason
     assert version is not None
-    assert version.acceptance == Acceptance.REJECTED
+    assert version.acceptance == GateDecision.REJECTED
     (message,) = _refusals(version)
     assert message == (
         f"{version} is not accepted (exact match went from 1 to 0.5, -50.00 points; a fall of 1.00 is "
@@ -107,7 +107,7 @@ def test_a_version_beyond_tolerance_is_stored_and_not_deployable(company: Compan
 
 def test_the_tolerance_of_the_job_spec_decides(company: Company) -> None:
     version = _made(company, perplexity_after=2.5, tolerance=10)
-    assert version.acceptance == Acceptance.REJECTED
+    assert version.acceptance == GateDecision.REJECTED
 
 
 def test_weights_that_are_not_quantized_are_refused(company: Company) -> None:
@@ -127,7 +127,7 @@ def test_accepting_a_rejected_version_records_the_reason(company: Company) -> No
     decided = model_version_accept(
         version=version, actor=company.engineer, reason=" good enough\nfor drafts "
     )
-    assert decided.acceptance == Acceptance.OVERRIDDEN
+    assert decided.acceptance == GateDecision.OVERRIDDEN
     assert decided.acceptance_reason == "mei: good enough for drafts"
     assert _refusals(decided) == []
     entry = AuditEntry.objects.get(action="model.accept")
@@ -141,7 +141,7 @@ def test_accepting_a_rejected_version_records_the_reason(company: Company) -> No
 def test_an_accepted_version_can_be_rejected(company: Company) -> None:
     version = _made(company)
     decided = model_version_reject(version=version, actor=company.engineer, reason="it swears")
-    assert decided.acceptance == Acceptance.REJECTED
+    assert decided.acceptance == GateDecision.REJECTED
     assert "(mei: it swears)" in _refusals(decided)[0]
 
 
@@ -150,7 +150,7 @@ def test_a_gate_override_needs_a_reason_and_a_quantized_version(company: Company
     with pytest.raises(GateOverrideRefused, match="say why"):
         model_version_accept(version=version, actor=company.engineer, reason=" \n ")
     version.refresh_from_db()
-    assert version.acceptance == Acceptance.REJECTED
+    assert version.acceptance == GateDecision.REJECTED
     with pytest.raises(GateOverrideRefused, match="is not quantized"):
         model_version_reject(version=company.model, actor=company.engineer, reason="no")
 

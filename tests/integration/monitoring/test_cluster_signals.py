@@ -110,7 +110,7 @@ def test_where_nobody_says_how_bad_a_code_is_its_vendors_table_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unread", "left"),
+    ("unreadable", "left"),
     [
         (UnreadableSource(origin=MINDCLUSTER, reason="refused"), {"north-0", "north-1"}),
         (UnreadableSource(origin=MINDCLUSTER, node="north-1", reason="not JSON"), {"north-1"}),

@@ -72,8 +72,8 @@ _HOLD_AND_DIE = """
 import os, signal, sys
 from datetime import datetime
 from pathlib import Path
-from controlplane.adapters.clusters.simulated.store import Records
-Records(Path(sys.argv[1])).hold(datetime.fromisoformat(sys.argv[2]))
+from controlplane.adapters.clusters.simulated.store import SimulationStore
+SimulationStore(Path(sys.argv[1])).hold(datetime.fromisoformat(sys.argv[2]))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -18,7 +18,7 @@ from controlplane.domain.pipelines import (
     PipelineState,
     StepState,
 )
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.serving.lifecycle import DeploymentState
 from tests.integration.company import ENGINE, Company
 from tests.integration.workflows.pipeline_requests import (
@@ -180,7 +180,7 @@ def test_cancellation_completes_if_the_previous_version_was_rejected_since(
 ) -> None:
     pipeline, served = deploying_over(company)
     ModelVersion.objects.filter(pk=company.model.pk).update(
-        acceptance=Acceptance.REJECTED, acceptance_reason="too much was lost"
+        acceptance=GateDecision.REJECTED, acceptance_reason="too much was lost"
     )
 
     reason = cancel(company, pipeline)

@@ -17,7 +17,7 @@ from controlplane.domain.pipelines import (
     GateFailureAction,
     PipelineState,
 )
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from tests.integration.company import Company
 from tests.integration.workflows.pipeline_requests import (
     BADLY,
@@ -107,13 +107,13 @@ def test_a_rejected_quantized_version_misses_its_gate_until_it_is_accepted(
     assert "the quantized version was rejected: perplexity" in pipeline.state_reason
     made = pipeline_steps(pipeline)[0].made
     assert made is not None
-    assert made.acceptance == Acceptance.REJECTED
+    assert made.acceptance == GateDecision.REJECTED
 
     services.gate_override(
         pipeline=pipeline, actor=company.engineer, reason="it is for a demo", at=company.at
     )
     drive(company, pipeline)
     made.refresh_from_db()
-    assert made.acceptance == Acceptance.OVERRIDDEN
+    assert made.acceptance == GateDecision.OVERRIDDEN
     assert pipeline.state == PipelineState.SUCCEEDED
     assert pipeline_steps(pipeline)[1].model_version == made

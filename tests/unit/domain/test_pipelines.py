@@ -35,7 +35,7 @@ from controlplane.domain.pipelines import (
     plan_next_action,
     step_order_error,
 )
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 
 F, E, Q, D = StepKind.FINETUNE, StepKind.EVALUATE, StepKind.QUANTIZE, StepKind.DEPLOY
 orders = st.lists(st.sampled_from(list(StepKind)), max_size=MAX_STEPS + 2)
@@ -241,9 +241,9 @@ def test_gate_evaluation_is_monotonic_in_the_metric(one: float, other: float) ->
             assert evaluate_gate(surprise, metrics={"perplexity": 1 + worse}).passed
 
 
-@pytest.mark.parametrize("acceptance", Acceptance)
+@pytest.mark.parametrize("acceptance", GateDecision)
 def test_a_quantized_version_passes_its_gate_unless_it_was_rejected(
-    acceptance: Acceptance,
+    acceptance: GateDecision,
 ) -> None:
     verdict = evaluate_gate(
         Gate(metric=ACCEPTED),
@@ -251,7 +251,7 @@ def test_a_quantized_version_passes_its_gate_unless_it_was_rejected(
         acceptance=acceptance,
         acceptance_reason="perplexity rose by 31 %",
     )
-    assert verdict.passed is (acceptance is not Acceptance.REJECTED)
+    assert verdict.passed is (acceptance is not GateDecision.REJECTED)
     assert "perplexity rose by 31 %" in verdict.reason
 
 

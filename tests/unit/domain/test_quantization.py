@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controlplane.domain import quantization
 from controlplane.domain.quantization import SCHEMES, compare_metrics
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs import evaluation
 
 TOLERANCE = {"perplexity_increase": 0.05, "accuracy_drop": 0.01}
@@ -46,7 +46,7 @@ def test_every_scheme_of_a_spec_is_known_here() -> None:
     ],
 )
 def test_a_loss_up_to_its_tolerance_is_accepted(figures: dict[str, Any]) -> None:
-    assert _verdict(**figures).acceptance is Acceptance.ACCEPTED
+    assert _verdict(**figures).acceptance is GateDecision.ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_larger_loss_is_rejected_with_the_metric_and_its_tolerance(
     figures: dict[str, Any], reason: str
 ) -> None:
     found = _verdict(**figures)
-    assert (found.acceptance, found.reason) == (Acceptance.REJECTED, reason)
+    assert (found.acceptance, found.reason) == (GateDecision.REJECTED, reason)
 
 
 def test_both_metrics_beyond_tolerance_are_named() -> None:
@@ -81,7 +81,7 @@ def test_both_metrics_beyond_tolerance_are_named() -> None:
 
 def test_a_missing_metric_is_not_accepted() -> None:
     found = compare_metrics({"loss": 0.5}, metric_names=WANTED, tolerance=TOLERANCE)
-    assert found.acceptance is Acceptance.REJECTED
+    assert found.acceptance is GateDecision.REJECTED
     assert found.reason == "nothing was measured, so nothing says what it lost"
 
 
@@ -89,7 +89,7 @@ def test_without_a_tolerance_any_loss_is_tolerable() -> None:
     nothing = {"perplexity_increase": None, "accuracy_drop": None}
     metrics = _metrics(perplexity_after=1000.0, exact_match_after=0.0)
     found = compare_metrics(metrics, metric_names=WANTED, tolerance=nothing)
-    assert found.acceptance is Acceptance.ACCEPTED
+    assert found.acceptance is GateDecision.ACCEPTED
 
 
 _FIGURE = st.floats(min_value=1.0, max_value=1e6)
@@ -99,8 +99,8 @@ _FIGURE = st.floats(min_value=1.0, max_value=1e6)
 def test_acceptance_is_monotonic_in_the_metric(before: float, after: float, worse: float) -> None:
     better = _verdict(perplexity_before=before, perplexity_after=after)
     other = _verdict(perplexity_before=before, perplexity_after=after * worse)
-    if better.acceptance is Acceptance.REJECTED:
-        assert other.acceptance is Acceptance.REJECTED
+    if better.acceptance is GateDecision.REJECTED:
+        assert other.acceptance is GateDecision.REJECTED
 
 
 @given(limit=st.floats(min_value=0, max_value=10), more=st.floats(min_value=0, max_value=10))
@@ -109,12 +109,12 @@ def test_a_looser_tolerance_never_rejects_what_a_stricter_one_accepts(
 ) -> None:
     metrics = _metrics(perplexity_after=17.0)
 
-    def comparisons(allowed: float) -> Acceptance:
+    def comparisons(allowed: float) -> GateDecision:
         tolerance = {"perplexity_increase": allowed, "accuracy_drop": 0.0}
         return compare_metrics(metrics, metric_names=WANTED, tolerance=tolerance).acceptance
 
-    if comparisons(limit) is Acceptance.ACCEPTED:
-        assert comparisons(limit + more) is Acceptance.ACCEPTED
+    if comparisons(limit) is GateDecision.ACCEPTED:
+        assert comparisons(limit + more) is GateDecision.ACCEPTED
 
 
 QWEN = {"hidden_size": 896, "num_attention_heads": 14, "intermediate_size": 4864}

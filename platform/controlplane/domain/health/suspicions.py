@@ -304,7 +304,7 @@ SIGNATURES: Final = (
 _STRENGTH: Final = {Blame.UNCLEAR: 0, Blame.HARDWARE: 1, Blame.PROGRAM: 2}
 
 
-def signature(tail: str) -> Crash | None:
+def crash_signature(tail: str) -> Crash | None:
     """What the end of a log tells; None if it tells nothing that is known."""
     found: tuple[tuple[int, int], Crash] | None = None
     for line in tail[-_LONGEST_TAIL:].splitlines():

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from controlplane.domain.pipelines.lifecycle import StepKind
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs.evaluation import METRICS
 
 #: The metric of a gate on the acceptance of a quantized version.
@@ -115,7 +115,7 @@ def evaluate_gate(
     gate: Gate,
     *,
     metrics: Mapping[str, Any],
-    acceptance: Acceptance = Acceptance.ACCEPTED,
+    acceptance: GateDecision = GateDecision.ACCEPTED,
     acceptance_reason: str = "",
 ) -> GateVerdict:
     """Whether the metrics pass the gate. A metric that is missing or not a finite number misses it."""
@@ -144,8 +144,8 @@ def evaluate_gate(
     )
 
 
-def _evaluate_acceptance(acceptance: Acceptance, reason: str) -> GateVerdict:
-    if acceptance is Acceptance.REJECTED:
+def _evaluate_acceptance(acceptance: GateDecision, reason: str) -> GateVerdict:
+    if acceptance is GateDecision.REJECTED:
         return GateVerdict(passed=False, reason=f"the quantized version was rejected: {reason}")
     if reason:
         return GateVerdict(passed=True, reason=f"the quantized version was accepted: {reason}")

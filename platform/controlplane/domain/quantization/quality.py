@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.domain.registry.versions import Acceptance
+from controlplane.domain.registry.versions import GateDecision
 
 #: Floating-point rounding must not decide a verdict.
 _SLACK = 1e-9
@@ -50,9 +50,9 @@ class QuantizationVerdict:
     comparisons: tuple[MetricComparison, ...]
 
     @property
-    def acceptance(self) -> Acceptance:
+    def acceptance(self) -> GateDecision:
         tolerable = bool(self.comparisons) and all(each.tolerable for each in self.comparisons)
-        return Acceptance.ACCEPTED if tolerable else Acceptance.REJECTED
+        return GateDecision.ACCEPTED if tolerable else GateDecision.REJECTED
 
     @property
     def reason(self) -> str:

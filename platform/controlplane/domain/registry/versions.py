@@ -38,7 +38,7 @@ class ModelEvent(StrEnum):
     REMOVE = "remove"
 
 
-class Acceptance(StrEnum):
+class GateDecision(StrEnum):
     """The deployment gate of a version. Versions that are not quantized start as accepted."""
 
     ACCEPTED = "accepted"

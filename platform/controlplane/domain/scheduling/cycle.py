@@ -134,7 +134,7 @@ def _plan_once(
     return cycle.decided(SchedulerState(untried=frozenset(left if begins else left & untried)))
 
 
-class _ChipOption(NamedTuple):
+class _CandidateChip(NamedTuple):
     """A chip on which the queue may have the claim."""
 
     chip: str
@@ -323,9 +323,9 @@ class Cycle:
 
     # -- 3: check the queue --
 
-    def _check(self, claim: ClaimSnapshot) -> tuple[list[_ChipOption], dict[str, PendingReason]]:
+    def _check(self, claim: ClaimSnapshot) -> tuple[list[_CandidateChip], dict[str, PendingReason]]:
         """Return the chips that its queue may have it on, preferred first, and why not for each other chip."""
-        options: list[_ChipOption] = []
+        options: list[_CandidateChip] = []
         reasons: dict[str, PendingReason] = {}
         equivalence_class = claim.equivalence_class
         for chip in claim.chips:
@@ -335,7 +335,7 @@ class Cycle:
                 if equivalence_class.most > equivalence_class.fewest:
                     most = self.tree.max_admissible(claim.queue, chip, equivalence_class.most)
                     narrowed = limited_claim(claim, most)
-                options.append(_ChipOption(chip, narrowed, bool(decision.covered_by)))
+                options.append(_CandidateChip(chip, narrowed, bool(decision.covered_by)))
             else:
                 reasons[chip] = explain_shortage(decision.shortage)
         return options, reasons
@@ -348,12 +348,12 @@ class Cycle:
 
     # -- 4: place --
 
-    def _place(self, options: list[_ChipOption], reasons: dict[str, PendingReason]) -> bool:
+    def _place(self, options: list[_CandidateChip], reasons: dict[str, PendingReason]) -> bool:
         """Place it on the first chip with room; among equally good chips on the one where it fits best.
 
         Not if the claim ends sooner when it waits for a preferred chip.
         """
-        preferred: list[_ChipOption] = []
+        preferred: list[_CandidateChip] = []
         for group in _groups(options):
             claim = group[0].claim
             before = self._fleet.mark()
@@ -374,7 +374,7 @@ class Cycle:
             preferred += group
         return False
 
-    def _faster_chip(self, placed: ClaimSnapshot, on: str, preferred: list[_ChipOption]) -> str:
+    def _faster_chip(self, placed: ClaimSnapshot, on: str, preferred: list[_CandidateChip]) -> str:
         """Return the faster, busy chip on which it would end sooner; empty if none, or none can be reserved."""
         slow = runtime_on(placed, on)
         if slow is None or self._reservation_count >= self._policy.reservations:
@@ -413,7 +413,7 @@ class Cycle:
             # Otherwise cards are nominated for it, or it has lost its place to another once.
             self._preemptor.started(view)
 
-    def _blocker(self, option: _ChipOption) -> PendingReason:
+    def _blocker(self, option: _CandidateChip) -> PendingReason:
         """Return why no room was found: reservations of other claims, or the fleet itself."""
         chip, claim, within_guarantee = option
         first = self._reservations.blocking_claim(claim, chip, within_guarantee=within_guarantee)
@@ -471,7 +471,7 @@ class Cycle:
 
     # -- 6: reserve --
 
-    def _reserve(self, claim: ClaimSnapshot, options: list[_ChipOption]) -> None:
+    def _reserve(self, claim: ClaimSnapshot, options: list[_CandidateChip]) -> None:
         """Reserve nodes for one of the first pending claims, and its queue's quota for them."""
         if self._reservation_count >= self._policy.reservations:
             return
@@ -510,7 +510,7 @@ class Cycle:
         return False
 
 
-def _groups(options: Sequence[_ChipOption]) -> list[list[_ChipOption]]:
+def _groups(options: Sequence[_CandidateChip]) -> list[list[_CandidateChip]]:
     """Return the options in the order in which they are tried, equally good ones together.
 
     A chip within the queue's guarantee is better than one that it has to borrow.
@@ -520,11 +520,11 @@ def _groups(options: Sequence[_ChipOption]) -> list[list[_ChipOption]]:
     return [*(list(group) for _, group in members), *([each] for each in options[len(equal) :])]
 
 
-def _borrowed_last(option: _ChipOption) -> bool:
+def _borrowed_last(option: _CandidateChip) -> bool:
     return not option.within_guarantee
 
 
-def _group_key(option: _ChipOption) -> Hashable:
+def _group_key(option: _CandidateChip) -> Hashable:
     claim = option.claim
     return option.within_guarantee, claim.shape.cards, runtime_on(claim, option.chip)
 

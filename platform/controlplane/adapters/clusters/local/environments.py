@@ -257,10 +257,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 _PASSED_ON = re.compile(
     r"(PIP_.+|UV_.+|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|XDG_CACHE_HOME"
     r"|HOME|PATH|LANG|TMPDIR|NINEFOLD_FIND_LINKS|NINEFOLD_LAUNCH)",
@@ -335,3 +331,7 @@ def _copy(files: list[Path], *, source: Path, destination: Path) -> None:
         shutil.rmtree(staging, ignore_errors=True)
         if not destination.is_dir():
             raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())
