@@ -1,6 +1,6 @@
-"""Tasks of the controllers of notifications.
+"""Tasks that run the controllers of e-mail and webhook delivery.
 
-They keep the names that they had in ``apps.monitoring``, which messages of the broker and rows of runs bear.
+Their Celery names stay those of ``apps.monitoring``: queued messages and records of reconcile runs have them.
 """
 
 from __future__ import annotations

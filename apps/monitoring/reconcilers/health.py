@@ -125,8 +125,6 @@ def _left_to_people(each: Decided) -> Decided:
     return replace(each, held_back=BY_PEOPLE)
 
 
-log = logging.getLogger(__name__)
-
 RULES_LEASE = "monitoring.health-rules"
 RULES_LEASE_TTL = timedelta(seconds=120)
 
@@ -200,8 +198,6 @@ def _forget(rules: list[HealthRule], *, at: datetime) -> None:
         code__in=[rule.name for rule in rules]
     ).update(ended_at=at)
 
-
-log = logging.getLogger(__name__)
 
 #: What lasts until a cluster no longer says it. An event is a moment, and lapses by itself.
 LASTING = (Origin.CONDITION, Origin.MINDCLUSTER, Origin.NVSENTINEL)

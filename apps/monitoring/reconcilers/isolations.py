@@ -165,8 +165,6 @@ def _unreachable(row: Isolation, error: Exception, away: set[int] | None = None)
     log.warning("a node's mark could not be kept", extra=told)
 
 
-log = logging.getLogger(__name__)
-
 #: Burn-ins in one turn: each may wait for its cluster.
 BATCH = 16
 

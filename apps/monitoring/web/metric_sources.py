@@ -32,6 +32,6 @@ def token_revoke(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     require_operator(request.user)
     token = get_object_or_404(node_tokens_visible(request.user), uid=uid)
     ingestion.token_revoke(token=token, actor=request.user, at=timezone.now())
-    said = _("The token of %(node)s was revoked: what its agent sends is refused.")
-    messages.success(request, said % {"node": token.node})
+    message = _("The token of %(node)s was revoked: what its agent sends is refused.")
+    messages.success(request, message % {"node": token.node})
     return redirect("agents")

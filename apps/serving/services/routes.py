@@ -1,8 +1,8 @@
 """Weights of routes: which share of a route's requests each of its backends gets.
 
-A route belongs to one deployment and may have backends of other deployments of its team beside it. Shares are
-written here only. The deployment reconciler (``services.deployments.traffic_shift``) decides which revision of
-a deployment takes the deployment's share, and leaves the shares as they are.
+A route belongs to one deployment and may have backends of other deployments of its team beside it. Creating a
+deployment gives its route one backend with all requests; later the shares change here only. The deployment
+reconciler (``services.deployments.traffic_shift``) moves the share of a deployment between its revisions.
 """
 
 from __future__ import annotations
