@@ -118,6 +118,8 @@ class Postgres:
         }
         if not self.durable:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+            # Statistics of a table that was empty for a moment make a query's plan a matter of luck.
+            settings |= {"autovacuum": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [
             *_as_account(self.account, reaching=(self.data, self.binaries.folder)),

@@ -130,32 +130,37 @@ class NodeCounts:
         return self.ready and not (self.cordoned or self.broken or self.faults)
 
 
+#: Materialized, as a fleet that was imported a moment ago has no statistics: the planner would count per node.
 _NODES = """
+    WITH cards AS MATERIALIZED (
+        SELECT card.node_id,
+               count(*) FILTER (WHERE card.state IN ('isolated', 'unknown')) AS broken,
+               count(*) FILTER (WHERE card.state IN ('usable', 'no_new_work')
+                                  AND held.id IS NOT NULL) AS held,
+               count(*) FILTER (WHERE held.id IS NULL AND (card.state = 'no_new_work'
+                                  OR card.state = 'usable' AND (node.cordoned OR NOT node.ready))
+               ) AS no_new_work,
+               count(*) FILTER (WHERE held.id IS NULL AND card.state = 'usable'
+                                  AND node.ready AND NOT node.cordoned) AS free
+          FROM fleet_card AS card
+          JOIN fleet_node AS node ON node.id = card.node_id
+          LEFT JOIN quotas_allocation AS held ON held.card_id = card.id AND held.released_at IS NULL
+         WHERE card.removed_at IS NULL
+         GROUP BY card.node_id
+    ),
+    faults AS MATERIALIZED (
+        SELECT node_id, count(*) AS standing, max(level) AS worst
+          FROM monitoring_fault
+         WHERE ended_at IS NULL AND level > %(note)s
+         GROUP BY node_id
+    )
     SELECT node.name, node.uid, cluster.name, cluster.uid, node.ready, node.cordoned,
            coalesce(cards.broken, 0), coalesce(cards.held, 0), coalesce(cards.no_new_work, 0),
            coalesce(cards.free, 0), coalesce(faults.standing, 0), coalesce(faults.worst, 0)
       FROM fleet_node AS node
       JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id AND cluster.removed_at IS NULL
-      LEFT JOIN (
-           SELECT card.node_id,
-                  count(*) FILTER (WHERE card.state IN ('isolated', 'unknown')) AS broken,
-                  count(*) FILTER (WHERE card.state IN ('usable', 'no_new_work')
-                                     AND held.id IS NOT NULL) AS held,
-                  count(*) FILTER (WHERE held.id IS NULL AND (card.state = 'no_new_work'
-                                     OR card.state = 'usable' AND (node.cordoned OR NOT node.ready))
-                  ) AS no_new_work,
-                  count(*) FILTER (WHERE held.id IS NULL AND card.state = 'usable'
-                                     AND node.ready AND NOT node.cordoned) AS free
-             FROM fleet_card AS card
-             JOIN fleet_node AS node ON node.id = card.node_id
-             LEFT JOIN quotas_allocation AS held ON held.card_id = card.id AND held.released_at IS NULL
-            WHERE card.removed_at IS NULL
-            GROUP BY card.node_id) AS cards ON cards.node_id = node.id
-      LEFT JOIN (
-           SELECT node_id, count(*) AS standing, max(level) AS worst
-             FROM monitoring_fault
-            WHERE ended_at IS NULL AND level > %(note)s
-            GROUP BY node_id) AS faults ON faults.node_id = node.id
+      LEFT JOIN cards ON cards.node_id = node.id
+      LEFT JOIN faults ON faults.node_id = node.id
      WHERE node.removed_at IS NULL
      ORDER BY node.ready, coalesce(cards.broken, 0) DESC, coalesce(faults.worst, 0) DESC,
               coalesce(faults.standing, 0) DESC, NOT node.cordoned, cluster.name, node.name
