@@ -17,7 +17,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationPurpose,
     nodes_before_after,
 )
-from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 
 
 def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rearrangement:

@@ -11,7 +11,8 @@ from apps.quotas import services
 from apps.quotas.models import Allocation, Claim, Queue
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import GangShape, ReleaseReason, RoleShape
-from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement
+from controlplane.domain.scheduling.plans import ClaimPlacement
+from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 
 
 def waiting(

@@ -22,8 +22,7 @@ from controlplane.domain.scheduling.pending_queues import (
     GroupedClaims,
     claims_by_class,
 )
-from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
 
 #: Size of the caches of parsed JSON; most claims have the same shape as others.
 CACHE_SIZE = 4096

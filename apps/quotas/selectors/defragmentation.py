@@ -17,9 +17,8 @@ from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.snapshots import snapshot
 from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.scheduling.defragmentation_runs import RelocationState, relocation_blockers
-from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.relocation import Relocation
-from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import ReplicaPlacement, SchedulingSnapshot
 
 
 def defragmentations_visible(user: accounts.RequestUser) -> QuerySet[Rearrangement]:

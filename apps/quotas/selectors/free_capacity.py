@@ -21,14 +21,15 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.topology import Geometry, network_domains
 from controlplane.domain.quotas.claims import ClaimState, GangShape
-from controlplane.domain.scheduling.demand import ReplicaShape, TypicalRequest, most_frequent
 from controlplane.domain.scheduling.fragmentation import NodeFreeCapacity, free_capacity
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     CardSnapshot,
     NodeSnapshot,
+    ReplicaShape,
     SchedulingSnapshot,
 )
+from controlplane.domain.scheduling.typical_requests import TypicalRequest, most_frequent
 from controlplane.ports.registry import geometries_on_node
 
 

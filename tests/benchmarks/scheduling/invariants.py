@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 from tests.benchmarks.scheduling.traces import WHOLE, NodeShape, PodShape
 
 

@@ -20,9 +20,8 @@ import numpy as np
 
 from controlplane.domain.scheduling.defragmentation import CapacityMaker, DefragmentationLimits
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.relocation import Relocator
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
 from tests.benchmarks.scheduling import ninefold, references
 from tests.benchmarks.scheduling.invariants import Ledger
 from tests.benchmarks.scheduling.references import allocation

@@ -18,7 +18,6 @@ from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.demand import typical_requests
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
@@ -29,6 +28,7 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     SchedulingSnapshot,
 )
+from controlplane.domain.scheduling.typical_requests import typical_requests
 from tests.benchmarks.scheduling.invariants import Ledger
 from tests.benchmarks.scheduling.traces import NodeShape, Numbers, PodShape, Trace
 

@@ -18,12 +18,12 @@ import numpy as np
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.scheduling.cycle import Cycle, plan
-from controlplane.domain.scheduling.demand import typical_requests
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.pending_queues import ClaimOrder
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
+from controlplane.domain.scheduling.typical_requests import typical_requests
 from tests.benchmarks.scheduling.companies import NOW, UNBOUNDED, Company
 
 RESULTS = Path(__file__).resolve().parents[3] / "var" / "bench" / "scheduling-speed.json"

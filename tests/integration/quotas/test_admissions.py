@@ -20,7 +20,8 @@ from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.scheduling.commit_validation import PlacementConflict
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement, SchedulingPolicy
+from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 from tests.integration.company import Company, entitle
 from tests.integration.quotas.sharing import Sharing, claim_of
 

@@ -10,7 +10,8 @@ from hypothesis import given as for_any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement
+from controlplane.domain.scheduling.plans import ClaimPlacement
+from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 from tests.benchmarks.scheduling.easy import Easy, easy
 from tests.benchmarks.scheduling.forecast_accuracy import Foretelling
 from tests.benchmarks.scheduling.invariants import Broken, Ledger

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from controlplane.domain.common.resources import Resources, format_bytes
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.scheduling.demand import PlacementSearch, ReplicaDemand, placement_search
 from controlplane.domain.scheduling.network_topology import CLUSTER
 from controlplane.domain.scheduling.node_table import (
     JournalPosition,
@@ -26,7 +25,12 @@ from controlplane.domain.scheduling.node_table import (
 )
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import PendingCode, PendingReason
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    PlacementSearch,
+    ReplicaDemand,
+    placement_search,
+)
 
 #: What no passing of time cures.
 PERMANENT_CODES = frozenset(

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from controlplane.domain.common.topology import choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.demand import ReplicaShape
-from controlplane.domain.scheduling.snapshots import CardLayout
+from controlplane.domain.scheduling.snapshots import CardLayout, ReplicaShape
 
 Number = TypeVar("Number", bound=np.generic)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.per_user_limits import UserClaim, UserClaimCounts
-from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement, cards_of
-from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot
+from controlplane.domain.scheduling.plans import ClaimPlacement, cards_of
+from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot, ReplicaPlacement
 
 
 class PlacementConflict(Exception):

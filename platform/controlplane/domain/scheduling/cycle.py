@@ -29,7 +29,6 @@ from typing import NamedTuple
 
 from controlplane.domain.quotas.tree import QuotaLimit, QuotaShortage
 from controlplane.domain.scheduling.blockers import PERMANENT_CODES, BlockerFinder
-from controlplane.domain.scheduling.demand import typical_requests
 from controlplane.domain.scheduling.early_evictions import withdraw_early_evictions
 from controlplane.domain.scheduling.explanations import (
     explain_awaiting_evictions,
@@ -57,7 +56,6 @@ from controlplane.domain.scheduling.plans import (
     PendingCode,
     PendingGroup,
     PendingReason,
-    ReplicaPlacement,
     Reservation,
     Revocation,
     SchedulerState,
@@ -70,10 +68,12 @@ from controlplane.domain.scheduling.runtime_estimates import runtime_on
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     EquivalenceClass,
+    ReplicaPlacement,
     RunningClaim,
     SchedulingSnapshot,
     limited_claim,
 )
+from controlplane.domain.scheduling.typical_requests import typical_requests
 
 #: Reasons of one claim alone: others of its class may be placed.
 _PER_CLAIM_CODES = frozenset(

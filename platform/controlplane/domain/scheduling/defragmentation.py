@@ -29,14 +29,19 @@ from numpy.typing import NDArray
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape
-from controlplane.domain.scheduling.demand import ReplicaDemand, typical_requests
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.network_topology import CLUSTER, NODE
 from controlplane.domain.scheduling.node_table import Mask, NodeTable
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.relocation import Relocation, Relocator
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    ReplicaDemand,
+    ReplicaPlacement,
+    RunningClaim,
+    SchedulingSnapshot,
+)
+from controlplane.domain.scheduling.typical_requests import typical_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,13 @@ from enum import StrEnum
 
 from controlplane.domain.common.state_machine import StateMachine
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.relocation import Relocation, can_relocate
-from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot, SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    CardSnapshot,
+    NodeSnapshot,
+    ReplicaPlacement,
+    SchedulingSnapshot,
+)
 
 #: How long a proposal can be approved, as the fleet changes.
 PROPOSAL_LIFETIME = timedelta(minutes=30)

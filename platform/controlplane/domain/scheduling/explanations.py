@@ -14,11 +14,10 @@ from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     PendingCode,
     PendingReason,
-    ReplicaPlacement,
     Revocation,
     cards_of,
 )
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
 
 #: What a bound on all chips together is a bound on.
 ANY_CHIP = "cards of any chip"

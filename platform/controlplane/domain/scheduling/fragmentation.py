@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.demand import ReplicaDemand, TypicalRequest
 from controlplane.domain.scheduling.node_table import NodeTable, Rows
-from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import ReplicaDemand, SchedulingSnapshot
+from controlplane.domain.scheduling.typical_requests import TypicalRequest
 
 CardAmounts = NDArray[np.float64]
 

@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.card_states import CardStates
-from controlplane.domain.scheduling.demand import ReplicaDemand, ReplicaShape
 from controlplane.domain.scheduling.network_topology import CLUSTER, NetworkTopology
-from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     CardSnapshot,
     ChipGroup,
     ClaimSnapshot,
     NodeSnapshot,
+    ReplicaDemand,
+    ReplicaPlacement,
+    ReplicaShape,
     RunningClaim,
     SchedulingSnapshot,
 )

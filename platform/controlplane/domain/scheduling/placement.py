@@ -13,18 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.scheduling.demand import (
-    PlacementSearch,
-    ReplicaDemand,
-    RoleDemand,
-    TypicalRequest,
-    placement_search,
-)
 from controlplane.domain.scheduling.network_topology import CLUSTER, NODE, TopologyLevel
 from controlplane.domain.scheduling.node_table import JournalPosition, Mask, NodeTable
-from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.scoring import NO_ROOM, ScoreBoard
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    PlacementSearch,
+    ReplicaDemand,
+    ReplicaPlacement,
+    RoleDemand,
+    placement_search,
+)
+from controlplane.domain.scheduling.typical_requests import TypicalRequest
 
 #: A row never counts for more; replicas without cards have room everywhere.
 _MOST_REPLICAS = 4096

@@ -10,13 +10,15 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, overload
 
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    EquivalenceClass,
+    QueuePosition,
+    ReplicaPlacement,
+)
+
 if TYPE_CHECKING:
     from controlplane.domain.scheduling.pending_queues import SearchKey
-    from controlplane.domain.scheduling.snapshots import (
-        ClaimSnapshot,
-        EquivalenceClass,
-        QueuePosition,
-    )
 
 
 class PendingCode(StrEnum):
@@ -49,17 +51,6 @@ class PendingCode(StrEnum):
     AWAITING_FASTER_CHIP = "awaits_faster"
     #: The cycle had decided enough before it came to it.
     NOT_EVALUATED = "not_looked_at"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaPlacement:
-    role: str
-    index: int
-    node: str
-    #: Card uids in index order; empty for a replica without cards, and where the node's plug-in chooses.
-    cards: tuple[str, ...]
-    #: How many cards of the node it has, whether or not the scheduler chose them.
-    count: int = 0
 
 
 def cards_of(replicas: Iterable[ReplicaPlacement]) -> int:

@@ -32,8 +32,13 @@ from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.explanations import explain_preemption, explain_reclaim
 from controlplane.domain.scheduling.node_table import Mask, NodeTable, RowState
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import ReplicaPlacement, Revocation, nodes_of
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, minimal_claim
+from controlplane.domain.scheduling.plans import Revocation, nodes_of
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    ReplicaPlacement,
+    RunningClaim,
+    minimal_claim,
+)
 from controlplane.domain.scheduling.victims import Region, Victim, order, rank, regions
 
 #: Parts of the network that are tried, those with the least to lose first.

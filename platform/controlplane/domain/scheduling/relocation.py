@@ -22,11 +22,15 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape
-from controlplane.domain.scheduling.demand import ReplicaDemand, ReplicaShape
 from controlplane.domain.scheduling.node_table import Mask, NodeTable
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    ReplicaDemand,
+    ReplicaPlacement,
+    ReplicaShape,
+    RunningClaim,
+)
 
 Answer = TypeVar("Answer")
 

@@ -22,11 +22,12 @@ from typing import NamedTuple
 
 from controlplane.domain.scheduling.node_table import Mask, NodeTable, TotalCapacity
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import ReplicaPlacement, Reservation, nodes_of
+from controlplane.domain.scheduling.plans import Reservation, nodes_of
 from controlplane.domain.scheduling.runtime_estimates import LONGEST, runtime_on
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     EquivalenceClass,
+    ReplicaPlacement,
     RunningClaim,
     minimal_claim,
 )

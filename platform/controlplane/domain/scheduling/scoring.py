@@ -40,9 +40,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.demand import ReplicaDemand, TypicalRequest
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.node_table import NodeTable, Rows
+from controlplane.domain.scheduling.snapshots import ReplicaDemand
+from controlplane.domain.scheduling.typical_requests import TypicalRequest
 
 #: Shares that get a price: the most frequent ones.
 MOST_SHARES = 16

@@ -13,16 +13,12 @@ from datetime import datetime, timedelta
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.plans import (
-    ClaimPlacement,
-    ReplicaPlacement,
-    Revocation,
-    cards_of,
-)
+from controlplane.domain.scheduling.plans import ClaimPlacement, Revocation, cards_of
 from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
     ClaimSnapshot,
     NodeSnapshot,
+    ReplicaPlacement,
     RunningClaim,
     SchedulingSnapshot,
 )

@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import inf
 from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from controlplane.domain.common.accelerators import CardState
@@ -18,10 +18,6 @@ from controlplane.domain.common.resources import Resources
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.plans import ReplicaPlacement
-
-if TYPE_CHECKING:
-    from controlplane.domain.scheduling.demand import PlacementSearch
 
 
 class CardBinding(StrEnum):
@@ -175,6 +171,85 @@ def _layout(indices: tuple[int, ...], geometry: Geometry) -> CardLayout:
 
 #: In a queue: priority, larger first, then age and uid.
 QueuePosition: TypeAlias = tuple[int, datetime, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPlacement:
+    role: str
+    index: int
+    node: str
+    #: Card uids in index order; empty for a replica without cards, and where the node's plug-in chooses.
+    cards: tuple[str, ...]
+    #: How many cards of the node it has, whether or not the scheduler chose them.
+    count: int = 0
+
+
+class ReplicaShape(NamedTuple):
+    """Cards, CPU and memory of one replica."""
+
+    cards: int
+    #: Thousandths of its card, where it shares a single one; otherwise 1000.
+    share: int
+    #: Thousandths of a core; 0 asks for none.
+    cpu: int
+    #: Bytes; 0 asks for none.
+    memory: int
+
+    @classmethod
+    def of(cls, role: RoleShape) -> ReplicaShape:
+        return cls(role.cards, role.share, role.limits.cpu, role.limits.memory)
+
+    @property
+    def amount(self) -> int:
+        """Thousandths of cards, over all of its cards."""
+        return self.cards * self.share
+
+    @property
+    def shares(self) -> bool:
+        return self.cards == 1 and self.share < WHOLE_CARD
+
+
+class ReplicaDemand(NamedTuple):
+    """A replica shape with the nodes that it may run on."""
+
+    shape: ReplicaShape
+    chip: str
+    selector: tuple[tuple[str, str], ...] = ()
+    tolerations: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, role: RoleShape, claim: ClaimSnapshot, chip: str) -> ReplicaDemand:
+        # A replica without cards may stand beside any chip.
+        return cls(
+            ReplicaShape.of(role),
+            chip if role.cards else "",
+            tuple(sorted(claim.selector.items())),
+            claim.tolerations,
+        )
+
+
+class RoleDemand(NamedTuple):
+    """A role of a gang, as placement sees it."""
+
+    role: str
+    demand: ReplicaDemand
+    wanted: int
+    fewest: int
+
+
+class PlacementSearch:
+    """Where a gang may be placed on one chip. Claims with equal requests share one: ``search is other``."""
+
+    __slots__ = ("__weakref__", "chip", "near", "parts", "within")
+
+    def __init__(
+        self, chip: str, parts: tuple[RoleDemand, ...], *, within: str = "", near: str = ""
+    ) -> None:
+        self.chip = chip
+        #: Those first that are hardest to place.
+        self.parts = parts
+        self.within = within
+        self.near = near
 
 
 class EquivalenceClass:
@@ -347,3 +422,32 @@ def _narrowed(claim: ClaimSnapshot, spare: int) -> Iterator[RoleShape]:
             more = min(more, max(0, spare) // role.amount)
         spare -= more * role.amount
         yield replace(role, replicas=role.fewest + more, least=role.fewest if more else 0)
+
+
+#: Searches of all classes that are still referenced.
+_SEARCHES: WeakValueDictionary[Hashable, PlacementSearch] = WeakValueDictionary()
+
+
+def placement_search(claim: ClaimSnapshot, chip: str) -> PlacementSearch:
+    """Return what the claim requests on that chip; found once, and kept as long as a claim uses it."""
+    known = claim.equivalence_class.searches
+    search = known.get(chip)
+    if search is None:
+        parts = _role_demands(claim, chip)
+        asked = chip, parts, claim.within, claim.near
+        search = _SEARCHES.get(asked)
+        if search is None:
+            search = PlacementSearch(chip, parts, within=claim.within, near=claim.near)
+            search = _SEARCHES.setdefault(asked, search)
+        known[chip] = search
+    return search
+
+
+def _role_demands(claim: ClaimSnapshot, chip: str) -> tuple[RoleDemand, ...]:
+    parts = [
+        RoleDemand(role.name, ReplicaDemand.of(role, claim, chip), role.replicas, role.fewest)
+        for role in claim.shape.roles
+    ]
+    return tuple(
+        sorted(parts, key=lambda part: (-part.demand.shape.cards, -part.demand.shape.share))
+    )

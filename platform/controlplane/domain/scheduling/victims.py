@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.demand import ReplicaDemand
 from controlplane.domain.scheduling.network_topology import CLUSTER, OUTSIDE
 from controlplane.domain.scheduling.node_table import Mask, NodeTable
 from controlplane.domain.scheduling.plans import cards_of
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaDemand, RunningClaim
 
 Rank = tuple[int, float, float, str]
 

@@ -12,12 +12,12 @@ from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import Geometry
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     CardSnapshot,
     ClaimSnapshot,
     NodeSnapshot,
+    ReplicaPlacement,
     RunningClaim,
     SchedulingSnapshot,
 )

@@ -12,7 +12,6 @@ from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     PendingCode,
-    ReplicaPlacement,
     Revocation,
     SchedulingPlan,
 )
@@ -20,6 +19,7 @@ from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     ClaimSnapshot,
     NodeSnapshot,
+    ReplicaPlacement,
     RunningClaim,
     SchedulingSnapshot,
 )

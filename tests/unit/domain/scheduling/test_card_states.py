@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.card_states import CardStates
-from controlplane.domain.scheduling.demand import ReplicaShape
-from controlplane.domain.scheduling.snapshots import CardLayout
+from controlplane.domain.scheduling.snapshots import CardLayout, ReplicaShape
 from tests.unit.domain.scheduling.fleets import RINGS
 
 GEOMETRIES = (

@@ -12,8 +12,8 @@ from controlplane.domain.scheduling.commit_validation import (
     CommitValidator,
     PlacementConflict,
 )
-from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot
+from controlplane.domain.scheduling.plans import ClaimPlacement
+from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot, ReplicaPlacement
 
 QUEUE = QueueSnapshot(uid="batch", name="batch")
 

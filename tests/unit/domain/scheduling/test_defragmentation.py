@@ -20,8 +20,11 @@ from controlplane.domain.scheduling.defragmentation import (
     ReduceFragments,
     defragmentation,
 )
-from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    ReplicaPlacement,
+    RunningClaim,
+    SchedulingSnapshot,
+)
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,

@@ -25,12 +25,12 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     relocation_event,
     with_named_cards,
 )
-from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.relocation import Relocation
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     CardSnapshot,
     NodeSnapshot,
+    ReplicaPlacement,
     RunningClaim,
     SchedulingSnapshot,
 )

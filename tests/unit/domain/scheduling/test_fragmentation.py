@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.domain.common.topology import choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.demand import ReplicaDemand, TypicalRequest, typical_requests
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.scoring import NO_ROOM, PlacementCosts, ScoreBoard
-from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import ReplicaDemand, SchedulingSnapshot
+from controlplane.domain.scheduling.typical_requests import TypicalRequest, typical_requests
 from tests.unit.domain.scheduling.fleets import (
     GPU,
     NPU,

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Millicpu, Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.demand import ReplicaDemand
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     CardSnapshot,
+    ReplicaDemand,
     RunningClaim,
     SchedulingSnapshot,
 )

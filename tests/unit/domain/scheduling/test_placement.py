@@ -13,11 +13,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.common.topology import Geometry, choose_cards
-from controlplane.domain.scheduling.demand import typical_requests
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import MOST_DOMAINS, Placer
-from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import CardBinding, ClaimSnapshot, NodeSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    CardBinding,
+    ClaimSnapshot,
+    NodeSnapshot,
+    ReplicaPlacement,
+)
+from controlplane.domain.scheduling.typical_requests import typical_requests
 from tests.unit.domain.scheduling.fleets import (
     GPU,
     NPU,

@@ -9,13 +9,17 @@ import pytest
 
 from controlplane.domain.quotas.claims import RoleShape
 from controlplane.domain.scheduling.defragmentation import CapacityMaker, FitClaim, defragmentation
-from controlplane.domain.scheduling.demand import ReplicaDemand
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement
+from controlplane.domain.scheduling.plans import ClaimPlacement
 from controlplane.domain.scheduling.relocation import Relocator, RunningReplicas
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
-from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    ReplicaDemand,
+    ReplicaPlacement,
+    RunningClaim,
+    SchedulingSnapshot,
+)
 from tests.unit.domain.scheduling.fleets import AT, NPU, claim, hours, node, role, snapshot
 
 WANTED = claim("wanted", role(share=550))

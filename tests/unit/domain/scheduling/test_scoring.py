@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
-from controlplane.domain.scheduling.demand import ReplicaDemand, ReplicaShape, TypicalRequest
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.scoring import MOST_SHARES, PlacementCosts, residual_values
-from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot, SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    CardSnapshot,
+    NodeSnapshot,
+    ReplicaDemand,
+    ReplicaShape,
+    SchedulingSnapshot,
+)
+from controlplane.domain.scheduling.typical_requests import TypicalRequest
 
 ONE_CARD = ReplicaShape(cards=1, share=1000, cpu=0, memory=0)
 

@@ -9,9 +9,13 @@ import pytest
 
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement, Revocation
+from controlplane.domain.scheduling.plans import ClaimPlacement, Revocation
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
-from controlplane.domain.scheduling.snapshots import CardBinding, SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    CardBinding,
+    ReplicaPlacement,
+    SchedulingSnapshot,
+)
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
