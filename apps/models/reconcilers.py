@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from apps.models.models import ModelVersion
-from apps.models.selectors.hub_imports import imports_due
+from apps.models.selectors.versions import imports_due
 from apps.models.services import hub_imports, versions
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.registry.versions import ModelRefused, ModelState

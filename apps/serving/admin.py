@@ -24,7 +24,7 @@ from apps.serving.models import (
     UsageBatch,
     UsageRecord,
 )
-from apps.serving.services import deployments, keys
+from apps.serving.services import deployments, gateways
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shortened
 
@@ -128,7 +128,7 @@ class ApiKeyAdmin(ScopedReadOnlyAdmin[ApiKey]):
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> None:
         if isinstance(request.user, User):
             for key in rows.select_related("team"):
-                keys.key_revoke(key=key, actor=request.user, at=timezone.now())
+                gateways.key_revoke(key=key, actor=request.user, at=timezone.now())
             messages.success(request, "The selected keys stop working within moments.")
 
 

@@ -13,7 +13,7 @@ from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Backend, Deployment, Replica
 from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments
-from apps.serving.services.keys import key_create
+from apps.serving.services.gateways import key_create
 from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
 from tests.factories.jobs import schedule
 

@@ -29,8 +29,8 @@ from apps.jobs.reconcilers import attempts
 from apps.jobs.selectors import latest_attempt
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
-from apps.models.services.artifacts import File, artifact_create
 from apps.models.services.datasets import dataset_upload
+from apps.models.services.storage import File, artifact_create
 from apps.models.services.versions import model_line_next_number
 from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Entitlement, Queue

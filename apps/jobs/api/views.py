@@ -29,7 +29,7 @@ from apps.jobs.api import launch_comparison, serializers
 from apps.jobs.models import Attempt, Job
 from apps.jobs.services import ReportRefused, SpecRefused
 from apps.models.api.serializers import ArtifactSerializer
-from apps.models.services import artifacts
+from apps.models.services import storage
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problems import Problem, translates
@@ -223,7 +223,7 @@ class CodeView(APIView):
         body.is_valid(raise_exception=True)
         team, file = body.validated_data["team"], body.validated_data["file"]
         accounts.require(request.user, Permission.RUN, team=team)
-        artifact = artifacts.code_upload(
+        artifact = storage.code_upload(
             actor=acting_user(request), team=team, stream=file.file, filename=file.name
         )
         return Response(ArtifactSerializer(artifact).data, status=status.HTTP_201_CREATED)

@@ -28,7 +28,7 @@ from apps.jobs.reconcilers import launches, termination
 from apps.jobs.reconcilers.context import ReconcileContext, attempt_message_set, reconcile_context
 from apps.models.models import ModelVersion
 from apps.models.services import outputs as registry
-from apps.models.services.artifacts import RegistrationRefused
+from apps.models.services.storage import RegistrationRefused
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim

@@ -29,7 +29,7 @@ from apps.jobs.web.form_fields import choice_states
 from apps.jobs.web.forms import EvaluateForm, JobForm, ScriptForm
 from apps.jobs.web.quantize_form import QuantizeForm
 from apps.models.models import Artifact
-from apps.models.services.artifacts import RegistrationRefused, code_upload
+from apps.models.services.storage import RegistrationRefused, code_upload
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.storage.usage import StorageQuotaExceeded

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from apps.models.selectors import ArtifactFileMissing
 from apps.models.selectors.sizing import SizingRefused
-from apps.models.services.artifacts import RegistrationRefused
 from apps.models.services.datasets import DuplicateUpload
-from apps.models.services.storage import DeletionRefused
+from apps.models.services.storage import DeletionRefused, RegistrationRefused
 from apps.models.services.versions import GateOverrideRefused
 from controlplane.domain.datasets import DatasetRefused
 from controlplane.domain.outbound.egress import EgressRefused

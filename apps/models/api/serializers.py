@@ -17,9 +17,9 @@ from apps.models.models import (
     ModelLine,
     ModelVersion,
 )
-from apps.models.selectors.hub_imports import hub_import_of
+from apps.models.selectors.versions import hub_import_of
 from controlplane.domain.datasets import ColumnMapping, FileFormat, MessageRole, Schema, Split
-from controlplane.domain.datasets.profiles import WarningKind
+from controlplane.domain.datasets.inspection import WarningKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.ports import registry
 from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField

@@ -1,19 +1,19 @@
 """Queries for datasets, models, artifacts, the catalog and storage."""
 
-from apps.models.selectors.artifacts import (
-    ArtifactFileMissing,
-    artifact_file,
-    artifact_store,
-    artifacts_visible,
-    code_visible,
-    input_tree,
-)
 from apps.models.selectors.datasets import (
     dataset_versions_usable,
     dataset_versions_visible,
     datasets_visible,
     datasets_with_newest_version,
     datasets_with_versions,
+)
+from apps.models.selectors.storage import (
+    ArtifactFileMissing,
+    artifact_file,
+    artifact_store,
+    artifacts_visible,
+    code_visible,
+    input_tree,
 )
 from apps.models.selectors.versions import (
     ComparedEvaluation,

@@ -19,7 +19,7 @@ from apps.models.models import (
     DatasetVersion,
     ModelVersion,
 )
-from apps.models.selectors.artifacts import (
+from apps.models.selectors.storage import (
     ArtifactFileMissing,
     artifact_file,
     artifact_store,

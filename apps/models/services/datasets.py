@@ -14,8 +14,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, Dataset, DatasetVersion
-from apps.models.services.artifacts import File, artifact_create
-from apps.models.services.storage import artifact_revive, storage_check_fits
+from apps.models.services.storage import File, artifact_create, artifact_revive, storage_check_fits
 from controlplane.domain.datasets.inspection import Inspection, inspect
 from controlplane.domain.datasets.schemas import ColumnMapping
 from controlplane.domain.datasets.validation import FileLimits

@@ -22,9 +22,8 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors as registry
 from apps.models.models import HubImport, ModelVersion, ModelVersionTransition
-from apps.models.selectors import hub_imports as selectors
-from apps.models.services.artifacts import read_chunks
-from apps.models.services.storage import storage_check_fits
+from apps.models.selectors import versions as selectors
+from apps.models.services.storage import read_chunks, storage_check_fits
 from apps.models.services.versions import (
     model_line_next_number,
     model_version_failed,

@@ -11,8 +11,8 @@ from typing import Any
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
-from apps.models.services.artifacts import File, RegistrationRefused, artifact_create
 from apps.models.services.catalog import version_facts
+from apps.models.services.storage import File, RegistrationRefused, artifact_create
 from apps.models.services.versions import model_line_next_number, read_model_files
 from controlplane.domain.quantization import QuantizationVerdict
 from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefused

@@ -18,9 +18,8 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, HubImport, ModelLine, ModelVersion, ModelVersionTransition
-from apps.models.services.artifacts import File, artifact_create, read_chunks
 from apps.models.services.catalog import version_facts
-from apps.models.services.storage import storage_check_fits
+from apps.models.services.storage import File, artifact_create, read_chunks, storage_check_fits
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import (
     MODEL,

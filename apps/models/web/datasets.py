@@ -37,7 +37,7 @@ from apps.models.web.forms import DatasetForm
 from apps.models.web.models import artifact_file_response
 from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.datasets import HISTOGRAM_EDGES, DatasetRefused, Split
-from controlplane.domain.datasets.profiles import LONG_ROW, WarningKind
+from controlplane.domain.datasets.inspection import LONG_ROW, WarningKind
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.artifacts import BlobMissing, StorageFull
 from controlplane.web.pages import Tab

@@ -24,7 +24,7 @@ from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors
 from apps.models.models import Artifact
 from apps.models.selectors import ArtifactFileMissing, artifact_file
-from apps.models.selectors.hub_imports import hub_endpoint, hub_endpoints
+from apps.models.selectors.versions import hub_endpoint, hub_endpoints
 from apps.models.services import hub_imports, versions
 from apps.models.web.forms import ImportForm
 from controlplane.domain.common.permissions import Permission

@@ -16,7 +16,7 @@ from apps.accounts.api.idempotency import idempotent
 from apps.serving import selectors
 from apps.serving.api import serializers
 from apps.serving.models import ApiKey, Deployment, Replica, UsageRecord
-from apps.serving.services import deployments, keys
+from apps.serving.services import deployments, gateways
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
@@ -203,7 +203,7 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     def create(self, request: Request) -> Response:
         given = self.checked(serializers.KeyCreateSerializer)
         accounts.require(request.user, Permission.MANAGE_KEYS, team=given["team"])
-        key, text = keys.key_create(actor=acting_user(request), at=timezone.now(), **given)
+        key, text = gateways.key_create(actor=acting_user(request), at=timezone.now(), **given)
         body = {**serializers.KeySerializer(key).data, "text": text}
         return Response(body, status=status.HTTP_201_CREATED)
 
@@ -216,7 +216,7 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     def destroy(self, request: Request, uid: str) -> Response:
         key = self.get_object()
         accounts.require(request.user, Permission.MANAGE_KEYS, team=key.team)
-        keys.key_revoke(key=key, actor=acting_user(request), at=timezone.now())
+        gateways.key_revoke(key=key, actor=acting_user(request), at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

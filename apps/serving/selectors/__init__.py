@@ -17,14 +17,12 @@ from apps.serving.selectors.gateways import (
     GATEWAY_HEARTBEAT_TIMEOUT,
     SnapshotPropagation,
     engine_credential,
+    keys_visible,
     latest_snapshot,
     live_gateways,
     snapshot_content,
     snapshot_newer_than,
     snapshot_propagation,
-)
-from apps.serving.selectors.keys import (
-    keys_visible,
     valid_keys_filter,
 )
 from apps.serving.selectors.occupancy import (

@@ -18,7 +18,6 @@ from apps.accounts.services import audit
 from apps.jobs.services import SpecRefused
 from apps.serving.models import Backend, Deployment, Revision, Route, RouteBackend
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.serving.routes import check_weights
 
 
 @transaction.atomic
@@ -125,6 +124,22 @@ def _check_deployments(
             f"{deployment.name} is a backend of the route {route.name} and is missing; give it a weight "
             "(0 for no requests) or remove it by name"
         )
+        yield FieldFinding(field="weights", message=message)
+
+
+#: The greatest weight of a backend in a route, as of a backend in the Gateway API of Kubernetes.
+MAX_WEIGHT = 1_000_000
+
+
+def check_weights(weights: Mapping[str, int], *, route: str) -> Iterator[FieldFinding]:
+    """Findings about the weights of a route, given by the names of its deployments."""
+    for name, weight in weights.items():
+        # bool is a subclass of int.
+        if type(weight) is not int or not 0 <= weight <= MAX_WEIGHT:
+            message = f"the weight of {name} is {weight}; it must be a whole number from 0 to {MAX_WEIGHT}"
+            yield FieldFinding(field="weights", message=message)
+    if weights and not any(weights.values()):
+        message = f"the weights of the route {route} are all 0; one of them must be at least 1"
         yield FieldFinding(field="weights", message=message)
 
 

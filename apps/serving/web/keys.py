@@ -24,14 +24,14 @@ from apps.accounts.web.forms import expiry_of
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import ApiKey
-from apps.serving.selectors.keys import (
+from apps.serving.selectors.gateways import (
     KeyState,
     key_state,
     keys_with_usage,
     playground_keys_filter,
     usage_by_route,
 )
-from apps.serving.services import keys as services
+from apps.serving.services import gateways as services
 from apps.serving.web.forms import KeyForm, RotationForm
 from controlplane.domain.common.permissions import Permission, allows
 from controlplane.web.message_translation import translate_message

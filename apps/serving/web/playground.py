@@ -33,8 +33,8 @@ from apps.accounts.models import Team, User
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import Deployment
-from apps.serving.selectors.keys import PLAYGROUND_KEY_LIFETIME, PLAYGROUND_KEY_NAME
-from apps.serving.services.keys import key_create
+from apps.serving.selectors.gateways import PLAYGROUND_KEY_LIFETIME, PLAYGROUND_KEY_NAME
+from apps.serving.services.gateways import key_create
 from apps.serving.web.deployments import action_blockers
 from apps.serving.web.forms import PlaygroundForm
 from controlplane.domain.common.permissions import Permission, allows

@@ -17,10 +17,11 @@ from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs import selectors as jobs
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
-from apps.models.selectors.hub_imports import hub_import_of, import_progress
 from apps.models.selectors.versions import (
     BeforeAfter,
     QuantizationReport,
+    hub_import_of,
+    import_progress,
     is_quantized,
     model_description,
     quantization_report,

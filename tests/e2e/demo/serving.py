@@ -16,8 +16,7 @@ from apps.quotas.services import claim_release
 from apps.serving.models import ApiKey, Backend, Deployment, Replica
 from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
-from apps.serving.services.gateways import usage_batch_record
-from apps.serving.services.keys import key_create, key_revoke
+from apps.serving.services.gateways import key_create, key_revoke, usage_batch_record
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent

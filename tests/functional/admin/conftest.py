@@ -19,7 +19,7 @@ from apps.jobs.models import Job
 from apps.models.models import ModelVersion, ModelVersionTransition
 from apps.serving.models import ApiKey, Deployment
 from apps.serving.selectors.configurations import RevisionConfiguration
-from apps.serving.services import deployments, gateways, keys
+from apps.serving.services import deployments, gateways
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.registry.versions import MODEL, ModelEvent
@@ -73,7 +73,7 @@ def lived_in(company: Company, boss: User) -> LivedIn:
     apply_transition(
         broken, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=company.at, reason="gone"
     )
-    key, key_text = keys.key_create(
+    key, key_text = gateways.key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at
     )
     token, token_text = accounts.token_create(

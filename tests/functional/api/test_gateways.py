@@ -17,7 +17,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from apps.serving.models import Gateway, UsageBatch, UsageRecord
-from apps.serving.services import gateways, keys
+from apps.serving.services import gateways
 from gateway.snapshots import open_snapshot
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.functional.api.test_serving import deploy, record, serve
@@ -80,7 +80,7 @@ def test_a_waiting_poll_wakes_up_when_a_key_is_made(committed_company: Company) 
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    keys.key_create(
+    gateways.key_create(
         actor=committed_company.engineer,
         team=committed_company.team,
         name="shop",

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from apps.jobs.services import job_cancel
 from apps.models.services.datasets import dataset_upload
-from apps.serving.services import keys
+from apps.serving.services import gateways
 from tests.cases import for_each_case
 from tests.functional.api.callers import API, wrong_fields
 from tests.integration.company import Company, ready_model, rows
@@ -115,7 +115,7 @@ def fill(company: Company, count: int) -> None:
             stream=rows(10 + number),
             filename="rows.jsonl",
         )
-        keys.key_create(
+        gateways.key_create(
             actor=company.engineer, team=company.team, name=f"key {number}", at=company.at
         )
 

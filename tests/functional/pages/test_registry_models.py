@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apps.models.models import Artifact, ModelLine, ModelVersion
 from apps.models.services import outputs
-from apps.models.services.artifacts import artifact_create
+from apps.models.services.storage import artifact_create
 from apps.models.services.versions import model_version_failed
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany

@@ -27,8 +27,7 @@ from apps.quotas.reconcilers import what_ifs_reconcile
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments
-from apps.serving.services.gateways import usage_batch_record
-from apps.serving.services.keys import key_create
+from apps.serving.services.gateways import key_create, usage_batch_record
 from apps.telemetry.models import NodeToken
 from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.sources import push_source

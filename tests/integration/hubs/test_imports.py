@@ -14,8 +14,8 @@ from pytest_django import Settings
 from apps.models.models import HubImport, ModelVersion, StorageQuota
 from apps.models.reconcilers import folder_imports_reconcile, hub_imports_reconcile
 from apps.models.selectors import artifact_store
-from apps.models.selectors.hub_imports import hub_endpoint, imports_due, partial_downloads_folder
 from apps.models.selectors.storage import digests_referenced
+from apps.models.selectors.versions import hub_endpoint, imports_due, partial_downloads_folder
 from apps.models.services import hub_imports
 from apps.models.services.hub_imports import (
     PARTIAL_DOWNLOAD_RETENTION,

@@ -16,7 +16,7 @@ from apps.accounts.models import AuditEntry
 from apps.models import reconcilers, selectors
 from apps.models.models import Artifact, ModelVersion
 from apps.models.services import versions
-from apps.models.services.artifacts import RegistrationRefused, code_archive_name
+from apps.models.services.storage import RegistrationRefused, code_archive_name
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.registry.versions import ModelRefused, ModelState
 from controlplane.persistence.models import Lease

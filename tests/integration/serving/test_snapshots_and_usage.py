@@ -12,7 +12,7 @@ from django.db import IntegrityError
 from apps.accounts.models import AuditEntry
 from apps.serving import selectors
 from apps.serving.models import ApiKey, GatewaySnapshot, UsageBatch, UsageRecord
-from apps.serving.services import gateways, keys
+from apps.serving.services import gateways
 from tests.integration.company import Company
 from tests.integration.serving.deployments import create
 from tests.integration.threads import at_once, raised
@@ -27,7 +27,7 @@ def told(snapshot: GatewaySnapshot) -> dict[str, Any]:
 
 
 def key_of(company: Company, **changes: Any) -> ApiKey:
-    key, _ = keys.key_create(
+    key, _ = gateways.key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at, **changes
     )
     return key
@@ -118,11 +118,11 @@ def test_revoked_key_is_removed_from_snapshot_and_revoking_is_idempotent(
     key = key_of(company)
     assert digests(company) == [key.digest]
 
-    keys.key_revoke(key=key, actor=company.engineer, at=company.at)
+    gateways.key_revoke(key=key, actor=company.engineer, at=company.at)
     latest = selectors.latest_snapshot()
     assert latest is not None
     assert told(latest)["keys"] == []
-    keys.key_revoke(key=key, actor=company.engineer, at=company.at)
+    gateways.key_revoke(key=key, actor=company.engineer, at=company.at)
 
     assert AuditEntry.objects.filter(action="key.revoke").count() == 1
 
@@ -137,7 +137,7 @@ def test_expired_key_is_removed_from_snapshot(company: Company) -> None:
 
 
 def test_text_of_key_is_not_stored(company: Company) -> None:
-    key, text = keys.key_create(
+    key, text = gateways.key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at
     )
     row = ApiKey.objects.filter(pk=key.pk).values().get()

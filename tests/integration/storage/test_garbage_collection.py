@@ -17,7 +17,7 @@ from apps.models.models import Artifact, StorageRun, StoreSize
 from apps.models.selectors import artifact_store, storage_sources
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services import storage_cleanup
-from apps.models.services.artifacts import artifact_create
+from apps.models.services.storage import artifact_create
 from apps.models.services.storage_cleanup import GARBAGE_GRACE, garbage_collect, storage_measure
 from controlplane.persistence.locks import AdvisoryLock, session_lock
 from controlplane.ports.artifacts import ArtifactStore

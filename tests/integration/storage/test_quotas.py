@@ -12,8 +12,8 @@ from apps.models.models import Artifact, DatasetVersion, ModelVersion, StorageQu
 from apps.models.reconcilers import folder_imports_reconcile
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import storage_use
-from apps.models.services.artifacts import code_upload
 from apps.models.services.datasets import dataset_upload
+from apps.models.services.storage import code_upload
 from apps.models.services.versions import model_version_import
 from controlplane.domain.storage.usage import StorageKind, StorageLevel, StorageQuotaExceeded
 from tests.integration.company import Company, rows, write_model

@@ -23,7 +23,7 @@ from controlplane.domain.datasets import (
     SplitFractions,
     inspect,
 )
-from controlplane.domain.datasets.profiles import WarningKind
+from controlplane.domain.datasets.inspection import WarningKind
 from tests.unit.datasets.dataset_files import Fields, as_csv, as_json, as_jsonl, pairs
 
 ALL_TRAIN = SplitFractions(validation=0, test=0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.serving.routes import MAX_WEIGHT, check_weights
+from apps.serving.services.routes import MAX_WEIGHT, check_weights
 
 
 @pytest.mark.parametrize(

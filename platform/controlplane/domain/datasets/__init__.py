@@ -15,12 +15,14 @@ dropped: a file is accepted as a whole, or refused with the rows that are wrong.
 
 from controlplane.domain.datasets.conversations import ChatMessage, MessageRole
 from controlplane.domain.datasets.file_formats import FileFormat
-from controlplane.domain.datasets.inspection import CanonicalFile, Inspection, inspect
-from controlplane.domain.datasets.profiles import (
+from controlplane.domain.datasets.inspection import (
     HISTOGRAM_EDGES,
+    CanonicalFile,
     DatasetStatistics,
+    Inspection,
     LengthStatistics,
     PreviewRow,
+    inspect,
 )
 from controlplane.domain.datasets.schemas import ColumnMapping, Schema
 from controlplane.domain.datasets.splits import Split, SplitFractions

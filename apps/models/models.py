@@ -1,16 +1,108 @@
-"""Artifacts, datasets, model versions with their lineage, evaluations and hub imports."""
+"""Catalog models, artifacts, datasets, model versions with their lineage, evaluations, imports, and storage."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Any
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from apps.accounts.models import Team, User
-from apps.models.models.catalog import CatalogModel
+from controlplane.domain.catalog import CatalogTask, Caveat, Support
 from controlplane.domain.registry.versions import GateDecision, ModelState
+from controlplane.domain.storage.usage import StorageKind
 from controlplane.persistence.models import Entity, Transition
+
+
+class CatalogModel(models.Model):
+    """One published model. Null and empty mean unknown; ``confidence`` rates the known facts."""
+
+    #: The stable name, as in the data, for example ``qwen2-7b-instruct``.
+    key = models.CharField(max_length=80, unique=True)
+    title = models.CharField(max_length=120)
+    family = models.CharField(max_length=60, db_index=True)
+    #: ``llm``, ``vlm``, ``embedding`` …
+    modality = models.CharField(max_length=20)
+    tasks = ArrayField(models.CharField(max_length=40), default=list)
+    parameters = models.BigIntegerField(null=True, blank=True)
+    #: Parameters active per token of a mixture of experts.
+    active_parameters = models.BigIntegerField(null=True, blank=True)
+    architecture = models.CharField(max_length=120)
+    layers = models.PositiveIntegerField(null=True, blank=True)
+    hidden = models.PositiveIntegerField(null=True, blank=True)
+    heads = models.PositiveIntegerField(null=True, blank=True)
+    kv_heads = models.PositiveIntegerField(null=True, blank=True)
+    head_dim = models.PositiveIntegerField(null=True, blank=True)
+    intermediate = models.PositiveIntegerField(null=True, blank=True)
+    #: ``mha``, ``gqa``, ``mqa``, ``mla``, or a description of a hybrid.
+    attention = models.CharField(max_length=60, blank=True)
+    #: ``{"kv_lora_rank", "qk_rope_head_dim"}``.
+    mla = models.JSONField(null=True, blank=True)
+    #: ``{"experts", "top_k", "shared_experts", "moe_intermediate"}``.
+    moe = models.JSONField(null=True, blank=True)
+    #: Parts of a pipeline: encoders, denoiser blocks.
+    components = models.JSONField(default=dict, blank=True)
+    #: Maximum positions of the published configuration.
+    context_length = models.PositiveIntegerField(null=True, blank=True)
+    #: Maximum positions with RoPE scaling.
+    context_extended = models.PositiveIntegerField(null=True, blank=True)
+    dtype = models.CharField(max_length=60)
+    #: Bytes per token of a 16-bit KV cache.
+    kv_bytes_per_token = models.PositiveIntegerField(null=True, blank=True)
+    licence = models.CharField(max_length=60, blank=True)
+    hf_repo = models.CharField(max_length=120, blank=True, db_index=True)
+    modelscope_id = models.CharField(max_length=120, blank=True, db_index=True)
+    #: Repositories with quantized weights of it.
+    prequantized = ArrayField(models.CharField(max_length=120), default=list, blank=True)
+    #: Group of facts → ``high`` or ``medium``.
+    confidence = models.JSONField(default=dict)
+    #: Keys of the sources that the entry rests on.
+    evidence = ArrayField(models.CharField(max_length=40), default=list)
+    notes = models.TextField(blank=True)
+    #: SHA-256 of the entry as it was loaded.
+    digest = models.CharField(max_length=64)
+    #: Set when the data files no longer contain it; the row stays for versions that refer to it.
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("key",)
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class CatalogCell(models.Model):
+    """Support of one task by one engine on one vendor's chips, according to the evidence."""
+
+    TASKS = [(task.value, task.value) for task in CatalogTask]
+    STATUSES = [(status.value, status.value) for status in Support]
+    CAVEATS = [(caveat.value, caveat.value) for caveat in Caveat]
+
+    model = models.ForeignKey(CatalogModel, on_delete=models.CASCADE, related_name="cells")
+    task = models.CharField(max_length=20, choices=TASKS)
+    vendor = models.CharField(max_length=40)
+    engine = models.CharField(max_length=40)
+    status = models.CharField(max_length=20, choices=STATUSES)
+    #: Engine versions that the evidence covers, as a PEP 440 specifier; empty if it does not say.
+    versions = models.CharField(max_length=60, blank=True)
+    #: Training methods or quantization schemes.
+    methods = ArrayField(models.CharField(max_length=40), default=list, blank=True)
+    #: Keys of the sources.
+    evidence = ArrayField(models.CharField(max_length=40), default=list, blank=True)
+    #: What limits the claim; empty if nothing does.
+    caveat = models.CharField(max_length=40, choices=CAVEATS, blank=True)
+
+    class Meta:
+        ordering = ("task", "vendor", "engine")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("model", "task", "vendor", "engine"), name="catalog_cell_once"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.model_id}: {self.task} by {self.engine} on {self.vendor}: {self.status}"
 
 
 class Artifact(Entity):
@@ -268,3 +360,112 @@ class HubImport(Entity):
 
     def __str__(self) -> str:
         return f"{self.repository} at {self.revision} from {self.hub}"
+
+
+class StorageQuota(models.Model):
+    """Maximum bytes that a team may store. A team without a row has no limit."""
+
+    team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="storage_quota")
+    limit = models.BigIntegerField(help_text="Bytes.")
+
+    class Meta:
+        verbose_name_plural = "storage quotas"
+        constraints = (
+            models.CheckConstraint(condition=models.Q(limit__gte=0), name="quota_not_negative"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.team}: {self.limit} bytes"
+
+
+class RetentionRule(models.Model):
+    """Retention rules of a team; the row without a team applies to teams without rules of their own.
+
+    The fields are those of ``controlplane.domain.storage.retention.RetentionRules``.
+    """
+
+    team = models.OneToOneField(
+        Team, on_delete=models.CASCADE, null=True, blank=True, related_name="retention_rule"
+    )
+    enabled = models.BooleanField(default=False)
+    keep_versions = models.PositiveIntegerField(null=True, blank=True)
+    checkpoint_days = models.PositiveIntegerField(null=True, blank=True)
+    failed_days = models.PositiveIntegerField(null=True, blank=True)
+    log_days = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("team",), name="retention_once_for_team", nulls_distinct=False
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"retention of {self.team or 'every other team'}"
+
+
+class StorageMeasure(models.Model):
+    """Measured bytes outside artifacts: a working folder on a cluster, a log in the store."""
+
+    KINDS = [(kind.value, kind.value) for kind in StorageKind]
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=20, choices=KINDS)
+    #: Uid of the attempt that it belongs to.
+    owner_uid = models.CharField(max_length=32)
+    size = models.BigIntegerField()
+    measured_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("kind", "owner_uid"), name="measured_once"),)
+        indexes = (models.Index(fields=("team", "kind"), name="measure_by_team"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.owner_uid[:8]}: {self.size} bytes"
+
+
+class StorageRun(Entity):
+    """One run of retention or of garbage collection, with its results."""
+
+    class Kind(StrEnum):
+        RETENTION = "retention"
+        GARBAGE = "garbage"
+
+    KINDS = [(kind.value, kind.value) for kind in Kind]
+
+    kind = models.CharField(max_length=20, choices=KINDS)
+    dry_run = models.BooleanField(default=False)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    #: Items examined.
+    examined = models.PositiveIntegerField(default=0)
+    #: Garbage: blobs set aside, to be discarded by a later run.
+    set_aside = models.PositiveIntegerField(default=0)
+    #: Items removed, and their bytes.
+    removed = models.PositiveIntegerField(default=0)
+    removed_bytes = models.BigIntegerField(default=0)
+    #: Retention: ``[{"kind", "name", "size", "reason"}]``, the largest first, cut where it is long.
+    details = models.JSONField(default=list, blank=True)
+    #: Garbage: the last digest examined; empty when the run is complete.
+    cursor = models.CharField(max_length=80, blank=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("kind", "-id"), name="storage_run_by_kind"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.started_at:%Y-%m-%d %H:%M}"
+
+
+class StoreSize(models.Model):
+    """Size of the artifact store when it was last counted. One row."""
+
+    counted_at = models.DateTimeField()
+    blobs = models.BigIntegerField()
+    size = models.BigIntegerField()
+    #: Of these, bytes set aside for removal.
+    set_aside = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.blobs} blobs, {self.size} bytes"
