@@ -269,17 +269,28 @@ def rendering_refusal(entry: CatalogEntry, *, task: CatalogTask, vendor: str, en
     running = [chip for chip in chips if not plug_in.runs_on(asked, chip)]
     if not running:
         return plug_in.runs_on(asked, chips[0]) if chips else "no chip of this vendor is known"
-    refused = [_refusal_on_chip(chip, entry, task=asked, engine=plug_in) for chip in running]
-    return "" if "" in refused else refused[0]
+    return _first_refusal(
+        _refusal_on_chip(chip, entry, task=asked, engine=plug_in) for chip in running
+    )
 
 
 def _refusal_on_chip(chip: Chip, entry: CatalogEntry, *, task: Task, engine: Engine) -> str:
     """The first finding for the default spec; empty if any minimal spec has no findings."""
     model = catalog_model_facts(entry)
-    found = [
+    checks = (
         engine.check(task, spec, chip=chip, model=model) for spec in _minimal_specs(engine, task)
-    ]
-    return "" if () in found else found[0][0].message
+    )
+    return _first_refusal(found[0].message if found else "" for found in checks)
+
+
+def _first_refusal(refusals: Iterable[str]) -> str:
+    """The first of them; empty if any is empty, and those after an empty one are not computed."""
+    first = ""
+    for refusal in refusals:
+        if not refusal:
+            return ""
+        first = first or refusal
+    return first
 
 
 def _minimal_specs(engine: Engine, task: Task) -> Iterator[dict[str, Any]]:
