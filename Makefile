@@ -44,17 +44,19 @@ test: development ## Test all but the slow: real PostgreSQL, and Redis if there 
 	@echo "set-up: programs that some tests use"
 	@$(BIN)/python -m launcher.system_packages redis-server prometheus
 	$(BIN)/python -m pytest tests/unit tests/contract tests/integration tests/functional \
-		-m "not engine and not browser and not product and not kubernetes" -n logical --dist loadfile $(ARGS)
+		-m "not slow and not engine and not browser and not product and not kubernetes" -n logical --dist loadfile $(ARGS)
 
 test-real: development ## Test with the real engine, a real browser and the whole product
 	@echo "set-up: programs that some tests use, and the engine's environment"
-	@$(BIN)/python -m launcher.system_packages chromium
+	@$(BIN)/python -m launcher.system_packages chromium redis-server
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
 	@# Pages of a sample company share the cores. Engines run beside whatever starts a product or a cluster,
 	@# one of these after the other (tests/conftest.py).
 	@status=0; \
 	$(BIN)/python -m pytest tests -m "browser and not product" -n logical --dist load $(ARGS) || status=$$?; \
+	$(BIN)/python -m pytest tests/integration tests/functional -m slow -n logical --dist loadfile \
+		$(ARGS) || status=$$?; \
 	$(BIN)/python -m pytest tests -m "engine or product or kubernetes" -n 2 --dist loadgroup \
 		$(ARGS) || status=$$?; \
 	exit $$status

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,16 +73,28 @@ def foreign_keys() -> Iterator[tuple[type[Model], Field[object, object], type[Mo
 def sources(folder: Path) -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted(folder.rglob("*.py")):
         if "migrations" not in path.parts:
-            yield path, ast.parse(path.read_text(), filename=str(path))
+            yield path, parsed(path)
 
 
-def calls_of(name: str) -> Iterator[tuple[Path, ast.Call]]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), filename=str(path))
+
+
+def calls_of(name: str) -> Sequence[tuple[Path, ast.Call]]:
     """Every call of a function of that bare name."""
+    return calls_by_name()[name]
+
+
+@cache
+def calls_by_name() -> Mapping[str, list[tuple[Path, ast.Call]]]:
+    found: defaultdict[str, list[tuple[Path, ast.Call]]] = defaultdict(list)
     for folder in (ROOT / "apps", ROOT / "platform"):
         for path, tree in sources(folder):
             for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name:
-                    yield path, node
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    found[node.func.id].append((path, node))
+    return found
 
 
 def test_there_are_foreign_keys_to_judge() -> None:

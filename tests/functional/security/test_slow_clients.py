@@ -24,6 +24,8 @@ from tests.integration.gateway.conftest import SECRET
 from tests.integration.gateway.control_planes import FakeControl
 from tests.integration.gateway.processes import GatewayProcess
 
+pytestmark = pytest.mark.slow
+
 MANY = 64
 UPLOAD_THREADS = 8
 #: A limit on each answer that the product owes while it is attacked; without an attack it takes milliseconds.

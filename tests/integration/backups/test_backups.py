@@ -72,6 +72,7 @@ print(there, pages, decrypt(GatewaySnapshot.objects.get(digest="d" * 64).body).d
 """
 
 
+@pytest.mark.slow
 def test_everything_comes_back_and_works(backup: Path, other: Elsewhere) -> None:
     done = other.manage("restore", "--from", str(backup), "--into-empty")
     assert done.returncode == 0, done.stderr
@@ -97,6 +98,7 @@ def test_everything_comes_back_and_works(backup: Path, other: Elsewhere) -> None
     )
 
 
+@pytest.mark.slow
 def test_a_restore_without_the_key_reports_undecryptable_secrets(
     backup: Path, other: Elsewhere
 ) -> None:
@@ -116,6 +118,7 @@ def test_no_key_is_in_it(backup: Path, settings: Settings) -> None:
                 assert key.encode() not in content
 
 
+@pytest.mark.slow
 def test_a_database_that_holds_something_is_left_alone_until_told_otherwise(
     backup: Path, other: Elsewhere
 ) -> None:
@@ -263,6 +266,7 @@ def test_garbage_waits_for_a_backup(product: EmptyCompany, tmp_path: Path) -> No
     assert collected == [None]
 
 
+@pytest.mark.slow
 def test_rows_that_come_while_it_is_made_are_not_in_it(
     product: EmptyCompany, tmp_path: Path, other: Elsewhere
 ) -> None:
@@ -293,6 +297,7 @@ def test_missing_blobs_are_named_and_fail_the_backup_unless_accepted(
         assert Manifest.read(tmp_path / day).blobs_missing == (lost,)
 
 
+@pytest.mark.slow
 def test_into_empty_refuses_a_store_that_holds_anything(backup: Path, other: Elsewhere) -> None:
     blob = other.home / "artifacts" / "sha256" / "ab" / ("cd" * 31)
     blob.parent.mkdir(parents=True)
@@ -304,6 +309,7 @@ def test_into_empty_refuses_a_store_that_holds_anything(backup: Path, other: Els
     assert other.manage("restore", "--from", str(backup)).returncode == 0
 
 
+@pytest.mark.slow
 def test_folders_of_runs_that_the_backup_does_not_know_are_named(
     backup: Path, other: Elsewhere
 ) -> None:

@@ -17,6 +17,8 @@ from tests.integration.broker.brokers import RedisBroker
 from tests.integration.broker.controllers import PATIENCE
 from tests.integration.broker.products import Product, events, leases_run_out
 
+pytestmark = pytest.mark.slow
+
 HEARD = r"Task apps\.quotas\.handlers\.schedule\[\S+\] succeeded"
 
 

@@ -17,7 +17,7 @@ from tests.contract.waiting import until
 from tests.integration.broker.controllers import PATIENCE
 from tests.integration.broker.products import Product
 
-pytestmark = pytest.mark.parametrize("broker", ["folder_broker"], indirect=True)
+pytestmark = [pytest.mark.parametrize("broker", ["folder_broker"], indirect=True), pytest.mark.slow]
 
 #: A loop is late after what is allowed; the rest is this machine's own slowness.
 BOUND = SHORTEST_ALLOWED.total_seconds() + 10.0

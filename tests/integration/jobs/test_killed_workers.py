@@ -23,6 +23,8 @@ from tests.integration.company import Company
 from tests.integration.jobs.records import claim_of, transition_events
 from tests.integration.mortality import EVERY, Mortal, Worker, live
 
+pytestmark = pytest.mark.slow
+
 #: A life has fewer steps; more would mean that it does not end.
 MAX_STEPS = 2_000
 

@@ -19,6 +19,8 @@ from launcher.linux import command_line
 from tests.integration.launcher.dummy_product import lay_out
 from tests.integration.launcher.process_waits import alive, gone, wait_for
 
+pytestmark = pytest.mark.slow
+
 _HIDDEN = ("NINEFOLD_DATABASE_URL", "NINEFOLD_HOME", "DJANGO_SETTINGS_MODULE", "PYTHONPATH")
 
 

@@ -181,6 +181,7 @@ def test_refused_progress_is_given_up_without_ending_the_run(plane: ControlPlane
     assert len(plane.heard) == 1
 
 
+@pytest.mark.slow
 def test_an_absent_control_plane_slows_nothing(tmp_path: Path) -> None:
     said: list[str] = []
     nowhere = ReportAddress(url="http://127.0.0.1:9/attempts/1", token="t")

@@ -17,6 +17,8 @@ from tests.integration.company import Company
 from tests.integration.mortality import EVERY, Mortal, Worker, live
 from tests.integration.serving.deployments import create, reconcile
 
+pytestmark = pytest.mark.slow
+
 MAX_STEPS = 2_000
 
 

@@ -16,6 +16,8 @@ from apps.quotas.models import Entitlement, Queue
 from controlplane.domain.quotas.queues import QueueState
 from tests.integration.upgrade.first_rows import APPS, contents, fill, first, head, migrate
 
+pytestmark = pytest.mark.slow
+
 PAGES = (
     "/",
     "/models",

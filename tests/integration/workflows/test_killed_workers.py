@@ -31,6 +31,8 @@ from tests.integration.workflows.pipeline_requests import (
     turn,
 )
 
+pytestmark = pytest.mark.slow
+
 #: A life has fewer steps; more would mean that it does not end.
 MAX_STEPS = 1_000
 
