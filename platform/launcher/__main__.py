@@ -9,9 +9,9 @@ from pathlib import Path
 
 from launcher import commands
 from launcher.configuration import PROJECT, BadSetting, LauncherConfiguration
+from launcher.home import AlreadyRunning
 from launcher.postgres import NoFittingPostgres, PostgresFailed
 from launcher.product import PortInUse, ProductNotReady
-from launcher.run_record import AlreadyRunning
 from launcher.supervisor import StepFailed
 
 #: Expected errors, printed as one line without a traceback.

@@ -10,12 +10,11 @@ import sys
 import time
 from datetime import datetime
 
-from launcher import run_record
 from launcher.configuration import LauncherConfiguration
+from launcher.home import AlreadyRunning, RunRecord, SupervisorPhase, lock_home, read_run_record
 from launcher.linux import is_running
 from launcher.logs import Terminal, tail
 from launcher.product import database, require_startable, run, wait_until, welcome
-from launcher.run_record import AlreadyRunning, RunRecord, SupervisorPhase
 from launcher.services import services
 from launcher.supervisor import timed
 
@@ -37,7 +36,7 @@ def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
     names = [*(service.name for service in services(configuration)), "postgres"]
     terminal = Terminal(sys.stdout, names=names)
     try:
-        with run_record.lock_home(layout):
+        with lock_home(layout):
             require_startable(configuration, terminal=terminal)
             if not detached:
                 run(configuration, terminal=terminal, print_welcome=True)
@@ -53,7 +52,7 @@ def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
 
 def serve(configuration: LauncherConfiguration) -> int:
     """Run the product without its processes' lines: the far end of a detached ``up``."""
-    with run_record.lock_home(configuration.layout):
+    with lock_home(configuration.layout):
         run(configuration, terminal=Terminal(sys.stdout, echo=False), print_welcome=False)
     return 0
 
@@ -67,7 +66,7 @@ def down(configuration: LauncherConfiguration) -> int:
     if current_run is not None:
         with timed(terminal, f"stopping the product (process {current_run.pid})"):
             _stop(current_run)
-    with run_record.lock_home(layout), database(configuration) as url:
+    with lock_home(layout), database(configuration) as url:
         if url is None:
             terminal.say(f"nothing has ever run in {layout.home}")
             return 0
@@ -128,7 +127,7 @@ def logs(configuration: LauncherConfiguration, *, name: str | None, lines: int) 
 
 def running(configuration: LauncherConfiguration) -> RunRecord | None:
     """The record of the supervisor that runs in this home now."""
-    current_run = run_record.read(configuration.layout)
+    current_run = read_run_record(configuration.layout)
     alive = current_run is not None and is_running(current_run.pid, ticks=current_run.ticks)
     return current_run if alive else None
 

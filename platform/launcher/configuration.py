@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.layout import HomeLayout
+from launcher.home import HomeLayout
 
 PROJECT = Path(__file__).resolve().parents[2]
 WEB_PORT = "NINEFOLD_WEB_PORT"

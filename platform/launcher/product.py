@@ -13,13 +13,22 @@ from pathlib import Path
 
 import psutil
 
-from launcher import run_record
 from launcher.configuration import GATEWAY_PORT, WEB_PORT, LauncherConfiguration
-from launcher.layout import ADMIN_PASSWORD, HomeLayout, generate_missing, write_private
+from launcher.home import (
+    ADMIN_PASSWORD,
+    HomeLayout,
+    ProcessEntry,
+    RunRecord,
+    SupervisorPhase,
+    generate_missing,
+    read_run_record,
+    remove_run_record,
+    write_private,
+    write_run_record,
+)
 from launcher.linux import is_running, kill_session, started_ticks
 from launcher.logs import Terminal, tail
 from launcher.postgres import prepare
-from launcher.run_record import RunRecord, SupervisorPhase
 from launcher.services import postgres_service, services, steps
 from launcher.supervisor import ProcessSupervisor, SupervisorStopRequested, timed
 
@@ -65,7 +74,7 @@ def run(configuration: LauncherConfiguration, *, terminal: Terminal, print_welco
             with timed(terminal, "stopping"):
                 supervisor.stop()
     finally:
-        run_record.erase(configuration.layout)
+        remove_run_record(configuration.layout)
     terminal.say("Stopped. Jobs of the local cluster go on; stop them too with: make down")
 
 
@@ -184,7 +193,7 @@ class _RunRecordWriter:
         self.write()
 
     def write(self) -> None:
-        run_record.write(
+        write_run_record(
             self._configuration.layout,
             RunRecord(
                 pid=os.getpid(),
@@ -200,12 +209,12 @@ class _RunRecordWriter:
 
 def _wait_for_leftovers(configuration: LauncherConfiguration, *, terminal: Terminal | None) -> None:
     """Wait for processes of a killed supervisor: their guards stop them within the grace period."""
-    earlier = run_record.read(configuration.layout)
+    earlier = read_run_record(configuration.layout)
     if earlier is None:
         return
     known = [entry for entry in earlier.processes if entry.pid]
 
-    def leftovers() -> list[run_record.ProcessEntry]:
+    def leftovers() -> list[ProcessEntry]:
         return [entry for entry in known if is_running(entry.pid, ticks=entry.ticks)]
 
     if leftovers() and terminal is not None:
@@ -214,7 +223,7 @@ def _wait_for_leftovers(configuration: LauncherConfiguration, *, terminal: Termi
     if not wait_until(lambda: not leftovers(), seconds=_LEFTOVER_SECONDS):
         for entry in leftovers():
             kill_session(entry.pid)
-    run_record.erase(configuration.layout)
+    remove_run_record(configuration.layout)
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:

@@ -143,7 +143,10 @@ def services(configuration: LauncherConfiguration) -> tuple[Service, ...]:
         ),
         Service(
             name="watcher",
-            command=(python, "-m", "launcher.start_gate", python, "manage.py", "watch_clusters"),
+            command=(
+                *(python, "-m", "launcher.wait_for_registration", "cluster"),
+                *(python, "manage.py", "watch_clusters"),
+            ),
             stop_order=1,
         ),
         _demo(configuration) if configuration.demo else _agent(configuration),
@@ -156,7 +159,7 @@ def _agent(configuration: LauncherConfiguration) -> Service:
     return Service(
         name="agent",
         command=(
-            *(configuration.python, "-m", "launcher.agent"),
+            *(configuration.python, "-m", "launcher.wait_for_registration", "node"),
             *(str(layout.agent_token), str(layout.run / "agent-sequence")),
         ),
     )

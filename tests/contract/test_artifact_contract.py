@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
-from controlplane.adapters.fakes.artifacts import MemoryArtifacts
+from controlplane.adapters.fakes.in_memory import MemoryArtifacts
 from controlplane.ports.artifacts import ArtifactError, ArtifactStore, BlobMissing
 
 CONTENT = b"weights" * 1000

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.fakes.outbound import MemoryOutbound, RecordedCall
+from controlplane.adapters.fakes.in_memory import MemoryOutbound, RecordedCall
 from controlplane.adapters.outbound import HttpOutbound
 from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressRefused
 from controlplane.ports.outbound import Outbound, OutboundFailed

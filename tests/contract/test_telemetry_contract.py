@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from controlplane.adapters.fakes.telemetry import MemoryTelemetry
+from controlplane.adapters.fakes.in_memory import MemoryTelemetry
 from controlplane.adapters.outbound import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry

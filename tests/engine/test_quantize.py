@@ -240,11 +240,11 @@ def test_the_pinned_memory_of_awq_is_left_alone_where_there_is_an_accelerator(
 ) -> None:
     source = """
 from unittest import mock
-from ninefold_runtime import llm_compressor, models
-cache, own = llm_compressor.IntermediatesCache, llm_compressor.IntermediatesCache.pin_memory
-with llm_compressor._unpinned():
+from ninefold_runtime import models, quantize
+cache, own = quantize.IntermediatesCache, quantize.IntermediatesCache.pin_memory
+with quantize._unpinned():
     without = cache.pin_memory is own
-with mock.patch.object(models, "current_device", return_value=mock.Mock(type="cuda")), llm_compressor._unpinned():
+with mock.patch.object(models, "current_device", return_value=mock.Mock(type="cuda")), quantize._unpinned():
     beside = cache.pin_memory is own
 print(without, beside, cache.pin_memory is own)
 """

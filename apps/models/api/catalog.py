@@ -25,7 +25,7 @@ from apps.models.selectors.catalog import (
     vendors,
 )
 from controlplane.domain.catalog import CatalogEntry, Modality
-from controlplane.domain.catalog.facets import Facet, SizeClass
+from controlplane.domain.catalog.entries import Facet, SizeClass
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import Query, Reference

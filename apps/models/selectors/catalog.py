@@ -40,15 +40,16 @@ from controlplane.domain.catalog import (
     Support,
     strongest_support,
 )
-from controlplane.domain.catalog.entries import architecture_facts, sort_cells
-from controlplane.domain.catalog.facets import (
+from controlplane.domain.catalog.entries import (
     CatalogSearchResult,
     Facet,
     FacetSelection,
     IndexedEntry,
+    architecture_facts,
     fitting,
     index_entries,
     search_with_counts,
+    sort_cells,
 )
 from controlplane.domain.catalog.parsing import Catalog, read_catalog
 from controlplane.domain.common.accelerators import Chip, ChipKind

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import pgettext, pgettext_lazy
 
 from controlplane.domain.catalog import CatalogEntry, CatalogTask, Caveat, Modality, Support
-from controlplane.domain.catalog.facets import Facet, SizeClass
+from controlplane.domain.catalog.entries import Facet, SizeClass
 from controlplane.domain.common.resources import format_bytes
 from controlplane.web.templatetags.ninefold import figure, rounded
 

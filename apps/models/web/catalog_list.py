@@ -40,7 +40,7 @@ from controlplane.domain.catalog import (
     Support,
     strongest_support,
 )
-from controlplane.domain.catalog.facets import VENDOR_FACETS, Facet, SizeClass
+from controlplane.domain.catalog.entries import VENDOR_FACETS, Facet, SizeClass
 from controlplane.web.tables import Heading
 
 PAGE_SIZE = 30

@@ -28,7 +28,7 @@ from apps.jobs.services import JobRequest, job_check, job_submit
 from apps.jobs.web.forms import ScriptForm
 from apps.quotas.models import Claim, Queue
 from apps.serving.web.forms import DeploymentForm
-from controlplane.adapters.engines import torchrun
+from controlplane.adapters.engines import container_commands
 from controlplane.domain.common.accelerators import Dtype
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.health.faults import FaultLevel
@@ -146,7 +146,7 @@ def test_engines_run_on_it_in_the_images_that_its_maker_names(outside: Path) -> 
 
 
 def test_engines_are_told_the_scripts_of_its_images(outside: Path) -> None:
-    shared, _differing = torchrun.chip_variables(
+    shared, _differing = container_commands.chip_variables(
         registry.chips()[NAME], (LaunchPlacement(node="perch", cards=(0,)),)
     )
     assert shared["NINEFOLD_SET_ENV"] == "/opt/osprey/environment.sh"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.ports.expositions import telemetry_reader
-from ninefold_runtime.agent.readers import ascend, nvidia
+from ninefold_runtime.agent.readers import vendor_tools
 from ninefold_runtime.agent.readers.cpu import CpuReader
 from ninefold_runtime.agent.samples import exposition
 from tests.unit.runtime.agent.test_readers import A3, NVIDIA
@@ -23,7 +23,7 @@ def read(vendor: str, text: str) -> dict[int, Reading]:
 
 
 def test_cards_of_nvidia() -> None:
-    samples, _ = nvidia.parse(NVIDIA, node="n7")
+    samples, _ = vendor_tools.parse_nvidia_smi(NVIDIA, node="n7")
     cards = read("nvidia", exposition(samples))
     assert set(cards) == {0, 1}
     assert cards[0].serial == "GPU-1b9e2d3c-0f1a-4d53-8a7e-5e1f6f0d9a11"
@@ -43,7 +43,7 @@ def test_cards_of_nvidia() -> None:
 
 
 def test_cards_of_ascend() -> None:
-    cards = read("ascend", exposition(ascend.parse(A3)))
+    cards = read("ascend", exposition(vendor_tools.parse_npu_smi(A3)))
     assert cards[2].figures == {
         Metric.UTILIZATION: 41,
         Metric.MEMORY_USED: 3125 * MIB,

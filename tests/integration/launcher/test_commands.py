@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher import run_record
-from launcher.layout import HomeLayout
+from launcher.home import HomeLayout, RunRecord, read_run_record
 from launcher.linux import command_line
 from tests.integration.launcher.dummy_product import lay_out
 from tests.integration.launcher.process_waits import alive, gone, wait_for
@@ -53,8 +52,8 @@ class Dummy:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def run_record(self) -> run_record.RunRecord:
-        found = run_record.read(HomeLayout(home=self.home))
+    def run_record(self) -> RunRecord:
+        found = read_run_record(HomeLayout(home=self.home))
         assert found is not None
         return found
 

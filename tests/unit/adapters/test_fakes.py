@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.adapters.fakes.artifacts import MemoryArtifacts
 from controlplane.adapters.fakes.clusters import FakeCluster
+from controlplane.adapters.fakes.in_memory import MemoryArtifacts
 from controlplane.ports.artifacts import StorageFull
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause, ReplicaPhase
 from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, Probe

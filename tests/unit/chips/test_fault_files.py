@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.adapters.chips.fault_maps import fault_map_of
+from controlplane.adapters.chips.profiles import parse_fault_map
 from controlplane.adapters.chips.toml_sections import InvalidChipProfile, TomlSection
 from controlplane.domain.health.faults import (
     REMEDIES,
@@ -22,7 +22,7 @@ LEVELS = '[levels]\nNOTE = "11 12"\nRESTART_JOB = "21"\nISOLATE = "A0..A3"\n'
 
 
 def read(text: str) -> FaultMap:
-    return fault_map_of(TomlSection(tomllib.loads(text), at="faults.toml"))
+    return parse_fault_map(TomlSection(tomllib.loads(text), at="faults.toml"))
 
 
 def test_all_that_a_file_can_say_comes_out() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.adapters.engines import command_steps
+from controlplane.adapters.engines import container_commands
 from tests.unit.engines.training_requests import rendered
 
 LIMIT_SECONDS = 30.0
@@ -127,10 +127,10 @@ def test_other_replicas_train_and_leave_the_rest_to_the_first(image: Image) -> N
 
 def test_a_step_runs_in_the_folder_that_it_names(image: Image) -> None:
     steps = [
-        command_steps.CommandStep(argv=("mkdir", "source")),
-        command_steps.CommandStep(argv=("torchrun", "train.py"), folder="source"),
+        container_commands.CommandStep(argv=("mkdir", "source")),
+        container_commands.CommandStep(argv=("torchrun", "train.py"), folder="source"),
     ]
-    image.write(command_steps.render_steps(steps, replicas=[{}]))
+    image.write(container_commands.render_steps(steps, replicas=[{}]))
     code, output = image.run()
     assert code == 0, output
     calls = image.work / "source" / "calls.jsonl"
@@ -139,12 +139,12 @@ def test_a_step_runs_in_the_folder_that_it_names(image: Image) -> None:
 
 def test_a_replica_gets_the_variables_that_are_its_own(image: Image) -> None:
     steps = [
-        command_steps.CommandStep(
+        container_commands.CommandStep(
             argv=("torchrun", "--nnodes", "$NNODES", "$HOME", "--rank", "$NODE_RANK")
         )
     ]
     own = [{"CUDA_VISIBLE_DEVICES": "0,1"}, {"CUDA_VISIBLE_DEVICES": "4,5"}]
-    image.write(command_steps.render_steps(steps, replicas=own))
+    image.write(container_commands.render_steps(steps, replicas=own))
     image.run(NODE_RANK="1", NNODES="2")
     [[words, _, seen]] = image.calls()
     assert words == ["--nnodes", "2", "$HOME", "--rank", "1"]
@@ -233,7 +233,7 @@ def shaped(tmp_path: Path, shape: str, *rows: Any) -> tuple[int, str, list[Any] 
     source, target = tmp_path / "train.jsonl", tmp_path / "rows" / "train.jsonl"
     source.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     program = tmp_path / "shape_rows.py"
-    program.write_text(command_steps.program_text("shape_rows"))
+    program.write_text(container_commands.program_text("shape_rows"))
     finished = subprocess.run(
         [sys.executable, str(program), shape, str(source), str(target)],
         capture_output=True,

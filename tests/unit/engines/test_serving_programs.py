@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.engines import command_steps
+from controlplane.adapters.engines import container_commands
 from controlplane.adapters.engines.mindie import start_program
 
 KEY = "k3y-of-the-replica"
@@ -33,7 +33,9 @@ def wait_until(true: Callable[[], bool], *, what: str) -> None:
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
     for name in ("start_sglang", "follow", "calibration_rows"):
-        (tmp_path / f"{name}.py").write_text(command_steps.program_text(name), encoding="utf-8")
+        (tmp_path / f"{name}.py").write_text(
+            container_commands.program_text(name), encoding="utf-8"
+        )
     return tmp_path
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.adapters.engines import torchrun
+from controlplane.adapters.engines import container_commands
 from controlplane.domain.common.spec_fields import with_defaults
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.launches import LaunchPlacement
@@ -15,7 +15,7 @@ TWO = (LaunchPlacement(node="a", cards=NODE), LaunchPlacement(node="b", cards=NO
 
 
 def test_two_nodes_of_eight_know_of_each_other() -> None:
-    names = torchrun.rendezvous_variables(TWO, launch="attempt-1")
+    names = container_commands.rendezvous_variables(TWO, launch="attempt-1")
     assert names == {
         "NNODES": "2",
         "NODE_RANK": "{index}",
@@ -26,21 +26,25 @@ def test_two_nodes_of_eight_know_of_each_other() -> None:
 
 
 def test_the_port_is_the_launchs_own_and_stays() -> None:
-    ports = {torchrun.master_port(f"attempt-{number}") for number in range(200)}
-    assert torchrun.master_port("attempt-1") == torchrun.master_port("attempt-1")
+    ports = {container_commands.master_port(f"attempt-{number}") for number in range(200)}
+    assert container_commands.master_port("attempt-1") == container_commands.master_port(
+        "attempt-1"
+    )
     assert len(ports) > 190
     assert min(ports) >= 20_000
     assert max(ports) < 30_000
 
 
 def test_a_replica_without_cards_is_one_process() -> None:
-    assert torchrun.processes_per_replica((LaunchPlacement(node="a"),)) == 1
+    assert container_commands.processes_per_replica((LaunchPlacement(node="a"),)) == 1
 
 
 def test_nodes_that_give_different_numbers_of_cards_are_refused_by_name() -> None:
     uneven = (LaunchPlacement(node="a", cards=(0, 1)), LaunchPlacement(node="b", cards=(0,)))
-    with pytest.raises(torchrun.InvalidParallelPlan, match="as many cards; got a: 2, b: 1"):
-        torchrun.processes_per_replica(uneven)
+    with pytest.raises(
+        container_commands.InvalidParallelPlan, match="as many cards; got a: 2, b: 1"
+    ):
+        container_commands.processes_per_replica(uneven)
 
 
 @pytest.mark.parametrize(
@@ -49,20 +53,20 @@ def test_nodes_that_give_different_numbers_of_cards_are_refused_by_name() -> Non
 def test_a_plan_that_does_not_multiply_out_is_refused(asked: dict[str, int], cards: int) -> None:
     plan = with_defaults(FINETUNE, {"parallel": asked})["parallel"]
     with pytest.raises(
-        torchrun.InvalidParallelPlan, match=rf"(?s)data {asked.get('data', '')}.*{cards}"
+        container_commands.InvalidParallelPlan, match=rf"(?s)data {asked.get('data', '')}.*{cards}"
     ):
-        torchrun.parallel_plan(plan, cards=cards)
+        container_commands.parallel_plan(plan, cards=cards)
 
 
 def test_the_engines_render_no_plan_that_does_not_multiply_out() -> None:
     for name in ("llamafactory", "ms_swift"):
-        with pytest.raises(torchrun.InvalidParallelPlan, match="8"):
+        with pytest.raises(container_commands.InvalidParallelPlan, match="8"):
             rendered(name, {"parallel": {"data": 3}}, chip="nvidia-h800")
 
 
 def test_what_is_left_open_is_the_number_of_copies() -> None:
     plan = with_defaults(FINETUNE, {"parallel": {"tensor": 4}})["parallel"]
-    assert torchrun.parallel_plan(plan, cards=16).data == 4
+    assert container_commands.parallel_plan(plan, cards=16).data == 4
 
 
 def test_variables_that_differ_between_replicas_are_kept_apart() -> None:
@@ -70,7 +74,7 @@ def test_variables_that_differ_between_replicas_are_kept_apart() -> None:
         LaunchPlacement(node="a", cards=(0, 1)),
         LaunchPlacement(node="b", cards=(4, 5)),
     )
-    shared, differing = torchrun.chip_variables(chips()["nvidia-h800"], placements)
+    shared, differing = container_commands.chip_variables(chips()["nvidia-h800"], placements)
     assert shared == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert differing == ({"CUDA_VISIBLE_DEVICES": "0,1"}, {"CUDA_VISIBLE_DEVICES": "4,5"})
 
@@ -78,6 +82,8 @@ def test_variables_that_differ_between_replicas_are_kept_apart() -> None:
 def test_scripts_of_a_vendors_images_are_named_where_the_profile_has_some() -> None:
     for chip in chips().values():
         scripts = chip_plugin(chip).profile().setup_scripts
-        shared, _differing = torchrun.chip_variables(chip, (LaunchPlacement(node="a", cards=(0,)),))
+        shared, _differing = container_commands.chip_variables(
+            chip, (LaunchPlacement(node="a", cards=(0,)),)
+        )
         assert shared.get("NINEFOLD_SET_ENV", "") == ":".join(scripts)
     assert len(chip_plugin(chips()["ascend-910b3"]).profile().setup_scripts) == 2

@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from launcher import run_record
-from launcher.guarded_process import describe_exit
-from launcher.layout import HomeLayout
+from launcher.home import (
+    AlreadyRunning,
+    HomeLayout,
+    ProcessEntry,
+    RunRecord,
+    SupervisorPhase,
+    lock_home,
+    read_run_record,
+    write_run_record,
+)
 from launcher.linux import command_line, is_running, started_ticks
-from launcher.run_record import AlreadyRunning, ProcessEntry, RunRecord, SupervisorPhase
+from launcher.supervisor import describe_exit
 
 
 @pytest.fixture
@@ -32,20 +39,20 @@ _RECORD = RunRecord(
 
 
 def test_a_record_comes_back_as_it_was_written(layout: HomeLayout) -> None:
-    run_record.write(layout, _RECORD)
-    assert run_record.read(layout) == _RECORD
+    write_run_record(layout, _RECORD)
+    assert read_run_record(layout) == _RECORD
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
 def test_a_garbled_record_is_none(layout: HomeLayout, content: str) -> None:
     (layout.run / "supervisor.json").write_text(content)
-    assert run_record.read(layout) is None
+    assert read_run_record(layout) is None
 
 
 def test_only_one_holds_a_home(layout: HomeLayout) -> None:
-    with run_record.lock_home(layout), pytest.raises(AlreadyRunning, match="already running"):
-        run_record.lock_home(layout).__enter__()
-    with run_record.lock_home(layout):
+    with lock_home(layout), pytest.raises(AlreadyRunning, match="already running"):
+        lock_home(layout).__enter__()
+    with lock_home(layout):
         pass
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninefold_runtime.serving.detokenizer import Detokenizer, StopScanner
+from ninefold_runtime.serving.text_generation import Detokenizer, StopScanner
 
 
 def _decode_bytes(tokens: Sequence[int]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ninefold_runtime.serving.app import EngineApp
-from ninefold_runtime.serving.generation import (
+from ninefold_runtime.serving.requests import Message
+from ninefold_runtime.serving.text_generation import (
     Event,
     GenerationFailed,
     GenerationFinished,
@@ -18,7 +19,6 @@ from ninefold_runtime.serving.generation import (
     QueueFull,
     TextDelta,
 )
-from ninefold_runtime.serving.requests import Message
 
 KEY = "engine-key"
 DONE = GenerationFinished(reason="stop", prompt_tokens=3, completion_tokens=2)

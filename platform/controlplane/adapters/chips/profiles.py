@@ -1,8 +1,8 @@
-"""A vendor as data: reads ``profile.toml`` into a plug-in (``docs/adding-a-chip.md`` explains the file).
+"""Vendors as data: reads ``profile.toml`` and ``faults.toml`` of each vendor's folder into a plug-in.
 
-Figures stand in the file as makers print them (MiB, GB/s, TFLOPS) and come out in bytes and operations a second.
-What a file does not say stays None, 0 or empty. Whatever a file says that is not understood is an error: a figure
-under a misspelt name would otherwise be missing without a word.
+``docs/adding-a-chip.md`` explains the files. Numbers stand in them as vendors print them (MiB, GB/s, TFLOPS) and
+come out in bytes and operations a second. What a file does not say stays None, 0 or empty. What is not understood
+is an error: a number under a misspelt name would otherwise be missing silently.
 """
 
 from __future__ import annotations
@@ -10,15 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from datetime import timedelta
+from functools import cached_property, partial
 from pathlib import Path
 
-from controlplane.adapters.chips.fault_maps import fault_map_of
 from controlplane.adapters.chips.toml_sections import InvalidChipProfile, TomlSection, open_section
 from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype
 from controlplane.domain.common.resources import MIB, Bytes
 from controlplane.domain.common.topology import Geometry
-from controlplane.domain.health.faults import FaultMap
+from controlplane.domain.health.faults import (
+    FAMILY,
+    FaultLevel,
+    FaultMap,
+    Fitness,
+    Lasting,
+    Repeats,
+    Words,
+)
 from controlplane.ports.chips import Collectives, Exporter, ExporterSeries, PodExtras, VendorProfile
 
 GIGA, TERA = 1e9, 1e12
@@ -62,7 +70,7 @@ def read_vendor(folder: Path) -> VendorData:
         reserved_variables=top.texts("reserved_variables"),
         pods=_pods(top.section("pods")),
         exporter=_exporter(top.section("exporter")),
-        faults=fault_map_of(open_section(faults)) if faults.is_file() else FaultMap(),
+        faults=parse_fault_map(open_section(faults)) if faults.is_file() else FaultMap(),
         images=top.words("images"),
         run_on_hardware=top.take("run_on_hardware", bool, default=False),
         sources=top.texts("sources"),
@@ -268,3 +276,112 @@ def _slices(section: TomlSection, chips: Sequence[Chip]) -> Iterator[Chip]:
             unverified=frozenset(),
             sources=sources,
         )
+
+
+#: Between the first and the last code of a run of hexadecimal ones.
+_CODE_RANGE = ".."
+
+
+def parse_fault_map(section: TomlSection) -> FaultMap:
+    """:raises InvalidChipProfile: if the file has an unknown setting or refers to unknown codes."""
+    levels: dict[str, FaultLevel] = {}
+    for name, codes in section.words("levels").items():
+        if name not in FaultLevel.__members__:
+            known = ", ".join(FaultLevel.__members__)
+            section.refuse(f"levels.{name}", f"is no level; known are {known}")
+        for code in _expand_fault_codes(codes):
+            # Where a vendor lists a code twice, the graver level holds.
+            levels[code] = max(levels.get(code, FaultLevel.NOTE), FaultLevel[name])
+    faults = FaultMap(
+        levels=levels,
+        words=dict(_fault_texts(section)),
+        states=dict(_card_states(section)),
+        repeats=dict(_repeat_rules(section)),
+        lasting=dict(_duration_rules(section)),
+        sources=section.texts("sources"),
+    )
+    _refuse_unknown_codes(section, faults)
+    section.done()
+    return faults
+
+
+def _fault_texts(section: TomlSection) -> Iterator[tuple[str, Words]]:
+    for each in section.listed("words"):
+        codes = tuple(_expand_fault_codes(each.required("codes")))
+        families = all(code.endswith(FAMILY) for code in codes)
+        remedy = each.text("remedy") if families else each.required("remedy")
+        words = Words(cause=each.required("cause"), remedy=remedy)
+        yield from ((code, words) for code in codes)
+        each.done()
+
+
+def _card_states(section: TomlSection) -> Iterator[tuple[str, Fitness]]:
+    for name, codes in section.words("states").items():
+        if name not in Fitness.__members__:
+            known = ", ".join(Fitness.__members__)
+            section.refuse(f"states.{name}", f"is no state of a card; known are {known}")
+        yield from ((code, Fitness[name]) for code in _expand_fault_codes(codes))
+
+
+def _repeat_rules(section: TomlSection) -> Iterator[tuple[str, Repeats]]:
+    for each in section.listed("repeats"):
+        repeats = Repeats(
+            times=each.whole("times"), within=timedelta(hours=each.number("hours") or 0)
+        )
+        if repeats.times and not repeats.within:
+            each.refuse("hours", "is required: within how many hours it came so often")
+        yield from ((code, repeats) for code in _expand_fault_codes(each.required("codes")))
+        each.done()
+
+
+def _duration_rules(section: TomlSection) -> Iterator[tuple[str, Lasting]]:
+    for each in section.listed("lasting"):
+        name = each.required("level")
+        if name not in FaultLevel.__members__:
+            each.refuse("level", f"is {name!r}, which is no level")
+        seconds = each.number("seconds") or each.refuse("seconds", "is required")
+        lasting = Lasting(after=timedelta(seconds=seconds), level=FaultLevel[name])
+        yield from ((code, lasting) for code in _expand_fault_codes(each.required("codes")))
+        each.done()
+
+
+def _refuse_unknown_codes(section: TomlSection, faults: FaultMap) -> None:
+    """A misspelt code would otherwise be explained, or damped, without effect."""
+    for kind in ("states", "repeats", "lasting"):
+        for code in getattr(faults, kind):
+            if code not in faults.levels:
+                section.refuse(kind, f"speaks of {code}, which has no level")
+    for code in faults.words:
+        beginning = code.removesuffix(FAMILY)
+        if not any(each.startswith(beginning) for each in faults.levels):
+            section.refuse("words", f"speaks of {code}, which has no level")
+
+
+def _expand_fault_codes(codes: str) -> Iterator[str]:
+    """Codes parted by spaces; ``8F180200..8F180219`` is a run of hexadecimal ones of equal length."""
+    for word in codes.split():
+        first, run, last = word.partition(_CODE_RANGE)
+        if not run:
+            yield word
+            continue
+        for number in range(int(first, 16), int(last, 16) + 1):
+            yield f"{number:0{len(first)}X}"
+
+
+#: The plug-ins of the vendors that ship with Ninefold.
+_FOLDER = Path(__file__).resolve().parent
+
+amd = partial(DataChips, _FOLDER / "amd")
+ascend = partial(DataChips, _FOLDER / "ascend")
+biren = partial(DataChips, _FOLDER / "biren")
+cambricon = partial(DataChips, _FOLDER / "cambricon")
+enflame = partial(DataChips, _FOLDER / "enflame")
+gaudi = partial(DataChips, _FOLDER / "gaudi")
+hygon = partial(DataChips, _FOLDER / "hygon")
+iluvatar = partial(DataChips, _FOLDER / "iluvatar")
+intel = partial(DataChips, _FOLDER / "intel")
+kunlunxin = partial(DataChips, _FOLDER / "kunlunxin")
+metax = partial(DataChips, _FOLDER / "metax")
+mthreads = partial(DataChips, _FOLDER / "mthreads")
+nvidia = partial(DataChips, _FOLDER / "nvidia")
+thead = partial(DataChips, _FOLDER / "thead")

@@ -19,7 +19,7 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from controlplane.adapters.engines import command_steps
+from controlplane.adapters.engines import container_commands
 from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
@@ -85,7 +85,7 @@ class ContainerEngine(ABC):
             variables["NINEFOLD_REPORT_URL"] = request.report_url
         role = LaunchRole(
             name=ROLES[request.task],
-            argv=command_steps.ARGV,
+            argv=container_commands.RUN_STEPS_COMMAND,
             placements=request.placements,
             environment=variables,
         )

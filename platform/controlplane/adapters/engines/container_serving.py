@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.engines import command_steps, container_engine, torchrun
+from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
@@ -141,7 +141,9 @@ class ContainerServingEngine(ContainerEngine):
                 f"{self.one_node_because}"
             )
         spec = self.normalise(request.task, request.spec)
-        cards = torchrun.processes_per_replica(request.placements) * len(request.placements)
+        cards = container_commands.processes_per_replica(request.placements) * len(
+            request.placements
+        )
         settings = ServingSettings(
             spec=spec,
             chip=request.chip,
@@ -149,7 +151,7 @@ class ContainerServingEngine(ContainerEngine):
             nodes=len(request.placements),
             model=request.model,
             precision=resolve_precision(spec, chip=request.chip),
-            master_port=torchrun.master_port(request.name),
+            master_port=container_commands.master_port(request.name),
         )
         translation = self.translate(settings)
         role, files = _role(request, translation)
@@ -228,17 +230,19 @@ def _role(request: RenderRequest, translation: ServingCommand) -> tuple[LaunchRo
     Where an image's libraries have to be set up first, or nodes give different cards, the command is a step of
     ``programs/run_steps.py``.
     """
-    shared, differing = torchrun.chip_variables(request.chip, request.placements)
+    shared, differing = container_commands.chip_variables(request.chip, request.placements)
     several = len(request.placements) > 1
     names = (
-        torchrun.rendezvous_variables(request.placements, launch=request.name) if several else {}
+        container_commands.rendezvous_variables(request.placements, launch=request.name)
+        if several
+        else {}
     )
     argv, files = translation.argv, dict(translation.files)
     if _SET_ENV in shared or any(differing):
-        files |= command_steps.render_steps(
-            [command_steps.CommandStep(argv=argv)], replicas=differing
+        files |= container_commands.render_steps(
+            [container_commands.CommandStep(argv=argv)], replicas=differing
         )
-        argv = command_steps.ARGV
+        argv = container_commands.RUN_STEPS_COMMAND
     role = LaunchRole(
         name=ROLES[request.task],
         argv=argv,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.engines import command_steps, container_engine, torchrun
+from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
@@ -89,7 +89,7 @@ class TrainingSettings:
 class TrainingSteps:
     """An engine's steps for a training spec."""
 
-    steps: tuple[command_steps.CommandStep | command_steps.CollectStep, ...]
+    steps: tuple[container_commands.CommandStep | container_commands.CollectStep, ...]
     #: Text files by path relative to ``{work}``.
     files: Mapping[str, str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -150,24 +150,24 @@ class ContainerTrainingEngine(ContainerEngine):
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of one gang of equal replicas.
 
-        :raises controlplane.adapters.engines.torchrun.InvalidParallelPlan: if the parallel plan does not multiply
-            out to the cards, or replicas differ in their number.
+        :raises InvalidParallelPlan: if the parallel plan does not multiply out to the cards, or replicas differ in
+            their number.
         """
         spec = self.normalise(request.task, request.spec)
         translation = self.translate(_training_settings(request, spec))
-        shared, differing = torchrun.chip_variables(request.chip, request.placements)
+        shared, differing = container_commands.chip_variables(request.chip, request.placements)
         return self.step_launch(
             request,
             spec=spec,
             files={
-                **command_steps.render_steps(translation.steps, replicas=differing),
+                **container_commands.render_steps(translation.steps, replicas=differing),
                 **translation.files,
             },
             environment={
                 **_ENVIRONMENT,
                 **translation.environment,
                 **shared,
-                **torchrun.rendezvous_variables(request.placements, launch=request.name),
+                **container_commands.rendezvous_variables(request.placements, launch=request.name),
             },
             grace=_GRACE,
             shares_checkpoints=translation.shares_checkpoints,
@@ -175,14 +175,14 @@ class ContainerTrainingEngine(ContainerEngine):
 
 
 def _training_settings(request: RenderRequest, spec: Mapping[str, Any]) -> TrainingSettings:
-    cards = torchrun.processes_per_replica(request.placements) * len(request.placements)
+    cards = container_commands.processes_per_replica(request.placements) * len(request.placements)
     model = request.model
     context = model.context_length if model else 0
     parameters = model.parameters if model else 0
     return TrainingSettings(
         spec=spec,
         chip=request.chip,
-        plan=torchrun.parallel_plan(spec["parallel"], cards=cards),
+        plan=container_commands.parallel_plan(spec["parallel"], cards=cards),
         model=model,
         precision=resolve_precision(spec, chip=request.chip),
         max_length=spec["max_length"] or min(_USUAL_LENGTH, context or _USUAL_LENGTH),

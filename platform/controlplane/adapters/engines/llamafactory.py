@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.adapters.engines import command_steps, container_engine, container_training
+from controlplane.adapters.engines import container_commands, container_engine, container_training
 from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_training import (
     ContainerTrainingEngine,
@@ -130,12 +130,12 @@ def dataset_info(settings: TrainingSettings) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
 
-def shape_steps(settings: TrainingSettings) -> tuple[command_steps.CommandStep, ...]:
+def shape_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
     """The steps that rewrite rows, where the objective needs it."""
     shape = SHAPES.get(settings.objective)
     splits = [settings.spec["train_split"], settings.validation_split]
     return tuple(
-        command_steps.shape_step(shape, split=split) for split in splits if shape and split
+        container_commands.shape_step(shape, split=split) for split in splits if shape and split
     )
 
 
@@ -301,12 +301,12 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
 
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
         train = ("llamafactory-cli", "train", "train.yaml")
-        steps: list[command_steps.CommandStep | command_steps.CollectStep] = list(
+        steps: list[container_commands.CommandStep | container_commands.CollectStep] = list(
             shape_steps(settings)
         )
         newest = f"{CHECKPOINTS}/checkpoint-*/trainer_state.json"
         steps.append(
-            command_steps.CommandStep(
+            container_commands.CommandStep(
                 argv=train,
                 newest=newest if settings.continues else "",
                 resumed=(*train, "resume_from_checkpoint={newest}") if settings.continues else (),
@@ -317,7 +317,7 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
             "data/dataset_info.json": dataset_info(settings),
         }
         if settings.objective in SHAPES:
-            files["shape_rows.py"] = command_steps.program_text("shape_rows")
+            files["shape_rows.py"] = container_commands.program_text("shape_rows")
         if container_training.uses_deepspeed(settings):
             files[container_training.DEEPSPEED_FILE] = container_training.deepspeed_configuration(
                 settings
@@ -327,11 +327,11 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
             source = MERGED
             files["merge.yaml"] = as_yaml(merge_arguments(settings))
             steps.append(
-                command_steps.CommandStep(
+                container_commands.CommandStep(
                     argv=("llamafactory-cli", "export", "merge.yaml"), leader_only=True
                 )
             )
-        steps.append(command_steps.CollectStep(source=source))
+        steps.append(container_commands.CollectStep(source=source))
         # With one card the launcher would start no torchrun, and DeepSpeed requires it.
         return TrainingSteps(
             steps=tuple(steps),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.adapters.engines import command_steps, container_engine, torchrun
+from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_training import (
     ContainerTrainingEngine,
@@ -190,7 +190,7 @@ def training_command(
     """The command that trains; ``resumes`` from Megatron's own checkpoints."""
     return (
         "torchrun",
-        *torchrun.ARGUMENTS,
+        *container_commands.TORCHRUN_ARGUMENTS,
         f"{_SOURCE}/{_PROGRAMS[settings.objective]}",
         *model_flags(model),
         *_plan(settings),
@@ -220,10 +220,12 @@ def merge_command(settings: TrainingSettings, model: ModelFacts) -> tuple[str, .
     return tuple(command)
 
 
-def shape_steps(settings: TrainingSettings) -> tuple[command_steps.CommandStep, ...]:
+def shape_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
     """The step that rewrites rows, where the objective needs it."""
     shape = SHAPES.get(settings.objective)
-    return (command_steps.shape_step(shape, split=settings.spec["train_split"]),) if shape else ()
+    return (
+        (container_commands.shape_step(shape, split=settings.spec["train_split"]),) if shape else ()
+    )
 
 
 def joint_layers(names: list[str] | None) -> list[str]:
@@ -423,23 +425,23 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
         if model is None:
             raise ValueError("MindSpeed-LLM cannot be rendered without a model")
         resumes = settings.continues
-        steps: tuple[command_steps.CommandStep | command_steps.CollectStep, ...] = (
+        steps: tuple[container_commands.CommandStep | container_commands.CollectStep, ...] = (
             *shape_steps(settings),
-            command_steps.CommandStep(argv=copy_command()),
-            command_steps.CommandStep(
+            container_commands.CommandStep(argv=copy_command()),
+            container_commands.CommandStep(
                 argv=training_command(settings, model, resumes=False),
                 newest=f"{CHECKPOINTS}/latest_checkpointed_iteration.txt" if resumes else "",
                 resumed=training_command(settings, model, resumes=True) if resumes else (),
                 folder=COPY,
             ),
-            command_steps.CommandStep(
+            container_commands.CommandStep(
                 argv=merge_command(settings, model), leader_only=True, folder=COPY
             ),
-            command_steps.CollectStep(source=MERGED),
+            container_commands.CollectStep(source=MERGED),
         )
         files: dict[str, str] = {}
         if settings.objective in SHAPES:
-            files["shape_rows.py"] = command_steps.program_text("shape_rows")
+            files["shape_rows.py"] = container_commands.program_text("shape_rows")
         return TrainingSteps(
             steps=steps, files=files, environment=_ENVIRONMENT, shares_checkpoints=True
         )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.adapters.engines import command_steps, container_engine, container_training
+from controlplane.adapters.engines import container_commands, container_engine, container_training
 from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_training import (
     ContainerTrainingEngine,
@@ -151,12 +151,12 @@ def merge_command(settings: TrainingSettings) -> tuple[str, ...]:
     )
 
 
-def shape_steps(settings: TrainingSettings) -> tuple[command_steps.CommandStep, ...]:
+def shape_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
     """The steps that rewrite rows, where the objective needs it."""
     shape = SHAPES.get(settings.objective)
     splits = [settings.spec["train_split"], settings.validation_split]
     return tuple(
-        command_steps.shape_step(shape, split=split) for split in splits if shape and split
+        container_commands.shape_step(shape, split=split) for split in splits if shape and split
     )
 
 
@@ -344,31 +344,33 @@ class MsSwiftEngine(ContainerTrainingEngine):
         train = ("swift", COMMANDS[settings.objective], "train.json")
         newest = f"{CHECKPOINTS}/checkpoint-*/trainer_state.json"
         resumed = (*train, "--resume_from_checkpoint", "{newest}") if settings.continues else ()
-        steps: list[command_steps.CommandStep | command_steps.CollectStep] = [
+        steps: list[container_commands.CommandStep | container_commands.CollectStep] = [
             *shape_steps(settings),
-            command_steps.CommandStep(
+            container_commands.CommandStep(
                 argv=train, newest=newest if settings.continues else "", resumed=resumed
             ),
         ]
         files = {"train.json": as_json(training_arguments(settings))}
         if settings.objective in SHAPES:
-            files["shape_rows.py"] = command_steps.program_text("shape_rows")
+            files["shape_rows.py"] = container_commands.program_text("shape_rows")
         if settings.objective == "grpo":
-            files["plugins/ninefold_rewards.py"] = command_steps.program_text("ninefold_rewards")
-            files["plugins/ninefold_scoring.py"] = command_steps.scoring_text()
+            files["plugins/ninefold_rewards.py"] = container_commands.program_text(
+                "ninefold_rewards"
+            )
+            files["plugins/ninefold_scoring.py"] = container_commands.scoring_text()
         if container_training.uses_deepspeed(settings):
             files[container_training.DEEPSPEED_FILE] = container_training.deepspeed_configuration(
                 settings
             )
         if settings.adapter:
             steps.append(
-                command_steps.CommandStep(
+                container_commands.CommandStep(
                     argv=merge_command(settings), newest=newest, leader_only=True
                 )
             )
-            steps.append(command_steps.CollectStep(source=MERGED))
+            steps.append(container_commands.CollectStep(source=MERGED))
         else:
-            steps.append(command_steps.CollectStep(source="{newest}", newest=newest))
+            steps.append(container_commands.CollectStep(source="{newest}", newest=newest))
         return TrainingSteps(steps=tuple(steps), files=files)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.engines import command_steps, container_engine, torchrun
+from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
@@ -136,15 +136,15 @@ class MsModelSlimEngine(ContainerEngine):
         if architecture not in MODEL_TYPES:
             raise ValueError(f"msModelSlim has no adapter for {architecture or 'an unknown model'}")
         spec = self.normalise(request.task, request.spec)
-        shared, differing = torchrun.chip_variables(request.chip, request.placements)
-        cards = torchrun.processes_per_replica(request.placements)
+        shared, differing = container_commands.chip_variables(request.chip, request.placements)
+        cards = container_commands.processes_per_replica(request.placements)
         steps = _steps(spec, model_type=MODEL_TYPES[architecture], cards=cards)
         return self.step_launch(
             request,
             spec=spec,
             files={
-                **command_steps.render_steps(steps, replicas=differing),
-                "calibration_rows.py": command_steps.program_text("calibration_rows"),
+                **container_commands.render_steps(steps, replicas=differing),
+                "calibration_rows.py": container_commands.program_text("calibration_rows"),
                 _RECIPE: _recipe(spec),
             },
             environment={**_ENVIRONMENT, **shared},
@@ -154,18 +154,18 @@ class MsModelSlimEngine(ContainerEngine):
 
 def _steps(
     spec: Mapping[str, Any], *, model_type: str, cards: int
-) -> tuple[command_steps.CommandStep, ...]:
+) -> tuple[container_commands.CommandStep, ...]:
     source = f"{{inputs}}/dataset/{spec['calibration_split']}.jsonl"
     size = [str(spec[name]) for name in ("calibration_rows", "max_length", "seed")]
     device = "npu" if cards == 1 else f"npu:{','.join(str(index) for index in range(cards))}"
     return (
-        command_steps.CommandStep(
+        container_commands.CommandStep(
             argv=("{python}", "calibration_rows.py", "{inputs}/model", source, _CALIBRATION, *size)
         ),
-        command_steps.CommandStep(
+        container_commands.CommandStep(
             argv=(
                 *("msmodelslim", "quant", "--model_path", "{inputs}/model"),
-                *("--save_path", f"{{work}}/{command_steps.OUTPUTS}", "--device", device),
+                *("--save_path", f"{{work}}/{container_commands.OUTPUTS}", "--device", device),
                 *("--model_type", model_type, "--config_path", f"{{work}}/{_RECIPE}"),
                 *("--trust_remote_code", "False"),
             )

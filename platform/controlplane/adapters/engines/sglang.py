@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.adapters.engines import command_steps, container_engine
+from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_serving import (
     MODEL,
@@ -135,7 +135,7 @@ class SglangEngine(ContainerServingEngine):
             argv += ["--dist-init-addr", f"{{leader}}:{settings.master_port}"]
         return ServingCommand(
             argv=tuple(argv),
-            files={_START: command_steps.program_text("start_sglang")},
+            files={_START: container_commands.program_text("start_sglang")},
         )
 
 

@@ -1,14 +1,14 @@
-"""The engine ``vllm``: vLLM's server in its own image, for every vendor that has one except Ascend
-(``vllm_ascend``).
+"""The engine ``vllm``, vLLM's server in its own image, and ``vllm_ascend``, that of vLLM Ascend.
 
-The arguments of ``vllm serve`` are shared: vLLM Ascend has the same parser.
+The parser of ``vllm serve`` is the same; vLLM Ascend has images, graphs and quantized weights of its own.
 """
 
 from __future__ import annotations
 
 import json
 
-from controlplane.adapters.engines import command_steps
+from controlplane.adapters.engines import container_commands, container_engine
+from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_serving import (
     MODEL,
     ContainerServingEngine,
@@ -81,7 +81,7 @@ def multi_node_command(
         *("--master-port", str(settings.master_port)),
     ]
     command = ("{python}", f"{{work}}/{FOLLOW}", "{port:http}", *argv)
-    return command, {FOLLOW: command_steps.program_text("follow")}
+    return command, {FOLLOW: container_commands.program_text("follow")}
 
 
 def as_json(value: object) -> str:
@@ -94,7 +94,7 @@ def _switch(settings: ServingSettings, field: str, flag: str) -> list[str]:
     return {"on": [f"--{flag}"], "off": [f"--no-{flag}"]}.get(value, [])
 
 
-PROFILE = EngineProfile(
+VLLM_PROFILE = EngineProfile(
     title="vLLM",
     versions=">=0.23,<0.34",
     default_version="0.23.0",
@@ -126,7 +126,7 @@ class VllmEngine(ContainerServingEngine):
     name = "vllm"
 
     def profile(self) -> EngineProfile:
-        return PROFILE
+        return VLLM_PROFILE
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
@@ -147,3 +147,96 @@ class VllmEngine(ContainerServingEngine):
             environment=ENVIRONMENT,
             key_variables=(KEY_VARIABLE,),
         )
+
+
+_ASCEND_A2_IMAGE = "quay.io/ascend/vllm-ascend:v{version}"
+_ASCEND_A3_IMAGE = f"{_ASCEND_A2_IMAGE}-a3"
+_310P = f"{_ASCEND_A2_IMAGE}-310p"
+VLLM_ASCEND_PROFILE = EngineProfile(
+    title="vLLM Ascend",
+    versions=">=0.23,<0.24",
+    default_version="0.23.0",
+    images=container_engine.ascend_images(
+        a2=_ASCEND_A2_IMAGE, a3=_ASCEND_A3_IMAGE, inference=_310P
+    ),
+    metrics=METRICS,
+    flags=FlagsChecked.PARSED,
+    formats=frozenset({"compressed-tensors", "modelslim"}),
+    remarks=(
+        "Asks for the key on /v1 only: whoever reaches the port can read /metrics and /health.",
+        "Across nodes it may have to be told the network interface (HCCL_SOCKET_IFNAME and its like), which "
+        "is the cluster's to know.",
+    ),
+    sources=(
+        "vLLM 0.23.0: vllm/engine/arg_utils.py, which reads the arguments",
+        "vllm-project/vllm-ascend at 182b75ea84: docs/source/user_guide",
+    ),
+)
+
+_ASCEND_ENVIRONMENT = {
+    "TASK_QUEUE_ENABLE": "1",
+    "HCCL_BUFFSIZE": "1024",
+    "HCCL_OP_EXPANSION_MODE": "AIV",
+    "PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True",
+}
+_VLLM_ASCEND_LIMITS = (
+    FieldLimit(
+        field="queue_size",
+        reason="vLLM lets any number wait; what may wait is set at the gateway's keys",
+    ),
+    FieldLimit(
+        field="kv_precision",
+        values=("fp8",),
+        reason="vLLM Ascend keeps keys and values in the precision of the weights, or as ModelSlim wrote them",
+    ),
+)
+#: Graphs of the decoding steps only; what vLLM Ascend names as the setting for small chips.
+_DECODE_GRAPHS = {"cudagraph_mode": "FULL_DECODE_ONLY"}
+
+
+class VllmAscendEngine(ContainerServingEngine):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "vllm_ascend"
+
+    def profile(self) -> EngineProfile:
+        return VLLM_ASCEND_PROFILE
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        return (*_VLLM_ASCEND_LIMITS, *bfloat16_limits(chip))
+
+    def unsupported_weights(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        scheme = model.scheme.lower()
+        if model.format == "compressed-tensors" and not scheme.startswith("w8a8"):
+            return (
+                "of compressed-tensors vLLM Ascend is known to load w8a8 only; quantize it as "
+                "w8a8-smoothquant, or serve it with vllm on a GPU"
+            )
+        return ""
+
+    def translate(self, settings: ServingSettings) -> ServingCommand:
+        argv = serve_command(settings)
+        # Weights of compressed-tensors carry their quantization config; those of ModelSlim do not.
+        if settings.model is not None and settings.model.format == "modelslim":
+            argv += ["--quantization", "ascend"]
+            if settings.model.scheme.lower() == "w8a8sc":
+                argv += ["--load-format", "sharded_state"]
+        argv += _ascend_graph_arguments(settings)
+        command, files = multi_node_command(settings, argv)
+        return ServingCommand(
+            argv=command,
+            files=files,
+            environment={**ENVIRONMENT, **_ASCEND_ENVIRONMENT},
+            key_variables=(KEY_VARIABLE,),
+        )
+
+
+def _ascend_graph_arguments(settings: ServingSettings) -> list[str]:
+    if settings.is_set("graphs", "off"):
+        return ["--enforce-eager"]
+    if settings.is_set("graphs"):
+        return ["--compilation-config", as_json(_DECODE_GRAPHS)]
+    small = settings.chip.name.startswith("ascend-310p")
+    return ["--enforce-eager"] if small else []

@@ -3,8 +3,8 @@
 ::
 
     training    fine-tunes: objective × method, hyperparameters, parallel plan
-    evaluation  metrics of a model on a dataset; quantization: scheme, calibration, tolerance
+    evaluation  metrics of a model on a dataset; quantization: scheme, calibration, tolerance;
+                a script: a command
     serving     precision, context, memory, parallel plan
-    scripts     a command
     sizing      inputs of the sizing calculator
 """

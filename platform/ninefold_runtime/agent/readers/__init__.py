@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from ninefold_runtime.agent.readers.ascend import AscendReader
 from ninefold_runtime.agent.readers.cpu import CpuReader
-from ninefold_runtime.agent.readers.nvidia import NvidiaReader
+from ninefold_runtime.agent.readers.vendor_tools import AscendReader, NvidiaReader
 from ninefold_runtime.agent.samples import CardReading
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from controlplane.adapters.clusters.volcano.object_sync import hyper_nodes, plan_hyper_nodes, tiers
-from controlplane.adapters.clusters.volcano.queue_changes import ChangeAction
+from controlplane.adapters.clusters.volcano.object_sync import (
+    ChangeAction,
+    hyper_nodes,
+    plan_hyper_nodes,
+    tiers,
+)
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.schemas import assert_valid
 from tests.unit.adapters.volcano.trees import OURS

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from controlplane.adapters.clusters.volcano import object_sync, scheduler_configuration
-from controlplane.adapters.clusters.volcano.queue_changes import ChangeAction
+from controlplane.adapters.clusters.volcano.object_sync import ChangeAction
 from controlplane.ports.clusters import CheckVerdict, ClusterUnavailable, LaunchRefused
 from tests.golden.manifests import compare, compare_text
 from tests.unit.adapters.kubernetes.fake_api import AnsweringApi

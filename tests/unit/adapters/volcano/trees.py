@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controlplane.adapters.clusters.volcano import object_names, queues
-from controlplane.adapters.clusters.volcano.queue_changes import ChangeAction, ObjectChange
+from controlplane.adapters.clusters.volcano.object_sync import ChangeAction, ObjectChange
 from controlplane.domain.quotas.documents import QueueDocument
 from controlplane.domain.quotas.queues import ChipQuota
 

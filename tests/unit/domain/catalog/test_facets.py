@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.domain.catalog import CatalogEntry, CompatibilityCell, Modality
-from controlplane.domain.catalog.facets import (
+from controlplane.domain.catalog.entries import (
     VENDOR_FACETS,
     Facet,
     IndexedEntry,

@@ -10,9 +10,7 @@ import pytest
 
 from ninefold_runtime.agent.__main__ import watch
 from ninefold_runtime.agent.pci_topology import card_info, normalized_pci_address
-from ninefold_runtime.agent.readers.ascend import AscendReader
-from ninefold_runtime.agent.readers.nvidia import NvidiaReader
-from ninefold_runtime.agent.readers.vendor_tool import VendorTool
+from ninefold_runtime.agent.readers.vendor_tools import AscendReader, NvidiaReader, VendorTool
 from ninefold_runtime.agent.samples import SampleBatch
 from tests.unit.runtime.agent.test_readers import A3, NVIDIA
 

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ninefold_runtime.agent.readers import ascend, choose_reader, nvidia
-from ninefold_runtime.agent.readers.ascend import AscendReader
-from ninefold_runtime.agent.readers.nvidia import NvidiaReader
-from ninefold_runtime.agent.readers.vendor_tool import VendorTool
+from ninefold_runtime.agent.readers import choose_reader, vendor_tools
+from ninefold_runtime.agent.readers.vendor_tools import AscendReader, NvidiaReader, VendorTool
 from ninefold_runtime.agent.samples import CardReading, CardSample, exposition
 
 #: A sound card, one that has neither ECC nor a memory sensor, and one that fell off the bus.
@@ -69,7 +67,7 @@ def saying(text: str, *, code: int = 0) -> VendorTool:
 
 
 def test_each_card_of_nvidia_has_what_was_told_of_it_and_no_more() -> None:
-    samples, silent = nvidia.parse(NVIDIA, node="n7")
+    samples, silent = vendor_tools.parse_nvidia_smi(NVIDIA, node="n7")
     figures = named(samples, "gpu")
     assert figures["0", "DCGM_FI_DEV_GPU_UTIL"] == 97
     assert figures["0", "DCGM_FI_DEV_FB_USED"] + figures["0", "DCGM_FI_DEV_FB_FREE"] == 81088
@@ -103,7 +101,7 @@ def test_a_tool_that_lists_nothing_is_trouble() -> None:
 
 
 def test_dies_of_one_card_are_told_apart_by_their_number_on_the_node() -> None:
-    figures = named(tuple(ascend.parse(A3)), "id")
+    figures = named(tuple(vendor_tools.parse_npu_smi(A3)), "id")
     assert figures["2", "npu_chip_info_utilization"] == 41
     assert figures["2", "npu_chip_info_power"] == 168.1
     assert figures["2", "npu_chip_info_hbm_used_memory"] == 3125
@@ -114,13 +112,13 @@ def test_dies_of_one_card_are_told_apart_by_their_number_on_the_node() -> None:
 
 
 def test_a_card_with_one_die_goes_by_its_own_number() -> None:
-    figures = named(tuple(ascend.parse(A2)), "id")
+    figures = named(tuple(vendor_tools.parse_npu_smi(A2)), "id")
     assert figures["6", "npu_chip_info_hbm_used_memory"] == 58210
     assert figures["6", "npu_chip_info_temperature"] == 48
 
 
 def test_memory_that_is_no_hbm_has_the_other_name() -> None:
-    figures = named(tuple(ascend.parse(INFERENCE)), "id")
+    figures = named(tuple(vendor_tools.parse_npu_smi(INFERENCE)), "id")
     assert figures["5", "npu_chip_info_used_memory"] == 1523
     assert ("5", "npu_chip_info_hbm_used_memory") not in figures
     assert ("5", "npu_chip_info_power") not in figures

@@ -30,17 +30,15 @@ from controlplane.adapters.clusters.local.job_processes import (
     placeholder_values,
 )
 from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, LocalReplicaState
-from controlplane.adapters.clusters.local.port_leases import (
+from controlplane.adapters.clusters.local.preparation import Gang
+from controlplane.adapters.clusters.local.process_runs import (
     NoPortFree,
     PortLease,
     ProbeThread,
-    bindable,
-)
-from controlplane.adapters.clusters.local.preparation import Gang
-from controlplane.adapters.clusters.local.process_runs import (
     ProcessExit,
     ProcessRun,
     RunCallbacks,
+    bindable,
     boot_seconds,
 )
 from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id

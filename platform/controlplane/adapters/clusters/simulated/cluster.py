@@ -1,18 +1,15 @@
-"""The adapter itself: it keeps what it is asked, and answers from that and the clock."""
+"""The simulated cluster: answers from stored launches and the clock; its cards and nodes fail on command."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from controlplane.adapters.clusters.launch_validation import check_launch
-from controlplane.adapters.clusters.simulated.fault_injection import (
-    FaultInjector,
-    unknown_node_message,
-)
 from controlplane.adapters.clusters.simulated.launches import (
     draw_run_profile,
     observed_launch,
@@ -25,6 +22,7 @@ from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.simulation import fleets, reports, run_profiles
 from controlplane.domain.simulation.lifecycle import (
     LaunchSnapshot,
+    SimulatedFault,
     SimulatedFaultKind,
     launch_snapshot,
 )
@@ -251,3 +249,90 @@ class SimulatedCluster:
         except run_profiles.RunProfileRefused as refusal:
             raise LaunchRefused(str(refusal)) from refusal
         return stored_launch(launch, profile=profile, speed=self._speed, at=at, before=before)
+
+
+class FaultInjector:
+    """Breaks cards and nodes of one cluster. Breaking what is broken already changes nothing."""
+
+    def __init__(
+        self, records: SimulationStore, *, cards: Mapping[str, int], now: Callable[[], datetime]
+    ) -> None:
+        self._records = records
+        self._cards = cards
+        self._now = now
+
+    def kill_card(
+        self, node: str, index: int, *, words: str = "uncorrectable memory error"
+    ) -> None:
+        """The card is not healthy, and what runs on it fails.
+
+        :raises ClusterError: if there is no such card.
+        """
+        self._break(SimulatedFaultKind.CARD_DEAD, node, index, words=words)
+
+    def slow_card(self, node: str, index: int, *, slowness: float) -> None:
+        """Work that uses the card takes that many times longer.
+
+        :raises ClusterError: if there is no such card, or it would not be slower.
+        """
+        if not slowness > 1:
+            raise ClusterError(f"a slow card takes more than 1 times as long, got {slowness}")
+        self._break(SimulatedFaultKind.CARD_SLOW, node, index, words="throttled", slowness=slowness)
+
+    def make_unreachable(self, node: str, *, words: str = "no heartbeat") -> None:
+        """The node stops reporting; when that lasts, what runs there is lost.
+
+        :raises ClusterError: if there is no such node.
+        """
+        self._break(SimulatedFaultKind.NODE_UNREACHABLE, node, None, words=words)
+
+    def recover(self, node: str, index: int | None = None) -> int:
+        """Clear the faults of that card, or of the node and all of its cards; returns how many were cleared.
+
+        :raises ClusterError: if there is no such node or card.
+        """
+        self._check(node, index)
+        return self._records.recover(node, card=index, at=self._now())
+
+    def present(self) -> tuple[SimulatedFault, ...]:
+        """What is broken now, the oldest first."""
+        at = self._now()
+        return tuple(fault for fault in self._records.faults() if fault.is_active(at))
+
+    def _break(
+        self,
+        kind: SimulatedFaultKind,
+        node: str,
+        card: int | None,
+        *,
+        words: str,
+        slowness: float = 1.0,
+    ) -> None:
+        self._check(node, card)
+        broken = {(one.kind, one.node, one.card) for one in self.present()}
+        if (kind, node, card) not in broken:
+            self._records.fault(
+                SimulatedFault(
+                    kind=kind,
+                    node=node,
+                    card=card,
+                    since=self._now(),
+                    slowness=slowness,
+                    words=words,
+                )
+            )
+
+    def _check(self, node: str, card: int | None) -> None:
+        if node not in self._cards:
+            raise ClusterError(unknown_node_message(node, self._cards))
+        if card is not None and not 0 <= card < self._cards[node]:
+            raise ClusterError(
+                f"the cards of node {node!r} are 0 to {self._cards[node] - 1}, got {card}"
+            )
+
+
+def unknown_node_message(name: str, names: Iterable[str]) -> str:
+    """That there is none of that name, and which come near."""
+    known = sorted(names)
+    near = get_close_matches(name, known, n=3) or known[:3]
+    return f"there is no node {name!r} among the {len(known)} here; there are: {', '.join(near)}"

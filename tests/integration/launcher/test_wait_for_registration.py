@@ -24,12 +24,15 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def start_gate(tmp_path: Path, transactional_db: None) -> Iterator[subprocess.Popen[str]]:
+def waiting_process(tmp_path: Path, transactional_db: None) -> Iterator[subprocess.Popen[str]]:
     """Waits in front of a command that makes a file."""
     server = urlsplit(os.environ["NINEFOLD_DATABASE_URL"])
     url = server._replace(path="/" + quote(connection.settings_dict["NAME"])).geturl()
     process = subprocess.Popen(
-        [sys.executable, "-m", "launcher.start_gate", "touch", str(tmp_path / "came-in")],
+        [
+            *(sys.executable, "-m", "launcher.wait_for_registration", "cluster"),
+            *("touch", str(tmp_path / "started")),
+        ],
         cwd=ROOT,
         env={**os.environ, "NINEFOLD_DATABASE_URL": url},
         text=True,
@@ -44,7 +47,7 @@ def start_gate(tmp_path: Path, transactional_db: None) -> Iterator[subprocess.Po
 def waits() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ninefold start gate'"
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ninefold wait for registration'"
             " AND query LIKE '%%fleet_cluster%%'"
         )
         row = cursor.fetchone()
@@ -52,36 +55,36 @@ def waits() -> bool:
 
 
 def test_the_command_starts_once_a_watchable_cluster_is_registered(
-    start_gate: subprocess.Popen[str], tmp_path: Path
+    waiting_process: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     Cluster.objects.create(name="here", kind="local")
     Cluster.objects.create(name="gone", kind="kubernetes", removed_at=timezone.now())
     wait_for(waits, what="it has looked")
-    assert start_gate.poll() is None
-    assert psutil.Process(start_gate.pid).memory_info().rss < SMALL << 20
+    assert waiting_process.poll() is None
+    assert psutil.Process(waiting_process.pid).memory_info().rss < SMALL << 20
 
     Cluster.objects.create(name="east", kind="kubernetes")
-    wait_for((tmp_path / "came-in").exists, what="the command runs")
-    assert start_gate.wait(WITHIN) == 0
+    wait_for((tmp_path / "started").exists, what="the command runs")
+    assert waiting_process.wait(WITHIN) == 0
 
 
 def test_a_lost_database_connection_is_retried(
-    start_gate: subprocess.Popen[str], tmp_path: Path
+    waiting_process: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     wait_for(waits, what="it has looked")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = 'ninefold start gate'"
+            " WHERE application_name = 'ninefold wait for registration'"
         )
     Cluster.objects.create(name="east", kind="kubernetes")
-    wait_for((tmp_path / "came-in").exists, what="the command runs")
+    wait_for((tmp_path / "started").exists, what="the command runs")
 
 
 def test_a_missing_command_or_database_prints_the_usage() -> None:
     environment = {name: value for name, value in os.environ.items() if "NINEFOLD" not in name}
     done = subprocess.run(
-        [sys.executable, "-m", "launcher.start_gate", "true"],
+        [sys.executable, "-m", "launcher.wait_for_registration", "cluster", "true"],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -31,7 +31,7 @@ def agent(tmp_path: Path, transactional_db: None) -> Iterator[psutil.Process]:
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "launcher.agent"),
+                *(sys.executable, "-m", "launcher.wait_for_registration", "node"),
                 *(str(tmp_path / "token"), str(tmp_path / "sequence")),
             ],
             cwd=ROOT,
@@ -84,7 +84,7 @@ def test_the_agent_is_started_without_the_database_url(
 
 def test_missing_arguments_print_the_usage() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "launcher.agent"],
+        [sys.executable, "-m", "launcher.wait_for_registration", "node"],
         cwd=ROOT,
         capture_output=True,
         text=True,

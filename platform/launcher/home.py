@@ -1,18 +1,27 @@
-"""Folders of one home with their permissions, and the secrets that the first start generates.
+"""One home: folders with their permissions, generated secrets, the lock, and the record of what runs.
 
 Jobs run under accounts of their own where the product runs as root. They may traverse the home to their own
 folder and to the engines; everything else is closed to them.
+
+The home's lock decides *whether* a supervisor runs: the kernel releases it with the process. The run record lists
+*what* runs, and after a killed supervisor it lists what may be left.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import fcntl
+import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 #: Folder below the home → its mode. ``pg`` is owned by the account of PostgreSQL.
 MODES: Mapping[str, int] = MappingProxyType(
@@ -123,3 +132,75 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     draft.replace(path)
+
+
+class SupervisorPhase(StrEnum):
+    STARTING = "starting"
+    READY = "ready"
+    STOPPING = "stopping"
+
+
+class AlreadyRunning(RuntimeError):
+    """Another supervisor, or a command that stops one, has the lock of this home."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEntry:
+    """One supervised process. ``pid`` is that of its guard, 0 while it waits for a restart."""
+
+    name: str
+    pid: int
+    ticks: int
+    restarts: int
+    since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    pid: int
+    ticks: int
+    phase: SupervisorPhase
+    since: datetime
+    web_url: str
+    gateway_url: str
+    processes: tuple[ProcessEntry, ...]
+
+
+def write_run_record(layout: HomeLayout, record: RunRecord) -> None:
+    content: dict[str, Any] = {**asdict(record), "since": record.since.isoformat()}
+    write_private(layout.run / "supervisor.json", json.dumps(content, indent=2) + "\n")
+
+
+def read_run_record(layout: HomeLayout) -> RunRecord | None:
+    """The last record, of a running supervisor or a killed one; None if it left properly."""
+    try:
+        content = json.loads((layout.run / "supervisor.json").read_text())
+        processes = tuple(ProcessEntry(**entry) for entry in content.pop("processes"))
+        return RunRecord(
+            **{
+                **content,
+                "since": datetime.fromisoformat(content["since"]),
+                "phase": SupervisorPhase(content["phase"]),
+                "processes": processes,
+            }
+        )
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return None
+
+
+def remove_run_record(layout: HomeLayout) -> None:
+    (layout.run / "supervisor.json").unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def lock_home(layout: HomeLayout) -> Iterator[None]:
+    """Hold the exclusive lock for starting and stopping the product in this home.
+
+    :raises AlreadyRunning: if another process is.
+    """
+    with (layout.run / "supervisor.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyRunning(f"the product in {layout.home} is already running") from error
+        yield
