@@ -63,7 +63,7 @@ _TOWNS_EACH = 5
 _VILLAGES_EACH = 2
 
 
-def load() -> Divisions:
+def load_divisions() -> Divisions:
     """The shipped divisions."""
     text = DATA.joinpath("divisions.json").read_text(encoding="utf-8")
     raw: dict[str, dict[str, dict[str, str]]] = json.loads(text)
@@ -76,7 +76,7 @@ def load() -> Divisions:
     }
 
 
-def build(source: Path) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+def build_divisions(source: Path) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """The content of ``divisions.json`` from a folder with the source's CSV files."""
     provinces = {row["code"]: row["name"] for row in _rows(source / "provinces.csv")}
     cities = {
@@ -129,7 +129,7 @@ def _sample(path: Path, form: re.Pattern[str], each: int, known: set[str]) -> di
 
 
 def _write_divisions(source: Path, out: Path) -> None:
-    text = json.dumps(build(source), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(build_divisions(source), ensure_ascii=False, separators=(",", ":"))
     (out / "divisions.json").write_text(text.replace('},"', '},\n"') + "\n", encoding="utf-8")
 
 
@@ -193,7 +193,7 @@ def places() -> tuple[SamplePlace, ...]:
     """Every place of the shipped divisions that is made of common characters, in a fixed order."""
     every = [
         SamplePlace(province=province, city=city, district=district, street=street)
-        for province, cities in load().items()
+        for province, cities in load_divisions().items()
         for city, districts in cities.items()
         for district, streets in districts.items()
         for street in streets

@@ -7,7 +7,8 @@ from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import SpecField
-from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE, SCRIPT
+from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
+from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import Engine, RenderRequest, Task

@@ -72,7 +72,7 @@ def test_each_answer_is_cut_out_of_its_input_in_order(split: str) -> None:
 
 
 def test_every_province_city_and_district_is_a_real_one() -> None:
-    tree = addresses.load()
+    tree = addresses.load_divisions()
     shortened = {short: name for name, short in addresses._SHORT_PROVINCES.items()}
     for row in ROWS:
         province, city, district, street, *_ = fields_of(row["output"])
@@ -165,7 +165,7 @@ def test_divisions_are_built_from_the_files_of_the_source(tmp_path: Path) -> Non
     }
     for name, text in tables.items():
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
-    assert addresses.build(tmp_path) == {
+    assert addresses.build_divisions(tmp_path) == {
         "北京市": {"": {"朝阳区": "朝阳街道"}},
         "青海省": {"西宁市": {"城北区": "西城街道 北城村"}},
         "海南省": {},

@@ -170,7 +170,7 @@ class CatalogEntry:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_BILLION = 1e9
+_BILLION = 1_000_000_000
 
 
 def architecture_facts(of: Any) -> dict[str, Any]:
@@ -279,14 +279,13 @@ class SizeClass(StrEnum):
     UNKNOWN = "unknown"
 
 
-_GIGA = 1_000_000_000
 #: Upper bound of each class, itself excluded.
 _SIZE_CLASS_BOUNDS: tuple[tuple[int, SizeClass], ...] = (
-    (1 * _GIGA, SizeClass.SMALL),
-    (4 * _GIGA, SizeClass.LIGHT),
-    (10 * _GIGA, SizeClass.MEDIUM),
-    (40 * _GIGA, SizeClass.LARGE),
-    (100 * _GIGA, SizeClass.HUGE),
+    (1 * _BILLION, SizeClass.SMALL),
+    (4 * _BILLION, SizeClass.LIGHT),
+    (10 * _BILLION, SizeClass.MEDIUM),
+    (40 * _BILLION, SizeClass.LARGE),
+    (100 * _BILLION, SizeClass.HUGE),
 )
 #: Facets of which an entry must have every chosen value.
 VENDOR_FACETS = frozenset({Facet.TRAIN, Facet.SERVE, Facet.QUANTIZE})

@@ -1,4 +1,4 @@
-"""The specs of an evaluation, of a quantization, which evaluates a model before and after, and of a script.
+"""The specs of an evaluation and of a quantization, which evaluates a model before and after.
 
 A quantized model is measured beside its base model on the same examples; beyond a tolerance it is created and
 stored, but not accepted.
@@ -204,30 +204,4 @@ QUANTIZE = (
         fields=_TOLERANCE,
     ),
     replace(_SEED, help="For the choice of calibration rows."),
-)
-
-
-SCRIPT = (
-    SpecField(
-        name="argv",
-        label="Command",
-        help='The program and its arguments, such as ["python", "train.py"]; python is the engine\'s.',
-        kind=FieldKind.TEXTS,
-    ),
-    SpecField(
-        name="environment",
-        label="Environment",
-        help="Variables for the program.",
-        kind=FieldKind.VARIABLES,
-        default={},
-    ),
-    SpecField(
-        name="maximum_run_time_seconds",
-        label="Maximum run time",
-        help="In seconds; the program is ended after it.",
-        kind=FieldKind.INTEGER,
-        default=3600,
-        least=1,
-        most=30 * 24 * 3600,
-    ),
 )

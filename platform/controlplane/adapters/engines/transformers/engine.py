@@ -17,7 +17,8 @@ from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, subset
 from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
 from controlplane.domain.specs import training
-from controlplane.domain.specs.evaluation import EVALUATE, SCRIPT
+from controlplane.domain.specs.evaluation import EVALUATE
+from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import (
