@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import LiteralString
 
@@ -39,9 +40,19 @@ def connect_to(name: str) -> str:
 
 def _clear_caches_by_primary_key() -> None:
     """Empty caches of this process whose keys are primary keys: in another database they mean other rows."""
-    for name, module in [*sys.modules.items()]:
-        if name.startswith("apps."):
-            for attribute, kind in getattr(module, "__annotations__", {}).items():
-                cached = getattr(module, attribute, None)
-                if str(kind).startswith("dict[int") and isinstance(cached, dict):
-                    cached.clear()
+    for name, attribute in _caches_by_primary_key(len(sys.modules)):
+        cached = getattr(sys.modules[name], attribute, None)
+        if isinstance(cached, dict):
+            cached.clear()
+
+
+@functools.lru_cache(maxsize=1)
+def _caches_by_primary_key(_modules: int) -> list[tuple[str, str]]:
+    """Return the module and the name of each; looked up anew when another module was imported."""
+    return [
+        (name, attribute)
+        for name, module in [*sys.modules.items()]
+        if name.startswith("apps.")
+        for attribute, kind in getattr(module, "__annotations__", {}).items()
+        if str(kind).startswith("dict[int")
+    ]

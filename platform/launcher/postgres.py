@@ -115,6 +115,8 @@ class Postgres:
             "timezone": "UTC",
             "log_timezone": "UTC",
             "log_checkpoints": "off",
+            # Pages and controllers send short queries: compiling one takes longer than running it.
+            "jit": "off",
         }
         if not self.durable:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
