@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from launcher.postgres import RunningPostgres, prepare, start_temporary
+from launcher.postgres import RunningPostgres, prepare_server, start_temporary
 
 ROOT = Path(__file__).resolve().parents[1]
 _MIGRATED_WITHIN = 300.0
@@ -48,7 +48,7 @@ def _make(cached: Path) -> None:
     staging = Path(tempfile.mkdtemp(prefix="ninefold-pg-"))
     staging.chmod(0o755)
     try:
-        server = prepare(folder=staging / "server", durable=False)
+        server = prepare_server(folder=staging / "server", durable=False)
         with server.start(log=staging / "postgres.log") as running:
             inherited = {
                 name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")

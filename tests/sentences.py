@@ -93,7 +93,9 @@ TABLES = (
 )
 EXPLAINING = frozenset({"label", "help", "title", "source"})
 #: What makes the gateway's refusals.
-REFUSING = frozenset({"ApiError", "bad_request", "key_refused", "unavailable", "upstream_failed"})
+REFUSING = frozenset(
+    {"ApiError", "bad_request", "key_refused", "unavailable_error", "upstream_failed"}
+)
 #: What begins like this is said to the database.
 QUERY = re.compile(r"\s*(WITH|SELECT|UPDATE|INSERT INTO) |\(l\.")
 #: Raised where only a programmer's mistake can lead.

@@ -34,14 +34,14 @@ from apps.accounts.models import (
     Team,
     User,
 )
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.web.admin import (
     BaseInline,
     BaseUserAdmin,
     GuardedAdmin,
     ReadOnlyAdmin,
     TransitionAdmin,
-    shortened,
+    shorten_digest,
 )
 
 Row = TypeVar("Row", bound=Model)
@@ -68,11 +68,11 @@ class VisibleFilter(admin.RelatedFieldListFilter):
     """Related-field filter limited to rows that the user can see."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
-        rows = _visible(field.related_model, request, site=model_admin.admin_site)
+        rows = _visible_rows(field.related_model, request, site=model_admin.admin_site)
         return [(str(row.pk), str(row)) for row in rows] if rows is not None else []
 
 
-def _visible(
+def _visible_rows(
     model: type[Model], request: HttpRequest, *, site: admin.AdminSite
 ) -> QuerySet[Any] | None:
     """Return the rows of that model that the user can see; None where the admin has no page for it."""
@@ -88,7 +88,7 @@ def _teams_granting(request: HttpRequest, permission: Permission) -> list[int]:
     if current is None:
         current = selectors.roles_by_team(request.user)
         request.roles_by_team = current  # type: ignore[attr-defined] # kept for this request
-    return [team for team, roles in current.items() if allows(roles, permission)]
+    return [team for team, roles in current.items() if roles_grant(roles, permission)]
 
 
 class ScopedAdmin(GuardedAdmin[Row]):
@@ -123,16 +123,16 @@ class ScopedAdmin(GuardedAdmin[Row]):
         return found
 
     def has_view_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return self._holds(request, self.view_permission, obj)
+        return self._has_scoped_permission(request, self.view_permission, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return self._holds(request, self.change_permission, obj)
+        return self._has_scoped_permission(request, self.change_permission, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.addable and selectors.is_company_administrator(request.user)
 
     def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return self.deletable and self._holds(request, None, obj)
+        return self.deletable and self._has_scoped_permission(request, None, obj)
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Viewing permission includes the actions: both need a role that covers such rows."""
@@ -141,7 +141,9 @@ class ScopedAdmin(GuardedAdmin[Row]):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
-    def _holds(self, request: HttpRequest, permission: Permission | None, obj: Row | None) -> bool:
+    def _has_scoped_permission(
+        self, request: HttpRequest, permission: Permission | None, obj: Row | None
+    ) -> bool:
         if selectors.is_company_administrator(request.user):
             return True
         if permission is None or self.team_path is None:
@@ -161,17 +163,19 @@ class ScopedAdmin(GuardedAdmin[Row]):
     ) -> ModelChoiceField[Any] | None:
         target = db_field.related_model
         if "queryset" not in kwargs and not selectors.is_company_administrator(request.user):
-            rows = _visible(target, request, site=self.admin_site)
+            rows = _visible_rows(target, request, site=self.admin_site)
             kwargs["queryset"] = target._default_manager.none() if rows is None else rows
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         return [
-            (name, VisibleFilter) if isinstance(name, str) and self._relates(name) else name
+            (name, VisibleFilter)
+            if isinstance(name, str) and self._is_relation_path(name)
+            else name
             for name in super().get_list_filter(request)
         ]
 
-    def _relates(self, path: str) -> bool:
+    def _is_relation_path(self, path: str) -> bool:
         model: Any = self.model
         field: Field[Any, Any] | None = None
         for name in path.split("__"):
@@ -192,19 +196,19 @@ class AuditedAdmin(ScopedAdmin[Row]):
     """Writes an audit entry for every change, in the same transaction."""
 
     def log_addition(self, request: HttpRequest, obj: Row, message: Any) -> Any:
-        self._audit(request, obj, verb="create", message=message)
+        self._audit_change(request, obj, verb="create", message=message)
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: Row, message: Any) -> Any:
-        self._audit(request, obj, verb="change", message=message)
+        self._audit_change(request, obj, verb="change", message=message)
         return super().log_change(request, obj, message)
 
     def log_deletions(self, request: HttpRequest, queryset: Iterable[Row]) -> Any:
         for row in queryset:
-            self._audit(request, row, verb="delete", message="")
+            self._audit_change(request, row, verb="delete", message="")
         return super().log_deletions(request, queryset)  # type: ignore[arg-type]  # a list is passed too
 
-    def _audit(self, request: HttpRequest, row: Row, *, verb: str, message: Any) -> None:
+    def _audit_change(self, request: HttpRequest, row: Row, *, verb: str, message: Any) -> None:
         owner = row if isinstance(row, Team) else getattr(row, "team", None)
         services.audit(
             actor=request.user,
@@ -318,7 +322,7 @@ class PersonalTokenAdmin(ScopedReadOnlyAdmin[PersonalToken]):
 
     @admin.display(description="digest")
     def digest_shortened(self, token: PersonalToken) -> str:
-        return shortened(token.digest)
+        return shorten_digest(token.digest)
 
     @admin.action(description="Revoke the selected tokens", permissions=["operate"])
     def revoke(self, request: HttpRequest, tokens: QuerySet[PersonalToken]) -> None:
@@ -358,4 +362,4 @@ class IdempotencyRecordAdmin(ScopedReadOnlyAdmin[IdempotencyRecord]):
 
     @admin.display(description="fingerprint")
     def fingerprint_shortened(self, record: IdempotencyRecord) -> str:
-        return shortened(record.fingerprint)
+        return shorten_digest(record.fingerprint)

@@ -22,7 +22,7 @@ from controlplane.domain.common.permissions import (
     CompanyRole,
     Permission,
     TeamRole,
-    allows,
+    roles_grant,
 )
 
 RequestUser = User | AnonymousUser
@@ -174,7 +174,7 @@ def require(user: RequestUser, permission: Permission, *, team: Team | None) -> 
             raise PermissionRefused(_company_refusal(user, permission))
         return
     roles = roles_of(user, team)
-    if not allows(roles, permission):
+    if not roles_grant(roles, permission):
         current = ", ".join(sorted(roles)) or "no role"
         raise PermissionRefused(
             f"this needs the permission to {permission.value.replace('_', ' ')} in team "

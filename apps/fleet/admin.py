@@ -90,13 +90,13 @@ class NodeAdmin(ScopedReadOnlyAdmin[Node]):
 
     @admin.action(description="Cordon: no new work on the selected nodes", permissions=["operate"])
     def cordon(self, request: HttpRequest, nodes: QuerySet[Node]) -> None:
-        self._cordon(request, nodes, cordoned=True)
+        self._set_cordoned(request, nodes, cordoned=True)
 
     @admin.action(description="Uncordon the selected nodes", permissions=["operate"])
     def uncordon(self, request: HttpRequest, nodes: QuerySet[Node]) -> None:
-        self._cordon(request, nodes, cordoned=False)
+        self._set_cordoned(request, nodes, cordoned=False)
 
-    def _cordon(self, request: HttpRequest, nodes: QuerySet[Node], *, cordoned: bool) -> None:
+    def _set_cordoned(self, request: HttpRequest, nodes: QuerySet[Node], *, cordoned: bool) -> None:
         if isinstance(request.user, User):
             changed, refusals = 0, []
             for node in nodes.select_related("cluster"):

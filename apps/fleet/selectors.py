@@ -41,14 +41,14 @@ Result = TypeVar("Result")
 
 
 @lru_cache(maxsize=64)
-def _adapter(kind: str, options: str, uid: str, sealed: bytes) -> ClusterAdapter:
+def _cached_adapter(kind: str, options: str, uid: str, sealed: bytes) -> ClusterAdapter:
     arguments: dict[str, Any] = json.loads(options)
     if kind in REMOTE_KINDS:
-        arguments |= {"installation": uid, "kubeconfig": _unsealed(sealed)}
+        arguments |= {"installation": uid, "kubeconfig": _decrypt_credentials(sealed)}
     return registry.cluster(kind, arguments)
 
 
-def _unsealed(sealed: bytes) -> str:
+def _decrypt_credentials(sealed: bytes) -> str:
     try:
         return decrypt(sealed).decode() if sealed else ""
     except Undecryptable as error:
@@ -70,7 +70,7 @@ def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
     elif cluster.kind in REMOTE_KINDS:
         uid, sealed = cluster.uid, bytes(cluster.kubeconfig or b"")
         options["control_url"] = control_url(cluster)
-    return _adapter(cluster.kind, json.dumps(options, sort_keys=True), uid, sealed)
+    return _cached_adapter(cluster.kind, json.dumps(options, sort_keys=True), uid, sealed)
 
 
 def remote_kinds() -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def control_url(cluster: Cluster | None) -> str:
     return (named or str(settings.NINEFOLD_CONTROL_URL)).rstrip("/")
 
 
-def inspectable(cluster: Cluster | None) -> bool:
+def supports_inspection(cluster: Cluster | None) -> bool:
     """Return whether its adapter supports inspection; the cluster is not contacted."""
     return cluster is not None and registry.cluster_is_inspectable(cluster.kind)
 
@@ -94,7 +94,7 @@ def inspectable(cluster: Cluster | None) -> bool:
 _inspection_pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask-cluster")
 
 
-def inspect(cluster: Cluster, question: Callable[[InspectableCluster], Result]) -> Result:
+def inspect_cluster(cluster: Cluster, question: Callable[[InspectableCluster], Result]) -> Result:
     """Return the answer of the cluster, within ``INSPECTION_TIMEOUT_SECONDS``.
 
     :raises ClusterError: if it does not answer in time, refuses, or its kind cannot be inspected.
@@ -128,7 +128,7 @@ def checks_of(cluster: Cluster) -> tuple[ClusterCheck, ...]:
     )
 
 
-def operates(user: accounts.RequestUser) -> bool:
+def operates_fleet(user: accounts.RequestUser) -> bool:
     """Whether they operate the fleet, by a role of the whole company: nodes run the work of every team."""
     return accounts.company_allows(user, Permission.OPERATE_FLEET)
 

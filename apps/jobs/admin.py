@@ -21,7 +21,7 @@ from apps.jobs.models import (
     UploadedFile,
 )
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.web.admin import shortened
+from controlplane.web.admin import shorten_digest
 
 
 @admin.register(Job)
@@ -97,7 +97,7 @@ class UploadedFileAdmin(ScopedReadOnlyAdmin[UploadedFile]):
 
     @admin.display(description="digest")
     def digest_shortened(self, file: UploadedFile) -> str:
-        return shortened(file.digest.rpartition(":")[2])
+        return shorten_digest(file.digest.rpartition(":")[2])
 
 
 @admin.register(SavedFilter)

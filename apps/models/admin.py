@@ -29,7 +29,7 @@ from apps.models.models import (
 from apps.models.services import versions
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.web.admin import shortened
+from controlplane.web.admin import shorten_digest
 
 
 @admin.register(Artifact)
@@ -58,7 +58,7 @@ class ArtifactAdmin(ScopedReadOnlyAdmin[Artifact]):
     @admin.display(description="files")
     def file_list(self, artifact: Artifact) -> str:
         return "\n".join(
-            f"{file['path']} ({file['size']} bytes, {shortened(file['digest'].partition(':')[2])})"
+            f"{file['path']} ({file['size']} bytes, {shorten_digest(file['digest'].partition(':')[2])})"
             for file in artifact.files
         )
 
@@ -102,7 +102,7 @@ class DatasetVersionAdmin(ScopedReadOnlyAdmin[DatasetVersion]):
 
     @admin.display(description="content hash")
     def hash_shortened(self, version: DatasetVersion) -> str:
-        return shortened(version.content_hash.rpartition(":")[2])
+        return shorten_digest(version.content_hash.rpartition(":")[2])
 
 
 @admin.register(ModelLine)

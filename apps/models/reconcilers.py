@@ -34,9 +34,11 @@ def folder_imports_reconcile(*, at: datetime) -> int:
         pending = ModelVersion.objects.filter(
             state=ModelState.IMPORTING, hub_import=None
         ).select_related("line__team")
-        heartbeat = _heartbeat(lease)
+        heartbeat = _lease_heartbeat(lease)
         try:
-            return sum(_import(version, at, heartbeat) for version in pending.order_by("id"))
+            return sum(
+                _import_version(version, at, heartbeat) for version in pending.order_by("id")
+            )
         except LeaseLost:
             log.info("another worker imports now")
             return 0
@@ -52,7 +54,9 @@ def hub_imports_reconcile(*, at: datetime) -> int:
         if row is None:
             return 0
         try:
-            return int(hub_imports.hub_import_fetch(row, at=at, on_progress=_heartbeat(lease)))
+            return int(
+                hub_imports.hub_import_fetch(row, at=at, on_progress=_lease_heartbeat(lease))
+            )
         except LeaseLost:
             log.info("another worker fetches now")
         except IllegalTransition:
@@ -60,7 +64,7 @@ def hub_imports_reconcile(*, at: datetime) -> int:
         return 0
 
 
-def _heartbeat(lease: LeaderLease) -> Callable[[], None]:
+def _lease_heartbeat(lease: LeaderLease) -> Callable[[], None]:
     """Return a function that renews the lease at intervals and raises ``LeaseLost`` if another worker has it."""
     renewed = time.monotonic()
 
@@ -75,7 +79,7 @@ def _heartbeat(lease: LeaderLease) -> Callable[[], None]:
     return beat
 
 
-def _import(version: ModelVersion, at: datetime, heartbeat: Callable[[], None]) -> bool:
+def _import_version(version: ModelVersion, at: datetime, heartbeat: Callable[[], None]) -> bool:
     try:
         files = versions.model_folder_store(
             version.source_path, team=version.line.team, on_progress=heartbeat

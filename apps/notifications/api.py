@@ -27,7 +27,7 @@ from apps.notifications.services.webhooks import WebhookRefused
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problems import Problem, translates
+from controlplane.web.problems import Problem, problem_translator
 from controlplane.web.rest import (
     Filters,
     M,
@@ -345,7 +345,7 @@ class DeliveryViewSet(
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
-@translates(WebhookRefused)
+@problem_translator(WebhookRefused)
 def _webhook_refused(error: WebhookRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=422, code="webhook-refused", detail=str(error), errors=errors)

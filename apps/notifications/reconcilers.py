@@ -37,7 +37,7 @@ from apps.notifications.selectors.notifications import (
     sent_lately,
 )
 from apps.notifications.services.notifications import mails_failed, mails_postpone, mails_sent
-from apps.notifications.services.webhooks import DeliveryOutcome, delivery_record, posted
+from apps.notifications.services.webhooks import DeliveryOutcome, delivery_record, post_delivery
 from controlplane.domain.alerts.notifications import BURST, MAILS_IN_A_BURST
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.persistence.leases import LeaderLease, leader_lease
@@ -60,10 +60,10 @@ def mails_send(*, at: datetime) -> int:
     if not mail_configured():
         return 0
     with leader_lease(EMAIL_LEASE, ttl=EMAIL_LEASE_TTL) as lease:
-        return _turn(lease, at=at) if lease is not None else 0
+        return _send_pending_emails(lease, at=at) if lease is not None else 0
 
 
-def _turn(lease: LeaderLease, *, at: datetime) -> int:
+def _send_pending_emails(lease: LeaderLease, *, at: datetime) -> int:
     waiting: dict[int, list[Mail]] = defaultdict(list)
     for mail in mails_due(at=at)[:_IN_ONE_TURN]:
         waiting[mail.recipient_id].append(mail)
@@ -71,12 +71,12 @@ def _turn(lease: LeaderLease, *, at: datetime) -> int:
     letters = deque(
         letter
         for recipient, mails in waiting.items()
-        for letter in _letters(mails, lately=lately[recipient], at=at)
+        for letter in _group_into_emails(mails, lately=lately[recipient], at=at)
     )
     sent, connection = 0, get_connection()
     try:
         while letters and lease.renew(ttl=EMAIL_LEASE_TTL):
-            sent += _send(letters[0], connection, at=at)
+            sent += _send_emails(letters[0], connection, at=at)
             letters.popleft()
     except _ServerSilent as silent:
         # What is on hold was not tried, and what was refused before has lost its try already.
@@ -88,7 +88,9 @@ def _turn(lease: LeaderLease, *, at: datetime) -> int:
     return sent
 
 
-def _letters(mails: list[Mail], *, lately: list[datetime], at: datetime) -> list[list[Mail]]:
+def _group_into_emails(
+    mails: list[Mail], *, lately: list[datetime], at: datetime
+) -> list[list[Mail]]:
     """How the mails of one person leave: each alone, or all together where that would be too many.
 
     ``lately`` is when messages left for them within the window, the newest first.
@@ -107,7 +109,7 @@ def _letters(mails: list[Mail], *, lately: list[datetime], at: datetime) -> list
     return [[mail] for mail in mails]
 
 
-def _send(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> int:
+def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> int:
     """:raises _ServerSilent: if the server took nothing and would take nothing else either."""
     letter = email_content(mails)
     message_id = make_msgid(domain=parseaddr(settings.NINEFOLD_EMAIL_FROM)[1].partition("@")[2])
@@ -130,7 +132,7 @@ def _send(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> i
         connection.close()
         return 0
     except SMTPDataError as refused:
-        reason = f"the mail server refused the message: {_words(refused)}"
+        reason = f"the mail server refused the message: {_smtp_error_text(refused)}"
         final = refused.smtp_code >= 500
         mails_failed(mails=mails, error=reason, at=at, spread=_JITTER.random(), final=final)
         return 0
@@ -140,14 +142,14 @@ def _send(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> i
         mails_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
         return 0
     except SMTPResponseException as refused:
-        raise _ServerSilent(f"the mail server answered {_words(refused)}") from refused
+        raise _ServerSilent(f"the mail server answered {_smtp_error_text(refused)}") from refused
     except (SMTPException, OSError) as error:
         raise _ServerSilent(f"the mail server cannot be reached: {error}") from error
     mails_sent(mails=mails, message_id=message_id, at=at)
     return 1
 
 
-def _words(refused: SMTPResponseException) -> str:
+def _smtp_error_text(refused: SMTPResponseException) -> str:
     said = refused.smtp_error
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     return f"{refused.smtp_code} {text}"
@@ -180,10 +182,10 @@ def webhooks_call(*, at: datetime) -> int:
         if lease is None:
             return 0
         while time.monotonic() - began < _TURN_SECONDS:
-            due = _round(at=at, beside=failed)
+            due = _due_deliveries(at=at, beside=failed)
             if not due or not lease.renew(ttl=WEBHOOK_LEASE_TTL):
                 break
-            for delivery, outcome in zip(due, _tried(due), strict=True):
+            for delivery, outcome in zip(due, _attempt_deliveries(due), strict=True):
                 delivery_record(delivery=delivery, outcome=outcome, spread=_JITTER.random())
                 taken += outcome.arrived
                 if not outcome.arrived:
@@ -191,7 +193,7 @@ def webhooks_call(*, at: datetime) -> int:
     return taken
 
 
-def _round(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
+def _due_deliveries(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
     """The oldest delivery of each of a few webhooks: those whose last call is the longest ago."""
     first = webhooks.deliveries_due(at=at).exclude(webhook__in=list(beside))
     first = first.order_by("webhook_id", "next_try_at", "id").distinct("webhook_id")
@@ -203,10 +205,10 @@ def _turn_of(delivery: WebhookDelivery) -> tuple[datetime, int]:
     return (delivery.next_try_at if tried_at is None else tried_at), delivery.pk
 
 
-def _tried(due: list[WebhookDelivery]) -> list[DeliveryOutcome]:
+def _attempt_deliveries(due: list[WebhookDelivery]) -> list[DeliveryOutcome]:
     calls = [_call_of(delivery) for delivery in due]
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as pool:
-        return list(pool.map(_outcome, calls))
+        return list(pool.map(_await_outcome, calls))
 
 
 def _call_of(delivery: WebhookDelivery) -> WebhookCall | str:
@@ -225,7 +227,7 @@ def _call_of(delivery: WebhookDelivery) -> WebhookCall | str:
     )
 
 
-def _outcome(call: WebhookCall | str) -> DeliveryOutcome:
+def _await_outcome(call: WebhookCall | str) -> DeliveryOutcome:
     at = timezone.now()
     if isinstance(call, str):
         return DeliveryOutcome(at=at, seconds=0.0, error=call)
@@ -240,4 +242,4 @@ def _outcome(call: WebhookCall | str) -> DeliveryOutcome:
             secret=call.secret, timestamp=timestamp, body=call.body
         ),
     }
-    return posted(call.url, body=call.body, headers=headers)
+    return post_delivery(call.url, body=call.body, headers=headers)

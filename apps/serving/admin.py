@@ -26,7 +26,7 @@ from apps.serving.models import (
 )
 from apps.serving.services import deployments, gateways
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.web.admin import shortened
+from controlplane.web.admin import shorten_digest
 
 
 @admin.register(Deployment)
@@ -122,7 +122,7 @@ class ApiKeyAdmin(ScopedReadOnlyAdmin[ApiKey]):
 
     @admin.display(description="digest")
     def digest_shortened(self, key: ApiKey) -> str:
-        return shortened(key.digest)
+        return shorten_digest(key.digest)
 
     @admin.action(description="Revoke the selected keys", permissions=["operate"])
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> None:
@@ -149,7 +149,7 @@ class GatewaySnapshotAdmin(ScopedReadOnlyAdmin[GatewaySnapshot]):
 
     @admin.display(description="digest")
     def digest_shortened(self, snapshot: GatewaySnapshot) -> str:
-        return shortened(snapshot.digest)
+        return shorten_digest(snapshot.digest)
 
 
 @admin.register(UsageBatch)

@@ -88,7 +88,7 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
     backend = selectors.newest_revision(deployment).backends.order_by("-id")[0]
     current = [replica for replica in live if replica.backend_id == backend.pk]
     older = [replica for replica in live if replica.backend_id != backend.pk]
-    _scale(deployment, backend, current, at)
+    _scale_backend(deployment, backend, current, at)
     if older:
         _stop_superseded(deployment, backend, older, at)
     ready = [replica for replica in current if replica.state == ReplicaState.READY]
@@ -114,7 +114,9 @@ def _stop_replicas(deployment: Deployment, live: list[Replica], at: datetime) ->
         )
 
 
-def _scale(deployment: Deployment, backend: Backend, current: list[Replica], at: datetime) -> None:
+def _scale_backend(
+    deployment: Deployment, backend: Backend, current: list[Replica], at: datetime
+) -> None:
     """Create missing replicas, or stop the youngest surplus ones."""
     remaining = [replica for replica in current if replica.state != ReplicaState.STOPPING]
     missing = deployment.replica_count - len(remaining)
@@ -200,15 +202,15 @@ def _set_message(replica: Replica, message: str) -> None:
         )
 
 
-def _adapter(replica: Replica) -> ClusterAdapter:
+def _cluster_adapter(replica: Replica) -> ClusterAdapter:
     """:raises ValueError: if the replica has not been admitted to a cluster."""
     if replica.cluster is None:
         raise ValueError(f"replica {replica.uid} is on no cluster yet")
     return fleet.cluster_adapter(replica.cluster)
 
 
-def _observe(replica: Replica) -> ObservedLaunch | None:
-    return _adapter(replica).observe([replica.launch_name]).get(replica.launch_name)
+def _observe_replica(replica: Replica) -> ObservedLaunch | None:
+    return _cluster_adapter(replica).observe([replica.launch_name]).get(replica.launch_name)
 
 
 def _reconcile_pending(replica: Replica, at: datetime) -> None:
@@ -233,14 +235,14 @@ def _reconcile_admitted(replica: Replica, at: datetime) -> None:
     if _stop_if_revoked(replica, at):
         return
     try:
-        _adapter(replica).launch(_render(replica))
+        _cluster_adapter(replica).launch(_render_launch(replica))
     except (LaunchRefused, ArtifactError, ValueError) as refusal:
         _record_crash(replica, at, reason=f"could not be started: {refusal}")
         return
     services.replica_transition(replica, ReplicaEvent.LAUNCH, at=at, reason="starting")
 
 
-def _render(replica: Replica) -> Launch:
+def _render_launch(replica: Replica) -> Launch:
     """The Launch of this generation of the replica. Rendering is deterministic."""
     revision = replica.backend.revision
     claim = Claim.objects.select_related("queue").get(uid=replica.claim_uid)
@@ -271,7 +273,7 @@ def _render(replica: Replica) -> Launch:
 def _reconcile_running(replica: Replica, at: datetime) -> None:
     if _stop_if_revoked(replica, at):
         return
-    observed = _observe(replica)
+    observed = _observe_replica(replica)
     if observed is None:
         _record_crash(replica, at, reason="the cluster no longer knows it")
     elif observed.ended:
@@ -285,7 +287,7 @@ def _check_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> 
     if any(one.phase is not ReplicaPhase.RUNNING for one in observed.replicas):
         _set_message(replica, observed.replicas[0].message or "starting")
         return
-    endpoint = _adapter(replica).endpoint(
+    endpoint = _cluster_adapter(replica).endpoint(
         replica.launch_name, role=ROLES[Task.SERVE], index=0, port=HTTP_PORT_NAME
     )
     if endpoint is not None:
@@ -318,7 +320,7 @@ def _record_crash(replica: Replica, at: datetime, *, reason: str) -> None:
 
 
 def _log_tail(replica: Replica) -> str:
-    chunk = _adapter(replica).log(
+    chunk = _cluster_adapter(replica).log(
         replica.launch_name,
         role=ROLES[Task.SERVE],
         index=0,
@@ -333,7 +335,7 @@ def _reconcile_backoff(replica: Replica, at: datetime) -> None:
         replica.restart_at is not None and at < replica.restart_at
     ):
         return
-    _adapter(replica).remove(replica.launch_name)
+    _cluster_adapter(replica).remove(replica.launch_name)
     services.replica_transition(
         replica,
         ReplicaEvent.RESTART,
@@ -363,9 +365,9 @@ def _stop_if_revoked(replica: Replica, at: datetime) -> bool:
 
 def _reconcile_stopping(replica: Replica, at: datetime) -> None:
     if replica.cluster is not None:
-        adapter = _adapter(replica)
+        adapter = _cluster_adapter(replica)
         adapter.stop(replica.launch_name, grace=STOP_GRACE)
-        observed = _observe(replica)
+        observed = _observe_replica(replica)
         if observed is not None and not observed.ended:
             return
         adapter.remove(replica.launch_name)

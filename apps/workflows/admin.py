@@ -28,13 +28,13 @@ class PipelineAdmin(ScopedReadOnlyAdmin[Pipeline]):
 
     @admin.action(description="Cancel the selected pipelines", permissions=["operate"])
     def cancel(self, request: HttpRequest, pipelines: QuerySet[Pipeline]) -> None:
-        self._each(request, pipelines, services.pipeline_cancel, "is being cancelled.")
+        self._apply_to_each(request, pipelines, services.pipeline_cancel, "is being cancelled.")
 
     @admin.action(description="Retry the selected pipelines", permissions=["operate"])
     def retry(self, request: HttpRequest, pipelines: QuerySet[Pipeline]) -> None:
-        self._each(request, pipelines, services.pipeline_retry, "goes on.")
+        self._apply_to_each(request, pipelines, services.pipeline_retry, "goes on.")
 
-    def _each(
+    def _apply_to_each(
         self,
         request: HttpRequest,
         pipelines: QuerySet[Pipeline],

@@ -19,7 +19,7 @@ def on_pipeline_changed(*, pipeline_uid: str) -> None:
 def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: str) -> None:
     del event_uid, state, reason, at
     rows = Pipeline.objects.filter(state=PipelineState.RUNNING, steps__job__uid=job_uid)
-    _reconcile(rows.values_list("uid", flat=True).first())
+    _reconcile_pipeline(rows.values_list("uid", flat=True).first())
 
 
 @shared_task
@@ -31,9 +31,9 @@ def on_deployment_ready(
         state=PipelineState.RUNNING, steps__deployment__uid=deployment_uid
     )
     for uid in rows.distinct().values_list("uid", flat=True):
-        _reconcile(uid)
+        _reconcile_pipeline(uid)
 
 
-def _reconcile(uid: str | None) -> None:
+def _reconcile_pipeline(uid: str | None) -> None:
     if uid is not None:
         reconcilers.pipelines_reconcile(at=timezone.now(), uid=uid)

@@ -47,7 +47,7 @@ def pipelines_reconcile(*, at: datetime, uid: str | None = None) -> int:
     leased = lease_rows(rows, limit=BATCH, ttl=LEASE)
     for pipeline in leased:
         try:
-            _advance(pipeline, at)
+            _advance_pipeline(pipeline, at)
         except (IllegalTransition, LeaseLost) as race:
             # It was changed concurrently; the next run reads the current state.
             log.info("a turn gave way", extra={"pipeline": pipeline.uid, "race": str(race)})
@@ -65,7 +65,7 @@ def _record_reason(pipeline: Pipeline, reason: str) -> None:
     rows.exclude(state_reason=reason).update(state_reason=reason)
 
 
-def _advance(pipeline: Pipeline, at: datetime) -> None:
+def _advance_pipeline(pipeline: Pipeline, at: datetime) -> None:
     """Perform actions until the pipeline has to wait."""
     for _ in range(_MAX_ACTIONS):
         steps = selectors.pipeline_steps(pipeline)

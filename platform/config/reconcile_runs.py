@@ -19,7 +19,7 @@ class ReconcileRunRecorder:
     """Records the start and end of tasks in the beat schedule."""
 
     def __init__(self) -> None:
-        self._controllers = frozenset(reconcile_runs.intervals())
+        self._controllers = frozenset(reconcile_runs.controller_intervals())
         self._began: dict[str, float] = {}
 
     def connect(self) -> None:

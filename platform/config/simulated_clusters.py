@@ -20,7 +20,7 @@ from controlplane.ports.clusters import ClusterError
 KIND = "simulated"
 
 
-def ensure(
+def ensure_simulated_cluster(
     name: str,
     *,
     fleet: Mapping[str, Any],

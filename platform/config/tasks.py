@@ -12,7 +12,7 @@ from kombu.exceptions import ChannelError, OperationalError
 
 from apps.accounts.services import idempotency_prune
 from apps.quotas.services.forecasts import what_ifs_prune
-from config.wiring import send
+from config.wiring import send_topic
 from controlplane.outbox import messages
 
 
@@ -20,7 +20,7 @@ from controlplane.outbox import messages
 def relay_outbox() -> int:
     """Relay pending outbox messages to Celery; return their number."""
     relayed = 0
-    while handed_on := messages.relay(send):
+    while handed_on := messages.relay_messages(send_topic):
         relayed += handed_on
     return relayed
 
@@ -28,7 +28,7 @@ def relay_outbox() -> int:
 @shared_task
 def tidy_up() -> None:
     """Delete expired rows."""
-    messages.prune()
+    messages.prune_messages()
     idempotency_prune(at=timezone.now())
     what_ifs_prune(at=timezone.now())
     # Django keeps the rows of expired sessions.

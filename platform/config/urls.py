@@ -10,7 +10,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from apps.console.api import StatusView
 from apps.console.web import self_monitoring
 from apps.serving.api import gateway_api
-from controlplane.web.design import design, design_chart
+from controlplane.web.design import design_chart, design_page
 from controlplane.web.health import healthz
 from controlplane.web.openapi import schema_page
 from controlplane.web.problems import problem_types
@@ -38,7 +38,7 @@ PAGES: list[URLPattern | URLResolver] = [
     path("", include("apps.notifications.web.urls")),
     path("", include("apps.console.web.urls")),
     path("docs/problems", problem_types, name="problem-types"),
-    path("design", design, name="design"),
+    path("design", design_page, name="design"),
     path("design/chart/<str:kind>", design_chart, name="design-chart"),
 ]
 
@@ -67,7 +67,7 @@ INTERNAL: list[URLPattern | URLResolver] = [
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", self_monitoring.readyz, name="readyz"),
-    path("metrics", self_monitoring.page, name="metrics"),
+    path("metrics", self_monitoring.metrics_page, name="metrics"),
     path("admin/", admin.site.urls),
     path("api/v1/", include(REST)),
     path("internal/", include(INTERNAL)),

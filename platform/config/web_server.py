@@ -46,7 +46,7 @@ def web_application() -> WsgiServer:
     )
 
 
-def _end(_signal: int, _frame: FrameType | None) -> None:
+def _handle_stop_signal(_signal: int, _frame: FrameType | None) -> None:
     """Uvicorn raises the signal again once it has drained."""
     logging.shutdown()
     sys.stdout.flush()
@@ -63,7 +63,7 @@ def main() -> int:
         return 2
     raise_file_limit()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end)
+        signal.signal(number, _handle_stop_signal)
     server = uvicorn.Server(
         uvicorn.Config(
             web_application(),

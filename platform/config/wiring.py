@@ -49,7 +49,7 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
 }
 
 
-def send(topic: str, payload: dict[str, Any]) -> None:
+def send_topic(topic: str, payload: dict[str, Any]) -> None:
     """Queue the tasks that are subscribed to the topic.
 
     :raises KeyError: if there are none; the relay does not send such messages.

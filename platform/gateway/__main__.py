@@ -16,21 +16,21 @@ from gateway.settings import Settings, SettingsError
 from http_server.connections import ConnectionGuard, raise_file_limit
 
 
-def _end(_signal: int, _frame: FrameType | None) -> None:
+def _handle_stop_signal(_signal: int, _frame: FrameType | None) -> None:
     """Exit with status 0: uvicorn raises the signal again once it has drained."""
     sys.exit(0)
 
 
 def main() -> int:
     """Serve until a signal; return the exit status of the process."""
-    logs.configure(os.environ)
+    logs.configure_logging(os.environ)
     try:
         settings = Settings.from_environment(os.environ)
     except SettingsError as error:
         logging.getLogger("gateway").error("the gateway cannot start: %s", error)
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end)
+        signal.signal(number, _handle_stop_signal)
     raise_file_limit()
     server = uvicorn.Server(
         uvicorn.Config(

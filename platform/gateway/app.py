@@ -28,7 +28,7 @@ from gateway.errors import (
     internal_error,
     key_refused,
     model_not_found,
-    unavailable,
+    unavailable_error,
 )
 from gateway.files import FolderLock
 from gateway.http_exchange import ClientAborted, HttpExchange, Receive, Scope, Send
@@ -124,16 +124,18 @@ class GatewayApp:
             token=settings.token,
             headers=headers,
             copy=settings.folder / "snapshot",
-            install=self._install,
+            install=self._install_snapshot,
             metrics=self._metrics,
             wall=self._wall,
         )
         feed.load_copy()
         self._register_gauges()
         self._control = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
-        self._writer = self._run("usage writer", self._usage.run_writer())
-        self._poster = self._run("usage poster", self._usage.run_poster(self._control))
-        self._poller = self._run("snapshot poller", feed.run(self._control))
+        self._writer = self._start_background_task("usage writer", self._usage.run_writer())
+        self._poster = self._start_background_task(
+            "usage poster", self._usage.run_poster(self._control)
+        )
+        self._poller = self._start_background_task("snapshot poller", feed.run(self._control))
 
     def _register_gauges(self) -> None:
         gauges: tuple[tuple[str, str, Callable[[], float]], ...] = (
@@ -152,7 +154,9 @@ class GatewayApp:
         for name, meaning, read in gauges:
             self._metrics.gauge(f"ninefold_gateway_{name}", meaning, read=read)
 
-    def _run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start_background_task(
+        self, name: str, work: Coroutine[Any, Any, None]
+    ) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.append(task)
         return task
@@ -168,7 +172,7 @@ class GatewayApp:
         await self._control.close()
         self._lock.release()
 
-    def _install(self, snapshot: RoutingSnapshot) -> None:
+    def _install_snapshot(self, snapshot: RoutingSnapshot) -> None:
         self._table = self._load_balancer.compile(snapshot)
         self._rate_limiter.retain(snapshot.keys)
         logger.info("snapshot installed", extra={"version": snapshot.version})
@@ -177,13 +181,13 @@ class GatewayApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._serve(HttpExchange(scope, receive, send))
+            await self._handle_request(HttpExchange(scope, receive, send))
         elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            await self._handle_lifespan(receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
+    async def _handle_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             await self.start()
@@ -199,39 +203,39 @@ class GatewayApp:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _serve(self, exchange: HttpExchange) -> None:
+    async def _handle_request(self, exchange: HttpExchange) -> None:
         self._cors.add_headers(exchange)
         try:
-            await self._dispatch(exchange)
+            await self._dispatch_request(exchange)
         except ClientAborted:
             return
         except ApiError as error:
-            await self._refuse(exchange, error)
+            await self._send_error(exchange, error)
         except Exception:
             logger.exception("a request failed", extra={"request_id": exchange.request_id})
-            await self._refuse(exchange, internal_error())
+            await self._send_error(exchange, internal_error())
 
-    async def _refuse(self, exchange: HttpExchange, error: ApiError) -> None:
+    async def _send_error(self, exchange: HttpExchange, error: ApiError) -> None:
         self._metrics.errors.add(str(error.status))
         if not exchange.started:
             await exchange.respond_error(error)
 
-    async def _dispatch(self, exchange: HttpExchange) -> None:
+    async def _dispatch_request(self, exchange: HttpExchange) -> None:
         path = exchange.path
         operation = self._calls.get(path)
         if self._cors.is_preflight(exchange):
             await self._cors.respond_preflight(exchange)
         elif operation is not None:
-            _require(exchange, "POST")
-            await self._complete(exchange, operation)
+            _require_method(exchange, "POST")
+            await self._relay_completion(exchange, operation)
         elif path == _MODELS:
-            _require(exchange, "GET")
+            _require_method(exchange, "GET")
             await self._list_models(exchange)
         elif path.startswith(f"{_MODELS}/"):
-            _require(exchange, "GET")
+            _require_method(exchange, "GET")
             await self._show_model(exchange, path.removeprefix(f"{_MODELS}/"))
         elif (page := self._pages.get(path)) is not None:
-            _require(exchange, "GET")
+            _require_method(exchange, "GET")
             await page(exchange)
         else:
             raise bad_request(
@@ -248,20 +252,20 @@ class GatewayApp:
         """
         table = self._table
         if table is None:
-            raise unavailable(
+            raise unavailable_error(
                 "The gateway has not heard from its control plane yet.",
                 code="no_snapshot",
                 retry_after_seconds=_RETRY_SECONDS,
             )
         if self._wall() >= table.stale_at:
-            raise unavailable(
+            raise unavailable_error(
                 "The gateway has not heard from its control plane for too long.",
                 code="stale_snapshot",
                 retry_after_seconds=_RETRY_SECONDS,
             )
         return table
 
-    def _authenticate(self, exchange: HttpExchange, table: RoutingTable) -> SnapshotKey:
+    def _authenticate_key(self, exchange: HttpExchange, table: RoutingTable) -> SnapshotKey:
         secret = exchange.bearer
         if not secret:
             raise key_refused("An API key is needed: send 'Authorization: Bearer <key>'.")
@@ -273,9 +277,9 @@ class GatewayApp:
             raise key_refused(f"This API key expired at {key.expires_at.isoformat()}.")
         return key
 
-    async def _complete(self, exchange: HttpExchange, operation: Operation) -> None:
+    async def _relay_completion(self, exchange: HttpExchange, operation: Operation) -> None:
         table = self._fresh_table()
-        key = self._authenticate(exchange, table)
+        key = self._authenticate_key(exchange, table)
         body = await exchange.read_json_body(limit=self._settings.max_body_bytes)
         request = parse_completion_request(body, operation=operation)
         entry = table.entries.get(request.model)
@@ -288,21 +292,21 @@ class GatewayApp:
 
     async def _list_models(self, exchange: HttpExchange) -> None:
         table = self._fresh_table()
-        key = self._authenticate(exchange, table)
+        key = self._authenticate_key(exchange, table)
         routes = [entry.route for entry in table.entries.values() if key.may_use(entry.route)]
-        models = [_model(route) for route in sorted(routes, key=lambda route: route.name)]
+        models = [_model_document(route) for route in sorted(routes, key=lambda route: route.name)]
         await exchange.respond_json({"object": "list", "data": models})
 
     async def _show_model(self, exchange: HttpExchange, name: str) -> None:
         table = self._fresh_table()
-        key = self._authenticate(exchange, table)
+        key = self._authenticate_key(exchange, table)
         entry = table.entries.get(name)
         if entry is None or not key.may_use(entry.route):
             raise model_not_found(name)
-        await exchange.respond_json(_model(entry.route))
+        await exchange.respond_json(_model_document(entry.route))
 
 
-def _require(exchange: HttpExchange, method: str) -> None:
+def _require_method(exchange: HttpExchange, method: str) -> None:
     if exchange.method != method:
         raise ApiError(
             f"{exchange.path} takes {method}, not {exchange.method}.",
@@ -313,7 +317,7 @@ def _require(exchange: HttpExchange, method: str) -> None:
         )
 
 
-def _model(route: SnapshotRoute) -> dict[str, object]:
+def _model_document(route: SnapshotRoute) -> dict[str, object]:
     model: dict[str, object] = {
         "id": route.name,
         "object": "model",
@@ -331,7 +335,7 @@ def create_app() -> GatewayApp:
 
     :raises SettingsError: if a ``NINEFOLD_*`` variable is missing or unusable.
     """
-    logs.configure(os.environ)
+    logs.configure_logging(os.environ)
     return GatewayApp(Settings.from_environment(os.environ))
 
 
@@ -346,7 +350,7 @@ class CorsPolicy:
         if not self._allowed:
             return
         exchange.add_headers([("vary", "Origin")])
-        if self._allows(exchange):
+        if self._allows_origin(exchange):
             exchange.add_headers(
                 [
                     ("access-control-allow-origin", exchange.header(b"origin")),
@@ -366,10 +370,10 @@ class CorsPolicy:
             ("access-control-max-age", "600"),
         ]
         await exchange.respond(
-            status=204, body=b"", headers=headers if self._allows(exchange) else ()
+            status=204, body=b"", headers=headers if self._allows_origin(exchange) else ()
         )
 
-    def _allows(self, exchange: HttpExchange) -> bool:
+    def _allows_origin(self, exchange: HttpExchange) -> bool:
         return exchange.header(b"origin") in self._allowed
 
 
@@ -404,40 +408,42 @@ class MonitoringEndpoints:
         self._fresh_table = fresh_table
         self._wall = wall
         self.pages: Mapping[str, Page] = {
-            "/healthz": self._healthz,
-            "/readyz": self._readyz,
+            "/healthz": self._serve_healthz,
+            "/readyz": self._serve_readyz,
             "/metrics": self._metrics_page,
         }
         metrics.gauge(
             "ninefold_gateway_snapshot_age_seconds",
             "Since the snapshot was issued.",
-            read=self._age,
+            read=self._snapshot_age,
         )
         metrics.gauge(
-            "ninefold_gateway_snapshot_version", "Version of the snapshot.", read=self._version
+            "ninefold_gateway_snapshot_version",
+            "Version of the snapshot.",
+            read=self._snapshot_version,
         )
 
-    def _version(self) -> int | None:
+    def _snapshot_version(self) -> int | None:
         table = self._table()
         return None if table is None else table.snapshot.version
 
-    def _age(self) -> float | None:
+    def _snapshot_age(self) -> float | None:
         table = self._table()
         return None if table is None else self._wall() - table.snapshot.issued_at.timestamp()
 
-    async def _healthz(self, exchange: HttpExchange) -> None:
+    async def _serve_healthz(self, exchange: HttpExchange) -> None:
         """200 while all background tasks run, else 503: only a restart helps then."""
         ended = [task.get_name() for task in self._tasks if task.done()]
         content = {
             "status": "failed" if ended else "ok",
             "gateway": self._gateway_id,
-            "snapshot_version": self._version(),
-            "snapshot_age_seconds": self._age(),
+            "snapshot_version": self._snapshot_version(),
+            "snapshot_age_seconds": self._snapshot_age(),
             "ended_tasks": ended,
         }
         await exchange.respond_json(content, status=503 if ended else 200)
 
-    async def _readyz(self, exchange: HttpExchange) -> None:
+    async def _serve_readyz(self, exchange: HttpExchange) -> None:
         """200 while requests can be served, else 503 with an error."""
         self._fresh_table()
         await exchange.respond_json({"status": "ready"})

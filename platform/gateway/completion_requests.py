@@ -67,7 +67,7 @@ def parse_completion_request(body: bytes, *, operation: Operation) -> Completion
     :raises ApiError: 400 if it is not a JSON object or lacks what the operation needs; the error
         names the position or the parameter.
     """
-    payload = _object(body)
+    payload = _parse_object(body)
     if _SURROGATE.search(body):
         _check_unicode(payload)
     model = payload.get("model")
@@ -97,7 +97,7 @@ def parse_completion_request(body: bytes, *, operation: Operation) -> Completion
     )
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _parse_object(body: bytes) -> dict[str, Any]:
     try:
         payload = _DECODER.decode(body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -124,7 +124,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def _check_unicode(payload: dict[str, Any]) -> None:
     """Refuse strings that cannot be encoded: JSON can escape half of a surrogate pair."""
-    for path, text in _texts(payload):
+    for path, text in _strings_with_paths(payload):
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -136,7 +136,7 @@ def _check_unicode(payload: dict[str, Any]) -> None:
             ) from None
 
 
-def _texts(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _strings_with_paths(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Every string with its path, such as ``messages[0].content``. A key has the path of its object."""
     pending: list[tuple[str, object]] = [("", payload)]
     while pending:

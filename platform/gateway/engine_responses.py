@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.errors import ApiError, ErrorType, bad_request, unavailable, upstream_failed
+from gateway.errors import ApiError, ErrorType, bad_request, unavailable_error, upstream_failed
 
 _MAX_MESSAGE_LENGTH = 1000
 _RETRY_SECONDS = 2.0
@@ -55,29 +55,29 @@ def with_model_name(content: dict[str, Any], *, route: str) -> dict[str, Any]:
     return content
 
 
-def redacted(message: str, *, route: str, model: str) -> str:
+def redact_message(message: str, *, route: str, model: str) -> str:
     """The message without the engine's addresses, paths and model name."""
     if model:
         message = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", lambda _: route, message)
     return _SENSITIVE.sub("[hidden]", message)[:_MAX_MESSAGE_LENGTH]
 
 
-def _message(content: object) -> str:
+def _error_message(content: object) -> str:
     """The message in an error body of any of the shapes that engines use; empty if there is none."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "; ".join(filter(None, map(_message, content)))
+        return "; ".join(filter(None, map(_error_message, content)))
     if isinstance(content, dict):
         for field in ("error", "message", "detail", "msg"):
-            if found := _message(content.get(field)):
+            if found := _error_message(content.get(field)):
                 return found
     return ""
 
 
 def redacted_error(content: dict[str, Any], *, route: str, model: str) -> dict[str, Any]:
     """An engine's error in the middle of a stream, in OpenAI's shape."""
-    message = redacted(_message(content), route=route, model=model)
+    message = redact_message(_error_message(content), route=route, model=model)
     return upstream_failed(message or "The model's engine failed.").as_object()
 
 
@@ -91,14 +91,14 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
         content: object = json.loads(body)
     except (ValueError, RecursionError):
         content = None
-    message = redacted(_message(content), route=route, model=model)
+    message = redact_message(_error_message(content), route=route, model=model)
     if status in (400, 413, 422):
         error = content.get("error") if isinstance(content, dict) else None
         details = error if isinstance(error, dict) else {}
         return bad_request(
             message or "The model's engine refused the request without a reason.",
-            param=_text(details.get("param")),
-            code=_text(details.get("code")),
+            param=_text_of(details.get("param")),
+            code=_text_of(details.get("code")),
             status=413 if status == 413 else 400,
         )
     if status == 429:
@@ -110,7 +110,7 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
             retry_after_seconds=_RETRY_SECONDS,
         )
     if status == 503:
-        return unavailable(
+        return unavailable_error(
             f"The engine of {route!r} is not ready. Try again shortly.",
             code="engine_not_ready",
             retry_after_seconds=_RETRY_SECONDS,
@@ -122,7 +122,7 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
     return upstream_failed(f"The engine of {route!r} failed with status {status}.")
 
 
-def _text(value: object) -> str | None:
+def _text_of(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 

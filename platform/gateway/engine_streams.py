@@ -51,7 +51,7 @@ class EventSplitter:
         events: list[bytes] = []
         begin = 0
         while (blank := _BLANK_LINE.search(content, max(start, begin))) is not None:
-            _append(events, content[begin : blank.start()])
+            _append_event(events, content[begin : blank.start()])
             begin = blank.end()
         self._rest = content[begin:] if begin else content
         if len(self._rest) > MAX_EVENT_BYTES:
@@ -61,12 +61,12 @@ class EventSplitter:
     def close(self) -> list[bytes]:
         """The last event, if the engine omitted the blank line after it."""
         events: list[bytes] = []
-        _append(events, self._rest)
+        _append_event(events, self._rest)
         self._rest = b""
         return events
 
 
-def _append(events: list[bytes], block: bytes) -> None:
+def _append_event(events: list[bytes], block: bytes) -> None:
     # A chunk may end between the CR and the LF of a blank line; the LF then begins the next block.
     event = block.strip(b"\r\n")
     if event:
@@ -108,7 +108,7 @@ class StreamRewriter:
 
         :raises StreamBroken: if its data is neither a JSON object nor ``[DONE]``.
         """
-        others, data = _parts(event)
+        others, data = _split_event(event)
         if data is None:
             return event + b"\n\n"
         if data == b"[DONE]":
@@ -123,12 +123,12 @@ class StreamRewriter:
         if content.get("error") is not None or content.get("object") == "error":
             self.tally.failed = True
             content = redacted_error(content, route=self._route, model=self._model)
-        elif not self._count(content):
+        elif not self._count_event(content):
             return None
         content = with_model_name(content, route=self._route)
         return others + b"data: " + compact_json(content) + b"\n\n"
 
-    def _count(self, content: dict[str, Any]) -> bool:
+    def _count_event(self, content: dict[str, Any]) -> bool:
         """Count an event; whether it is for the client."""
         choices = content.get("choices")
         for choice in choices if isinstance(choices, list) else ():
@@ -145,7 +145,7 @@ class StreamRewriter:
         return bool(choices)
 
 
-def _parts(event: bytes) -> tuple[bytes, bytes | None]:
+def _split_event(event: bytes) -> tuple[bytes, bytes | None]:
     """The lines that are not data, each with its line ending, and the data; None if there is none."""
     if event.startswith(b"data:") and b"\n" not in event and b"\r" not in event:
         return b"", event[5:].strip()

@@ -93,7 +93,7 @@ def model_not_found(name: str) -> ApiError:
     )
 
 
-def unavailable(message: str, *, code: str, retry_after_seconds: float) -> ApiError:
+def unavailable_error(message: str, *, code: str, retry_after_seconds: float) -> ApiError:
     return ApiError(
         message,
         status=503,

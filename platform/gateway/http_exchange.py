@@ -104,7 +104,7 @@ class HttpExchange:
         length = self.header(b"content-length")
         if length.isdecimal() and int(length) > limit:
             raise _too_large(limit)
-        message = await self._next()
+        message = await self._receive_message()
         body: bytes = message.get("body", b"")
         if message.get("more_body", False):
             try:
@@ -123,12 +123,12 @@ class HttpExchange:
     async def _read_rest(self, first_chunk: bytes, *, limit: int) -> bytes:
         body = bytearray(first_chunk)
         while True:
-            message = await self._next()
+            message = await self._receive_message()
             body += message.get("body", b"")
             if not message.get("more_body", False) or len(body) > limit:
                 return bytes(body)
 
-    async def _next(self) -> Message:
+    async def _receive_message(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise ClientAborted
@@ -149,7 +149,7 @@ class HttpExchange:
             disconnected = True
             task.cancel()
 
-        watcher = asyncio.get_running_loop().create_task(self._watch(on_disconnect))
+        watcher = asyncio.get_running_loop().create_task(self._watch_disconnect(on_disconnect))
         try:
             await work
         except asyncio.CancelledError:
@@ -160,7 +160,7 @@ class HttpExchange:
         finally:
             watcher.cancel()
 
-    async def _watch(self, on_disconnect: Callable[[], None]) -> None:
+    async def _watch_disconnect(self, on_disconnect: Callable[[], None]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         # A complete response reads as a disconnect too.

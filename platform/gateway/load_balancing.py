@@ -100,7 +100,9 @@ class LoadBalancer:
         for route in snapshot.routes:
             pools = []
             for backend in route.backends:
-                targets = tuple(self._target(endpoint, current) for endpoint in backend.endpoints)
+                targets = tuple(
+                    self._target_of_endpoint(endpoint, current) for endpoint in backend.endpoints
+                )
                 if backend.weight > 0 and targets:
                     pools.append(BackendPool(backend=backend, targets=targets))
             entries[route.name] = RouteEntry(route=route, pools=tuple(pools))
@@ -112,7 +114,7 @@ class LoadBalancer:
             keys={key.digest: key for key in snapshot.keys},
         )
 
-    def _target(
+    def _target_of_endpoint(
         self, endpoint: SnapshotEndpoint, current: dict[SnapshotEndpoint, EngineTarget]
     ) -> EngineTarget:
         target = current.get(endpoint) or self._targets.get(endpoint) or EngineTarget(endpoint)
@@ -140,13 +142,13 @@ class LoadBalancer:
         ]
         if not offers:
             return None
-        pool, candidates = offers[0] if len(offers) == 1 else self._draw(offers)
-        target = min(candidates, key=_load)
+        pool, candidates = offers[0] if len(offers) == 1 else self._draw_pool(offers)
+        target = min(candidates, key=_target_load)
         self._uses += 1
         target.last_used = self._uses
         return EndpointChoice(backend=pool.backend, target=target)
 
-    def _draw(
+    def _draw_pool(
         self, offers: list[tuple[BackendPool, list[EngineTarget]]]
     ) -> tuple[BackendPool, list[EngineTarget]]:
         draw = self._random.random() * sum(pool.backend.weight for pool, _ in offers)
@@ -162,5 +164,5 @@ class LoadBalancer:
         target.ejected_until = self._monotonic() + EJECTION_SECONDS
 
 
-def _load(target: EngineTarget) -> tuple[int, int]:
+def _target_load(target: EngineTarget) -> tuple[int, int]:
     return target.outstanding, target.last_used

@@ -44,7 +44,7 @@ class GatewayJsonFormatter(JsonFormatter):
         return super().format(record)
 
 
-def configure(environ: Mapping[str, str]) -> None:
+def configure_logging(environ: Mapping[str, str]) -> None:
     """Log to standard error in the format ``NINEFOLD_LOG_FORMAT``: ``text`` or ``json``."""
     formatter: logging.Formatter = GatewayTextFormatter("%(levelname)s %(name)s: %(message)s")
     if environ.get("NINEFOLD_LOG_FORMAT") == "json":

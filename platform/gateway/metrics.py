@@ -28,13 +28,13 @@ SECONDS = (
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def _escaped(value: str) -> str:
+def _escape_label_value(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _labels(names: Sequence[str], values: Sequence[str]) -> str:
+def _format_labels(names: Sequence[str], values: Sequence[str]) -> str:
     pairs = ",".join(
-        f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)
+        f'{name}="{_escape_label_value(value)}"' for name, value in zip(names, values, strict=True)
     )
     return f"{{{pairs}}}" if pairs else ""
 
@@ -58,7 +58,7 @@ class Counter:
         yield f"# HELP {self._name} {self._meaning}"
         yield f"# TYPE {self._name} counter"
         for values, amount in sorted(self._values.items()):
-            yield f"{self._name}{_labels(self._labels, values)} {amount:g}"
+            yield f"{self._name}{_format_labels(self._labels, values)} {amount:g}"
 
 
 class Gauge:
@@ -103,9 +103,9 @@ class DurationHistogram:
             total = 0
             for bound, count in zip((*map(str, SECONDS), "+Inf"), counts, strict=True):
                 total += count
-                labels = _labels((*self._labels, "le"), (*values, bound))
+                labels = _format_labels((*self._labels, "le"), (*values, bound))
                 yield f"{self._name}_bucket{labels} {total}"
-            labels = _labels(self._labels, values)
+            labels = _format_labels(self._labels, values)
             yield f"{self._name}_sum{labels} {self._sums[values]:.6f}"
             yield f"{self._name}_count{labels} {total}"
 

@@ -33,7 +33,7 @@ class TokenBucket:
     __slots__ = ("_at", "capacity", "level", "per_second")
 
     def __init__(self, *, per_minute: float, at: float) -> None:
-        self.capacity = _capacity(per_minute)
+        self.capacity = _bucket_capacity(per_minute)
         self.per_second = per_minute / _MINUTE
         self.level = self.capacity
         self._at = at
@@ -42,7 +42,7 @@ class TokenBucket:
         """Change the rate; what has been used stays used."""
         self.fill(at=at)
         used = self.capacity - self.level
-        self.capacity = _capacity(per_minute)
+        self.capacity = _bucket_capacity(per_minute)
         self.per_second = per_minute / _MINUTE
         self.level = self.capacity - used
 
@@ -57,7 +57,7 @@ class TokenBucket:
         return (level - self.level) / self.per_second if self.per_second > 0 else _MINUTE
 
 
-def _capacity(per_minute: float) -> float:
+def _bucket_capacity(per_minute: float) -> float:
     # A capacity below one request would never admit any; that is only meant by a limit of 0.
     return max(1.0, per_minute) if per_minute else 0.0
 
@@ -81,15 +81,15 @@ class _KeyUsage:
         self.concurrency = (
             None if key.concurrency is None else _concurrency_share(key.concurrency, gateways)
         )
-        self.requests = _resized(self.requests, key.requests_per_minute, gateways, at=at)
-        self.tokens = _resized(self.tokens, key.tokens_per_minute, gateways, at=at)
+        self.requests = _resize_bucket(self.requests, key.requests_per_minute, gateways, at=at)
+        self.tokens = _resize_bucket(self.tokens, key.tokens_per_minute, gateways, at=at)
 
 
 def _concurrency_share(concurrency: int, gateways: int) -> int:
     return math.ceil(concurrency / gateways)
 
 
-def _resized(
+def _resize_bucket(
     bucket: TokenBucket | None, limit: int | None, gateways: int, *, at: float
 ) -> TokenBucket | None:
     if limit is None:
@@ -160,15 +160,15 @@ class RateLimiter:
         now = self._monotonic()
         if account.key is not key or account.gateways != gateways:
             account.apply(key, gateways=gateways, at=now)
-        self._check(account, at=now)
+        self._check_limits(account, at=now)
         if account.requests is not None:
             account.requests.level -= 1.0
         account.open_requests += 1
         return RequestCharge(account, tokens=tokens, monotonic=self._monotonic)
 
-    def _check(self, account: _KeyUsage, *, at: float) -> None:
+    def _check_limits(self, account: _KeyUsage, *, at: float) -> None:
         if account.concurrency is not None and account.open_requests >= account.concurrency:
-            raise self._exceeded(
+            raise self._limit_exceeded_error(
                 account,
                 f"this key may have {account.concurrency} requests open at a time here "
                 f"and has {account.open_requests}",
@@ -178,7 +178,7 @@ class RateLimiter:
         if account.requests is not None:
             account.requests.fill(at=at)
             if account.requests.level < 1.0:
-                raise self._exceeded(
+                raise self._limit_exceeded_error(
                     account,
                     f"this key may make {account.requests.capacity:g} requests a minute here",
                     kind=ErrorType.REQUESTS,
@@ -187,14 +187,14 @@ class RateLimiter:
         if account.tokens is not None:
             account.tokens.fill(at=at)
             if account.tokens.level < 1.0:
-                raise self._exceeded(
+                raise self._limit_exceeded_error(
                     account,
                     f"this key may use {account.tokens.capacity:g} tokens a minute here",
                     kind=ErrorType.TOKENS,
                     retry_after_seconds=account.tokens.seconds_until(1.0),
                 )
 
-    def _exceeded(
+    def _limit_exceeded_error(
         self, account: _KeyUsage, reason: str, *, kind: ErrorType, retry_after_seconds: float
     ) -> ApiError:
         return ApiError(
@@ -202,16 +202,16 @@ class RateLimiter:
             status=429,
             kind=kind,
             code="rate_limit_exceeded",
-            headers=_headers(account),
+            headers=_rate_limit_headers(account),
             retry_after_seconds=retry_after_seconds,
         )
 
     def headers(self, key: SnapshotKey) -> dict[str, str]:
         """OpenAI's ``x-ratelimit-*`` for the key's rates; empty where it has none."""
-        return _headers(self._accounts[key.uid])
+        return _rate_limit_headers(self._accounts[key.uid])
 
 
-def _headers(account: _KeyUsage) -> dict[str, str]:
+def _rate_limit_headers(account: _KeyUsage) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, bucket in (("requests", account.requests), ("tokens", account.tokens)):
         if bucket is not None:

@@ -32,7 +32,7 @@ from gateway.engine_streams import (
     StreamTally,
     error_event,
 )
-from gateway.errors import ApiError, internal_error, unavailable, upstream_failed
+from gateway.errors import ApiError, internal_error, unavailable_error, upstream_failed
 from gateway.http_exchange import ClientAborted, HttpExchange
 from gateway.load_balancing import (
     EJECTION_SECONDS,
@@ -239,7 +239,7 @@ class EngineRelay:
             )
         except ApiError as error:
             progress.fail(error)
-            self._account(progress)
+            self._record_usage(progress)
             raise
         self.open_requests += 1
         progress.charge = charge
@@ -259,9 +259,9 @@ class EngineRelay:
         finally:
             self.open_requests -= 1
             charge.settle(progress.tokens.total)
-            self._account(progress)
+            self._record_usage(progress)
 
-    def _account(self, progress: _Progress) -> None:
+    def _record_usage(self, progress: _Progress) -> None:
         route = progress.entry.route.name
         operation = progress.request.operation
         tokens = progress.tokens
@@ -302,7 +302,7 @@ class EngineRelay:
         """
         failed: list[EngineTarget] = []
         while True:
-            choice = self._choose(progress, failed)
+            choice = self._choose_endpoint(progress, failed)
             target = choice.target
             target.outstanding += 1
             try:
@@ -326,12 +326,12 @@ class EngineRelay:
             finally:
                 target.outstanding -= 1
 
-    def _choose(self, progress: _Progress, failed: list[EngineTarget]) -> EndpointChoice:
+    def _choose_endpoint(self, progress: _Progress, failed: list[EngineTarget]) -> EndpointChoice:
         choice = None
         if len(failed) < _MAX_ENDPOINTS:
             choice = self._load_balancer.choose(progress.entry, exclude=failed)
         if choice is None:
-            raise unavailable(
+            raise unavailable_error(
                 f"No endpoint of {progress.entry.route.name!r} is ready.",
                 code="no_ready_endpoint",
                 retry_after_seconds=EJECTION_SECONDS,
@@ -401,20 +401,20 @@ class EngineRelay:
             if not exchange.started:
                 deadline.reschedule(total_at)
                 await exchange.start_events()
-            await self._send(exchange, progress, rewriter, splitter.feed(chunk))
+            await self._send_events(exchange, progress, rewriter, splitter.feed(chunk))
             if progress.charge is not None:
                 progress.charge.change(progress.tokens.total)
             if progress.tally.done:
-                await self._finish(exchange, progress)
+                await self._finish_stream(exchange, progress)
                 deadline.reschedule(loop.time() + _STREAM_CLOSE_SECONDS)
         if exchange.finished:
             return
-        await self._send(exchange, progress, rewriter, splitter.close())
+        await self._send_events(exchange, progress, rewriter, splitter.close())
         if not progress.tally.complete:
             raise StreamBroken("the stream ended before the answer did")
-        await self._finish(exchange, progress)
+        await self._finish_stream(exchange, progress)
 
-    async def _send(
+    async def _send_events(
         self,
         exchange: HttpExchange,
         progress: _Progress,
@@ -430,7 +430,7 @@ class EngineRelay:
             if rewritten is not None:
                 await exchange.send_event(rewritten)
 
-    async def _finish(self, exchange: HttpExchange, progress: _Progress) -> None:
+    async def _finish_stream(self, exchange: HttpExchange, progress: _Progress) -> None:
         if progress.tally.failed:
             progress.fail(upstream_failed("The engine reported an error in its stream."))
         await exchange.finish_events(DONE)

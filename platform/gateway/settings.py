@@ -67,29 +67,29 @@ class Settings:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(
             control_url=_control_url(environ),
-            token=_token(environ, home / "secrets" / "gateway_token"),
+            token=_read_token(environ, home / "secrets" / "gateway_token"),
             gateway_id=gateway_id,
             folder=folder,
             host=environ.get("NINEFOLD_BIND") or "127.0.0.1",
-            port=int(_number(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
-            origins=_origins(environ),
+            port=int(_read_number(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
+            origins=_allowed_origins(environ),
             metrics_token=_metrics_token(environ, home / "secrets" / "metrics_token"),
             metrics_on_loopback=not _is_on(environ, "NINEFOLD_LOCAL_CLUSTER", default=True),
-            connect_seconds=_number(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
-            first_byte_seconds=_number(environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0),
-            total_seconds=_number(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),
-            drain_seconds=_number(environ, "NINEFOLD_GATEWAY_DRAIN_SECONDS", 20.0),
+            connect_seconds=_read_number(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
+            first_byte_seconds=_read_number(environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0),
+            total_seconds=_read_number(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),
+            drain_seconds=_read_number(environ, "NINEFOLD_GATEWAY_DRAIN_SECONDS", 20.0),
             max_body_bytes=int(
-                _number(environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 16 * MIB, least=1024)
+                _read_number(environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 16 * MIB, least=1024)
             ),
-            connections=_connections(environ),
+            connections=_connection_limits(environ),
             usage_max_bytes=int(
-                _number(environ, "NINEFOLD_GATEWAY_USAGE_MAX_BYTES", 256 * MIB, least=MIB)
+                _read_number(environ, "NINEFOLD_GATEWAY_USAGE_MAX_BYTES", 256 * MIB, least=MIB)
             ),
         )
 
 
-def _connections(environ: Mapping[str, str]) -> ConnectionLimits:
+def _connection_limits(environ: Mapping[str, str]) -> ConnectionLimits:
     try:
         return ConnectionLimits.from_environment(environ)
     except LimitsError as error:
@@ -105,7 +105,7 @@ def _control_url(environ: Mapping[str, str]) -> str:
     return url.rstrip("/")
 
 
-def _token(environ: Mapping[str, str], file: Path) -> str:
+def _read_token(environ: Mapping[str, str], file: Path) -> str:
     token = environ.get("NINEFOLD_GATEWAY_TOKEN", "").strip()
     source = "NINEFOLD_GATEWAY_TOKEN"
     if not token:
@@ -167,7 +167,7 @@ def _gateway_id(environ: Mapping[str, str], folder: Path) -> str:
     return chosen
 
 
-def _origins(environ: Mapping[str, str]) -> frozenset[str]:
+def _allowed_origins(environ: Mapping[str, str]) -> frozenset[str]:
     origins = frozenset(
         part.strip()
         for part in environ.get("NINEFOLD_GATEWAY_ORIGINS", "").split(",")
@@ -182,7 +182,7 @@ def _origins(environ: Mapping[str, str]) -> frozenset[str]:
     return origins
 
 
-def _number(
+def _read_number(
     environ: Mapping[str, str], name: str, default: float, *, least: float = 0.001
 ) -> float:
     text = environ.get(name, "").strip()

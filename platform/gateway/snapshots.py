@@ -141,7 +141,7 @@ def open_snapshot(body: bytes, *, signature: str, token: str) -> RoutingSnapshot
         raise SnapshotRefused(f"the signed body is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise SnapshotRefused("the signed body is not a JSON object")
-    return _snapshot(_SnapshotReader(content, "snapshot"))
+    return _read_snapshot(_SnapshotReader(content, "snapshot"))
 
 
 class _SnapshotReader:
@@ -151,7 +151,7 @@ class _SnapshotReader:
         self._content = content
         self._path = path
 
-    def _refuse(self, name: str, expected: str) -> SnapshotRefused:
+    def _refuse_field(self, name: str, expected: str) -> SnapshotRefused:
         found = self._content.get(name)
         return SnapshotRefused(
             f"{self._path}.{name} must be {expected}; it is {type(found).__name__}"
@@ -160,13 +160,13 @@ class _SnapshotReader:
     def text(self, name: str) -> str:
         value = self._content.get(name)
         if not isinstance(value, str):
-            raise self._refuse(name, "text")
+            raise self._refuse_field(name, "text")
         return value
 
     def count(self, name: str) -> int:
         value = self.optional_count(name)
         if value is None:
-            raise self._refuse(name, "a whole number of at least 0")
+            raise self._refuse_field(name, "a whole number of at least 0")
         return value
 
     def optional_count(self, name: str) -> int | None:
@@ -174,13 +174,13 @@ class _SnapshotReader:
         if value is None:
             return None
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise self._refuse(name, "a whole number of at least 0")
+            raise self._refuse_field(name, "a whole number of at least 0")
         return value
 
     def instant(self, name: str) -> datetime:
         value = self.optional_instant(name)
         if value is None:
-            raise self._refuse(name, "an ISO 8601 instant")
+            raise self._refuse_field(name, "an ISO 8601 instant")
         return value
 
     def optional_instant(self, name: str) -> datetime | None:
@@ -190,15 +190,15 @@ class _SnapshotReader:
         try:
             instant = datetime.fromisoformat(value)
         except (TypeError, ValueError):
-            raise self._refuse(name, "an ISO 8601 instant") from None
+            raise self._refuse_field(name, "an ISO 8601 instant") from None
         if instant.tzinfo is None:
-            raise self._refuse(name, "an instant with an offset from UTC")
+            raise self._refuse_field(name, "an instant with an offset from UTC")
         return instant
 
     def texts(self, name: str) -> list[str]:
         value = self._content.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._refuse(name, "a list of texts")
+            raise self._refuse_field(name, "a list of texts")
         return value
 
     def optional_texts(self, name: str) -> list[str] | None:
@@ -207,25 +207,25 @@ class _SnapshotReader:
     def objects(self, name: str) -> list[_SnapshotReader]:
         value = self._content.get(name)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self._refuse(name, "a list of objects")
+            raise self._refuse_field(name, "a list of objects")
         return [
             _SnapshotReader(item, f"{self._path}.{name}[{index}]")
             for index, item in enumerate(value)
         ]
 
 
-def _snapshot(reader: _SnapshotReader) -> RoutingSnapshot:
+def _read_snapshot(reader: _SnapshotReader) -> RoutingSnapshot:
     return RoutingSnapshot(
         version=reader.count("version"),
         issued_at=reader.instant("issued_at"),
         max_stale=timedelta(seconds=reader.count("max_stale_seconds")),
         gateways=max(1, reader.count("gateways")),
-        routes=tuple(_route(route) for route in reader.objects("routes")),
-        keys=tuple(_key(key) for key in reader.objects("keys")),
+        routes=tuple(_read_route(route) for route in reader.objects("routes")),
+        keys=tuple(_read_key(key) for key in reader.objects("keys")),
     )
 
 
-def _route(reader: _SnapshotReader) -> SnapshotRoute:
+def _read_route(reader: _SnapshotReader) -> SnapshotRoute:
     known = {operation.value for operation in Operation}
     return SnapshotRoute(
         name=reader.text("name"),
@@ -240,14 +240,16 @@ def _route(reader: _SnapshotReader) -> SnapshotRoute:
                 uid=backend.text("uid"),
                 weight=backend.count("weight"),
                 model=backend.text("model"),
-                endpoints=tuple(_endpoint(endpoint) for endpoint in backend.objects("endpoints")),
+                endpoints=tuple(
+                    _read_endpoint(endpoint) for endpoint in backend.objects("endpoints")
+                ),
             )
             for backend in reader.objects("backends")
         ),
     )
 
 
-def _endpoint(reader: _SnapshotReader) -> SnapshotEndpoint:
+def _read_endpoint(reader: _SnapshotReader) -> SnapshotEndpoint:
     url = reader.text("url")
     if not url.startswith(("http://", "https://")):
         raise SnapshotRefused("an endpoint's url must start with http:// or https://")
@@ -256,7 +258,7 @@ def _endpoint(reader: _SnapshotReader) -> SnapshotEndpoint:
     )
 
 
-def _key(reader: _SnapshotReader) -> SnapshotKey:
+def _read_key(reader: _SnapshotReader) -> SnapshotKey:
     routes = reader.optional_texts("routes")
     return SnapshotKey(
         digest=reader.text("digest").lower(),
@@ -318,12 +320,12 @@ class SnapshotFeed:
             logger.exception("the copy of the snapshot cannot be read")
             return
         try:
-            self._accept(body, signature=signature.decode("ascii", "replace"))
+            self._accept_snapshot(body, signature=signature.decode("ascii", "replace"))
         except SnapshotRefused as refusal:
             self._metrics.snapshots.add("copy refused")
             logger.error("the copy of the snapshot is refused: %s", refusal)
 
-    def _accept(self, body: bytes, *, signature: str) -> bool:
+    def _accept_snapshot(self, body: bytes, *, signature: str) -> bool:
         """Install the snapshot in the body if it is newer than the current one; whether it is."""
         snapshot = open_snapshot(body, signature=signature, token=self._token)
         if self._current is not None and not snapshot.supersedes(self._current):
@@ -339,7 +341,7 @@ class SnapshotFeed:
         backoff = _MIN_BACKOFF_SECONDS
         while True:
             try:
-                await self._poll(session)
+                await self._poll_once(session)
                 backoff = _MIN_BACKOFF_SECONDS
             except SnapshotRefused as refusal:
                 self._metrics.snapshots.add("refused")
@@ -352,8 +354,8 @@ class SnapshotFeed:
             await asyncio.sleep(backoff * spread.uniform(0.5, 1.0))
             backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
 
-    async def _poll(self, session: aiohttp.ClientSession) -> None:
-        parameters = {"after": self._after(), "wait": _WAIT_SECONDS}
+    async def _poll_once(self, session: aiohttp.ClientSession) -> None:
+        parameters = {"after": self._known_version(), "wait": _WAIT_SECONDS}
         async with session.get(
             self._url, params=parameters, headers=self._headers, timeout=_POLL_TIMEOUT
         ) as response:
@@ -363,13 +365,13 @@ class SnapshotFeed:
                 raise PollFailed(f"the control plane answered with status {response.status}")
             body = await response.read()
             signature = response.headers.get("X-Ninefold-Signature", "")
-        if not self._accept(body, signature=signature):
+        if not self._accept_snapshot(body, signature=signature):
             self._metrics.snapshots.add("not newer")
             return
         self._metrics.snapshots.add("installed")
-        await asyncio.to_thread(self._store, body, signature)
+        await asyncio.to_thread(self._store_on_disk, body, signature)
 
-    def _after(self) -> int:
+    def _known_version(self) -> int:
         """The version after which the poll waits for a newer one.
 
         A 304 is not signed and so does not extend the validity of a snapshot: one that has reached half of its
@@ -385,7 +387,7 @@ class SnapshotFeed:
             return 0
         return self._current.version
 
-    def _store(self, body: bytes, signature: str) -> None:
+    def _store_on_disk(self, body: bytes, signature: str) -> None:
         try:
             write_durably(self._copy, signature.encode("latin-1") + b"\n" + body)
         except OSError:

@@ -71,9 +71,9 @@ class UsageJournal:
         #: Records dropped so far because the journal was full.
         self.dropped_records = 0
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._last = self._scan() or int(wall() * 1000)
+        self._last = self._scan_folder() or int(wall() * 1000)
 
-    def _scan(self) -> int:
+    def _scan_folder(self) -> int:
         last = 0
         for path in sorted(self._folder.iterdir()):
             match = _NAME.fullmatch(path.name)
@@ -92,7 +92,7 @@ class UsageJournal:
                 self._markers.append(path)
         return last
 
-    def _path(self, batch: JournalBatch, state: _BatchState) -> Path:
+    def _batch_path(self, batch: JournalBatch, state: _BatchState) -> Path:
         return self._folder / f"{batch.sequence:020d}.{batch.records}.{state.value}"
 
     def append(self, records: Sequence[dict[str, Any]]) -> None:
@@ -105,7 +105,7 @@ class UsageJournal:
             content = {"gateway": self._gateway_id, "sequence": sequence, "records": records}
             body = json.dumps(content, separators=(",", ":")).encode()
             batch = JournalBatch(sequence=sequence, records=len(records), size_bytes=len(body))
-            write_durably(self._path(batch, _BatchState.PENDING), body)
+            write_durably(self._batch_path(batch, _BatchState.PENDING), body)
             self._last = sequence
             self._pending[sequence] = batch
             self._delete_markers()
@@ -124,7 +124,7 @@ class UsageJournal:
             if size <= self._max_bytes or sequence == self._last:
                 return
             batch = self._pending.pop(sequence)
-            self._path(batch, _BatchState.PENDING).unlink(missing_ok=True)
+            self._batch_path(batch, _BatchState.PENDING).unlink(missing_ok=True)
             self.dropped_records += batch.records
             size -= batch.size_bytes
 
@@ -134,7 +134,7 @@ class UsageJournal:
             while self._pending:
                 batch = self._pending[min(self._pending)]
                 try:
-                    return batch, self._path(batch, _BatchState.PENDING).read_bytes()
+                    return batch, self._batch_path(batch, _BatchState.PENDING).read_bytes()
                 except FileNotFoundError:
                     # The file was deleted; later batches must not wait for it.
                     del self._pending[batch.sequence]
@@ -146,9 +146,9 @@ class UsageJournal:
         with self._lock:
             if self._pending.pop(batch.sequence, None) is None:
                 return
-            path = self._path(batch, _BatchState.PENDING)
+            path = self._batch_path(batch, _BatchState.PENDING)
             if batch.sequence == self._last:
-                marker = self._path(batch, _BatchState.SENT)
+                marker = self._batch_path(batch, _BatchState.SENT)
                 path.rename(marker)
                 # Only its number is needed.
                 os.truncate(marker, 0)
@@ -161,8 +161,8 @@ class UsageJournal:
         with self._lock:
             if self._pending.pop(batch.sequence, None) is None:
                 return None
-            path = self._path(batch, _BatchState.REFUSED)
-            self._path(batch, _BatchState.PENDING).rename(path)
+            path = self._batch_path(batch, _BatchState.REFUSED)
+            self._batch_path(batch, _BatchState.PENDING).rename(path)
             self._markers.append(path)
             return path
 
@@ -284,23 +284,23 @@ class UsageReporter:
                 async with asyncio.timeout(_WRITE_SECONDS):
                     await self._stopping.wait()
             except TimeoutError:
-                await self._write()
+                await self._write_batches()
 
-    async def _write(self) -> None:
+    async def _write_batches(self) -> None:
         async with self._writing:
             self._rejected = 0
             while self._unwritten:
                 count = min(len(self._unwritten), MAX_BATCH_RECORDS)
                 records = [self._unwritten.popleft() for _ in range(count)]
                 try:
-                    await asyncio.to_thread(self._append, records)
+                    await asyncio.to_thread(self._append_records, records)
                 except OSError:
                     logger.exception("usage cannot be written to the journal; it is kept in memory")
                     self._unwritten.extendleft(reversed(records))
                     return
                 self._written.set()
 
-    def _append(self, records: list[RequestUsage]) -> None:
+    def _append_records(self, records: list[RequestUsage]) -> None:
         dropped = self._journal.dropped_records
         self._journal.append([record.as_object() for record in records])
         if (lost := self._journal.dropped_records - dropped) > 0:
@@ -330,11 +330,11 @@ class UsageReporter:
             except (aiohttp.ClientError, OSError) as error:
                 logger.warning("usage cannot be posted: %r", error)
                 return False
-            if not await self._answered(batch, status=status):
+            if not await self._handle_answer(batch, status=status):
                 return False
         return True
 
-    async def _answered(self, batch: JournalBatch, *, status: int) -> bool:
+    async def _handle_answer(self, batch: JournalBatch, *, status: int) -> bool:
         if status == 200:
             await asyncio.to_thread(self._journal.acknowledge, batch)
             self._metrics.posted_records.add(amount=batch.records)
@@ -352,7 +352,7 @@ class UsageReporter:
     async def stop(self, session: aiohttp.ClientSession, *, seconds: float) -> None:
         """Write the remaining records, and post them if that takes no longer than ``seconds``."""
         self._stopping.set()
-        await self._write()
+        await self._write_batches()
         try:
             async with asyncio.timeout(seconds):
                 await self.post_all(session)

@@ -62,11 +62,15 @@ class ConnectionLimits:
         :raises LimitsError: if a variable has a value that cannot be used.
         """
         return cls(
-            header_seconds=_number(environ, "NINEFOLD_HEADER_SECONDS", 15.0, least=1.0),
-            grace_seconds=_number(environ, "NINEFOLD_CLIENT_GRACE_SECONDS", 20.0, least=1.0),
-            min_bytes_per_second=_number(environ, "NINEFOLD_CLIENT_MIN_RATE", 1024.0, least=1.0),
-            per_address=int(_number(environ, "NINEFOLD_CONNECTIONS_PER_ADDRESS", 512.0, least=0.0)),
-            exempt=_networks(environ, "NINEFOLD_TRUSTED_PROXIES"),
+            header_seconds=_read_number(environ, "NINEFOLD_HEADER_SECONDS", 15.0, least=1.0),
+            grace_seconds=_read_number(environ, "NINEFOLD_CLIENT_GRACE_SECONDS", 20.0, least=1.0),
+            min_bytes_per_second=_read_number(
+                environ, "NINEFOLD_CLIENT_MIN_RATE", 1024.0, least=1.0
+            ),
+            per_address=int(
+                _read_number(environ, "NINEFOLD_CONNECTIONS_PER_ADDRESS", 512.0, least=0.0)
+            ),
+            exempt=_read_networks(environ, "NINEFOLD_TRUSTED_PROXIES"),
         )
 
     def seconds_for(self, size: int) -> float:
@@ -74,7 +78,7 @@ class ConnectionLimits:
         return self.grace_seconds + size / self.min_bytes_per_second
 
 
-def _number(environ: Mapping[str, str], name: str, default: float, *, least: float) -> float:
+def _read_number(environ: Mapping[str, str], name: str, default: float, *, least: float) -> float:
     text = environ.get(name, "").strip()
     try:
         value = float(text) if text else default
@@ -85,7 +89,7 @@ def _number(environ: Mapping[str, str], name: str, default: float, *, least: flo
     return value
 
 
-def _networks(environ: Mapping[str, str], name: str) -> tuple[Network, ...]:
+def _read_networks(environ: Mapping[str, str], name: str) -> tuple[Network, ...]:
     texts = [part.strip() for part in environ.get(name, "").split(",") if part.strip()]
     try:
         return tuple(map(ip_network, texts))
@@ -130,7 +134,9 @@ class ConnectionGuard:
         if not self._sweeping:
             self._sweeping = True
             self.now = connection.loop.time()
-            connection.loop.call_later(_SWEEP_SECONDS, self._sweep, connection.loop)
+            connection.loop.call_later(
+                _SWEEP_SECONDS, self._close_expired_connections, connection.loop
+            )
         self._connections.add(connection)
         address = self._counted_address(connection)
         if address is None:
@@ -163,9 +169,9 @@ class ConnectionGuard:
             if address.ipv4_mapped is None:
                 # A subscriber has a /64 and could change its address with each connection.
                 own = ip_network((int(address) >> 64 << 64, 64))
-                return None if _within(address, self._exempt) else str(own)
+                return None if _is_in_networks(address, self._exempt) else str(own)
             address = address.ipv4_mapped
-        return None if _within(address, self._exempt) else str(address)
+        return None if _is_in_networks(address, self._exempt) else str(address)
 
     def _log_refused(self, address: str) -> None:
         if self.now - self._logged_at >= _LOG_SECONDS:
@@ -175,17 +181,17 @@ class ConnectionGuard:
                 extra={"address": address, "refused_connections": self._refused},
             )
 
-    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _close_expired_connections(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         elapsed, self.now = now - self.now, now
         for connection in tuple(self._connections):
             connection.enforce(elapsed=elapsed)
         self._sweeping = bool(self._connections)
         if self._sweeping:
-            loop.call_later(_SWEEP_SECONDS, self._sweep, loop)
+            loop.call_later(_SWEEP_SECONDS, self._close_expired_connections, loop)
 
 
-def _within(address: Any, networks: Iterable[Network]) -> bool:
+def _is_in_networks(address: Any, networks: Iterable[Network]) -> bool:
     return any(address in network for network in networks)
 
 
@@ -210,7 +216,9 @@ class GuardedProtocol(HttpToolsProtocol):
         admitted = self._guard.add(self)
         self._since = self._guard.now
         if not admitted:
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections from your address.")
+            self._send_error_and_close(
+                HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections from your address."
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._guard.remove(self)
@@ -220,12 +228,12 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._refused:
             return
         if self._phase is _Phase.IDLE:
-            self._enter(_Phase.HEADERS)
+            self._enter_phase(_Phase.HEADERS)
         super().data_received(data)
         if self._phase is _Phase.HEADERS:
             self._bytes += len(data)
             if self._bytes > MAX_HEADER_BYTES:
-                self._refuse(
+                self._send_error_and_close(
                     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                     f"The headers are longer than {MAX_HEADER_BYTES} bytes.",
                 )
@@ -234,7 +242,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._enter(_Phase.BODY)
+        self._enter_phase(_Phase.BODY)
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -242,9 +250,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._enter(_Phase.IDLE)
+        self._enter_phase(_Phase.IDLE)
 
-    def _enter(self, phase: _Phase) -> None:
+    def _enter_phase(self, phase: _Phase) -> None:
         self._phase, self._since, self._bytes = phase, self._guard.now, 0
 
     # -- periodic check -----------------------------------------------------------------------
@@ -264,7 +272,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 # The response to an earlier request comes first; some clients send a stray line after a body.
                 self._since += elapsed
             elif now - self._since > limits.header_seconds:
-                self._refuse(
+                self._send_error_and_close(
                     HTTPStatus.REQUEST_TIMEOUT,
                     f"The headers did not arrive within {limits.header_seconds:g} s.",
                 )
@@ -273,7 +281,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 # The application has not read the received data: the client is not the slow one.
                 self._since += elapsed
             elif now - self._since > limits.seconds_for(self._bytes):
-                self._refuse(
+                self._send_error_and_close(
                     HTTPStatus.REQUEST_TIMEOUT,
                     f"The body arrived slower than {limits.min_bytes_per_second:g} bytes a second.",
                 )
@@ -300,7 +308,7 @@ class GuardedProtocol(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return None if cycle is None or cycle.response_complete else cycle
 
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
+    def _send_error_and_close(self, status: HTTPStatus, message: str) -> None:
         """Send an error, if the application has not started a response, and close."""
         self._refused = True
         cycle: RequestResponseCycle | None = self.cycle

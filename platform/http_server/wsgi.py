@@ -117,7 +117,7 @@ class WsgiServer:
         except ClientDisconnected:
             return
         if not complete and not any(name == b"content-length" for name, _ in scope["headers"]):
-            await _refuse(
+            await _send_error(
                 send,
                 HTTPStatus.LENGTH_REQUIRED,
                 f"A body of more than {BUFFERED_BODY_BYTES} bytes needs a Content-Length.",
@@ -128,7 +128,9 @@ class WsgiServer:
             release_thread = await slots.acquire()
         except TimeoutError:
             logger.warning("a request found no free thread", extra={"lane": slots.lane.name})
-            await _refuse(send, HTTPStatus.SERVICE_UNAVAILABLE, "The server is busy. Try again.")
+            await _send_error(
+                send, HTTPStatus.SERVICE_UNAVAILABLE, "The server is busy. Try again."
+            )
             return
         request = _Request(
             scope=scope,
@@ -170,7 +172,7 @@ async def _read_ahead(receive: Receive) -> tuple[bytes, bool]:
             return body, False
 
 
-async def _refuse(send: Send, status: HTTPStatus, message: str) -> None:
+async def _send_error(send: Send, status: HTTPStatus, message: str) -> None:
     headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers.append(("Retry-After", "5"))
@@ -238,8 +240,8 @@ class _Request:
         if self.complete:
             body = io.BytesIO(self.head)
         else:
-            body = io.BufferedReader(_Body(self.head, receive=self._receive))
-        iterable = application(self._environ(body), self._start_response)
+            body = io.BufferedReader(_Body(self.head, receive=self._receive_message))
+        iterable = application(self._wsgi_environ(body), self._start_response)
         try:
             if self._is_short(iterable):
                 return self.status, self.headers, b"".join(iterable)
@@ -248,7 +250,7 @@ class _Request:
                 return 503, refusal, b"Too many responses are being streamed. Try again."
             try:
                 self.loop.call_soon_threadsafe(self.leave_lane)
-                self._stream(iter(iterable))
+                self._stream_response(iter(iterable))
             finally:
                 self.streams.release()
             return None
@@ -256,7 +258,7 @@ class _Request:
             if (close := getattr(iterable, "close", None)) is not None:
                 close()
 
-    def _environ(self, body: io.BufferedIOBase) -> dict[str, Any]:
+    def _wsgi_environ(self, body: io.BufferedIOBase) -> dict[str, Any]:
         scope = self.scope
         server, port = scope.get("server") or ("localhost", 80)
         environ: dict[str, Any] = {
@@ -306,18 +308,20 @@ class _Request:
         )
         return length.isdecimal() and int(length) <= _BUFFERED_RESPONSE_BYTES
 
-    def _stream(self, chunks: Iterator[bytes]) -> None:
+    def _stream_response(self, chunks: Iterator[bytes]) -> None:
         disconnect: Future[None] | None = None
         if self.complete:
             disconnect = asyncio.run_coroutine_threadsafe(self._until_disconnected(), self.loop)
         try:
-            self._send(_start_of(self.status, self.headers))
+            self._send_message(_start_of(self.status, self.headers))
             for chunk in chunks:
                 if disconnect is not None and disconnect.done():
                     return
                 if chunk:
-                    self._send({"type": "http.response.body", "body": chunk, "more_body": True})
-            self._send({"type": "http.response.body", "body": b""})
+                    self._send_message(
+                        {"type": "http.response.body", "body": chunk, "more_body": True}
+                    )
+            self._send_message({"type": "http.response.body", "body": b""})
         finally:
             if disconnect is not None:
                 disconnect.cancel()
@@ -326,15 +330,15 @@ class _Request:
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
-    def _send(self, message: Message) -> None:
+    def _send_message(self, message: Message) -> None:
         # Returns when the connection accepts data, or when it is closed.
-        asyncio.run_coroutine_threadsafe(_coroutine(self.send, message), self.loop).result()
+        asyncio.run_coroutine_threadsafe(_run_on_loop(self.send, message), self.loop).result()
 
-    def _receive(self) -> Message:
-        received = asyncio.run_coroutine_threadsafe(_coroutine(self.receive), self.loop)
+    def _receive_message(self) -> Message:
+        received = asyncio.run_coroutine_threadsafe(_run_on_loop(self.receive), self.loop)
         message: Message = received.result()
         return message
 
 
-async def _coroutine(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+async def _run_on_loop(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
     return await function(*arguments)

@@ -27,7 +27,7 @@ _EXPECTED = (
 )
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="launcher", description="Run Ninefold on this machine.")
     parser.add_argument(
         "--project", type=Path, default=PROJECT, help="the checkout to run (default: this one)"
@@ -50,7 +50,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run_command(options: argparse.Namespace) -> int:
     configuration = LauncherConfiguration.from_environment(project=options.project.resolve())
     match options.verb:
         case "engine":
@@ -68,9 +68,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    options = _arguments()
+    options = _parse_arguments()
     try:
-        return _run(options)
+        return _run_command(options)
     except _EXPECTED as error:
         print(f"ninefold: {error}", file=sys.stderr, flush=True)
         return 1

@@ -47,9 +47,9 @@ def expected_record(*, project: Path, extent: str) -> dict[str, str]:
         # Scripts in an environment name its folder, so a moved one is as good as none.
         "folder": str(project),
         "python": platform.python_version(),
-        "lock": _digest(project / LOCKS[extent]),
-        "project": _digest(project / "pyproject.toml"),
-        "uv": _digest(project / UV_LOCK),
+        "lock": _file_digest(project / LOCKS[extent]),
+        "project": _file_digest(project / "pyproject.toml"),
+        "uv": _file_digest(project / UV_LOCK),
     }
 
 
@@ -74,7 +74,7 @@ def extent_to_install(*, project: Path, environment: Path, requested: str) -> st
     return None if installed == expected_record(project=project, extent=extent) else extent
 
 
-def ensure(*, project: Path, requested: str) -> bool:
+def ensure_environment(*, project: Path, requested: str) -> bool:
     """Install ``requested`` into ``<project>/.venv``, one caller at a time.
 
     :returns: whether anything had to be done.
@@ -88,16 +88,16 @@ def ensure(*, project: Path, requested: str) -> bool:
         try:
             fcntl.flock(mutex, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say("another set-up of this environment is running; waiting for it")
+            _print_progress("another set-up of this environment is running; waiting for it")
             fcntl.flock(mutex, fcntl.LOCK_EX)
         extent = extent_to_install(project=project, environment=environment, requested=requested)
         if extent is None:
             return False
-        _install(project=project, environment=environment, extent=extent)
+        _install_packages(project=project, environment=environment, extent=extent)
     return True
 
 
-def _install(*, project: Path, environment: Path, extent: str) -> None:
+def _install_packages(*, project: Path, environment: Path, extent: str) -> None:
     began = time.monotonic()
     installed = installed_record(environment)
     goal = expected_record(project=project, extent=extent)
@@ -105,22 +105,22 @@ def _install(*, project: Path, environment: Path, extent: str) -> None:
         (environment / _RECORD).unlink()
     python = environment / "bin" / "python"
     if not _is_reusable(environment, installed=installed, goal=goal):
-        _create(environment)
+        _create_venv(environment)
     if installed.get("uv") != goal["uv"] or not (environment / "bin" / "uv").exists():
-        _say("installing uv, the installer")
-        _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+        _print_progress("installing uv, the installer")
+        _run_quietly([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
               "--require-hashes", "--requirement", project / UV_LOCK])  # fmt: skip
     uv = environment / "bin" / "uv"
     _create_uv_lock(environment)
-    _say(f"installing the packages of {LOCKS[extent]}")
-    _run([uv, "pip", "sync", "--quiet", "--python", python, "--require-hashes",
+    _print_progress(f"installing the packages of {LOCKS[extent]}")
+    _run_quietly([uv, "pip", "sync", "--quiet", "--python", python, "--require-hashes",
           project / LOCKS[extent]])  # fmt: skip
-    _run([uv, "pip", "install", "--quiet", "--python", python, "--no-deps",
+    _run_quietly([uv, "pip", "install", "--quiet", "--python", python, "--no-deps",
           "--no-build-isolation", "--editable", project])  # fmt: skip
     draft = environment / (_RECORD + ".new")
     draft.write_text(json.dumps(goal, indent=2) + "\n", encoding="utf-8")
     draft.replace(environment / _RECORD)
-    _say(f"the environment is ready after {time.monotonic() - began:.1f} s")
+    _print_progress(f"the environment is ready after {time.monotonic() - began:.1f} s")
 
 
 def _create_uv_lock(environment: Path) -> None:
@@ -145,9 +145,9 @@ def _is_reusable(environment: Path, *, installed: dict[str, str], goal: dict[str
     return same and all((environment / "bin" / name).exists() for name in ("python", "pip"))
 
 
-def _create(environment: Path) -> None:
+def _create_venv(environment: Path) -> None:
     _require_venv()
-    _say(f"creating {environment} with Python {platform.python_version()}")
+    _print_progress(f"creating {environment} with Python {platform.python_version()}")
     for entry in environment.iterdir():
         if entry.name == _MUTEX:
             continue
@@ -155,7 +155,7 @@ def _create(environment: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
-    _run([sys.executable, "-m", "venv", environment])
+    _run_quietly([sys.executable, "-m", "venv", environment])
 
 
 def _require_venv() -> None:
@@ -170,7 +170,7 @@ def _require_venv() -> None:
         ) from error
 
 
-def _run(command: list[str | Path]) -> None:
+def _run_quietly(command: list[str | Path]) -> None:
     # Variables about another environment must not reach the installers.
     hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
     environ = {name: value for name, value in os.environ.items() if name not in hidden}
@@ -187,11 +187,11 @@ def _run(command: list[str | Path]) -> None:
         )
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(f"set-up: {text}", flush=True)
 
 
@@ -222,7 +222,7 @@ def main() -> int:
     # Root's own mask may be closed, and the database's account runs programs of this environment.
     os.umask(0o022)
     try:
-        ensure(
+        ensure_environment(
             project=Path(__file__).resolve().parents[2],
             requested=DEVELOPMENT if options.dev else PRODUCT,
         )

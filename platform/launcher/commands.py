@@ -13,10 +13,16 @@ from datetime import datetime
 from launcher.configuration import LauncherConfiguration
 from launcher.home import AlreadyRunning, RunRecord, SupervisorPhase, lock_home, read_run_record
 from launcher.linux import is_running
-from launcher.logs import Terminal, tail
-from launcher.product import database, require_startable, run, wait_until, welcome
-from launcher.services import services
-from launcher.supervisor import timed
+from launcher.logs import Terminal, last_lines
+from launcher.product import (
+    open_database,
+    require_startable,
+    run_product,
+    wait_until,
+    welcome_message,
+)
+from launcher.services import product_services
+from launcher.supervisor import print_duration
 
 _STOP_SECONDS = 90.0
 _POLL_SECONDS = 0.1
@@ -33,18 +39,20 @@ def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
     """
     layout = configuration.layout
     layout.create()
-    names = [*(service.name for service in services(configuration)), "postgres"]
+    names = [*(service.name for service in product_services(configuration)), "postgres"]
     terminal = Terminal(sys.stdout, names=names)
     try:
         with lock_home(layout):
             require_startable(configuration, terminal=terminal)
             if not detached:
-                run(configuration, terminal=terminal, print_welcome=True)
+                run_product(configuration, terminal=terminal, print_welcome=True)
                 return 0
     except AlreadyRunning:
-        current_run = running(configuration)
+        current_run = find_running(configuration)
         terminal.say(
-            _describe(current_run) if current_run else f"{layout.home} is being stopped; try again"
+            _describe_run(current_run)
+            if current_run
+            else f"{layout.home} is being stopped; try again"
         )
         return 0 if current_run else 1
     return _run_detached(configuration, terminal=terminal)
@@ -53,7 +61,7 @@ def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
 def serve(configuration: LauncherConfiguration) -> int:
     """Run the product without its processes' lines: the far end of a detached ``up``."""
     with lock_home(configuration.layout):
-        run(configuration, terminal=Terminal(sys.stdout, echo=False), print_welcome=False)
+        run_product(configuration, terminal=Terminal(sys.stdout, echo=False), print_welcome=False)
     return 0
 
 
@@ -62,15 +70,15 @@ def down(configuration: LauncherConfiguration) -> int:
     layout = configuration.layout
     layout.create()
     terminal = Terminal(sys.stdout)
-    current_run = running(configuration)
+    current_run = find_running(configuration)
     if current_run is not None:
-        with timed(terminal, f"stopping the product (process {current_run.pid})"):
-            _stop(current_run)
-    with lock_home(layout), database(configuration) as url:
+        with print_duration(terminal, f"stopping the product (process {current_run.pid})"):
+            _stop_run(current_run)
+    with lock_home(layout), open_database(configuration) as url:
         if url is None:
             terminal.say(f"nothing has ever run in {layout.home}")
             return 0
-        with timed(terminal, "stopping jobs"):
+        with print_duration(terminal, "stopping jobs"):
             return subprocess.run(
                 [configuration.python, "manage.py", "stop_jobs"],
                 cwd=configuration.project,
@@ -94,11 +102,11 @@ def engine(configuration: LauncherConfiguration) -> int:
 
 def status(configuration: LauncherConfiguration) -> int:
     """Print what runs. :returns: 0 if the product runs, :data:`NOT_RUNNING` if not."""
-    current_run = running(configuration)
+    current_run = find_running(configuration)
     if current_run is None:
         print(f"not running (files in {configuration.layout.home}); start it with: make up")
         return NOT_RUNNING
-    print(_describe(current_run))
+    print(_describe_run(current_run))
     print(f"\n{'process':<10} {'pid':>8}  {'state':<8} {'restarts':>8}  since")
     for entry in current_run.processes:
         alive = entry.pid and is_running(entry.pid, ticks=entry.ticks)
@@ -120,19 +128,19 @@ def logs(configuration: LauncherConfiguration, *, name: str | None, lines: int) 
         print(f"no log of {name or 'any process'} in {folder}; there are: {have}", file=sys.stderr)
         return 1
     for path in selected:
-        for line in tail(path, lines=lines):
+        for line in last_lines(path, lines=lines):
             print(line if name else f"{path.stem:<10} | {line}")
     return 0
 
 
-def running(configuration: LauncherConfiguration) -> RunRecord | None:
+def find_running(configuration: LauncherConfiguration) -> RunRecord | None:
     """The record of the supervisor that runs in this home now."""
     current_run = read_run_record(configuration.layout)
     alive = current_run is not None and is_running(current_run.pid, ticks=current_run.ticks)
     return current_run if alive else None
 
 
-def _describe(current_run: RunRecord) -> str:
+def _describe_run(current_run: RunRecord) -> str:
     since = current_run.since.astimezone()
     processes = ", ".join(
         f"{entry.name} {entry.pid}" for entry in current_run.processes if entry.pid
@@ -144,7 +152,7 @@ def _describe(current_run: RunRecord) -> str:
     )
 
 
-def _stop(current_run: RunRecord) -> None:
+def _stop_run(current_run: RunRecord) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(current_run.pid, signal.SIGTERM)
     gone = wait_until(
@@ -175,7 +183,7 @@ def _run_detached(configuration: LauncherConfiguration, *, terminal: Terminal) -
         with path.open(encoding="utf-8", errors="replace") as output:
             while True:
                 ended = process.poll() is not None
-                current_run = running(configuration)
+                current_run = find_running(configuration)
                 for line in output:
                     terminal.say(line.rstrip("\n"))
                 if ended:
@@ -190,6 +198,6 @@ def _run_detached(configuration: LauncherConfiguration, *, terminal: Terminal) -
     except KeyboardInterrupt:
         process.terminate()
         raise
-    greeting = welcome(configuration, interactive=terminal.is_interactive)
+    greeting = welcome_message(configuration, interactive=terminal.is_interactive)
     terminal.say(greeting.replace("Ctrl-C (jobs go on), or ", ""))
     return 0

@@ -47,8 +47,8 @@ class LauncherConfiguration:
             project=project,
             layout=HomeLayout(home=(project / home).resolve()),
             bind=environment.get("NINEFOLD_BIND") or "127.0.0.1",
-            web_port=_port(environment, WEB_PORT, 8000),
-            gateway_port=_port(environment, GATEWAY_PORT, 8001),
+            web_port=_read_port(environment, WEB_PORT, 8000),
+            gateway_port=_read_port(environment, GATEWAY_PORT, 8001),
             database_url=environment.get("NINEFOLD_DATABASE_URL") or None,
             environment=dict(environment),
             demo=environment.get(DEMO, "") not in ("", "0"),
@@ -60,14 +60,14 @@ class LauncherConfiguration:
 
     @property
     def web_url(self) -> str:
-        return f"http://{self._reachable}:{self.web_port}"
+        return f"http://{self._reachable_host}:{self.web_port}"
 
     @property
     def gateway_url(self) -> str:
-        return f"http://{self._reachable}:{self.gateway_port}"
+        return f"http://{self._reachable_host}:{self.gateway_port}"
 
     @property
-    def _reachable(self) -> str:
+    def _reachable_host(self) -> str:
         host = "127.0.0.1" if self.bind in _WILDCARDS else self.bind
         return f"[{host}]" if ":" in host else host
 
@@ -92,7 +92,7 @@ class LauncherConfiguration:
         }
 
 
-def _port(environment: Mapping[str, str], name: str, default: int) -> int:
+def _read_port(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name) or str(default)
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise BadSetting(f"{name} is {text!r}; it must be a port number from 1 to 65535")

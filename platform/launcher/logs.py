@@ -30,20 +30,20 @@ class RotatingLog:
         data = f"{line}\n".encode(errors="replace")
         with contextlib.suppress(OSError):
             if self._size and self._size + len(data) > self._limit:
-                self._rotate()
+                self._rotate_files()
             with self._path.open("ab") as file:
                 file.write(data)
             self._size += len(data)
 
-    def _rotate(self) -> None:
+    def _rotate_files(self) -> None:
         for number in range(self._backup_count - 1, 0, -1):
-            older = self._numbered(number)
+            older = self._rotated_path(number)
             if older.exists():
-                older.replace(self._numbered(number + 1))
-        self._path.replace(self._numbered(1))
+                older.replace(self._rotated_path(number + 1))
+        self._path.replace(self._rotated_path(1))
         self._size = 0
 
-    def _numbered(self, number: int) -> Path:
+    def _rotated_path(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")
 
 
@@ -61,7 +61,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Print a message of the launcher itself."""
-        self._put(f"{_BOLD}{text}{_RESET}" if self.is_interactive else text)
+        self._write_text(f"{_BOLD}{text}{_RESET}" if self.is_interactive else text)
 
     def line(self, name: str, text: str) -> None:
         """Print a line of a process, unless ``echo`` is off."""
@@ -70,15 +70,15 @@ class Terminal:
         label = f"{name:<{self._width}} |"
         if self.is_interactive:
             label = f"{self._colours.get(name, _DIM)}{label}{_RESET}"
-        self._put(f"{label} {text}")
+        self._write_text(f"{label} {text}")
 
-    def _put(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(f"{text}\n")
             self._stream.flush()
 
 
-def tail(path: Path, *, lines: int) -> list[str]:
+def last_lines(path: Path, *, lines: int) -> list[str]:
     """The last lines of a log, oldest first; empty if there is no such file."""
     try:
         with path.open("rb") as file:

@@ -133,7 +133,7 @@ class Postgres:
 
     def running_pid(self) -> int | None:
         """Return the pid of the server of this folder, whoever started it."""
-        lines = _lines(self.data / "postmaster.pid")
+        lines = _read_lines(self.data / "postmaster.pid")
         pid = int(lines[0]) if lines and lines[0].strip().lstrip("-").isdigit() else 0
         if pid <= 0 or str(self.data) not in command_line(pid):
             return None
@@ -141,7 +141,7 @@ class Postgres:
 
     def is_ready(self) -> bool:
         """Return whether the server accepts connections, according to its pid file."""
-        lines = _lines(self.data / "postmaster.pid")
+        lines = _read_lines(self.data / "postmaster.pid")
         return len(lines) > 7 and lines[7].startswith("ready") and self.running_pid() is not None
 
     def remove_stale_server(self) -> None:
@@ -159,13 +159,15 @@ class Postgres:
             if not _wait_until(lambda: self.running_pid() is None, seconds=_STOP_SECONDS):
                 raise PostgresFailed(f"an earlier PostgreSQL (process {pid}) does not stop")
         # A killed server's helpers notice within moments; until then they hold its shared memory.
-        if not _wait_until(lambda: not self._helpers(), seconds=_STOP_SECONDS):
-            raise PostgresFailed(f"an earlier PostgreSQL left {self._helpers()}, which do not stop")
+        if not _wait_until(lambda: not self._helper_pids(), seconds=_STOP_SECONDS):
+            raise PostgresFailed(
+                f"an earlier PostgreSQL left {self._helper_pids()}, which do not stop"
+            )
         (self.data / "postmaster.pid").unlink(missing_ok=True)
         (self.socket_folder / _SOCKET_NAME).unlink(missing_ok=True)
         (self.socket_folder / f"{_SOCKET_NAME}.lock").unlink(missing_ok=True)
 
-    def _helpers(self) -> list[int]:
+    def _helper_pids(self) -> list[int]:
         # A shell may have that working folder too.
         return [
             pid for pid in working_in(self.data) if "postgres" in "".join(command_line(pid)[:1])
@@ -190,7 +192,7 @@ class Postgres:
         _wait_until(lambda: self.is_ready() or process.poll() is not None, seconds=_START_SECONDS)
         if process.poll() is not None or not self.is_ready():
             running.stop()
-            tail = "\n".join(_lines(log)[-8:])
+            tail = "\n".join(_read_lines(log)[-8:])
             raise PostgresFailed(f"{self.binaries} did not start; its last words:\n{tail}")
         return running
 
@@ -221,7 +223,7 @@ class RunningPostgres:
         self.stop()
 
 
-def prepare(
+def prepare_server(
     *, folder: Path, candidates: Iterable[Binaries] | None = None, durable: bool = True
 ) -> Postgres:
     """Create what is missing of the server in ``folder`` (absolute), and the database in it.
@@ -231,8 +233,10 @@ def prepare(
     """
     account = PostgresAccount.for_this_process()
     data = folder / "data"
-    binaries = choose(data=data, candidates=installed() if candidates is None else candidates)
-    _own(folder, account=account)
+    binaries = choose_binaries(
+        data=data, candidates=installed_binaries() if candidates is None else candidates
+    )
+    _change_owner(folder, account=account)
     if not (data / "PG_VERSION").exists():
         _create_data(data, binaries=binaries, account=account, durable=durable)
     return Postgres(
@@ -251,7 +255,7 @@ def start_temporary(
 
     :raises PostgresFailed: if it does not start.
     """
-    server = prepare(folder=directory.resolve(), candidates=candidates, durable=False)
+    server = prepare_server(folder=directory.resolve(), candidates=candidates, durable=False)
     return server.start(log=server.folder / "postgres.log")
 
 
@@ -284,7 +288,7 @@ def _as_account(account: PostgresAccount | None, *, reaching: Iterable[Path]) ->
     ]
 
 
-def _own(folder: Path, *, account: PostgresAccount | None) -> None:
+def _change_owner(folder: Path, *, account: PostgresAccount | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if account is not None:
         os.chown(folder, account.uid, account.gid)
@@ -339,16 +343,16 @@ def _socket_folder(folder: Path, *, account: PostgresAccount | None) -> Path:
     """
     record = folder / "socket-folder"
     near = folder / "socket"
-    if _fits(near):
-        _own(near, account=account)
+    if _is_short_enough(near):
+        _change_owner(near, account=account)
         return near
-    for recorded in map(Path, _lines(record)):
-        if _fits(recorded) and _is_ours(recorded, account=account):
+    for recorded in map(Path, _read_lines(record)):
+        if _is_short_enough(recorded) and _is_ours(recorded, account=account):
             return recorded
     for root in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - the shortest there is
-        if _fits(Path(root) / "ninefold-xxxxxxxx"):
+        if _is_short_enough(Path(root) / "ninefold-xxxxxxxx"):
             made = Path(tempfile.mkdtemp(prefix="ninefold-", dir=root))
-            _own(made, account=account)
+            _change_owner(made, account=account)
             record.write_text(f"{made}\n")
             return made
     raise PostgresFailed(
@@ -367,13 +371,13 @@ def _is_ours(folder: Path, *, account: PostgresAccount | None) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == owner
 
 
-def _fits(folder: Path) -> bool:
+def _is_short_enough(folder: Path) -> bool:
     # To libpq a comma separates hosts, and it knows no way to write one in a name.
     path = os.fsencode(folder / _SOCKET_NAME)
     return len(path) <= _LONGEST_SOCKET_PATH and b"," not in path
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_text(errors="replace").splitlines()
     except FileNotFoundError:
@@ -414,7 +418,7 @@ class Binaries:
         return f"PostgreSQL {self.major} ({self.origin}, {self.folder})"
 
 
-def _major(postgres: Path) -> int | None:
+def _major_version(postgres: Path) -> int | None:
     try:
         answer = subprocess.run(
             [postgres, "--version"], capture_output=True, text=True, timeout=10, check=True
@@ -425,19 +429,19 @@ def _major(postgres: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _complete(folders: Iterable[Path], *, origin: BinariesOrigin) -> list[Binaries]:
+def _complete_installations(folders: Iterable[Path], *, origin: BinariesOrigin) -> list[Binaries]:
     found: dict[Path, Binaries] = {}
     for folder in folders:
         resolved = folder.resolve()
         if resolved in found or not (resolved / "initdb").is_file():
             continue
-        major = _major(resolved / "postgres")
+        major = _major_version(resolved / "postgres")
         if major is not None:
             found[resolved] = Binaries(folder=resolved, major=major, origin=origin)
     return sorted(found.values(), key=lambda binaries: -binaries.major)
 
 
-def installed() -> tuple[Binaries, ...]:
+def installed_binaries() -> tuple[Binaries, ...]:
     """Every installation found, in order of preference: the system's, then the wheel's."""
     system = list(_DEBIAN_ROOT.glob("*/bin"))
     on_path = shutil.which("postgres")
@@ -450,12 +454,12 @@ def installed() -> tuple[Binaries, ...]:
         for path in Path(root).glob("pginstall*/bin")
     ]
     return (
-        *_complete(system, origin=BinariesOrigin.SYSTEM),
-        *_complete(wheel, origin=BinariesOrigin.WHEEL),
+        *_complete_installations(system, origin=BinariesOrigin.SYSTEM),
+        *_complete_installations(wheel, origin=BinariesOrigin.WHEEL),
     )
 
 
-def choose(*, data: Path, candidates: Iterable[Binaries]) -> Binaries:
+def choose_binaries(*, data: Path, candidates: Iterable[Binaries]) -> Binaries:
     """The first candidate that can open ``data``, or simply the first if ``data`` is new.
 
     :raises NoFittingPostgres: if there is no candidate, or none of the folder's major version.

@@ -60,7 +60,7 @@ def _has_ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def guard(
+def run_guarded(
     *, command: Sequence[str], parent: int, stop_with: signal.Signals, grace_seconds: float
 ) -> int:
     """Run ``command`` until it ends or this process receives a stop signal.
@@ -104,7 +104,7 @@ def main() -> int:
     parser.add_argument("--grace", type=float, default=10.0)
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
-    return guard(
+    return run_guarded(
         command=options.command,
         parent=options.parent,
         stop_with=signal.Signals[options.signal],

@@ -27,10 +27,10 @@ from launcher.home import (
     write_run_record,
 )
 from launcher.linux import is_running, kill_session, started_ticks
-from launcher.logs import Terminal, tail
-from launcher.postgres import prepare
-from launcher.services import postgres_service, services, steps
-from launcher.supervisor import ProcessSupervisor, SupervisorStopRequested, timed
+from launcher.logs import Terminal, last_lines
+from launcher.postgres import prepare_server
+from launcher.services import postgres_service, product_services, setup_steps
+from launcher.supervisor import ProcessSupervisor, SupervisorStopRequested, print_duration
 
 _DATABASE_SECONDS = 60.0
 _READY_SECONDS = 180.0
@@ -42,7 +42,9 @@ class ProductNotReady(RuntimeError):
     """A service did not become ready in time; the message ends with its last lines."""
 
 
-def run(configuration: LauncherConfiguration, *, terminal: Terminal, print_welcome: bool) -> None:
+def run_product(
+    configuration: LauncherConfiguration, *, terminal: Terminal, print_welcome: bool
+) -> None:
     """Start the product, supervise it until a stop signal, stop it. The caller holds the lock of the home.
 
     ``print_welcome`` prints the URLs and how to sign in once everything is ready.
@@ -66,12 +68,14 @@ def run(configuration: LauncherConfiguration, *, terminal: Terminal, print_welco
                 _bring_up(configuration, supervisor=supervisor, terminal=terminal)
                 record_writer.enter(SupervisorPhase.READY)
                 if print_welcome:
-                    terminal.say(welcome(configuration, interactive=terminal.is_interactive))
+                    terminal.say(
+                        welcome_message(configuration, interactive=terminal.is_interactive)
+                    )
                 supervisor.watch()
             except SupervisorStopRequested:
                 pass
             record_writer.enter(SupervisorPhase.STOPPING)
-            with timed(terminal, "stopping"):
+            with print_duration(terminal, "stopping"):
                 supervisor.stop()
     finally:
         remove_run_record(configuration.layout)
@@ -92,7 +96,7 @@ def require_startable(configuration: LauncherConfiguration, *, terminal: Termina
 
 
 @contextlib.contextmanager
-def database(configuration: LauncherConfiguration) -> Iterator[str | None]:
+def open_database(configuration: LauncherConfiguration) -> Iterator[str | None]:
     """The database's URL while the product does not run; None if there has never been one."""
     _wait_for_leftovers(configuration, terminal=None)
     layout = configuration.layout
@@ -101,11 +105,13 @@ def database(configuration: LauncherConfiguration) -> Iterator[str | None]:
     elif not (layout.postgres / "data").exists():
         yield None
     else:
-        with prepare(folder=layout.postgres).start(log=layout.logs / "postgres.log") as running:
+        with prepare_server(folder=layout.postgres).start(
+            log=layout.logs / "postgres.log"
+        ) as running:
             yield running.url
 
 
-def welcome(configuration: LauncherConfiguration, *, interactive: bool) -> str:
+def welcome_message(configuration: LauncherConfiguration, *, interactive: bool) -> str:
     """Return the URLs and how to sign in.
 
     The password is shown once, on a terminal only; otherwise the file that holds it is named, because other
@@ -142,21 +148,21 @@ def _bring_up(
     generate_missing(layout.secrets)
     url = configuration.database_url
     if url is None:
-        with timed(terminal, "starting PostgreSQL"):
-            server = prepare(folder=layout.postgres)
+        with print_duration(terminal, "starting PostgreSQL"):
+            server = prepare_server(folder=layout.postgres)
             supervisor.add(postgres_service(server))
             _require_ready(configuration, supervisor=supervisor, seconds=_DATABASE_SECONDS)
             url = server.url
             write_private(layout.database_url, f"{url}\n")
     supervisor.environment = configuration.child_environment(database_url=url)
-    static = fingerprint(configuration.project)
+    static = static_files_digest(configuration.project)
     collect = not are_collected(layout, expected=static)
-    for step in steps(configuration, collect_static=collect):
-        with timed(terminal, step.name):
+    for step in setup_steps(configuration, collect_static=collect):
+        with print_duration(terminal, step.name):
             supervisor.run_step(step)
     note_collected(layout, collected=static)
-    with timed(terminal, "starting web, worker, beat, gateway, watcher and agent"):
-        for service in services(configuration):
+    with print_duration(terminal, "starting web, worker, beat, gateway, watcher and agent"):
+        for service in product_services(configuration):
             supervisor.add(service)
         _require_ready(configuration, supervisor=supervisor, seconds=_READY_SECONDS)
 
@@ -169,7 +175,7 @@ def _require_ready(
         last = "\n".join(
             f"    {name} | {line}"
             for name in late
-            for line in tail(configuration.layout.logs / f"{name}.log", lines=10)
+            for line in last_lines(configuration.layout.logs / f"{name}.log", lines=10)
         )
         raise ProductNotReady(
             f"not ready after {seconds:g} s: {', '.join(late)}. Last lines:\n{last}"
@@ -236,16 +242,16 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
     return True
 
 
-def fingerprint(project: Path) -> str:
+def static_files_digest(project: Path) -> str:
     """A digest of what ``collectstatic`` reads: the project's files, the packages' versions."""
     digest = hashlib.sha256((project / "requirements.lock").read_bytes())
-    for path in sorted(_sources(project)):
+    for path in sorted(_static_sources(project)):
         status = path.stat()
         digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
-def _sources(project: Path) -> Iterator[Path]:
+def _static_sources(project: Path) -> Iterator[Path]:
     roots = [project / "static", *(project / "apps").glob("*/static")]
     roots += (project / "platform").glob("**/static")
     yield from (project / "platform" / "config" / "settings").glob("*.py")
@@ -255,16 +261,16 @@ def _sources(project: Path) -> Iterator[Path]:
 
 def are_collected(layout: HomeLayout, *, expected: str) -> bool:
     try:
-        return _record(layout).read_text().strip() == expected
+        return _digest_file(layout).read_text().strip() == expected
     except FileNotFoundError:
         return False
 
 
 def note_collected(layout: HomeLayout, *, collected: str) -> None:
-    write_private(_record(layout), f"{collected}\n")
+    write_private(_digest_file(layout), f"{collected}\n")
 
 
-def _record(layout: HomeLayout) -> Path:
+def _digest_file(layout: HomeLayout) -> Path:
     # Beside the files: deleting them deletes the record too.
     return layout.home / "static" / ".fingerprint"
 
@@ -286,13 +292,13 @@ def require_free(*, host: str, port: int, variable: str) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise PortInUse(
-                f"cannot listen on {host}:{port} ({error.strerror}): {_holder(port)}. "
+                f"cannot listen on {host}:{port} ({error.strerror}): {_describe_port_holder(port)}. "
                 f"Choose another port with {variable}, for example: {variable}={port + 10} make up"
             ) from error
 
 
-def _holder(port: int) -> str:
-    for pid in _listeners(port):
+def _describe_port_holder(port: int) -> str:
+    for pid in _listening_pids(port):
         try:
             process = psutil.Process(pid)
             home = process.environ().get("NINEFOLD_HOME")
@@ -307,7 +313,7 @@ def _holder(port: int) -> str:
     return "a process of another account has it, or the address is not one of this machine"
 
 
-def _listeners(port: int) -> list[int]:
+def _listening_pids(port: int) -> list[int]:
     try:
         connections = psutil.net_connections(kind="tcp")
     except psutil.AccessDenied:

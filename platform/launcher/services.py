@@ -70,7 +70,9 @@ class SetupStep:
     command: tuple[str, ...]
 
 
-def steps(configuration: LauncherConfiguration, *, collect_static: bool) -> tuple[SetupStep, ...]:
+def setup_steps(
+    configuration: LauncherConfiguration, *, collect_static: bool
+) -> tuple[SetupStep, ...]:
     manage = (configuration.python, "manage.py")
     collect = SetupStep(
         name="collecting static files",
@@ -101,7 +103,7 @@ def postgres_service(server: Postgres) -> Service:
     )
 
 
-def services(configuration: LauncherConfiguration) -> tuple[Service, ...]:
+def product_services(configuration: LauncherConfiguration) -> tuple[Service, ...]:
     python = configuration.python
     # Root is meant, where it is root: the worker gives each job an account of its own.
     quiet = ("-W", "ignore:You're running the worker with superuser privileges")
@@ -149,11 +151,11 @@ def services(configuration: LauncherConfiguration) -> tuple[Service, ...]:
             ),
             stop_order=1,
         ),
-        _demo(configuration) if configuration.demo else _agent(configuration),
+        _demo_service(configuration) if configuration.demo else _agent_service(configuration),
     )
 
 
-def _agent(configuration: LauncherConfiguration) -> Service:
+def _agent_service(configuration: LauncherConfiguration) -> Service:
     """Return the service that sends the metrics of the cards of this machine."""
     layout = configuration.layout
     return Service(
@@ -165,6 +167,6 @@ def _agent(configuration: LauncherConfiguration) -> Service:
     )
 
 
-def _demo(configuration: LauncherConfiguration) -> Service:
+def _demo_service(configuration: LauncherConfiguration) -> Service:
     """Return the service that reports for simulated processes and submits jobs."""
     return Service(name="demo", command=(configuration.python, "manage.py", "demo", "run"))

@@ -190,7 +190,7 @@ class ProcessSupervisor:
         self._terminal = terminal
         self._policy = policy or RestartPolicy()
         #: Called when the set of running processes changes.
-        self.on_change: Callable[[], None] = _nothing
+        self.on_change: Callable[[], None] = _do_nothing
         self._services: dict[str, _SupervisedService] = {}
         self._selector = selectors.DefaultSelector()
         self._signals = 0
@@ -256,11 +256,11 @@ class ProcessSupervisor:
                 self._raise_if_stopping()
                 printed += child.lines()
                 if child.at_end:
-                    self._unregister(child)
+                    self._unregister_child(child)
             printed += child.remaining_lines()
         finally:
-            self._end([child])
-            self._unregister(child)
+            self._stop_children([child])
+            self._unregister_child(child)
             child.close()
             for line in printed:
                 log.write(line)
@@ -275,7 +275,7 @@ class ProcessSupervisor:
             service=service, log=RotatingLog(self._logs / f"{service.name}.log")
         )
         self._services[service.name] = managed
-        self._start(managed)
+        self._start_service(managed)
 
     def wait_until_ready(self, *, seconds: float) -> tuple[str, ...]:
         """Return the names of those that are still not ready then; none if all are.
@@ -310,7 +310,7 @@ class ProcessSupervisor:
                 for managed in self._services.values()
                 if managed.service.stop_order == order
             ]
-            self._end(
+            self._stop_children(
                 [managed.child for managed in members if managed.child],
                 give_up=lambda: self._signals > max(signals_before, 1),
             )
@@ -318,15 +318,15 @@ class ProcessSupervisor:
                 self._close_process(managed)
         self._services.clear()
 
-    def _end(
+    def _stop_children(
         self, children: list[GuardedProcess], *, give_up: Callable[[], bool] = lambda: False
     ) -> None:
         began = time.monotonic()
         for child in children:
             child.terminate()
         while running := [child for child in children if child.exit_status() is None]:
-            self._wait()
-            self._read()
+            self._wait_for_events()
+            self._read_output()
             waited = time.monotonic() - began
             for child in running:
                 if waited > child.grace_seconds or give_up():
@@ -337,8 +337,8 @@ class ProcessSupervisor:
             raise SupervisorStopRequested
 
     def _run_once(self) -> None:
-        self._wait()
-        self._read()
+        self._wait_for_events()
+        self._read_output()
         now = time.monotonic()
         for managed in self._services.values():
             if managed.child is None and now >= managed.due_at:
@@ -346,25 +346,25 @@ class ProcessSupervisor:
             elif managed.child is not None and managed.child.exit_status() is not None:
                 self._handle_exit(managed, now=now)
 
-    def _wait(self) -> None:
+    def _wait_for_events(self) -> None:
         for key, _ in self._selector.select(_POLL_SECONDS):
             if key.fileobj is self._wakeup_reader:
                 with contextlib.suppress(BlockingIOError):
                     self._wakeup_reader.recv(4096)
 
-    def _read(self) -> None:
+    def _read_output(self) -> None:
         for managed in self._services.values():
             if managed.child is not None:
-                self._print(managed, managed.child.lines())
+                self._print_lines(managed, managed.child.lines())
                 if managed.child.at_end:
-                    self._unregister(managed.child)
+                    self._unregister_child(managed.child)
 
-    def _unregister(self, child: GuardedProcess) -> None:
+    def _unregister_child(self, child: GuardedProcess) -> None:
         # A closed output stays readable and would end each wait at once.
         with contextlib.suppress(KeyError):
             self._selector.unregister(child)
 
-    def _print(self, managed: _SupervisedService, lines: list[str]) -> None:
+    def _print_lines(self, managed: _SupervisedService, lines: list[str]) -> None:
         service = managed.service
         for line in lines:
             if isinstance(service.ready, OutputProbe) and not managed.ready:
@@ -374,7 +374,7 @@ class ProcessSupervisor:
             managed.log.write(line)
             self._terminal.line(service.name, line)
 
-    def _start(self, managed: _SupervisedService) -> None:
+    def _start_service(self, managed: _SupervisedService) -> None:
         service = managed.service
         if service.before_start is not None:
             service.before_start()
@@ -389,7 +389,7 @@ class ProcessSupervisor:
     def _start_again(self, managed: _SupervisedService) -> None:
         managed.restarts += 1
         try:
-            self._start(managed)
+            self._start_service(managed)
         except (OSError, RuntimeError) as error:
             managed.due_at = time.monotonic() + self._policy.slow_seconds
             self._terminal.say(f"{managed.service.name} could not be started again: {error}")
@@ -399,8 +399,8 @@ class ProcessSupervisor:
         child, managed.child = managed.child, None
         if child is None:
             return 0
-        self._unregister(child)
-        self._print(managed, child.remaining_lines())
+        self._unregister_child(child)
+        self._print_lines(managed, child.remaining_lines())
         child.close()
         return child.exit_status() or 0
 
@@ -423,7 +423,7 @@ class ProcessSupervisor:
         self.on_change()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     return None
 
 
@@ -432,7 +432,7 @@ def _is_ignored(ignored_output: re.Pattern[str] | None, line: str) -> bool:
 
 
 @contextlib.contextmanager
-def timed(terminal: Terminal, text: str) -> Iterator[None]:
+def print_duration(terminal: Terminal, text: str) -> Iterator[None]:
     """Print the name of a step, and how long it took."""
     began = time.monotonic()
     terminal.say(f"· {text} …")

@@ -19,11 +19,11 @@ PROGRAMS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def missing(packages: Sequence[str]) -> list[str]:
+def find_missing_packages(packages: Sequence[str]) -> list[str]:
     return [package for package in packages if shutil.which(PROGRAMS[package]) is None]
 
 
-def install(packages: Sequence[str]) -> bool:
+def install_packages(packages: Sequence[str]) -> bool:
     """Whether apt installed them all."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     commands = (
@@ -41,13 +41,13 @@ def install(packages: Sequence[str]) -> bool:
 
 
 def main(packages: Sequence[str]) -> int:
-    missing_packages = missing(packages)
+    missing_packages = find_missing_packages(packages)
     if not missing_packages:
         return 0
     names = " ".join(missing_packages)
     if os.geteuid() == 0 and shutil.which("apt-get"):
         print(f"installing {names}", flush=True)
-        if install(missing_packages):
+        if install_packages(missing_packages):
             return 0
     print(f"not installed: {names}; tests that need it are skipped (apt-get install {names})")
     return 0

@@ -17,7 +17,7 @@ from ninefold_runtime.task_folders import TaskFolders
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit code of the task; a fault is one line on standard error."""
-    options = _parser().parse_args(arguments)
+    options = _argument_parser().parse_args(arguments)
     work = Path()
     try:
         if options.task == "tiny-model":
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         return fault.code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ninefold_runtime")
     tasks = parser.add_subparsers(dest="task", required=True)
     for name in _TASKS:
@@ -52,8 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _finetune(options: argparse.Namespace, folders: TaskFolders) -> int:
-    spec = specs.load(options.spec, specs.FinetuneSpec)
+def _run_finetune(options: argparse.Namespace, folders: TaskFolders) -> int:
+    spec = specs.load_spec(options.spec, specs.FinetuneSpec)
     stop = StopRequest()
     stop.listen()
     with Reporter(ReportAddress.from_environment()) as reporter:
@@ -64,8 +64,8 @@ def _finetune(options: argparse.Namespace, folders: TaskFolders) -> int:
     return ExitCode.FINISHED
 
 
-def _evaluate(options: argparse.Namespace, folders: TaskFolders) -> int:
-    spec = specs.load(options.spec, specs.EvaluateSpec)
+def _run_evaluate(options: argparse.Namespace, folders: TaskFolders) -> int:
+    spec = specs.load_spec(options.spec, specs.EvaluateSpec)
     StopRequest().listen()
     with Reporter(ReportAddress.from_environment()) as reporter:
         reporter.message("loading the engine")
@@ -75,8 +75,8 @@ def _evaluate(options: argparse.Namespace, folders: TaskFolders) -> int:
     return ExitCode.FINISHED
 
 
-def _quantize(options: argparse.Namespace, folders: TaskFolders) -> int:
-    spec = specs.load(options.spec, specs.QuantizeSpec)
+def _run_quantize(options: argparse.Namespace, folders: TaskFolders) -> int:
+    spec = specs.load_spec(options.spec, specs.QuantizeSpec)
     StopRequest().listen()
     with Reporter(ReportAddress.from_environment()) as reporter:
         reporter.message("loading the engine")
@@ -86,21 +86,21 @@ def _quantize(options: argparse.Namespace, folders: TaskFolders) -> int:
     return ExitCode.FINISHED
 
 
-def _script(options: argparse.Namespace, folders: TaskFolders) -> int:
+def _run_user_script(options: argparse.Namespace, folders: TaskFolders) -> int:
     from ninefold_runtime.scripts import run_script
 
-    spec = specs.load(options.spec, specs.ScriptSpec)
+    spec = specs.load_spec(options.spec, specs.ScriptSpec)
     stop = StopRequest()
     stop.listen()
     with Reporter(ReportAddress.from_environment()) as reporter:
         return run_script(spec=spec, folders=folders, reporter=reporter, stop=stop)
 
 
-def _serve(options: argparse.Namespace, folders: TaskFolders) -> int:
-    from ninefold_runtime.serving.server import serve
+def _run_serve(options: argparse.Namespace, folders: TaskFolders) -> int:
+    from ninefold_runtime.serving.server import serve_model
 
-    spec = specs.load(options.spec, specs.ServeSpec)
-    serve(spec=spec, folders=folders, host=options.host, port=options.port)
+    spec = specs.load_spec(options.spec, specs.ServeSpec)
+    serve_model(spec=spec, folders=folders, host=options.host, port=options.port)
     return ExitCode.FINISHED
 
 
@@ -110,17 +110,17 @@ def _tiny_model(options: argparse.Namespace) -> int:
         raise BadInput("say where to write the model: --out FOLDER, or set NINEFOLD_OUTPUTS")
     from ninefold_runtime.samples import tiny_models
 
-    tiny_models.build(options.name, folder=Path(out))
+    tiny_models.build_model(options.name, folder=Path(out))
     print(f"wrote {options.name}")
     return ExitCode.FINISHED
 
 
 _TASKS: dict[str, Callable[[argparse.Namespace, TaskFolders], int]] = {
-    "finetune": _finetune,
-    "evaluate": _evaluate,
-    "quantize": _quantize,
-    "script": _script,
-    "serve": _serve,
+    "finetune": _run_finetune,
+    "evaluate": _run_evaluate,
+    "quantize": _run_quantize,
+    "script": _run_user_script,
+    "serve": _run_serve,
 }
 
 

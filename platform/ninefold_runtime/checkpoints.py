@@ -30,13 +30,13 @@ class Checkpoint:
     folder: Path
 
 
-def newest(root: Path) -> Checkpoint | None:
+def newest_checkpoint(root: Path) -> Checkpoint | None:
     """The complete checkpoint with the highest step; None if there is none."""
-    complete = [each for each in _all(root) if _is_complete(each.folder)]
+    complete = [each for each in _complete_checkpoints(root) if _is_complete(each.folder)]
     return max(complete, key=lambda each: each.step, default=None)
 
 
-def seal(folder: Path) -> None:
+def seal_checkpoint(folder: Path) -> None:
     """Mark the folder as complete, once its files are on the disk."""
     sizes = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -53,7 +53,7 @@ def seal(folder: Path) -> None:
 
 def discard_incomplete(root: Path) -> tuple[str, ...]:
     """Remove what a killed attempt left half-written; the names of what went."""
-    gone = [each.folder for each in _all(root) if not _is_complete(each.folder)]
+    gone = [each.folder for each in _complete_checkpoints(root) if not _is_complete(each.folder)]
     for folder in gone:
         shutil.rmtree(folder)
     return tuple(folder.name for folder in gone)
@@ -62,13 +62,14 @@ def discard_incomplete(root: Path) -> tuple[str, ...]:
 def keep_newest(root: Path, *, count: int) -> None:
     """Remove all but the ``count`` newest complete checkpoints."""
     complete = sorted(
-        (each for each in _all(root) if _is_complete(each.folder)), key=lambda each: each.step
+        (each for each in _complete_checkpoints(root) if _is_complete(each.folder)),
+        key=lambda each: each.step,
     )
     for each in complete[: max(0, len(complete) - count)]:
         shutil.rmtree(each.folder)
 
 
-def _all(root: Path) -> list[Checkpoint]:
+def _complete_checkpoints(root: Path) -> list[Checkpoint]:
     if not root.is_dir():
         return []
     return [

@@ -41,7 +41,7 @@ def evaluate(*, spec: EvaluateSpec, folders: TaskFolders, reporter: Reporter) ->
         f"{model.config.architectures[0]} on {models.current_device()}: "
         f"{len(rows):,} rows of {spec.split}, {', '.join(spec.metrics)}"
     )
-    measured = measure(
+    measured = measure_model(
         model,
         tokenizer,
         rows,
@@ -57,11 +57,13 @@ def evaluate(*, spec: EvaluateSpec, folders: TaskFolders, reporter: Reporter) ->
         **measured.details,
     }
     folder = folders.work / "result"
-    _write(folder, report=report, predictions=measured.predictions)
+    _write_report(folder, report=report, predictions=measured.predictions)
     reporter.deliver(folder, kind="report", metrics=measured.metrics)
 
 
-def _write(folder: Path, *, report: dict[str, Any], predictions: list[dict[str, Any]]) -> None:
+def _write_report(
+    folder: Path, *, report: dict[str, Any], predictions: list[dict[str, Any]]
+) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     text = json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False)
@@ -113,7 +115,7 @@ class Measurement:
     answer_seconds: float | None
 
 
-def measure(
+def measure_model(
     model: Any,
     tokenizer: Any,
     rows: Sequence[list[Message]],
@@ -128,16 +130,16 @@ def measure(
     predictions: list[dict[str, Any]] = []
     seconds = None
     if not _BY_ANSWER.isdisjoint(spec.metrics):
-        prompts = _prompts(tokenizer, rows, split=spec.split, context=context)
+        prompts = _encode_prompts(tokenizer, rows, split=spec.split, context=context)
         began_at = time.monotonic()
         batches = _Answers(model, tokenizer, spec=spec, context=context)
         score, predictions = batches.over(
             rows, prompts, progress_range=progress_range, reporter=reporter
         )
         seconds = time.monotonic() - began_at
-        outcome = _metrics(score, spec=spec.metrics)
+        outcome = _selected_metrics(score, spec=spec.metrics)
     if "perplexity" in spec.metrics:
-        outcome["perplexity"] = _perplexity(
+        outcome["perplexity"] = _measure_perplexity(
             model, tokenizer, rows, batch_size=spec.batch_size, context=context
         )
         reporter.message(f"perplexity {outcome['perplexity']:.4g}")
@@ -148,7 +150,7 @@ def measure(
     )
 
 
-def _prompts(
+def _encode_prompts(
     tokenizer: Any, rows: Sequence[Sequence[Message]], *, split: str, context: int
 ) -> list[list[int]]:
     prompts = [models.prompt_ids(tokenizer, messages[:-1]) for messages in rows]
@@ -182,8 +184,8 @@ class _Answers:
         began_at, done = time.monotonic(), 0
         # Prompts of like length together: less padding, the same answers.
         order = sorted(range(len(rows)), key=lambda index: len(prompts[index]))
-        for batch in _batches(order, self._spec.batch_size):
-            texts = self._texts([prompts[index] for index in batch])
+        for batch in _split_batches(order, self._spec.batch_size):
+            texts = self._generate_texts([prompts[index] for index in batch])
             for index, text in zip(batch, texts, strict=True):
                 reference = rows[index][-1]["content"]
                 exact = score.add(answer=text, reference=reference)
@@ -206,7 +208,7 @@ class _Answers:
             )
         return score, [predictions[index] for index in sorted(predictions)]
 
-    def _texts(self, prompts: Sequence[Sequence[int]]) -> list[str]:
+    def _generate_texts(self, prompts: Sequence[Sequence[int]]) -> list[str]:
         remaining = self._context - max(len(prompt) for prompt in prompts)
         return greedy_answers(
             self._model,
@@ -216,7 +218,7 @@ class _Answers:
         )
 
 
-def _metrics(score: Score, *, spec: Sequence[str]) -> dict[str, Any]:
+def _selected_metrics(score: Score, *, spec: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {
         "exact_match": score.exact_match(),
         "exact_matches": score.exact,
@@ -230,7 +232,7 @@ def _metrics(score: Score, *, spec: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _perplexity(
+def _measure_perplexity(
     model: Any,
     tokenizer: Any,
     rows: Sequence[list[Message]],
@@ -244,7 +246,7 @@ def _perplexity(
     rendered = sorted(
         ((ids[:context], begin) for ids, begin in rendered), key=lambda each: len(each[0])
     )
-    for batch in _batches(rendered, batch_size):
+    for batch in _split_batches(rendered, batch_size):
         loss, tokens = answer_losses(model, batch, padding=tokenizer.pad_token_id)
         total, count = total + loss, count + tokens
     if count == 0:
@@ -252,7 +254,7 @@ def _perplexity(
     return math.exp(min(total / count, 700.0))
 
 
-def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _split_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 

@@ -85,7 +85,7 @@ class TaskStopped(TaskError):
 
 def task_error_of(error: BaseException, *, work: Path) -> TaskError | None:
     """The task error for any exception, or None where it is not a known one."""
-    for link in _chain(error):
+    for link in _exception_chain(error):
         if isinstance(link, TaskError):
             return link
         if _is_disk_full(link, work=work):
@@ -101,7 +101,7 @@ def task_error_of(error: BaseException, *, work: Path) -> TaskError | None:
     return None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _exception_chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:

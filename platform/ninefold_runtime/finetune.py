@@ -49,14 +49,14 @@ def finetune(
     :raises BadInput: if the model, the dataset or the spec cannot be used.
     """
     datasets.disable_progress_bars()
-    run = _loaded(spec, folders, reporter, stop)
+    run = _load_training_run(spec, folders, reporter, stop)
     if gone := checkpoints.discard_incomplete(folders.checkpoints):
         reporter.message(f"ignored incomplete checkpoints: {', '.join(sorted(gone))}")
     trainer = _BUILDERS[spec.objective](run)
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
 
-    newest = checkpoints.newest(folders.checkpoints)
+    newest = checkpoints.newest_checkpoint(folders.checkpoints)
     if newest is not None:
         reporter.message(f"going on from the checkpoint at step {newest.step}")
     with stop.deferred():
@@ -75,11 +75,11 @@ def finetune(
     if observer.evaluation is not None:
         metrics["eval_loss"] = observer.evaluation
     result = folders.work / "result"
-    _save(trainer, run.tokenizer, result, merge=spec.method == "lora")
+    _save_model(trainer, run.tokenizer, result, merge=spec.method == "lora")
     reporter.deliver(result, kind="model", metrics=metrics | observer.trainer_metrics)
 
 
-def _loaded(
+def _load_training_run(
     spec: FinetuneSpec, folders: TaskFolders, reporter: Reporter, stop: StopRequest
 ) -> TrainingRun:
     source = folders.model()
@@ -110,7 +110,7 @@ def _max_length(spec: FinetuneSpec, *, context: int) -> int:
     return spec.max_length
 
 
-def _save(trainer: Any, tokenizer: Any, result: Path, *, merge: bool) -> None:
+def _save_model(trainer: Any, tokenizer: Any, result: Path, *, merge: bool) -> None:
     shutil.rmtree(result, ignore_errors=True)
     result.mkdir(parents=True)
     model = trainer.accelerator.unwrap_model(trainer.model)

@@ -32,7 +32,7 @@ def load_tokenizer(folder: Path, *, require_chat_template: bool = True) -> Any:
             folder, trust_remote_code=False, local_files_only=True
         )
     except (OSError, ValueError, KeyError) as error:
-        raise BadInput(f"the model's tokenizer cannot be loaded: {_line(error)}") from error
+        raise BadInput(f"the model's tokenizer cannot be loaded: {_error_line(error)}") from error
     if tokenizer.eos_token_id is None:
         raise BadInput("the model's tokenizer has no end-of-sequence token")
     if require_chat_template and tokenizer.chat_template is None:
@@ -59,7 +59,7 @@ def load_model(folder: Path, *, precision: str) -> Any:
     except (OSError, ValueError, KeyError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise BadInput(f"the model cannot be loaded: {_line(error)}") from error
+        raise BadInput(f"the model cannot be loaded: {_error_line(error)}") from error
     return model.to(current_device())
 
 
@@ -69,7 +69,7 @@ def context_length(folder: Path) -> int:
     return int(getattr(config.get_text_config(), "max_position_embeddings", None) or 2048)
 
 
-def _line(error: BaseException) -> str:
+def _error_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return text[:300] or type(error).__name__
 
@@ -113,12 +113,12 @@ def prompt_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
 
     :raises BadInput: if the chat template refuses the messages.
     """
-    return _rendered(tokenizer, messages, add_generation_prompt=True)
+    return _apply_chat_template(tokenizer, messages, add_generation_prompt=True)
 
 
 def conversation_ids(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int], int]:
     """Token ids of the whole conversation, and the index at which the last answer begins."""
-    whole = _rendered(tokenizer, messages, add_generation_prompt=False)
+    whole = _apply_chat_template(tokenizer, messages, add_generation_prompt=False)
     prompt = prompt_ids(tokenizer, messages[:-1])
     begin = 0
     while begin < min(len(prompt), len(whole)) and prompt[begin] == whole[begin]:
@@ -126,7 +126,7 @@ def conversation_ids(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[
     return whole, begin
 
 
-def _rendered(
+def _apply_chat_template(
     tokenizer: Any, messages: Sequence[Message], *, add_generation_prompt: bool
 ) -> list[int]:
     try:

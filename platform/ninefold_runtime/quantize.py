@@ -94,19 +94,19 @@ class _Quantization:
             f"{model.config.architectures[0]} with {model.num_parameters():,} parameters on "
             f"{models.current_device()}; {len(self._rows):,} rows of {self._spec.split} before and after"
         )
-        before = self._measured(model, tokenizer, done=0)
-        weights = self._make(model, tokenizer)
+        before = self._measure_model(model, tokenizer, done=0)
+        weights = self._quantize_weights(model, tokenizer)
         del model
         gc.collect()
         self._reporter.message("measuring the files as they were saved")
         quantized = models.load_model(self._result, precision="auto").eval()
-        after = self._measured(quantized, tokenizer, done=len(self._rows))
-        metrics = self._metrics(before, after, weights)
-        self._write(before, after, weights, metrics)
+        after = self._measure_model(quantized, tokenizer, done=len(self._rows))
+        metrics = self._quantization_metrics(before, after, weights)
+        self._write_result(before, after, weights, metrics)
         self._reporter.deliver(self._result, kind="model", metrics=metrics)
 
-    def _measured(self, model: Any, tokenizer: Any, *, done: int) -> Measurement:
-        return evaluate.measure(
+    def _measure_model(self, model: Any, tokenizer: Any, *, done: int) -> Measurement:
+        return evaluate.measure_model(
             model,
             tokenizer,
             self._rows,
@@ -116,7 +116,7 @@ class _Quantization:
             reporter=self._reporter,
         )
 
-    def _make(self, model: Any, tokenizer: Any) -> _QuantizedWeights:
+    def _quantize_weights(self, model: Any, tokenizer: Any) -> _QuantizedWeights:
         spec = self._spec
         layers = quantized_layers(model, ignore=spec.ignore)
         group_size = group_size_for(spec, [layer.in_features for layer in layers.values()])
@@ -143,14 +143,14 @@ class _Quantization:
             layers=names, group_size=group_size, calibration_rows=len(self._calibration)
         )
 
-    def _metrics(
+    def _quantization_metrics(
         self, before: Measurement, after: Measurement, weights: _QuantizedWeights
     ) -> dict[str, float]:
         """Figures in pairs, ``…_before`` and ``…_after``; sizes in bytes."""
         old, new = _tensor_bytes(self._source), _tensor_bytes(self._result)
         pairs: dict[str, tuple[float, float]] = {
             "size": (sum(old.values()), sum(new.values())),
-            "layers_size": (_of(weights.layers, old), _of(weights.layers, new)),
+            "layers_size": (_layer_bytes(weights.layers, old), _layer_bytes(weights.layers, new)),
         }
         for name, value in before.metrics.items():
             pairs[name] = (value, after.metrics[name])
@@ -165,7 +165,7 @@ class _Quantization:
             for when, value in zip(("before", "after"), pair, strict=True)
         }
 
-    def _write(
+    def _write_result(
         self,
         before: Measurement,
         after: Measurement,
@@ -191,7 +191,7 @@ class _Quantization:
         (folder / "report.json").write_text(text + "\n", encoding="utf-8")
         with (folder / "answers.jsonl").open("w", encoding="utf-8") as lines:
             for old, new in zip(before.predictions, after.predictions, strict=True):
-                lines.write(json.dumps(_pair(old, new), ensure_ascii=False) + "\n")
+                lines.write(json.dumps(_before_and_after(old, new), ensure_ascii=False) + "\n")
 
 
 def _check_plain(folder: Path) -> None:
@@ -205,7 +205,7 @@ def _check_plain(folder: Path) -> None:
         )
 
 
-def _pair(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _before_and_after(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "row": before["row"],
         "prompt": before["prompt"],
@@ -231,7 +231,7 @@ def _tensor_bytes(folder: Path) -> dict[str, int]:
     return sizes
 
 
-def _of(layers: Iterable[str], sizes: Mapping[str, int]) -> int:
+def _layer_bytes(layers: Iterable[str], sizes: Mapping[str, int]) -> int:
     """Bytes of the tensors that belong to one of the layers, scales and zero points included."""
     wanted = frozenset(layers)
     return sum(size for name, size in sizes.items() if name.rpartition(".")[0] in wanted)
@@ -271,10 +271,10 @@ def calibration_batches(
             group.append(each)
         else:
             grouped.append([each])
-    return [_tensors(group) for group in grouped]
+    return [_batch_tensors(group) for group in grouped]
 
 
-def _tensors(group: list[list[int]]) -> dict[str, Any]:
+def _batch_tensors(group: list[list[int]]) -> dict[str, Any]:
     width = len(group[0])
     ids = torch.tensor([each[:width] for each in group])
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -286,12 +286,12 @@ def apply_recipe(model: Any, *, recipe: list[Any], batches: Sequence[dict[str, A
         oneshot(model=model, recipe=recipe)
         return
     loader = torch.utils.data.DataLoader(list(batches), batch_size=None)
-    with _unpinned():
+    with _without_pinned_memory():
         oneshot(model=model, recipe=recipe, dataset=loader, num_calibration_samples=len(batches))
 
 
 @contextmanager
-def _unpinned() -> Iterator[None]:
+def _without_pinned_memory() -> Iterator[None]:
     """Inside, AWQ leaves its cache in pageable memory where there is no accelerator.
 
     It pins host memory whatever the device (llm-compressor 0.14), which fails where no accelerator is there

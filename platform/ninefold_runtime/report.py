@@ -83,7 +83,7 @@ class Reporter:
         self._address = address
         self._patience = patience_seconds
         self._first_pause = first_pause_seconds
-        self._log = log or _print
+        self._log = log or _print_line
         self._backlog = ProgressBacklog(limit=_POINTS_KEPT)
         self._wake = threading.Condition()
         self._in_flight = 0
@@ -104,13 +104,15 @@ class Reporter:
 
     def progress(self, **values: Any) -> None:
         """Note one point and print it. Never blocks on the network and never fails."""
-        point = {name: _finite(value) for name, value in values.items() if value is not None}
+        point = {
+            name: _replace_non_finite(value) for name, value in values.items() if value is not None
+        }
         self._log(format_point(point))
-        self._note(point)
+        self._write_point(point)
 
     def checkpoint(self, *, step: int) -> None:
         self._log(f"checkpoint saved at step {step}")
-        self._note({"checkpoint": {"step": step}})
+        self._write_point({"checkpoint": {"step": step}})
 
     def message(self, text: str) -> None:
         """A line of the log only."""
@@ -128,8 +130,8 @@ class Reporter:
 
         :raises NotReported: if the control plane refuses one, or stays away longer than patience.
         """
-        files = [_described(path, folder) for path in _files_below(folder)]
-        numbers = {name: _finite(value) for name, value in metrics.items()}
+        files = [_describe_file(path, folder) for path in _files_below(folder)]
+        numbers = {name: _replace_non_finite(value) for name, value in metrics.items()}
         manifest = {"kind": kind, "files": files, "metrics": numbers}
         if self._address is None:
             self._log(f"{len(files)} files are ready; there is nobody to report to")
@@ -143,10 +145,10 @@ class Reporter:
                 body=folder / file["path"],
                 headers={"X-Content-SHA256": file["sha256"]},
             )
-        self._send_until_accepted("PUT", "/manifest", body=_json(manifest), headers=_JSON)
+        self._send_until_accepted("PUT", "/manifest", body=_encode_json(manifest), headers=_JSON)
         self._log(f"handed over {len(files)} files")
 
-    def _note(self, point: Point) -> None:
+    def _write_point(self, point: Point) -> None:
         with self._wake:
             if not self._muted:
                 self._backlog.add(point)
@@ -173,7 +175,9 @@ class Reporter:
     def _try_to_send(self, batch: list[Point]) -> bool:
         """True if the batch must be sent again."""
         try:
-            self._request("POST", "/progress", body=_json({"points": batch}), headers=_JSON)
+            self._send_request(
+                "POST", "/progress", body=_encode_json({"points": batch}), headers=_JSON
+            )
         except _ServerUnavailable:
             return True
         except _ReportRejected as refusal:
@@ -189,7 +193,7 @@ class Reporter:
         pause = self._first_pause
         while True:
             try:
-                self._request(method, path, body=body, headers=headers)
+                self._send_request(method, path, body=body, headers=headers)
                 return
             except _ReportRejected as refusal:
                 raise NotReported(f"the control plane refused {path}: {refusal}") from refusal
@@ -202,7 +206,7 @@ class Reporter:
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    def _request(
+    def _send_request(
         self, method: str, path: str, *, body: bytes | Path, headers: Mapping[str, str]
     ) -> None:
         """:raises _ServerUnavailable: if it may succeed later. :raises _ReportRejected: if it never will."""
@@ -217,7 +221,7 @@ class Reporter:
             with io.BytesIO(body) if isinstance(body, bytes) else body.open("rb") as content:
                 sent["Content-Length"] = str(content.seek(0, os.SEEK_END))
                 content.seek(0)
-                status, text = _exchange(connection, method, parts.path + path, content, sent)
+                status, text = _exchange_http(connection, method, parts.path + path, content, sent)
         except (ConnectionError, TimeoutError, http.client.HTTPException) as error:
             raise _ServerUnavailable(f"{type(error).__name__}: {error}") from error
         except OSError as error:
@@ -254,7 +258,7 @@ def format_point(point: Mapping[str, Any]) -> str:
     return " · ".join(words)
 
 
-def _exchange(
+def _exchange_http(
     connection: http.client.HTTPConnection,
     method: str,
     target: str,
@@ -268,10 +272,10 @@ def _exchange(
         # A server that refuses a body early closes its side; its answer may still be readable.
         pass
     response = connection.getresponse()
-    return response.status, _reason(response.read(64 * 1024))
+    return response.status, _refusal_reason(response.read(64 * 1024))
 
 
-def _reason(body: bytes) -> str:
+def _refusal_reason(body: bytes) -> str:
     text = body.decode("utf-8", "replace").strip()
     try:
         problem = json.loads(text)
@@ -292,7 +296,7 @@ def _through_link(path: Path, folder: Path) -> bool:
     return any(each.is_symlink() for each in (path, *path.parents) if each.is_relative_to(folder))
 
 
-def _described(path: Path, folder: Path) -> dict[str, Any]:
+def _describe_file(path: Path, folder: Path) -> dict[str, Any]:
     digest = hashlib.sha256()
     with path.open("rb") as content:
         while chunk := content.read(_CHUNK):
@@ -301,16 +305,16 @@ def _described(path: Path, folder: Path) -> dict[str, Any]:
     return {"path": name, "size": path.stat().st_size, "sha256": digest.hexdigest()}
 
 
-def _json(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     """JSON has neither infinity nor NaN; such a value is sent as null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _print(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, flush=True)
 
 
@@ -331,7 +335,7 @@ class ProgressBacklog:
 
     def add(self, point: Point) -> None:
         self._points.append(point)
-        self._shrink()
+        self._halve_resolution()
 
     def take(self, count: int) -> list[Point]:
         """Remove and return up to ``count`` of the oldest."""
@@ -341,9 +345,9 @@ class ProgressBacklog:
     def put_back(self, points: Iterable[Point]) -> None:
         """Return what could not be sent to the front."""
         self._points[:0] = points
-        self._shrink()
+        self._halve_resolution()
 
-    def _shrink(self) -> None:
+    def _halve_resolution(self) -> None:
         if len(self._points) <= self._limit:
             return
         middle = len(self._points) // 2

@@ -20,17 +20,17 @@ from dataclasses import dataclass, field
 _LABELLED = re.compile(r"(?P<value>.*?)(?P<label>_[0-9A-Za-z][0-9A-Za-z-]*)", re.DOTALL)
 
 
-def normalised(text: str) -> str:
+def normalise_text(text: str) -> str:
     """The text without white space and without trailing commas."""
     return "".join(text.split()).rstrip(",，")
 
 
-def labels(text: str) -> tuple[tuple[str, str], ...]:
+def labelled_pairs(text: str) -> tuple[tuple[str, str], ...]:
     """``(label, value)`` pairs in order; empty if the text is not labelled throughout.
 
     A comma belongs to the value unless it separates two pairs.
     """
-    rest = normalised(text)
+    rest = normalise_text(text)
     pairs = []
     while rest:
         match = re.match(rf"(?:{_LABELLED.pattern})(?=,|$)", rest, re.DOTALL)
@@ -53,10 +53,10 @@ class Score:
     def add(self, *, answer: str, reference: str) -> bool:
         """Count one pair; whether it matches exactly."""
         self.rows += 1
-        exact = normalised(answer) == normalised(reference)
+        exact = normalise_text(answer) == normalise_text(reference)
         self.exact += exact
-        given = _numbered(labels(answer))
-        for key, value in _numbered(labels(reference)).items():
+        given = _number_labels(labelled_pairs(answer))
+        for key, value in _number_labels(labelled_pairs(reference)).items():
             label = key[0]
             self.label_totals[label] += 1
             self.label_hits[label] += given.get(key) == value
@@ -82,7 +82,7 @@ class Score:
         }
 
 
-def _numbered(pairs: tuple[tuple[str, str], ...]) -> dict[tuple[str, int], str]:
+def _number_labels(pairs: tuple[tuple[str, str], ...]) -> dict[tuple[str, int], str]:
     """Values by label and occurrence."""
     seen: Counter[str] = Counter()
     values = {}

@@ -56,7 +56,7 @@ def run_script(
             process = subprocess.Popen(argv, cwd=code, env=environment)
         except OSError as error:
             raise BadInput(f"{spec.argv[0]!r} cannot be run: {error.strerror}") from error
-        status = _wait(process, stop=stop)
+        status = _wait_for_process(process, stop=stop)
     if stop.requested:
         raise TaskStopped(f"stopped; the program ended with {status}")
     if status != 0:
@@ -66,7 +66,7 @@ def run_script(
     return 0
 
 
-def _wait(process: subprocess.Popen[bytes], *, stop: StopRequest) -> int:
+def _wait_for_process(process: subprocess.Popen[bytes], *, stop: StopRequest) -> int:
     signalled = False
     while True:
         try:
@@ -107,13 +107,15 @@ def unpack_archive(archive: Path, destination: Path, *, bounds: ArchiveLimits | 
     destination.mkdir(parents=True, exist_ok=True)
     files, left = 0, bounds.size
     try:
-        for entry in _zip(archive) if zipfile.is_zipfile(archive) else _tar(archive):
+        for entry in (
+            _zip_entries(archive) if zipfile.is_zipfile(archive) else _tar_entries(archive)
+        ):
             files += 1
             if files > bounds.files:
                 raise BadInput(f"the archive holds more than {bounds.files:,} files")
-            path = destination / _safe(entry.name)
+            path = destination / _safe_path(entry.name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            left -= _copy(entry, path, at_most=left, bounds=bounds)
+            left -= _extract_entry(entry, path, at_most=left, bounds=bounds)
             path.chmod(0o755 if entry.executable else 0o644)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
         raise BadInput(f"{archive.name} is not a readable archive: {error}") from error
@@ -124,7 +126,7 @@ def unpack_archive(archive: Path, destination: Path, *, bounds: ArchiveLimits | 
     return files
 
 
-def _copy(entry: _ArchiveEntry, path: Path, *, at_most: int, bounds: ArchiveLimits) -> int:
+def _extract_entry(entry: _ArchiveEntry, path: Path, *, at_most: int, bounds: ArchiveLimits) -> int:
     written = 0
     with path.open("wb") as target:
         while chunk := entry.content.read(_CHUNK):
@@ -135,14 +137,14 @@ def _copy(entry: _ArchiveEntry, path: Path, *, at_most: int, bounds: ArchiveLimi
     return written
 
 
-def _safe(name: str) -> PurePosixPath:
+def _safe_path(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name or "\\" in name:
         raise BadInput(f"the archive has an entry outside its folder: {name!r}")
     return path
 
 
-def _tar(archive: Path) -> Iterator[_ArchiveEntry]:
+def _tar_entries(archive: Path) -> Iterator[_ArchiveEntry]:
     with tarfile.open(archive, mode="r:*") as opened:
         for member in opened:
             if member.isdir():
@@ -157,7 +159,7 @@ def _tar(archive: Path) -> Iterator[_ArchiveEntry]:
             )
 
 
-def _zip(archive: Path) -> Iterator[_ArchiveEntry]:
+def _zip_entries(archive: Path) -> Iterator[_ArchiveEntry]:
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
             if info.is_dir():

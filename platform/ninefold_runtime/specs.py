@@ -123,16 +123,16 @@ class ServeSpec:
     precision: Literal["auto", "float32", "bfloat16"]
 
 
-def load(path: Path, kind: type[S]) -> S:
+def load_spec(path: Path, kind: type[S]) -> S:
     """:raises BadInput: if the file is not readable, or not a complete spec of that kind."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"the spec {path.name} cannot be read: {error}") from error
-    return parse(content, kind)
+    return parse_spec(content, kind)
 
 
-def parse(content: object, kind: type[S], *, at: str = "") -> S:
+def parse_spec(content: object, kind: type[S], *, at: str = "") -> S:
     """The mapping as a spec of that kind.
 
     :raises BadInput: if a field is missing, unknown or of another type; the message names it.
@@ -148,30 +148,32 @@ def parse(content: object, kind: type[S], *, at: str = "") -> S:
         raise BadInput(
             f"the spec has unknown fields: {', '.join(prefix + name for name in unknown)}"
         )
-    values = {name: _value(content[name], hints[name], at=prefix + name) for name in sorted(known)}
+    values = {
+        name: _parse_value(content[name], hints[name], at=prefix + name) for name in sorted(known)
+    }
     return kind(**values)
 
 
-def _value(value: Any, hint: Any, *, at: str) -> Any:
+def _parse_value(value: Any, hint: Any, *, at: str) -> Any:
     if isinstance(hint, type) and is_dataclass(hint):
-        return parse(value, hint, at=at)
-    if _fits(value, hint):
+        return parse_spec(value, hint, at=at)
+    if _matches_hint(value, hint):
         return float(value) if hint is float else value
     raise BadInput(f"{at} must be {_type_label(hint)}, not {value!r}")
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _matches_hint(value: Any, hint: Any) -> bool:
     origin = get_origin(hint)
     if origin is Literal:
         return value in get_args(hint)
     if origin in (Union, UnionType):
-        return any(_fits(value, choice) for choice in get_args(hint))
+        return any(_matches_hint(value, choice) for choice in get_args(hint))
     if origin is list:
         (item,) = get_args(hint)
-        return isinstance(value, list) and all(_fits(each, item) for each in value)
+        return isinstance(value, list) and all(_matches_hint(each, item) for each in value)
     if origin is dict:
         _, item = get_args(hint)
-        return isinstance(value, dict) and all(_fits(each, item) for each in value.values())
+        return isinstance(value, dict) and all(_matches_hint(each, item) for each in value.values())
     if hint in (int, float) and isinstance(value, bool):
         return False
     return isinstance(value, (int, float) if hint is float else hint)

@@ -57,7 +57,7 @@ class TaskFolders:
 
     def model(self) -> Path:
         """:raises BadInput: if there is no model, or not one in safetensors."""
-        folder = self._tree("model")
+        folder = self._input_folder("model")
         if not (folder / "config.json").is_file():
             raise BadInput("the model has no config.json")
         if not any(folder.glob("*.safetensors")):
@@ -85,8 +85,8 @@ class TaskFolders:
             with an answer.
         """
         conversations = []
-        for row in islice(_rows(self._split(split)), limit):
-            conversations.append(_conversation(row))
+        for row in islice(_read_rows(self._split_path(split)), limit):
+            conversations.append(_conversation_of_row(row))
         if not conversations:
             raise BadInput(f"the split {split!r} has no rows")
         return conversations
@@ -97,14 +97,14 @@ class TaskFolders:
         :raises BadInput: if the split is missing or empty, or a row has no such answer.
         """
         preferences = []
-        for row in _rows(self._split(split)):
+        for row in _read_rows(self._split_path(split)):
             rejected = row.content.get("rejected")
             if not isinstance(rejected, str) or not rejected:
                 raise BadInput(
                     f"{row.where} has no rejected answer; dpo learns from rows with prompt, chosen "
                     "and rejected"
                 )
-            preferences.append(Preference(messages=_conversation(row), rejected=rejected))
+            preferences.append(Preference(messages=_conversation_of_row(row), rejected=rejected))
         if not preferences:
             raise BadInput(f"the split {split!r} has no rows")
         return preferences
@@ -113,15 +113,15 @@ class TaskFolders:
         path = self.inputs / "dataset" / f"{split}.jsonl"
         return path.is_file() and path.stat().st_size > 0
 
-    def _split(self, split: str) -> Path:
-        folder = self._tree("dataset")
+    def _split_path(self, split: str) -> Path:
+        folder = self._input_folder("dataset")
         path = folder / f"{split}.jsonl"
         if not path.is_file():
             found = ", ".join(sorted(each.stem for each in folder.glob("*.jsonl"))) or "none"
             raise BadInput(f"the dataset has no split {split!r}; its splits: {found}")
         return path
 
-    def _tree(self, name: str) -> Path:
+    def _input_folder(self, name: str) -> Path:
         folder = self.inputs / name
         if not folder.is_dir():
             raise BadInput(f"the input {name!r} is missing")
@@ -135,7 +135,7 @@ class _DatasetRow:
     where: str
 
 
-def _rows(path: Path) -> Iterator[_DatasetRow]:
+def _read_rows(path: Path) -> Iterator[_DatasetRow]:
     with path.open(encoding="utf-8") as lines:
         try:
             for number, line in enumerate(lines, start=1):
@@ -149,7 +149,7 @@ def _rows(path: Path) -> Iterator[_DatasetRow]:
             raise BadInput(f"{path.name} is not UTF-8: {error}") from error
 
 
-def _conversation(row: _DatasetRow) -> list[Message]:
+def _conversation_of_row(row: _DatasetRow) -> list[Message]:
     where, messages = row.where, row.content.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadInput(f"{where} has no list of messages")

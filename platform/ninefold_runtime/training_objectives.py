@@ -118,9 +118,9 @@ def dpo_trainer(run: TrainingRun) -> Any:
         validation=len(validation),
         learns=f"it learns which of two answers is better, held to its beginning with beta {spec.dpo.beta:g}",
     )
-    fitting = _fitting(run, train)
+    fitting = _fitting_preferences(run, train)
     run.report_dropped_examples(rows=len(train), kept=len(fitting), limit=run.max_length)
-    validation = _fitting(run, validation)
+    validation = _fitting_preferences(run, validation)
     return _DpoTrainer(
         model=run.model,
         processing_class=run.tokenizer,
@@ -139,7 +139,7 @@ def dpo_trainer(run: TrainingRun) -> Any:
     )
 
 
-def _fitting(run: TrainingRun, preferences: list[Preference]) -> list[Preference]:
+def _fitting_preferences(run: TrainingRun, preferences: list[Preference]) -> list[Preference]:
     """Those whose answers begin before the row is truncated."""
     return [
         each for each in preferences if run.prompt_fits(each.messages[:-1], within=run.max_length)
@@ -200,7 +200,7 @@ def exact_match(
 ) -> list[float]:
     """1 for an answer that is the row's but for white space, else 0."""
     return [
-        _score(answer=answer[-1]["content"], reference=right).exact_match()
+        _score_answer(answer=answer[-1]["content"], reference=right).exact_match()
         for answer, right in zip(completions, reference, strict=True)
     ]
 
@@ -210,7 +210,7 @@ def label_accuracy(
 ) -> list[float]:
     """The share of the row's labels that the answer has right; 0 where the row has none."""
     return [
-        _score(answer=answer[-1]["content"], reference=right).label_accuracy() or 0.0
+        _score_answer(answer=answer[-1]["content"], reference=right).label_accuracy() or 0.0
         for answer, right in zip(completions, reference, strict=True)
     ]
 
@@ -218,7 +218,7 @@ def label_accuracy(
 REWARDS: dict[str, Reward] = {"exact_match": exact_match, "label_accuracy": label_accuracy}
 
 
-def _score(*, answer: str, reference: str) -> Score:
+def _score_answer(*, answer: str, reference: str) -> Score:
     score = Score()
     score.add(answer=answer, reference=reference)
     return score

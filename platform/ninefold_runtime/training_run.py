@@ -81,7 +81,7 @@ class TrainingRun:
             "per_device_train_batch_size": spec.batch_size,
             "per_device_eval_batch_size": spec.batch_size,
             "gradient_accumulation_steps": spec.gradient_accumulation,
-            "gradient_checkpointing": self._recomputes(on_processor=on_processor),
+            "gradient_checkpointing": self._recomputes_activations(on_processor=on_processor),
             "warmup_steps": spec.warmup_ratio,
             "weight_decay": spec.weight_decay,
             "lr_scheduler_type": spec.scheduler,
@@ -152,7 +152,7 @@ class TrainingRun:
         """Whether the prompt takes fewer tokens than that."""
         return len(models.prompt_ids(self.tokenizer, prompt)) < within
 
-    def _recomputes(self, *, on_processor: bool) -> bool:
+    def _recomputes_activations(self, *, on_processor: bool) -> bool:
         if self.spec.recompute == "auto":
             return not on_processor and self.model.num_parameters() > _RECOMPUTE_ABOVE
         return self.spec.recompute == "on"
@@ -246,13 +246,13 @@ class TrainingObserver(TrainerCallback):
         if "eval_loss" in logs:
             self.evaluation = float(logs["eval_loss"])
             self.evaluated_step = state.global_step
-            self._report(state, eval_loss=self.evaluation)
+            self._report_point(state, eval_loss=self.evaluation)
         elif "loss" in logs:
             self.loss = float(logs["loss"])
             self.trainer_metrics = {
                 name: float(logs[key]) for key, name in _TRAINER_METRICS.items() if key in logs
             }
-            self._report(
+            self._report_point(
                 state,
                 loss=self.loss,
                 **self.trainer_metrics,
@@ -263,11 +263,11 @@ class TrainingObserver(TrainerCallback):
     def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
         root = Path(args.output_dir)
         folder = root / f"checkpoint-{state.global_step}"
-        checkpoints.seal(folder)
+        checkpoints.seal_checkpoint(folder)
         checkpoints.keep_newest(root, count=self._keep)
         self._reporter.checkpoint(step=state.global_step)
 
-    def _report(self, state: Any, **values: float | None) -> None:
+    def _report_point(self, state: Any, **values: float | None) -> None:
         self._reporter.progress(
             step=state.global_step,
             total_steps=state.max_steps,

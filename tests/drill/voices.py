@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from apps.fleet.models import Cluster
-from apps.monitoring.reconcilers.health import changes
+from apps.monitoring.reconcilers.health import diagnosis_changes
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.ingestion import Push, push_record, readings_record
 from apps.telemetry.models import NodeToken, Source
@@ -127,7 +127,7 @@ class Voices:
             for name in self._nodes
             for sign in node_condition_signals(self._listed(name, at=at))
         )
-        signals = tuple(changes(self._cluster, ClusterDiagnosis(signals=signs), at=at))
+        signals = tuple(diagnosis_changes(self._cluster, ClusterDiagnosis(signals=signs), at=at))
         if signals:
             signals_record(signals=signals, at=at)
 

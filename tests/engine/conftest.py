@@ -204,7 +204,7 @@ def inputs(built_models: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "inputs"
     (folder / "dataset").mkdir(parents=True)
     (folder / "model").symlink_to(built_models / "ninefold-tiny-qwen2")
-    for row in addresses.generate(rows=240, seed=3):
+    for row in addresses.generate_rows(rows=240, seed=3):
         messages = [
             {"role": "user", "content": row.instruction},
             {"role": "assistant", "content": row.output},

@@ -163,12 +163,12 @@ def test_a_bit_that_does_not_keep_its_value_fails_with_its_address(burn_in: Burn
 def test_a_unit_that_computes_wrongly_fails(burn_in: BurnIn, entry: str, words: str) -> None:
     fault = f"""
         from ninefold_runtime.burnin import matrix_test
-        multiply, calls = matrix_test.multiply, [0]
+        multiply, calls = matrix_test.multiply_into, [0]
         def erring(left, right, *, out):
             multiply(left, right, out=out)
             calls[0] += 1
             {entry}
-        matrix_test.multiply = erring
+        matrix_test.multiply_into = erring
         """
     done = burn_in(fault=fault)
     assert done.code == ExitCode.UNFIT, done.said
@@ -180,7 +180,7 @@ def test_a_card_that_takes_its_process_with_it_fails_where_it_stood(burn_in: Bur
     fault = """
         import os, signal
         from ninefold_runtime.burnin import matrix_test
-        matrix_test.multiply = lambda *_, **__: os.kill(os.getpid(), signal.SIGSEGV)
+        matrix_test.multiply_into = lambda *_, **__: os.kill(os.getpid(), signal.SIGSEGV)
         """
     done = burn_in(fault=fault)
     assert done.code == ExitCode.UNFIT, done.said
@@ -202,11 +202,11 @@ def test_memory_that_is_slow_is_tested_in_part_and_too_slow_is_no_pass(
     fault = f"""
         import time
         from ninefold_runtime.burnin import memory_test
-        make = memory_test.PatternWriter._make
+        make = memory_test.PatternWriter._fill_with_pattern
         def slow(self, block, *, pattern, number):
             make(self, block, pattern=pattern, number=number)
             time.sleep({seconds_a_block})
-        memory_test.PatternWriter._make = slow
+        memory_test.PatternWriter._fill_with_pattern = slow
         memory_test._BLOCK_WORDS, memory_test._BLOCK_BYTES = 1 << 16, 1 << 19
         memory_test.BurninCard.free_memory = lambda card: 24 << 19
         """

@@ -66,7 +66,7 @@ def test_a_killed_run_goes_on_from_its_newest_complete_checkpoint(
     killed.wait_for("checkpoint saved at step 20")
     killed.process.kill()
     killed.finish()
-    newest = checkpoints.newest(killed.work / "checkpoints")
+    newest = checkpoints.newest_checkpoint(killed.work / "checkpoints")
     assert newest is not None
     assert 20 <= newest.step < 120
     half_written = killed.work / "checkpoints" / "checkpoint-999"
@@ -92,7 +92,7 @@ def test_after_a_lack_of_memory_a_run_goes_on_with_smaller_batches(
     killed.wait_for("checkpoint saved at step 20")
     killed.process.kill()
     killed.finish()
-    newest = checkpoints.newest(killed.work / "checkpoints")
+    newest = checkpoints.newest_checkpoint(killed.work / "checkpoints")
     assert newest is not None
 
     smaller = smaller_batches(spec)
@@ -109,7 +109,7 @@ def test_sigterm_saves_a_checkpoint_of_the_last_step(start: Start, inputs: Path)
     run.wait_for("step 5/")
     run.process.send_signal(signal.SIGTERM)
     assert run.finish() == ExitCode.STOPPED, run.text()
-    newest = checkpoints.newest(run.work / "checkpoints")
+    newest = checkpoints.newest_checkpoint(run.work / "checkpoints")
     assert newest is not None
     assert run.lines[-1] == f"finetune: stopped at step {newest.step}; its checkpoint is saved"
 
@@ -175,4 +175,4 @@ def test_a_full_disk_ends_the_run_with_its_own_code_and_line(
     )
     assert run.finish() == ExitCode.DISK_FULL, run.text()
     assert run.lines[-1].startswith("finetune: the disk is full: ")
-    assert checkpoints.newest(small_disk / "checkpoints") is None
+    assert checkpoints.newest_checkpoint(small_disk / "checkpoints") is None

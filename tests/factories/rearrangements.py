@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Rearrangement, RearrangementMove
 from apps.quotas.selectors.defragmentation import planned_move
-from apps.quotas.selectors.snapshots import snapshot
+from apps.quotas.selectors.snapshots import scheduling_snapshot
 from controlplane.domain.scheduling.defragmentation_runs import (
     PROPOSAL_LIFETIME,
     DefragmentationPurpose,
@@ -55,7 +55,7 @@ def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rear
     )
     planned = planned_move(move)
     row.pictures = [
-        asdict(one) for one in nodes_before_after(snapshot(), [planned], planned.source)
+        asdict(one) for one in nodes_before_after(scheduling_snapshot(), [planned], planned.source)
     ]
     row.save(update_fields=["pictures"])
     return row

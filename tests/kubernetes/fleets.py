@@ -10,7 +10,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import network_domains
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import ClaimPlacement as Decision
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import (
@@ -96,7 +96,7 @@ def decided(
         queues={QUEUE.uid: QUEUE},
         running=tuple(beside),
     )
-    return plan(snapshot, SchedulingPolicy(), AT)
+    return plan_cycle(snapshot, SchedulingPolicy(), AT)
 
 
 def launch_of(decision: Decision, *, name: str, labels: Mapping[str, str] | None = None) -> Launch:

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.access import at_least, networks, sign_on_provider
+from config.settings.access import at_least, networks_from, sign_on_provider
 
 OIDC = {
     "NINEFOLD_OIDC_ISSUER": "https://id.acme.example/",
@@ -57,12 +57,12 @@ def test_a_provider_that_cannot_work_is_refused_at_once(
 
 def test_proxies_are_addresses_or_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROXIES", "10.0.0.7, 192.168.0.0/24,::1")
-    assert networks("PROXIES") == tuple(
+    assert networks_from("PROXIES") == tuple(
         ip_network(one) for one in ("10.0.0.7", "192.168.0.0/24", "::1")
     )
     monkeypatch.setenv("PROXIES", "10.0.0.7/8")
     with pytest.raises(ImproperlyConfigured, match="host bits"):
-        networks("PROXIES")
+        networks_from("PROXIES")
 
 
 def test_a_number_below_its_least_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,7 @@ def test_an_app_has_no_modules_but_those_of_the_layers(app: str) -> None:
 
 def published() -> Iterator[tuple[Path, str, set[str]]]:
     """Each place that publishes: the topic, and what it carries."""
-    for function in ("publish", "publish_once"):
+    for function in ("publish_message", "publish_once"):
         for path, call in calls_of(function):
             yield path, topic_of(path, call), {str(keyword.arg) for keyword in call.keywords}
     for path, call in calls_of("publish_each"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import allowed_hosts, currency, database, host_of
+from config.settings.environment import allowed_hosts, database_settings, host_of, read_currency
 
 
 def test_our_own_processes_are_let_in_whatever_hosts_people_name() -> None:
@@ -27,18 +27,18 @@ def test_a_url_without_a_host_and_a_host_named_twice_add_nothing() -> None:
 
 def test_money_is_counted_in_a_currency_of_three_letters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NINEFOLD_CURRENCY", raising=False)
-    assert currency("NINEFOLD_CURRENCY") == "CNY"
+    assert read_currency("NINEFOLD_CURRENCY") == "CNY"
     monkeypatch.setenv("NINEFOLD_CURRENCY", "USD")
-    assert currency("NINEFOLD_CURRENCY") == "USD"
+    assert read_currency("NINEFOLD_CURRENCY") == "USD"
     monkeypatch.setenv("NINEFOLD_CURRENCY", "yuan")
     with pytest.raises(ImproperlyConfigured, match=r"NINEFOLD_CURRENCY is 'yuan'; .* like CNY"):
-        currency("NINEFOLD_CURRENCY")
+        read_currency("NINEFOLD_CURRENCY")
 
 
 def test_the_database_does_not_compile_our_statements_unless_its_url_says_otherwise() -> None:
-    said = database("postgresql://user:secret@db.example:5433/ninefold?sslmode=require")
+    said = database_settings("postgresql://user:secret@db.example:5433/ninefold?sslmode=require")
     assert said["OPTIONS"] == {"options": "-c jit=off", "sslmode": "require"}
-    other = database("postgresql://db.example/ninefold?options=-c%20jit%3Don")
+    other = database_settings("postgresql://db.example/ninefold?options=-c%20jit%3Don")
     assert other["OPTIONS"] == {"options": "-c jit=on"}
-    pooler = database("postgresql://pooler.example/ninefold?options=&sslmode=")
+    pooler = database_settings("postgresql://pooler.example/ninefold?options=&sslmode=")
     assert pooler["OPTIONS"] == {"options": ""}

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from apps.accounts import services
 from apps.accounts.models import PersonalToken, User
 from apps.accounts.selectors import PermissionRefused
-from controlplane.domain.common.permissions import Scope, within
+from controlplane.domain.common.permissions import Scope, scopes_allow
 from controlplane.persistence.audit_context import current_audit_context
 from controlplane.web.rate_limits import count_within, counted_address
 
@@ -76,7 +76,7 @@ def scope_require(request: Request, needed: Scope) -> None:
     :raises PermissionRefused: naming the scope that the token lacks.
     """
     token = request.auth
-    if not isinstance(token, PersonalToken) or within(token.scope_set, needed):
+    if not isinstance(token, PersonalToken) or scopes_allow(token.scope_set, needed):
         return
     current = ", ".join(sorted(token.scope_set)) or "none"
     raise PermissionRefused(

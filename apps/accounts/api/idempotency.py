@@ -65,7 +65,7 @@ def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
             record, earlier = services.idempotency_begin(
                 user=acting_user(request),
                 key=key,
-                fingerprint=fingerprint(request),
+                fingerprint=request_fingerprint(request),
                 at=timezone.now(),
             )
             if earlier is not None:
@@ -82,7 +82,7 @@ def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
     return takes_key(once)
 
 
-def fingerprint(request: Request) -> str:
+def request_fingerprint(request: Request) -> str:
     """Return the SHA-256 of method, URL and parsed body.
 
     Not of the raw bytes: a repeated multipart form has another boundary.
@@ -90,12 +90,14 @@ def fingerprint(request: Request) -> str:
     digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
     data: Any = request.data
     if isinstance(data, QueryDict):
-        data = {name: [_described(value) for value in values] for name, values in data.lists()}
+        data = {
+            name: [_fingerprint_value(value) for value in values] for name, values in data.lists()
+        }
     digest.update(json.dumps(data, sort_keys=True).encode())
     return digest.hexdigest()
 
 
-def _described(value: object) -> object:
+def _fingerprint_value(value: object) -> object:
     """A file by name and content; anything else as it is."""
     if not isinstance(value, UploadedFile):
         return value

@@ -17,7 +17,7 @@ from apps.accounts.services import (
     UserChangeRefused,
 )
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problems import Problem, translates
+from controlplane.web.problems import Problem, problem_translator
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -48,30 +48,30 @@ def describe_scopes(result: dict[str, Any], generator: Any, **_more: Any) -> dic
     return result
 
 
-@translates(PermissionRefused)
-def _refused(error: PermissionRefused) -> Problem:
+@problem_translator(PermissionRefused)
+def _permission_problem(error: PermissionRefused) -> Problem:
     return Problem(status=403, code="permission-refused", detail=str(error))
 
 
-@translates(IdempotencyMismatch)
-def _mismatch(error: IdempotencyMismatch) -> Problem:
+@problem_translator(IdempotencyMismatch)
+def _idempotency_mismatch_problem(error: IdempotencyMismatch) -> Problem:
     return Problem(status=422, code="idempotency-mismatch", detail=str(error))
 
 
-@translates(IdempotencyBusy)
-def _busy(error: IdempotencyBusy) -> Problem:
+@problem_translator(IdempotencyBusy)
+def _idempotency_busy_problem(error: IdempotencyBusy) -> Problem:
     headers = {"Retry-After": "2"}
     return Problem(status=409, code="idempotency-busy", detail=str(error), headers=headers)
 
 
-@translates(TokenRefused)
-@translates(NameTaken)
-@translates(UserChangeRefused)
+@problem_translator(TokenRefused)
+@problem_translator(NameTaken)
+@problem_translator(UserChangeRefused)
 def _field_refused(error: TokenRefused | NameTaken | UserChangeRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}] if error.field else []
     return Problem(status=422, code="refused", detail=str(error), errors=errors)
 
 
-@translates(MembershipRefused)
-def _membership(error: MembershipRefused) -> Problem:
+@problem_translator(MembershipRefused)
+def _membership_problem(error: MembershipRefused) -> Problem:
     return Problem(status=409, code="membership-refused", detail=str(error))

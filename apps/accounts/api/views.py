@@ -97,7 +97,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     @action(detail=True, pagination_class=None)
     def members(self, request: Request, uid: str) -> Response:
         members = selectors.memberships_of(self.get_object())
-        return Response([_member(person, current) for person, current in members.items()])
+        return Response([_member_document(person, current) for person, current in members.items()])
 
     @extend_schema(
         methods=["PUT"],
@@ -128,10 +128,10 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         user = get_object_or_404(User, uid=person, is_active=True)
         roles = self.checked(MemberSetSerializer)["roles"]
         services.membership_set(team=team, user=user, roles=roles, actor=actor)
-        return Response(_member(user, selectors.memberships_of(team)[user]))
+        return Response(_member_document(user, selectors.memberships_of(team)[user]))
 
 
-def _member(person: User, current: list[Membership]) -> dict[str, Any]:
+def _member_document(person: User, current: list[Membership]) -> dict[str, Any]:
     from_provider = [row.role for row in current if row.source == Membership.GrantSource.SIGN_ON]
     return {
         "uid": person.uid,

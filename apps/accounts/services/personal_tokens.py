@@ -55,7 +55,7 @@ def token_create(
     """
     # Two of the same name at once would otherwise both find it free.
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
-    _check(user=user, name=name, scopes=scopes, expires_at=expires_at, team=team)
+    _check_token_request(user=user, name=name, scopes=scopes, expires_at=expires_at, team=team)
     text = new_key(TOKEN_PREFIX)
     token = PersonalToken.objects.create(
         user=user,
@@ -72,7 +72,7 @@ def token_create(
     return token, text
 
 
-def _check(
+def _check_token_request(
     *,
     user: User,
     name: str,

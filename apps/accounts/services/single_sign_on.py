@@ -17,8 +17,8 @@ from apps.accounts.services.users import company_roles_sync, is_last_administrat
 from controlplane.domain.accounts.single_sign_on import (
     Identity,
     Provider,
-    administers,
     company_roles_granted,
+    grants_administration,
     roles_granted,
 )
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
@@ -40,7 +40,7 @@ def user_sign_in(*, identity: Identity, provider: Provider, at: datetime) -> Use
     """
     # Two concurrent first sign-ins of one user must not create two accounts.
     lock_in_transaction(AdvisoryLock.ENROL_USER)
-    binding = _binding(identity) or _enrol(identity)
+    binding = _find_external_identity(identity) or _create_user_for(identity)
     user = binding.user
     if not user.is_active:
         raise SignOnRefused(
@@ -49,7 +49,7 @@ def user_sign_in(*, identity: Identity, provider: Provider, at: datetime) -> Use
             )
             % {"name": user.username}
         )
-    _refresh(binding, identity=identity, provider=provider, at=at)
+    _refresh_identity(binding, identity=identity, provider=provider, at=at)
     return user
 
 
@@ -60,7 +60,7 @@ def identity_link(*, user: User, identity: Identity, provider: Provider, at: dat
     :raises SignOnRefused: if it is linked to another user, or the user has another identity at that provider.
     """
     lock_in_transaction(AdvisoryLock.ENROL_USER)
-    binding = _binding(identity)
+    binding = _find_external_identity(identity)
     if binding is not None and binding.user_id != user.pk:
         raise SignOnRefused(
             _(
@@ -77,11 +77,11 @@ def identity_link(*, user: User, identity: Identity, provider: Provider, at: dat
                 )
                 % {"provider": provider.name}
             )
-        binding = _bind(user, identity)
+        binding = _bind_identity(user, identity)
         audit(
             actor=user, action="identity.link", uid=user.uid, name=user.username, by=provider.name
         )
-    _refresh(binding, identity=identity, provider=provider, at=at)
+    _refresh_identity(binding, identity=identity, provider=provider, at=at)
 
 
 @transaction.atomic
@@ -105,12 +105,12 @@ def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: Provide
         )
     memberships_sync(user=user, granted={}, provider=provider.name)
     company_roles_sync(user=user, granted=frozenset(), provider=provider.name)
-    _administration(binding, user=user, granted=False, provider=provider)
+    _set_administrator_role(binding, user=user, granted=False, provider=provider)
     binding.delete()
     audit(actor=actor, action="identity.unlink", uid=user.uid, name=user.username, by=provider.name)
 
 
-def _binding(identity: Identity) -> ExternalIdentity | None:
+def _find_external_identity(identity: Identity) -> ExternalIdentity | None:
     return (
         ExternalIdentity.objects.select_related("user")
         .filter(issuer=identity.issuer, subject=identity.subject)
@@ -118,13 +118,13 @@ def _binding(identity: Identity) -> ExternalIdentity | None:
     )
 
 
-def _bind(user: User, identity: Identity) -> ExternalIdentity:
+def _bind_identity(user: User, identity: Identity) -> ExternalIdentity:
     return ExternalIdentity.objects.create(
         user=user, issuer=identity.issuer, subject=identity.subject, name=identity.username
     )
 
 
-def _enrol(identity: Identity) -> ExternalIdentity:
+def _create_user_for(identity: Identity) -> ExternalIdentity:
     """Create an account; never match an existing one by name or e-mail."""
     try:
         UnicodeUsernameValidator()(identity.username)
@@ -159,15 +159,15 @@ def _enrol(identity: Identity) -> ExternalIdentity:
         )
     user = User.objects.create_user(
         identity.username,
-        _mailable(identity.email),
+        _valid_email(identity.email),
         first_name=identity.first_name[:150],
         last_name=identity.last_name[:150],
     )
     audit(actor=None, action="user.enrol", uid=user.uid, name=user.username, issuer=identity.issuer)
-    return _bind(user, identity)
+    return _bind_identity(user, identity)
 
 
-def _mailable(email: str) -> str:
+def _valid_email(email: str) -> str:
     """Return the e-mail if it is valid, else an empty string: providers do not validate it."""
     try:
         User._meta.get_field("email").clean(email, None)
@@ -178,7 +178,7 @@ def _mailable(email: str) -> str:
     return email
 
 
-def _refresh(
+def _refresh_identity(
     binding: ExternalIdentity, *, identity: Identity, provider: Provider, at: datetime
 ) -> None:
     binding.name = identity.username[:255]
@@ -198,11 +198,11 @@ def _refresh(
         granted=company_roles_granted(provider, identity.groups),
         provider=provider.name,
     )
-    granted = administers(provider, identity.groups)
-    _administration(binding, user=binding.user, granted=granted, provider=provider)
+    granted = grants_administration(provider, identity.groups)
+    _set_administrator_role(binding, user=binding.user, granted=granted, provider=provider)
 
 
-def _administration(
+def _set_administrator_role(
     binding: ExternalIdentity, *, user: User, granted: bool, provider: Provider
 ) -> None:
     """Grant or revoke company administration by group; a local grant is kept.

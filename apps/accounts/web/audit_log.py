@@ -179,12 +179,12 @@ def audit_message(entry: AuditEntry) -> str:
     if template is None:
         return f"{actor}: {entry.action} {entry.object_name}".rstrip()
     name = entry.object_name or gettext("somebody unknown")
-    values = {"actor": actor, "name": name, "roles": _roles(entry.detail)}
+    values = {"actor": actor, "name": name, "roles": _format_roles(entry.detail)}
     # An old entry may lack parameters of today's message.
     return str(template) % defaultdict(str, {**entry.detail, **values})
 
 
-def _roles(detail: dict[str, Any]) -> str:
+def _format_roles(detail: dict[str, Any]) -> str:
     codes = detail.get("roles", [])
     # Codes compare as text; entries of long ago name as a team role what is one of the company today.
     known = {str(code): name for code, name in (*ROLE_LABELS.items(), *COMPANY_ROLE_LABELS.items())}
@@ -249,7 +249,7 @@ CSV_COLUMNS = (
     *COLUMNS,
     Column(key="actor_name", label=gettext_lazy("Who")),
     Column(key="object_name", label=gettext_lazy("Name")),
-    Column(key="detail", label=gettext_lazy("Details"), csv=lambda row: _pretty(row.detail)),
+    Column(key="detail", label=gettext_lazy("Details"), csv=lambda row: _format_detail(row.detail)),
     Column(key="request_id", label=gettext_lazy("Request")),
 )
 
@@ -270,11 +270,11 @@ def audit_page(request: AuthenticatedRequest) -> HttpResponseBase:
         whole = Table(request, entries, columns=CSV_COLUMNS, filters=filters, default_sort="-at")
         return whole.csv(filename="audit.csv")
     rows = [
-        {"row": row, "audit_message": audit_message(row), "detail": _pretty(row.detail)}
+        {"row": row, "audit_message": audit_message(row), "detail": _format_detail(row.detail)}
         for row in table.rows
     ]
     return render(request, "accounts/audit.html", {"table": table, "rows": rows})
 
 
-def _pretty(detail: dict[str, Any]) -> str:
+def _format_detail(detail: dict[str, Any]) -> str:
     return json.dumps(detail, ensure_ascii=False, indent=2, sort_keys=True) if detail else ""

@@ -33,7 +33,7 @@ def run_once_per_form(request: AuthenticatedRequest, create: Callable[[], str]) 
     token = request.POST.get(IDEMPOTENCY_FIELD, "")
     if not (0 < len(token) <= _LONGEST_TOKEN and token.isalnum() and token.isascii()):
         return create(), True
-    content = _fingerprint(request)
+    content = _form_fingerprint(request)
     with transaction.atomic():
         record, earlier = services.idempotency_begin(
             user=request.user,
@@ -49,20 +49,20 @@ def run_once_per_form(request: AuthenticatedRequest, create: Callable[[], str]) 
     return uid, True
 
 
-def _fingerprint(request: AuthenticatedRequest) -> str:
+def _form_fingerprint(request: AuthenticatedRequest) -> str:
     """Return the SHA-256 of the path and the submitted values; files by name and content."""
     fields = {
         name: values for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"
     }
     files = {
-        name: [(file.name, _digest(file)) for file in several]
+        name: [(file.name, _file_digest(file)) for file in several]
         for name, several in request.FILES.lists()
     }
     described = json.dumps([request.path, fields, files], sort_keys=True)
     return hashlib.sha256(described.encode()).hexdigest()
 
 
-def _digest(file: UploadedFile[Any]) -> str:
+def _file_digest(file: UploadedFile[Any]) -> str:
     found = hashlib.sha256()
     for chunk in file.chunks():
         found.update(chunk)

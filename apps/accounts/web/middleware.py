@@ -23,7 +23,7 @@ from apps.accounts.models import User
 from apps.accounts.web.requests import client_address, is_from_trusted_proxy
 from controlplane.persistence.audit_context import AuditContext, audit_context
 from controlplane.web.logs import request_id
-from controlplane.web.pages import HtmxRequest, ToastLevel, toast
+from controlplane.web.pages import HtmxRequest, ToastLevel, add_toast
 
 Next = Callable[[HttpRequest], HttpResponse]
 
@@ -71,8 +71,8 @@ class SessionAgeMiddleware:
         session = request.session
         idle: timedelta = settings.NINEFOLD_SESSION_IDLE
         # A session without a timestamp starts now.
-        began = _instant(session.get(_BEGAN)) or at
-        active = _instant(session.get(_ACTIVE)) or at
+        began = _parse_timestamp(session.get(_BEGAN)) or at
+        active = _parse_timestamp(session.get(_ACTIVE)) or at
         if at - began > timedelta(seconds=settings.SESSION_COOKIE_AGE) or at - active > idle:
             logout(request)
             messages.info(request, _("You were logged out because your session had ended."))
@@ -92,7 +92,7 @@ def _is_user_activity(request: HtmxRequest) -> bool:
     return not request.htmx and "text/html" in request.headers.get("Accept", "text/html")
 
 
-def _instant(stamp: object) -> datetime | None:
+def _parse_timestamp(stamp: object) -> datetime | None:
     return datetime.fromtimestamp(stamp, tz=UTC) if isinstance(stamp, float) else None
 
 
@@ -111,11 +111,11 @@ class PreferencesMiddleware:
         if user.language:
             translation.activate(user.language)
             request.LANGUAGE_CODE = translation.get_language() or user.language
-        with timezone.override(_zone(user.time_zone)):
+        with timezone.override(_find_time_zone(user.time_zone)):
             return self.get_response(request)
 
 
-def _zone(name: str) -> ZoneInfo | None:
+def _find_time_zone(name: str) -> ZoneInfo | None:
     """None where the name is none, or one that this machine does not know."""
     try:
         return ZoneInfo(name) if name else None
@@ -145,7 +145,7 @@ class SessionExpiredMiddleware:
                 "You are logged out. Log in again in another tab; what you typed stays here."
             )
             refused = HttpResponse(status=HTTPStatus.UNAUTHORIZED)
-            return toast(refused, level=ToastLevel.ERROR, text=message)
+            return add_toast(refused, level=ToastLevel.ERROR, text=message)
         page = urlsplit(request.headers.get("HX-Current-URL", ""))
         back = f"{page.path or '/'}?{page.query}" if page.query else page.path or "/"
         login = resolve_url(settings.LOGIN_URL)

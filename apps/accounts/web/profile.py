@@ -66,8 +66,8 @@ def _profile_page(request: AuthenticatedRequest, **context: Any) -> HttpResponse
         "accounts/profile.html",
         {
             "person": ProfileForm(initial=initial, auto_id="profile-%s"),
-            "tokens": [_shown(token) for token in tokens],
-            "teams": _teams(request),
+            "tokens": [_token_row(token) for token in tokens],
+            "teams": _team_rows(request),
             "scopes": scope_descriptions(),
             "identities": list(user.identities.all()),
             "provider": settings.NINEFOLD_OIDC,
@@ -78,14 +78,14 @@ def _profile_page(request: AuthenticatedRequest, **context: Any) -> HttpResponse
     )
 
 
-def _shown(token: PersonalToken) -> dict[str, Any]:
+def _token_row(token: PersonalToken) -> dict[str, Any]:
     return {
         "row": token,
         "scopes": [SCOPE_LABELS[scope] for scope in Scope if scope in token.scope_set],
     }
 
 
-def _teams(request: AuthenticatedRequest) -> list[dict[str, Any]]:
+def _team_rows(request: AuthenticatedRequest) -> list[dict[str, Any]]:
     current: dict[Any, list[str]] = {}
     for row in request.user.memberships.select_related("team").order_by("team__name"):
         current.setdefault(row.team, []).append(row.role)
@@ -168,9 +168,13 @@ def _request_email_change(request: AuthenticatedRequest, form: EmailForm) -> boo
     if count_within(f"email-changes:{user.pk}", seconds=_WINDOW_SECONDS) > _LINKS:
         form.add_error(None, _("Too many links were requested. Try again in an hour."))
         return False
-    link = absolute_url(request, reverse("email-change-confirm", args=[_token(user, email)]))
+    link = absolute_url(
+        request, reverse("email-change-confirm", args=[_email_link_token(user, email)])
+    )
     context = {"person": user, "link": link, "hours": LINK_HOURS}
-    if not _send(user, email, subject=_SUBJECT, template="email_change_mail.txt", context=context):
+    if not _send_email(
+        user, email, subject=_SUBJECT, template="email_change_mail.txt", context=context
+    ):
         form.add_error(None, _("The mail server did not accept the message. Nothing was changed."))
         return False
     return True
@@ -180,7 +184,9 @@ _SUBJECT = gettext_lazy("Confirm your new e-mail address at Ninefold")
 _NOTICE_SUBJECT = gettext_lazy("Your e-mail address at Ninefold was changed")
 
 
-def _send(user: User, to: str, *, subject: Any, template: str, context: dict[str, Any]) -> bool:
+def _send_email(
+    user: User, to: str, *, subject: Any, template: str, context: dict[str, Any]
+) -> bool:
     """Whether the mail server accepted it. In the language of the account."""
     with translation.override(user.language or settings.LANGUAGE_CODE):
         text = render_to_string(f"accounts/{template}", context)
@@ -188,13 +194,13 @@ def _send(user: User, to: str, *, subject: Any, template: str, context: dict[str
     return bool(send_mail(title, text, settings.NINEFOLD_EMAIL_FROM, [to], fail_silently=True))
 
 
-def _salt(user: User) -> str:
+def _link_salt(user: User) -> str:
     """A change of password or e-mail and the end of all sessions invalidate every link from before."""
     return f"ninefold.email-change.{user.get_session_auth_hash()}"
 
 
-def _token(user: User, email: str) -> str:
-    return signing.dumps([user.uid, user.email, email], salt=_salt(user))
+def _email_link_token(user: User, email: str) -> str:
+    return signing.dumps([user.uid, user.email, email], salt=_link_salt(user))
 
 
 @login_required
@@ -210,7 +216,7 @@ def email_change_confirm(request: AuthenticatedRequest, token: str) -> HttpRespo
     """Confirm the new e-mail. Only POST changes it: mail scanners open links."""
     user = request.user
     try:
-        uid, old, email = signing.loads(token, salt=_salt(user), max_age=LINK_HOURS * 3600)
+        uid, old, email = signing.loads(token, salt=_link_salt(user), max_age=LINK_HOURS * 3600)
     except signing.BadSignature:
         uid = old = email = ""
     if (uid, old) != (user.uid, user.email):
@@ -225,7 +231,7 @@ def email_change_confirm(request: AuthenticatedRequest, token: str) -> HttpRespo
         update_session_auth_hash(request, user)
         if old:
             notice = {"person": user, "email": email}
-            _send(
+            _send_email(
                 user,
                 old,
                 subject=_NOTICE_SUBJECT,

@@ -28,10 +28,10 @@ def client_address(request: HttpRequest) -> str | None:
     trusted: its beginning is controlled by the client.
     """
     trusted: Sequence[IPv4Network | IPv6Network] = settings.NINEFOLD_TRUSTED_PROXIES
-    nearest = _parsed(request.META.get("REMOTE_ADDR", ""))
+    nearest = _parse_address(request.META.get("REMOTE_ADDR", ""))
     hops = request.headers.get("X-Forwarded-For", "").split(",")
     while nearest is not None and hops and any(nearest in network for network in trusted):
-        further = _parsed(hops.pop().strip())
+        further = _parse_address(hops.pop().strip())
         if further is None:
             break
         nearest = further
@@ -41,7 +41,7 @@ def client_address(request: HttpRequest) -> str | None:
 def is_from_trusted_proxy(request: HttpRequest) -> bool:
     """Whether the peer of the connection is listed in ``NINEFOLD_TRUSTED_PROXIES``."""
     trusted: Sequence[IPv4Network | IPv6Network] = settings.NINEFOLD_TRUSTED_PROXIES
-    peer = _parsed(request.META.get("REMOTE_ADDR", ""))
+    peer = _parse_address(request.META.get("REMOTE_ADDR", ""))
     return peer is not None and any(peer in network for network in trusted)
 
 
@@ -53,7 +53,7 @@ def absolute_url(request: HttpRequest, path: str) -> str:
     return address
 
 
-def _parsed(text: str) -> _Address | None:
+def _parse_address(text: str) -> _Address | None:
     try:
         address = ip_address(text.strip("[]"))
     except ValueError:

@@ -65,14 +65,16 @@ def role_descriptions() -> list[GrantDescription]:
     """Every role with what it grants: those of a team, least first, then those of the whole company."""
     return [
         *(
-            GrantDescription(code=role.value, name=ROLE_LABELS[role], allows=_granted(GRANTS[role]))
+            GrantDescription(
+                code=role.value, name=ROLE_LABELS[role], allows=_permission_labels(GRANTS[role])
+            )
             for role in TeamRole
         ),
         *(
             GrantDescription(
                 code=role.value,
                 name=COMPANY_ROLE_LABELS[role],
-                allows=_granted(COMPANY_GRANTS[role]),
+                allows=_permission_labels(COMPANY_GRANTS[role]),
                 company=True,
             )
             for role in CompanyRole
@@ -83,22 +85,24 @@ def role_descriptions() -> list[GrantDescription]:
     ]
 
 
-def _granted(permissions: Collection[Permission]) -> list[Promise]:
+def _permission_labels(permissions: Collection[Permission]) -> list[Promise]:
     return [PERMISSION_LABELS[one] for one in Permission if one in permissions]
 
 
 def scope_descriptions() -> list[GrantDescription]:
     """Every scope with what it lets a token do."""
     return [
-        GrantDescription(code=scope.value, name=SCOPE_LABELS[scope], allows=_allowed(scope))
+        GrantDescription(
+            code=scope.value, name=SCOPE_LABELS[scope], allows=_scope_permission_labels(scope)
+        )
         for scope in Scope
     ]
 
 
-def _allowed(scope: Scope) -> list[Promise]:
+def _scope_permission_labels(scope: Scope) -> list[Promise]:
     if scope is Scope.ALL:
         return [_ALL]
-    return _granted(SCOPE_GRANTS[scope]) or [_READS]
+    return _permission_labels(SCOPE_GRANTS[scope]) or [_READS]
 
 
 def role_labels(codes: list[str]) -> list[Promise]:

@@ -53,7 +53,7 @@ class ProviderFailed(Exception):
 
 
 @lru_cache(maxsize=4)
-def _client(provider: Provider) -> Any:
+def _provider_client(provider: Provider) -> Any:
     """Return the client with cached discovery metadata."""
     client = OAuth().register(
         name="sign_on",
@@ -107,7 +107,7 @@ def authorization_url(
 
     :raises ProviderFailed: if the provider does not answer.
     """
-    client = _client(provider)
+    client = _provider_client(provider)
     try:
         authorization = client.create_authorization_url(callback)
     except (requests.RequestException, ValueError) as error:
@@ -124,7 +124,7 @@ def identity_from_callback(
     :raises ProviderFailed: if the state is not of this session, the provider refused or does not answer, or its
         response cannot be verified.
     """
-    client = _client(provider)
+    client = _provider_client(provider)
     state_data = (
         client.framework.get_state_data(request.session, request.GET.get("state", "")) or {}
     )
@@ -136,7 +136,9 @@ def identity_from_callback(
                 "aud": {"essential": True, "value": provider.client_id},
             },
         )
-        return identity_of(_claims(token), provider=provider), state_data.get("remember", {})
+        return identity_of(_claims_of_token(token), provider=provider), state_data.get(
+            "remember", {}
+        )
     except MismatchingStateError:
         raise ProviderFailed(
             _("This log-in was used already, or is too old. Start again from the log-in page."),
@@ -145,16 +147,16 @@ def identity_from_callback(
     except requests.RequestException as error:
         raise _provider_unreachable(provider, error) from None
     except (AuthlibBaseError, JoseError, ClaimsRefused, ValueError, KeyError, TypeError) as error:
-        raise _refusal(provider, error) from None
+        raise _provider_failure(provider, error) from None
 
 
-def _claims(token: dict[str, Any]) -> dict[str, Any]:
+def _claims_of_token(token: dict[str, Any]) -> dict[str, Any]:
     if "userinfo" not in token:
         raise ClaimsRefused("the provider sends no ID token")
     return dict(token["userinfo"])
 
 
-def _refusal(provider: Provider, error: Exception) -> ProviderFailed:
+def _provider_failure(provider: Provider, error: Exception) -> ProviderFailed:
     code = str(getattr(error, "error", ""))
     log.warning("a log-in by the sign-on provider failed", extra={"error": str(error)})
     if code == "access_denied":
@@ -175,7 +177,7 @@ _LINK_SALT = "ninefold.sign-on.link"
 _LINK_SECONDS = 3600
 
 
-def _provider() -> Provider:
+def _configured_provider() -> Provider:
     provider: Provider | None = settings.NINEFOLD_OIDC
     if provider is None:
         raise Http404
@@ -189,7 +191,7 @@ def link_token(user: User) -> str:
 
 @require_GET
 @never_cache
-def begin(request: HttpRequest) -> HttpResponse:
+def start_sign_on(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider; ``?next=`` is the page to open afterwards."""
     return _redirect_to_provider(request, remember={"next": request.GET.get("next", "")})
 
@@ -210,7 +212,7 @@ def begin_link(request: AuthenticatedRequest, token: str) -> HttpResponse:
 
 
 def _redirect_to_provider(request: HttpRequest, *, remember: dict[str, str]) -> HttpResponse:
-    provider = _provider()
+    provider = _configured_provider()
     callback = absolute_url(request, reverse("sign-on-callback"))
     try:
         address = authorization_url(
@@ -223,9 +225,9 @@ def _redirect_to_provider(request: HttpRequest, *, remember: dict[str, str]) -> 
 
 @require_GET
 @never_cache
-def callback(request: HttpRequest) -> HttpResponse:
+def sign_on_callback(request: HttpRequest) -> HttpResponse:
     """Handle the callback of the provider."""
-    provider = _provider()
+    provider = _configured_provider()
     try:
         identity, remembered = identity_from_callback(request, provider=provider)
         if linked_uid := remembered.get("link"):
@@ -264,10 +266,12 @@ def _login_failed_page(request: HttpRequest, message: str, *, status: int) -> Ht
 
 @login_required
 @require_POST
-def unlink(request: AuthenticatedRequest, pk: int) -> HttpResponse:
+def unlink_identity(request: AuthenticatedRequest, pk: int) -> HttpResponse:
     binding = get_object_or_404(request.user.identities.select_related("user"), pk=pk)
     try:
-        services.identity_unlink(binding=binding, actor=request.user, provider=_provider())
+        services.identity_unlink(
+            binding=binding, actor=request.user, provider=_configured_provider()
+        )
     except SignOnRefused as refusal:
         messages.error(request, str(refusal))
     else:

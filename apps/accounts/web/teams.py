@@ -20,7 +20,7 @@ from apps.accounts.models import Membership, Team, User
 from apps.accounts.web.forms import NewMemberForm, NewTeamForm, RolesForm, TeamNameForm
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.accounts.web.role_labels import ROLE_LABELS, role_descriptions, role_labels
-from controlplane.domain.common.permissions import Permission, TeamRole, allows
+from controlplane.domain.common.permissions import Permission, TeamRole, roles_grant
 from controlplane.web.pages import run_action
 from controlplane.web.tables import Column, FilterForm, Table
 
@@ -105,8 +105,8 @@ def _team_context(request: AuthenticatedRequest, row: Team, **more: Any) -> dict
     mine = selectors.roles_of(request.user, row)
     return {
         "team": row,
-        "members": [_member(person, current) for person, current in members.items()],
-        "manages": allows(mine, Permission.MANAGE_TEAM),
+        "members": [_member_row(person, current) for person, current in members.items()],
+        "manages": roles_grant(mine, Permission.MANAGE_TEAM),
         "administers": selectors.is_company_administrator(request.user),
         "roles": role_descriptions(),
         "rename": TeamNameForm(initial={"name": row.name}, auto_id="rename-%s"),
@@ -114,7 +114,7 @@ def _team_context(request: AuthenticatedRequest, row: Team, **more: Any) -> dict
     }
 
 
-def _member(person: User, current: list[Membership]) -> dict[str, Any]:
+def _member_row(person: User, current: list[Membership]) -> dict[str, Any]:
     sources = {one.role: one.source for one in current}
     return {
         "person": person,
@@ -185,7 +185,7 @@ def _removes_own_permission(
     return (
         person == request.user
         and not request.user.is_superuser
-        and not allows(roles, Permission.MANAGE_TEAM)
+        and not roles_grant(roles, Permission.MANAGE_TEAM)
     )
 
 

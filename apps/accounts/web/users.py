@@ -158,7 +158,7 @@ def _user_or_404(request: AuthenticatedRequest, uid: str) -> User:
 
 @login_required
 @require_POST
-def invite(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def create_invitation(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """A link by which they set a password; shown in the answer and never again."""
     return _invitation_page(request, _user_or_404(request, uid))
 
@@ -189,26 +189,26 @@ _action = row_action(load=_user_or_404, page="person", refusals=(UserChangeRefus
 
 
 @_action
-def activate(request: AuthenticatedRequest, row: User) -> str:
+def activate_user(request: AuthenticatedRequest, row: User) -> str:
     services.user_set_active(user=row, is_active=True, actor=request.user)
     return _("%(name)s may log in again.") % {"name": row.username}
 
 
 @_action
-def deactivate(request: AuthenticatedRequest, row: User) -> str:
+def deactivate_user(request: AuthenticatedRequest, row: User) -> str:
     services.user_set_active(user=row, is_active=False, actor=request.user)
     done = _("%(name)s is logged out everywhere and cannot log in; their tokens stopped working.")
     return done % {"name": row.username}
 
 
 @_action
-def unlock(request: AuthenticatedRequest, row: User) -> str:
+def unlock_user(request: AuthenticatedRequest, row: User) -> str:
     services.user_unlock(user=row, actor=request.user)
     return _("%(name)s may try to log in again at once.") % {"name": row.username}
 
 
 @_action
-def promote(request: AuthenticatedRequest, row: User) -> str:
+def toggle_administrator(request: AuthenticatedRequest, row: User) -> str:
     """To administrator of the company and back."""
     up = request.POST.get("to") == "administrator"
     services.user_set_administrator(user=row, is_administrator=up, actor=request.user)

@@ -69,10 +69,10 @@ def card_work(card: Card, user: accounts.RequestUser, *, most: int) -> Sequence[
     if not rows:
         return []
     sight = visibility_of(user, Queue.objects.order_by("name"))
-    return [_work(row, sight) for row in rows]
+    return [_allocation_entry(row, sight) for row in rows]
 
 
-def _work(row: Allocation, sight: QueueVisibility) -> CardHistoryEntry:
+def _allocation_entry(row: Allocation, sight: QueueVisibility) -> CardHistoryEntry:
     claim = row.claim
     named = sight.can_name(claim)
     return CardHistoryEntry(
@@ -92,11 +92,13 @@ def card_happenings(
     card: Card, *, work: Sequence[CardHistoryEntry], most: int
 ) -> Sequence[CardHistoryEvent]:
     """The newest of all that happened, newest first."""
-    found = [_happening(one.at, one.row, entry=one.entry, card=card) for one in card_timeline(card)]
-    return nlargest(most, [*found, *_runs(work)], key=lambda one: one.at)
+    found = [
+        _history_event(one.at, one.row, entry=one.entry, card=card) for one in card_timeline(card)
+    ]
+    return nlargest(most, [*found, *_merge_allocations(work)], key=lambda one: one.at)
 
 
-def _happening(
+def _history_event(
     at: datetime,
     row: Fault | Decision | Isolation | IsolationTransition,
     *,
@@ -121,7 +123,7 @@ def _happening(
     )
 
 
-def _runs(work: Sequence[CardHistoryEntry]) -> Iterator[CardHistoryEvent]:
+def _merge_allocations(work: Sequence[CardHistoryEntry]) -> Iterator[CardHistoryEvent]:
     for one in work:
         yield CardHistoryEvent(at=one.began_at, what=HistoryPeriod.WORK, work=one)
         if one.ended_at is not None:

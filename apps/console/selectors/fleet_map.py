@@ -185,7 +185,7 @@ def heat_nodes(*, at: datetime, only: Narrowing) -> Sequence[NodeHeat]:
             NodeHeat(
                 name=row[0],
                 cluster=row[1],
-                labels=_labels(row[2]),
+                labels=_parse_labels(row[2]),
                 indices=row[3],
                 chips=row[4],
                 uses=row[5],
@@ -194,16 +194,18 @@ def heat_nodes(*, at: datetime, only: Narrowing) -> Sequence[NodeHeat]:
             )
             for row in cursor.fetchall()
         ]
-    rows.sort(key=lambda row: (row.cluster, *_place(row.labels), natural_sort_key(row.name)))
+    rows.sort(
+        key=lambda row: (row.cluster, *_topology_sort_key(row.labels), natural_sort_key(row.name))
+    )
     return rows
 
 
-def _labels(value: str | Mapping[str, str]) -> Mapping[str, str]:
+def _parse_labels(value: str | Mapping[str, str]) -> Mapping[str, str]:
     """A raw cursor leaves JSON as it is."""
     return json.loads(value) if isinstance(value, str) else value
 
 
-def _place(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+def _topology_sort_key(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
     return tuple(natural_sort_key(name) for name in network_domains(labels).values())
 
 
@@ -211,19 +213,19 @@ def heat_tree(nodes: Sequence[NodeHeat], *, by: Heat | None) -> Mapping[str, Fle
     """Every part by its key, the fleet under the empty one, summed; ``by`` None: without figures."""
     parts = {"": FleetMapPart(kind=FLEET, name="", key="")}
     for node in nodes:
-        above = _above(parts, node)
-        part = _below(parts, above, NODE, node.name, node.key)
+        above = _innermost_domain(parts, node)
+        part = _child_domain(parts, above, NODE, node.name, node.key)
         part.node = node
         part.uses = Counter(node.uses)
         if by is not None:
-            values = _fresh(node, by)
+            values = _recent_card_values(node, by)
             part.measured, part.total = len(values), sum(values)
             part.highest = max(values, default=None)
     parts[""].add_up()
     return parts
 
 
-def _fresh(node: NodeHeat, by: Heat) -> Sequence[float]:
+def _recent_card_values(node: NodeHeat, by: Heat) -> Sequence[float]:
     """The values of those cards that were measured lately."""
     line = node.figures[tuple(Heat).index(by)]
     newest = FRESH.total_seconds()
@@ -234,15 +236,15 @@ def _fresh(node: NodeHeat, by: Heat) -> Sequence[float]:
     ]
 
 
-def _above(parts: dict[str, FleetMapPart], node: NodeHeat) -> FleetMapPart:
+def _innermost_domain(parts: dict[str, FleetMapPart], node: NodeHeat) -> FleetMapPart:
     """The innermost domain that it is in."""
-    part = _below(parts, parts[""], CLUSTER, node.cluster, f"{CLUSTER}:{node.cluster}")
+    part = _child_domain(parts, parts[""], CLUSTER, node.cluster, f"{CLUSTER}:{node.cluster}")
     for level, name in network_domains(node.labels).items():
-        part = _below(parts, part, level, name, f"{level}:{node.cluster}/{name}")
+        part = _child_domain(parts, part, level, name, f"{level}:{node.cluster}/{name}")
     return part
 
 
-def _below(
+def _child_domain(
     parts: dict[str, FleetMapPart], parent: FleetMapPart, kind: str, name: str, key: str
 ) -> FleetMapPart:
     found = parts.get(key)
@@ -263,7 +265,7 @@ def heat_document(nodes: Sequence[NodeHeat], *, at: datetime) -> str:
     domains = [one for one in parts[""].every() if one.kind != NODE]
     places = {one.key: number for number, one in enumerate(domains)}
     chips: dict[str, int] = {}
-    lines = [_line(node, _domain_of(parts, node, places), chips) for node in nodes]
+    lines = [_node_line(node, _domain_of(parts, node, places), chips) for node in nodes]
     head = {
         "at": int(at.timestamp()),
         "fresh": int(FRESH.total_seconds()),
@@ -286,7 +288,7 @@ def _domain_of(parts: Mapping[str, FleetMapPart], node: NodeHeat, places: Mappin
     return places[above.key] if above else 0
 
 
-def _line(node: NodeHeat, place: int, chips: dict[str, int]) -> str:
+def _node_line(node: NodeHeat, place: int, chips: dict[str, int]) -> str:
     own = node.chips.split(",")
     indices = tuple(map(int, node.indices.split(",")))
     geometries = tuple(geometries_on_node(node.labels, set(own)).values())

@@ -12,7 +12,7 @@ from django.db.models import Count, Q
 from apps.accounts.models import User
 from apps.accounts.selectors import is_company_administrator, roles_by_team
 from apps.fleet.models import Card
-from apps.fleet.selectors import operates
+from apps.fleet.selectors import operates_fleet
 from apps.fleet.services import TAKEN
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Job
@@ -24,7 +24,7 @@ from apps.quotas.models import Queue
 from apps.serving import selectors as serving
 from apps.serving.models import Deployment
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.serving.lifecycle import DeploymentState
@@ -113,24 +113,24 @@ def home_of(user: User, *, at: datetime) -> Home:
         waiting=waiting,
         failed=list(late[:SHOWN]),
         deployments=deployments,
-        duties=_duties(user),
+        duties=_user_duties(user),
         steps=_first_steps(user, deployments=deployments),
     )
 
 
-def _duties(user: User) -> Duties:
+def _user_duties(user: User) -> Duties:
     roles = roles_by_team(user).values()
     company = is_company_administrator(user)
-    queues = company or any(allows(held, Permission.MANAGE_QUEUES) for held in roles)
-    fleet = operates(user)
+    queues = company or any(roles_grant(held, Permission.MANAGE_QUEUES) for held in roles)
+    fleet = operates_fleet(user)
     return Duties(
-        queues=_queues(user) if queues else [],
+        queues=_user_queues(user) if queues else [],
         cards=_unusable_cards() if fleet else [],
         loops=controllers_now().needs_attention if company else (),
     )
 
 
-def _queues(user: User) -> list[Queue]:
+def _user_queues(user: User) -> list[Queue]:
     line = Count("claims", filter=Q(claims__state=ClaimState.PENDING))
     pressed = quotas.queues_visible(user).annotate(line=line).filter(line__gt=0)
     return list(pressed.order_by("-line", "name")[:SHOWN])
@@ -147,10 +147,10 @@ def _first_steps(user: User, *, deployments: list[Deployment]) -> FirstSteps | N
     tuned = models.model_versions_usable(user).exclude(base=None).order_by("-id").first()
     if tuned is not None and deployments:
         return None
-    return FirstSteps(done=frozenset(_done(user, tuned=tuned)), tuned=tuned)
+    return FirstSteps(done=frozenset(_completed_steps(user, tuned=tuned)), tuned=tuned)
 
 
-def _done(user: User, *, tuned: ModelVersion | None) -> Iterator[FirstStep]:
+def _completed_steps(user: User, *, tuned: ModelVersion | None) -> Iterator[FirstStep]:
     if tuned is not None:
         yield from (FirstStep.MODEL, FirstStep.DATASET, FirstStep.FINETUNE)
         return

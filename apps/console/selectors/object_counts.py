@@ -50,13 +50,13 @@ def counts_now() -> ObjectCounts:
 
     :raises django.db.Error: if the database does not answer.
     """
-    by_state, cards, waiting = _rows()
+    by_state, cards, waiting = _count_objects()
     return ObjectCounts(
         by_state=by_state,
         cards=cards,
         waiting_claims=waiting,
-        outbox=messages.backlog(),
-        connections=_connections(),
+        outbox=messages.outbox_backlog(),
+        connections=_count_connections(),
         cluster_silence=_cluster_silence(),
     )
 
@@ -69,11 +69,11 @@ def _cluster_silence() -> dict[tuple[str, ...], float]:
     }
 
 
-def _rows() -> tuple[dict[str, dict[tuple[str, ...], int]], Tally, Tally]:
-    parts = [_grouped(rows, kind, state=F("state")) for kind, rows in _COUNTED]
-    parts.append(_grouped(Card.objects.all(), "cards", state=F("state"), by=F("chip")))
+def _count_objects() -> tuple[dict[str, dict[tuple[str, ...], int]], Tally, Tally]:
+    parts = [_count_by_state(rows, kind, state=F("state")) for kind, rows in _COUNTED]
+    parts.append(_count_by_state(Card.objects.all(), "cards", state=F("state"), by=F("chip")))
     waiting = Claim.objects.filter(state=ClaimState.PENDING)
-    parts.append(_grouped(waiting, "waiting", by=F("queue__name")))
+    parts.append(_count_by_state(waiting, "waiting", by=F("queue__name")))
     by_state: dict[str, dict[tuple[str, ...], int]] = {kind: {} for kind, _ in _COUNTED}
     cards: dict[tuple[str, ...], int] = {}
     queues: dict[tuple[str, ...], int] = {}
@@ -90,7 +90,7 @@ def _rows() -> tuple[dict[str, dict[tuple[str, ...], int]], Tally, Tally]:
 _NONE = Value("", output_field=CharField())
 
 
-def _grouped(
+def _count_by_state(
     rows: QuerySet[Any], kind: str, *, state: F | Value = _NONE, by: F | Value = _NONE
 ) -> QuerySet[Any, Any]:
     """``(kind, by, state, how many)`` for each group."""
@@ -103,7 +103,7 @@ def _grouped(
     return grouped
 
 
-def _connections() -> Tally:
+def _count_connections() -> Tally:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT coalesce(state, 'unknown'), count(*) FROM pg_stat_activity"

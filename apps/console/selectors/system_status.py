@@ -16,11 +16,16 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
 from apps.fleet.services.cluster_status import LEASE
-from apps.monitoring.selectors.controllers import Controller, Controllers, controllers_now, disks
+from apps.monitoring.selectors.controllers import (
+    Controller,
+    Controllers,
+    controllers_now,
+    monitored_disks,
+)
 from apps.serving import selectors as serving
 from apps.serving.models import Gateway
 from apps.telemetry.selectors.sources import agent_counts
-from controlplane.domain.health.controllers import Culprit, culprit
+from controlplane.domain.health.controllers import Culprit, find_culprit
 from controlplane.outbox import broker, messages
 from controlplane.persistence.leases import holder_of
 from controlplane.ports import registry
@@ -90,28 +95,28 @@ def broker_waiting() -> BrokerQueues:
         return BrokerQueues(messages=None, refusal=str(silent))
 
 
-def components(loops: Controllers, *, waiting: BrokerQueues) -> tuple[Component, ...]:
+def status_components(loops: Controllers, *, waiting: BrokerQueues) -> tuple[Component, ...]:
     """Every part, those that all others stand on first."""
     clusters = list(Cluster.objects.all())
     return (
-        _web(),
-        *_processes(loops, waiting=waiting),
-        _database(),
-        _broker(waiting),
-        _outbox(),
-        *_gateways(at=loops.at),
-        *_watcher(clusters, at=loops.at),
-        *_clusters(clusters, at=loops.at),
-        *_agents(at=loops.at),
-        *_disks(),
+        _web_component(),
+        *_process_components(loops, waiting=waiting),
+        _database_component(),
+        _broker_component(waiting),
+        _outbox_component(),
+        *_gateway_components(at=loops.at),
+        *_cluster_watch_component(clusters, at=loops.at),
+        *_cluster_components(clusters, at=loops.at),
+        *_agent_component(at=loops.at),
+        *_disk_components(),
     )
 
 
-def _web() -> Component:
+def _web_component() -> Component:
     return Component(
         kind=ComponentKind.WEB,
         condition=ComponentCondition.WELL,
-        facts={"version": versions()["Ninefold"]},
+        facts={"version": installed_versions()["Ninefold"]},
     )
 
 
@@ -126,9 +131,9 @@ _BLAMED: Mapping[Culprit, tuple[ComponentCondition, ComponentCondition]] = {
 }
 
 
-def _processes(loops: Controllers, *, waiting: BrokerQueues) -> Iterator[Component]:
+def _process_components(loops: Controllers, *, waiting: BrokerQueues) -> Iterator[Component]:
     """Worker and beat, judged by what they do: neither answers questions."""
-    blamed = culprit(
+    blamed = find_culprit(
         ((loop.interval, loop.times) for loop in loops.all), waiting=waiting.calls, at=loops.at
     )
     worker, beat = _BLAMED[blamed]
@@ -142,7 +147,7 @@ def _processes(loops: Controllers, *, waiting: BrokerQueues) -> Iterator[Compone
     yield Component(kind=ComponentKind.BEAT, condition=beat, facts=facts)
 
 
-def _database() -> Component:
+def _database_component() -> Component:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), current_setting('max_connections')::int,"
@@ -158,7 +163,7 @@ def _database() -> Component:
     )
 
 
-def _broker(waiting: BrokerQueues) -> Component:
+def _broker_component(waiting: BrokerQueues) -> Component:
     if waiting.messages is None:
         return Component(
             kind=ComponentKind.BROKER,
@@ -172,8 +177,8 @@ def _broker(waiting: BrokerQueues) -> Component:
     )
 
 
-def _outbox() -> Component:
-    backlog = messages.backlog()
+def _outbox_component() -> Component:
+    backlog = messages.outbox_backlog()
     troubled = backlog.unsubscribed or backlog.age > OUTBOX_PATIENCE
     return Component(
         kind=ComponentKind.OUTBOX,
@@ -186,7 +191,7 @@ def _outbox() -> Component:
     )
 
 
-def _gateways(*, at: datetime) -> Iterator[Component]:
+def _gateway_components(*, at: datetime) -> Iterator[Component]:
     newest = serving.latest_snapshot()
     for gateway in Gateway.objects.filter(last_seen_at__gt=at - GATEWAY_FORGOTTEN).order_by("name"):
         silent = gateway.last_seen_at <= at - serving.GATEWAY_HEARTBEAT_TIMEOUT
@@ -209,7 +214,7 @@ def _gateways(*, at: datetime) -> Iterator[Component]:
         )
 
 
-def _watcher(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
+def _cluster_watch_component(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
     """The process that follows clusters; no part of a product whose clusters do not speak by themselves."""
     speaking = {
         kind: registry.cluster_is_watchable(kind) for kind in {one.kind for one in clusters}
@@ -231,7 +236,7 @@ def _watcher(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component
     )
 
 
-def _clusters(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
+def _cluster_components(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
     for cluster in clusters:
         seen = cluster.last_seen_at
         if cluster.trouble:
@@ -248,7 +253,7 @@ def _clusters(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Componen
         )
 
 
-def _agents(*, at: datetime) -> Iterator[Component]:
+def _agent_component(*, at: datetime) -> Iterator[Component]:
     """All together; no part of a product that has no node with a token."""
     agents = agent_counts(at=at)
     if not agents.nodes:
@@ -268,8 +273,8 @@ def _agents(*, at: datetime) -> Iterator[Component]:
     )
 
 
-def _disks() -> Iterator[Component]:
-    for disk in disks():
+def _disk_components() -> Iterator[Component]:
+    for disk in monitored_disks():
         low = disk.free < min(DISK_BYTES, disk.size * DISK_SHARE)
         condition = ComponentCondition.TROUBLED if low else ComponentCondition.WELL
         yield Component(
@@ -280,7 +285,7 @@ def _disks() -> Iterator[Component]:
         )
 
 
-def versions() -> dict[str, str]:
+def installed_versions() -> dict[str, str]:
     """Of the product and of the libraries that it stands on."""
     return {
         "Ninefold": version("ninefold"),
@@ -333,7 +338,7 @@ def product_status() -> ProductStatus:
     :raises django.db.Error: if the database does not answer.
     """
     loops = controllers_now()
-    parts = components(loops, waiting=broker_waiting())
+    parts = status_components(loops, waiting=broker_waiting())
     failed = [
         RecentError(kind="loop", name=loop.name, text=loop.error, at=loop.failed_at)
         for loop in loops.all
@@ -350,7 +355,7 @@ def product_status() -> ProductStatus:
         components=parts,
         loops=loops.all,
         errors=(*troubled, *failed),
-        versions=versions(),
+        versions=installed_versions(),
     )
 
 

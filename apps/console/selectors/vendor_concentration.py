@@ -82,13 +82,13 @@ def vendor_concentration_of(user: accounts.RequestUser, *, at: datetime) -> Vend
     for chip, amount in report.chips.items():
         if _is_accelerator(chip):
             used[_vendor_of(chip)] += amount
-    moves, serving = _moves(user)
+    moves, serving = _model_migrations(user)
     total = used.total()
     names = sorted({*used, *serving}, key=lambda name: (-used[name], name))
     vendors = [
         VendorShare(
             vendor=name,
-            title=_title(name),
+            title=_vendor_title(name),
             card_hours=used[name] / HOUR_MICROSECONDS,
             share=used[name] / total if total else 0.0,
             serving_cards=sum(serving[name].values()) if name in serving else 0,
@@ -109,7 +109,7 @@ def vendor_concentration_of(user: accounts.RequestUser, *, at: datetime) -> Vend
 _Serving = Mapping[str, Counter[int]]
 
 
-def _moves(user: accounts.RequestUser) -> tuple[Sequence[ModelMove], _Serving]:
+def _model_migrations(user: accounts.RequestUser) -> tuple[Sequence[ModelMove], _Serving]:
     newest = Revision.objects.filter(deployment=OuterRef("pk")).order_by("-number")
     key = newest.values("model_version__catalog_model__key")[:1]
     rows = list(deployments_visible(user).annotate(catalog_key=Subquery(key)).order_by("name"))
@@ -125,7 +125,7 @@ def _moves(user: accounts.RequestUser) -> tuple[Sequence[ModelMove], _Serving]:
             continue
         for name, cards in vendors.items():
             serving.setdefault(name, Counter())[row.pk] = cards
-        moves.append(_move(row, vendors, key=row.catalog_key or ""))
+        moves.append(_model_migration(row, vendors, key=row.catalog_key or ""))
     return sorted(moves, key=lambda one: (not one.stuck, -one.cards, one.deployment.name)), serving
 
 
@@ -140,9 +140,9 @@ def _cards_held(uids: Sequence[str]) -> Mapping[str, Counter[str]]:
     return found
 
 
-def _move(row: Deployment, vendors: Mapping[str, int], *, key: str) -> ModelMove:
+def _model_migration(row: Deployment, vendors: Mapping[str, int], *, key: str) -> ModelMove:
     """``key``: of the catalog's entry of its model; empty where the catalog does not know it."""
-    on = tuple(sorted(_title(name) for name in vendors))
+    on = tuple(sorted(_vendor_title(name) for name in vendors))
     cards = sum(vendors.values())
     found = catalog_entry(key) if key else None
     if found is None:
@@ -174,6 +174,6 @@ def _vendor_of(chip: str) -> str:
     return known.vendor if known else chip
 
 
-def _title(vendor: str) -> str:
+def _vendor_title(vendor: str) -> str:
     plugin = registry.chip_plugins().get(vendor)
     return plugin.profile().title if plugin else vendor

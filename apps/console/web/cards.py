@@ -41,7 +41,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.telemetry.metrics import Metric
-from controlplane.web.pages import Tab, keyset
+from controlplane.web.pages import Tab, keyset_page
 
 MOST_SHOWN = 50
 TABS: Mapping[str, Promise] = {
@@ -86,11 +86,11 @@ class CardCondition:
         return f"isolation_{self.isolation.state}" if self.isolation else ""
 
 
-def _found(uid: str) -> Card:
+def _find_card(uid: str) -> Card:
     return get_object_or_404(fleet.cards().select_related("node__cluster"), uid=uid)
 
 
-def _condition(card: Card, *, operates: bool) -> CardCondition:
+def _card_condition(card: Card, *, operates: bool) -> CardCondition:
     standing = faults_of_card(card).filter(ended_at=None).order_by("-level", "-id")
     lines = [fault_line(one, operates=operates) for one in standing[:MOST_SHOWN]]
     by_place = isolations_by_place({card.node_id})
@@ -110,17 +110,17 @@ def _condition(card: Card, *, operates: bool) -> CardCondition:
 
 @login_required
 def card(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found, tab = _found(uid), request.GET.get("tab", "")
+    found, tab = _find_card(uid), request.GET.get("tab", "")
     if tab not in TABS:
         raise Http404
-    operates = fleet.operates(request.user)
+    operates = fleet.operates_fleet(request.user)
     at = timezone.now()
     holding = card_work(found, request.user, most=MOST_SHOWN if tab in ("history", "work") else 1)
-    condition = _condition(found, operates=operates)
+    condition = _card_condition(found, operates=operates)
     context: dict[str, Any] = {
         "card": found,
         "operates": operates,
-        "running": _running(found) if operates else [],
+        "running": _running_team_usage(found) if operates else [],
         "condition": condition,
         "holder": next((one for one in holding if one.ended_at is None), None),
         "tab": tab,
@@ -138,17 +138,17 @@ def card(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return render(request, "console/card.html", context)
 
 
-def _running(found: Card) -> list[TeamUsage]:
+def _running_team_usage(found: Card) -> list[TeamUsage]:
     """Who would stop if it were isolated: the whole node where the cluster binds by node."""
     whole = found.node.cluster.binding == Cluster.BindingMode.NODE
     return usage_by_team(found.node, card=None if whole else found)
 
 
-def _figures(
+def _metrics_context(
     request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
     newest = CardFigures.objects.filter(card=found).first()
-    reach = _range(request)
+    reach = _selected_time_range(request)
     address = reverse("card", args=[found.uid])
     return {
         "newest": newest,
@@ -168,10 +168,10 @@ def _figures(
     }
 
 
-def _history(
+def _history_context(
     request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
-    operates = fleet.operates(request.user)
+    operates = fleet.operates_fleet(request.user)
     rows = card_happenings(found, work=holding, most=2 * MOST_SHOWN)
     return {
         "happenings": [
@@ -187,27 +187,32 @@ def _history(
     }
 
 
-def _faults(
+def _faults_context(
     request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
-    operates = fleet.operates(request.user)
-    page = keyset(faults_of_card(found), before=request.GET.get("before", ""))
+    operates = fleet.operates_fleet(request.user)
+    page = keyset_page(faults_of_card(found), before=request.GET.get("before", ""))
     return {
         "rows": [fault_line(one, operates=operates) for one in page.rows],
         "next_before": page.next_before,
     }
 
 
-def _work(
+def _workloads_context(
     request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
     return {"work": holding}
 
 
-_PARTS = {"": _figures, "history": _history, "faults": _faults, "work": _work}
+_PARTS = {
+    "": _metrics_context,
+    "history": _history_context,
+    "faults": _faults_context,
+    "work": _workloads_context,
+}
 
 
-def _range(request: AuthenticatedRequest) -> Range:
+def _selected_time_range(request: AuthenticatedRequest) -> Range:
     asked = request.GET.get("range", Range.HOUR.value)
     if asked not in set(Range):
         raise Http404
@@ -271,24 +276,24 @@ CHARTS: Mapping[str, CardChart] = {
 @login_required
 def card_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
     """Its figures as ``static/js/charts.js`` draws them, with a mark where a fault began."""
-    found, asked = _found(uid), CHARTS.get(chart)
+    found, asked = _find_card(uid), CHARTS.get(chart)
     if asked is None:
         raise Http404
-    at, reach = timezone.now(), _range(request)
+    at, reach = timezone.now(), _selected_time_range(request)
     series = card_series(found, metrics=tuple(asked.lines), reach=reach, at=at)
     marks = fault_marks(found, reach=reach, at=at)
     return JsonResponse(
         {
             "x": {"label": _("time"), "type": "date"},
             "y": {"label": str(asked.label), "unit": asked.unit},
-            "series": _lines(series, asked),
+            "series": _chart_series(series, asked),
             "marks": [{"x": one.began_at.isoformat(), "label": one.code} for one in marks],
             "ended": True,
         }
     )
 
 
-def _lines(series: CardSeries, chart: CardChart) -> list[dict[str, Any]]:
+def _chart_series(series: CardSeries, chart: CardChart) -> list[dict[str, Any]]:
     """Only what was measured at all."""
     times = [time.isoformat() for time in series.times]
     lines = []

@@ -39,7 +39,7 @@ from apps.serving import selectors as serving
 from apps.serving.selectors import CardWorkload
 from apps.telemetry.selectors import sources as metric_sources
 from apps.telemetry.selectors.sources import node_metrics
-from apps.telemetry.web.card_metric_labels import briefly
+from apps.telemetry.web.card_metric_labels import metric_summaries
 from controlplane.domain.common.accelerators import CardState, ChipKind
 from controlplane.ports import registry
 from controlplane.ports.clusters import ClusterError, NodeInspection
@@ -71,7 +71,7 @@ _USES = {
 }
 
 
-def _use(card: Card, node: Node, holder: CardWorkload | None) -> FleetCardUse:
+def _card_use(card: Card, node: Node, holder: CardWorkload | None) -> FleetCardUse:
     """What matters most about it: a broken card first, whoever still holds it."""
     if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
         return FleetCardUse.BROKEN
@@ -97,13 +97,13 @@ class PoolRow:
 def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     """Figures first, then faults, clusters, nodes, cards and who holds them."""
     at = timezone.now()
-    operates = fleet.operates(request.user)
-    pools, wasted = figures.pools(at=at), idle_allocation_totals(at=at)
+    operates = fleet.operates_fleet(request.user)
+    pools, wasted = figures.chip_pools(at=at), idle_allocation_totals(at=at)
     heard = metric_sources.source_statuses(at=at)
     worst = faults_worst(most=FAULTS_SHOWN)
     clusters: list[Any] = list(fleet.clusters())
     context = {
-        "counts": figures.together(pool.counts for pool in pools),
+        "counts": figures.sum_card_counts(pool.counts for pool in pools),
         "wasted": wasted,
         "pools": _pool_rows(pools, wasted),
         "faults": [fault_line(fault, operates=operates) for fault in worst.faults],
@@ -113,7 +113,7 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
         "unheard": [one for one in heard if one.how in _UNHEARD],
         "operates": operates,
         "clusters": clusters,
-        **_nodes(request, count=sum(cluster.node_count for cluster in clusters)),
+        **_nodes_context(request, count=sum(cluster.node_count for cluster in clusters)),
     }
     return render(request, "console/fleet.html", context)
 
@@ -137,7 +137,7 @@ def _pool_rows(pools: Sequence[ChipPool], wasted: IdleAllocationTotals) -> list[
                 chip=chip,
                 cluster="",
                 cluster_uid="",
-                counts=figures.together(pool.counts for pool in own),
+                counts=figures.sum_card_counts(pool.counts for pool in own),
                 wasted=sum(row.wasted for row in below),
             )
         )
@@ -164,7 +164,7 @@ def _pool_row(pool: ChipPool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
     )
 
 
-def _nodes(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:
+def _nodes_context(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:
     """The nodes as their number allows: all in full, all as a map, or those in trouble."""
     opened = request.GET.get("node", "")
     if count > NODES_ON_MAP:
@@ -176,21 +176,21 @@ def _nodes(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:
         }
     nodes = _nodes_drawn(request, list(fleet.nodes_with_cards()))
     uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
-    return {"legend": _legend(uses), **_divided(nodes, opened=opened)}
+    return {"legend": _legend_entries(uses), **_detailed_and_mapped_nodes(nodes, opened=opened)}
 
 
 def _nodes_drawn(request: AuthenticatedRequest, rows: list[Node]) -> list[dict[str, Any]]:
     if not rows:
         return []
     holders = serving.card_workloads(request.user, nodes=rows)
-    return [_node(row, holders) for row in rows]
+    return [_node_context(row, holders) for row in rows]
 
 
-def _legend(uses: Mapping[FleetCardUse, int]) -> list[dict[str, Any]]:
+def _legend_entries(uses: Mapping[FleetCardUse, int]) -> list[dict[str, Any]]:
     return [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()]
 
 
-def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
+def _detailed_and_mapped_nodes(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
     """Which nodes are drawn in full, and where there are many the map of all of them, by cluster."""
     if len(nodes) <= NODES_IN_FULL:
         return {"nodes": nodes}
@@ -235,7 +235,7 @@ def _in_trouble(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]
         sound=len(within) - len(listed),
         worst=[(one, list(Counter(_uses_of(one)).elements())) for one in listed[:TROUBLED_SHOWN]],
     )
-    return {"legend": _legend(uses), "trouble": trouble}
+    return {"legend": _legend_entries(uses), "trouble": trouble}
 
 
 def _uses_of(node: NodeCounts) -> Mapping[FleetCardUse, int]:
@@ -252,12 +252,12 @@ def cells_of(node: Node, holders: dict[int, CardWorkload]) -> list[dict[str, Any
     cells = []
     for card in sorted(node.cards.all(), key=lambda card: card.index):
         holder = holders.get(card.pk)
-        use = _use(card, node, holder)
+        use = _card_use(card, node, holder)
         cells.append({"card": card, "holder": holder, "use": use, "word": _USES[use]})
     return cells
 
 
-def _node(node: Node, holders: dict[int, CardWorkload]) -> dict[str, Any]:
+def _node_context(node: Node, holders: dict[int, CardWorkload]) -> dict[str, Any]:
     cells = cells_of(node, holders)
     cards = [cell["card"] for cell in cells]
     kinds = Counter((card.chip, card.memory) for card in cards)
@@ -277,7 +277,7 @@ MOST_SHOWN = 100
 MOST_FAULTS = 20
 
 
-def _found(uid: str, name: str) -> Node:
+def _find_node(uid: str, name: str) -> Node:
     return get_object_or_404(fleet.nodes_with_cards(), cluster__uid=uid, name=name)
 
 
@@ -287,25 +287,25 @@ def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
 
     Pods, events and labels are for whoever operates the fleet.
     """
-    found = _found(uid, name)
-    operates = fleet.operates(request.user)
-    asks = operates and fleet.inspectable(found.cluster)
+    found = _find_node(uid, name)
+    operates = fleet.operates_fleet(request.user)
+    asks = operates and fleet.supports_inspection(found.cluster)
     context: dict[str, Any] = {"node": found, "operates": operates, "asks": asks}
     if asks and (is_fragment(request) or request.GET.get("asked")):
-        context |= {"asked": True, **_seen(found)}
+        context |= {"asked": True, **_node_inspection_context(found)}
     if is_fragment(request):
         return render(request, "fleet/node.html#seen", context)
     holders = serving.card_workloads(request.user, nodes=[found])
     context["cells"] = cells_of(found, holders)
     context["running"] = usage_by_team(found) if operates else []
     context["cores"] = found.cpu / 1000
-    context |= _health(found, operates=operates)
+    context |= _node_health_context(found, operates=operates)
     context["labels"] = sorted(found.labels.items()) if operates else []
     context["localities"] = fleet.card_localities(found) if operates else ()
     return render(request, "fleet/node.html", context)
 
 
-def _health(found: Node, *, operates: bool) -> dict[str, Any]:
+def _node_health_context(found: Node, *, operates: bool) -> dict[str, Any]:
     """What is wrong with it, whether it is out of use, and the newest figures of its cards."""
     faults = faults_of_node(found)
     isolation = isolations_by_place({found.pk}).get(FaultLocation(found.pk, None))
@@ -315,22 +315,22 @@ def _health(found: Node, *, operates: bool) -> dict[str, Any]:
         "isolation": isolation,
         "isolation_word": ISOLATIONS[isolation.state] if isolation else "",
         "isolation_look": f"isolation_{isolation.state}" if isolation else "",
-        "figures": briefly(node_metrics(found), at=timezone.now()),
+        "figures": metric_summaries(node_metrics(found), at=timezone.now()),
     }
 
 
-def _seen(found: Node) -> dict[str, Any]:
+def _node_inspection_context(found: Node) -> dict[str, Any]:
     """What its cluster says of it, or why that cannot be said."""
     try:
-        view = fleet.inspect(found.cluster, lambda cluster: cluster.node(found.name))
+        view = fleet.inspect_cluster(found.cluster, lambda cluster: cluster.node(found.name))
     except ClusterError as error:
         return {"silent": translate_message(str(error))}
     if view is None:
         return {"silent": _("The cluster has no node of that name any more.")}
-    return {"view": view, **_parts(view)}
+    return {"view": view, **_inspection_sections(view)}
 
 
-def _parts(view: NodeInspection) -> dict[str, Any]:
+def _inspection_sections(view: NodeInspection) -> dict[str, Any]:
     pods = sorted(view.pods, key=lambda pod: (not pod.launch, pod.namespace, pod.name))
     return {
         "conditions": sorted(view.conditions, key=lambda one: (one.good, one.name)),
@@ -348,7 +348,7 @@ def _parts(view: NodeInspection) -> dict[str, Any]:
 def node_cordon(
     request: AuthenticatedRequest, uid: str, name: str, *, cordoned: bool
 ) -> HttpResponse:
-    found = _found(uid, name)
+    found = _find_node(uid, name)
 
     def act() -> str:
         services.node_cordon(node=found, cordoned=cordoned, actor=request.user)

@@ -34,7 +34,7 @@ from apps.console.selectors.fleet_map import (
 )
 from apps.fleet import selectors as fleet
 from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE
-from controlplane.web.pages import Tab, show
+from controlplane.web.pages import Tab, render_page
 from controlplane.web.tables import FilterForm
 
 STATE = "state"
@@ -115,7 +115,7 @@ def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
     if by != STATE and by not in set(Heat):
         raise Http404
     heat = None if by == STATE else Heat(by)
-    filters = _filters(request)
+    filters = _map_filter(request)
     parts = heat_tree(heat_nodes(at=timezone.now(), only=filters.narrowing), by=heat)
     here = parts.get(request.GET.get("at", ""))
     if here is None:
@@ -124,32 +124,32 @@ def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "here": here,
         "kind": KINDS.get(here.kind, here.kind),
-        "trail": [_row(part, by, filters) for part in here.trail[:-1]],
-        "rows": [_row(part, by, filters, heat=heat) for part in here.below],
+        "trail": [_map_row(part, by, filters) for part in here.trail[:-1]],
+        "rows": [_map_row(part, by, filters, heat=heat) for part in here.below],
         "by": by,
         "label": labels[by],
         "heat": heat,
-        "whole": _row(here, by, filters, heat=heat),
+        "whole": _map_row(here, by, filters, heat=heat),
         "unmeasured": here.cards - here.measured,
         "colours": [
-            Tab(label=label, href=_address(here, one, filters), current=one == by)
+            Tab(label=label, href=_map_url(here, one, filters), current=one == by)
             for one, label in labels.items()
         ],
         "filters": filters,
         "kept": urlencode(filters.query),
         "data": _with_query(reverse("fleet-map-cards"), filters.query),
-        "words": _words(),
+        "words": _map_labels(),
     }
-    return show(request, "console/fleet_map.html", context, fragment="zoomed", changing=True)
+    return render_page(request, "console/fleet_map.html", context, fragment="zoomed", changing=True)
 
 
-def _filters(request: HttpRequest) -> MapFilter:
+def _map_filter(request: HttpRequest) -> MapFilter:
     clusters = list(fleet.clusters().order_by("name").values_list("name", flat=True))
     chips = sorted(fleet.cards_by_chip())
     return MapFilter(request.GET, clusters=clusters, chips=chips)
 
 
-def _words() -> dict[str, Any]:
+def _map_labels() -> dict[str, Any]:
     return {
         "uses": {use.value: str(word) for use, word in USES.items()},
         "heats": {
@@ -159,21 +159,21 @@ def _words() -> dict[str, Any]:
     }
 
 
-def _row(
+def _map_row(
     part: FleetMapPart, by: str, filters: MapFilter, *, heat: Heat | None = None
 ) -> FleetMapRow:
     unit = SCALES[heat].unit if heat else ""
     return FleetMapRow(
         part=part,
         kind=KINDS.get(part.kind, part.kind),
-        href=_address(part, by, filters),
+        href=_map_url(part, by, filters),
         mean="" if part.mean is None else f"{part.mean:,.1f}{unit}",
         highest="" if part.highest is None else f"{part.highest:,.0f}{unit}",
         uses=[(word, part.uses[use]) for use, word in USES.items()],
     )
 
 
-def _address(part: FleetMapPart, by: str, filters: MapFilter) -> str:
+def _map_url(part: FleetMapPart, by: str, filters: MapFilter) -> str:
     asked = {**filters.query, "at": part.key, "by": by if by != USUAL else ""}
     return _with_query(reverse("fleet-map"), asked)
 
@@ -183,7 +183,7 @@ def _with_query(address: str, asked: Mapping[str, str]) -> str:
     return f"{address}?{query}" if query else address
 
 
-def _version(request: HttpRequest) -> str:
+def _requested_map_version(request: HttpRequest) -> str:
     asked = f"{heat_version()}|{request.GET.urlencode()}"
     return f'"{sha256(asked.encode()).hexdigest()[:24]}"'
 
@@ -191,11 +191,11 @@ def _version(request: HttpRequest) -> str:
 @login_required
 @gzip_page
 @cache_control(private=True, no_cache=True)
-@etag(_version)
+@etag(_requested_map_version)
 def fleet_map_cards(request: AuthenticatedRequest) -> HttpResponse:
     """Every card with its newest figures, as the picture is drawn from it; 304 while nothing has changed."""
     at = timezone.now()
-    nodes = heat_nodes(at=at, only=_filters(request).narrowing)
+    nodes = heat_nodes(at=at, only=_map_filter(request).narrowing)
     return HttpResponse(heat_document(nodes, at=at), content_type="application/json")
 
 

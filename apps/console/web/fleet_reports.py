@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.console.selectors.idle_allocation import IDLE_FOR, IdleAllocationRow, idle_allocation_rows
 from apps.console.selectors.vendor_concentration import VendorConcentration, vendor_concentration_of
-from apps.monitoring.selectors.fleet_counts import pools, together
+from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
 from apps.telemetry.selectors.sources import IDLE
 from controlplane.web import downloads
 
@@ -43,7 +43,7 @@ def idle_allocation(request: AuthenticatedRequest) -> HttpResponseBase:
             ],
             lines=_idle_allocation_csv(rows),
         )
-    counts = together(pool.counts for pool in pools(at=at))
+    counts = sum_card_counts(pool.counts for pool in chip_pools(at=at))
     context = {
         "rows": [{"row": row, "lasted": at - row.since} for row in rows[:MOST_SHOWN]],
         "more": max(0, len(rows) - MOST_SHOWN),
@@ -67,12 +67,12 @@ def _idle_allocation_csv(rows: Sequence[IdleAllocationRow]) -> Iterator[list[obj
             " ".join(row.clusters),
             len(row.idle),
             row.held,
-            _moment(row.since),
+            _format_moment(row.since),
             round(row.card_hours, 2),
         ]
 
 
-def _moment(at: datetime) -> str:
+def _format_moment(at: datetime) -> str:
     return at.isoformat(timespec="seconds")
 
 
@@ -102,7 +102,7 @@ def vendor_concentration(request: AuthenticatedRequest) -> HttpResponseBase:
             {"one": one, "share": 100 * one.share, "width": f"{100 * one.share:.2f}"}
             for one in found.vendors
         ],
-        "verdict": _verdict(found),
+        "verdict": _concentration_summary(found),
         "stuck": sum(one.stuck for one in found.moves),
     }
     return render(request, "console/vendor_concentration.html", context)
@@ -119,7 +119,7 @@ def _concentration_csv(found: VendorConcentration) -> Iterator[list[object]]:
         ]
 
 
-def _verdict(found: VendorConcentration) -> str:
+def _concentration_summary(found: VendorConcentration) -> str:
     """What the shares come to, in a sentence; empty where nothing was used."""
     if not found.card_hours:
         return ""

@@ -13,16 +13,16 @@ from django.utils.translation import gettext_lazy
 
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.console.selectors.home import FirstStep, FirstSteps, home_of
-from controlplane.web.pages import show
+from controlplane.web.pages import render_page
 
 
 @login_required
 def home(request: AuthenticatedRequest) -> HttpResponse:
     """What runs, what waits and why, what needs somebody."""
     shown = home_of(request.user, at=timezone.now())
-    context = {"home": shown, "steps": _steps(shown.steps) if shown.steps else []}
+    context = {"home": shown, "steps": _first_step_rows(shown.steps) if shown.steps else []}
     template = "console/home.html"
-    return show(request, template, context, fragment="now", changing=shown.changing)
+    return render_page(request, template, context, fragment="now", changing=shown.changing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ _STEP_WORDS = {
 }
 
 
-def _steps(steps: FirstSteps) -> list[FirstStepRow]:
+def _first_step_rows(steps: FirstSteps) -> list[FirstStepRow]:
     rows = []
     for step, (label, hint, action, page) in _STEP_WORDS.items():
         href = reverse(page)

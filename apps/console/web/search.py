@@ -65,15 +65,15 @@ class SearchGroup:
 def search(request: AuthenticatedRequest) -> HttpResponse:
     """``?q=``; without it, the pages that one can go to."""
     text = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
-    groups = [SearchGroup(label=_("Pages"), hits=list(_pages(text)))]
+    groups = [SearchGroup(label=_("Pages"), hits=list(_matching_pages(text)))]
     if text:
-        groups = [*_things(finds(request.user, text=text)), *groups]
+        groups = [*_object_groups(find_objects(request.user, text=text)), *groups]
     context = {"text": text, "groups": [group for group in groups if group.hits]}
     part = "#results" if is_fragment(request) else ""
     return render(request, f"console/search.html{part}", context)
 
 
-def _pages(text: str) -> Iterator[Hit]:
+def _matching_pages(text: str) -> Iterator[Hit]:
     for name, label, icon in PAGES:
         if text.casefold() not in str(label).casefold():
             continue
@@ -83,7 +83,7 @@ def _pages(text: str) -> Iterator[Hit]:
             continue
 
 
-def _things(found: Finds) -> list[SearchGroup]:
+def _object_groups(found: Finds) -> list[SearchGroup]:
     return [
         SearchGroup(
             label=_("Jobs"),
@@ -153,7 +153,7 @@ class Finds:
     deployments: list[Deployment]
 
 
-def finds(user: accounts.RequestUser, *, text: str) -> Finds:
+def find_objects(user: accounts.RequestUser, *, text: str) -> Finds:
     """Whose name contains the text, or whose uid begins with it. Costs one query a kind."""
 
     def named(field: str = "name") -> Q:

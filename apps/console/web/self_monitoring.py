@@ -18,9 +18,9 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from apps.console.selectors.object_counts import ObjectCounts, counts_now
-from apps.console.selectors.system_status import broker_waiting, versions
+from apps.console.selectors.system_status import broker_waiting, installed_versions
 from apps.models.selectors import artifact_store
-from apps.monitoring.selectors.controllers import Controller, Disk, controllers_now, disks
+from apps.monitoring.selectors.controllers import Controller, Disk, controllers_now, monitored_disks
 from apps.quotas.selectors.cycles import PhaseHistogram, cycle_histograms
 from controlplane.web import health, metrics
 from controlplane.web.response_cache import TimedCache
@@ -30,7 +30,7 @@ KEPT_SECONDS = 5.0
 
 @require_safe
 @never_cache
-def page(request: HttpRequest) -> HttpResponse:
+def metrics_page(request: HttpRequest) -> HttpResponse:
     """For clients with the token, and for this machine where no jobs run on it; else 403."""
     if not metrics.may_read(request):
         return HttpResponse(
@@ -38,14 +38,14 @@ def page(request: HttpRequest) -> HttpResponse:
             status=HTTPStatus.FORBIDDEN,
             content_type="text/plain; charset=utf-8",
         )
-    return HttpResponse(metrics.exposition(MEASURES), content_type=metrics.CONTENT_TYPE)
+    return HttpResponse(metrics.metrics_exposition(MEASURES), content_type=metrics.CONTENT_TYPE)
 
 
 class Measures(Collector):
     """Measured when somebody asks, and not more often than every :data:`KEPT_SECONDS`."""
 
     def __init__(self) -> None:
-        self.families = TimedCache(lambda: tuple(_families()), seconds=KEPT_SECONDS)
+        self.families = TimedCache(lambda: tuple(_metric_families()), seconds=KEPT_SECONDS)
 
     def collect(self) -> Iterator[Metric]:
         yield from self.families()
@@ -54,22 +54,22 @@ class Measures(Collector):
 MEASURES = Measures()
 
 
-def _families() -> Iterator[Metric]:
-    about = versions()
-    yield _gauge(
+def _metric_families() -> Iterator[Metric]:
+    about = installed_versions()
+    yield _gauge_family(
         "ninefold_build_info",
         "Always 1; the labels are the versions.",
         {(about["Ninefold"], about["Python"]): 1},
         labels=("version", "python"),
     )
-    yield from _of_disks(disks())
+    yield from _of_disks(monitored_disks())
     yield from _of_broker()
     try:
         counts, loops, phases = counts_now(), controllers_now(), cycle_histograms()
     except Error:
-        yield _gauge("ninefold_database_up", _UP, {(): 0})
+        yield _gauge_family("ninefold_database_up", _UP, {(): 0})
         return
-    yield _gauge("ninefold_database_up", _UP, {(): 1})
+    yield _gauge_family("ninefold_database_up", _UP, {(): 1})
     yield from _of_counts(counts)
     yield from _of_loops(loops.all)
     yield _of_cycles(phases)
@@ -79,13 +79,13 @@ _UP = "1 while the database answers; what it knows is left out while it does not
 
 
 def _of_disks(found: tuple[Disk, ...]) -> Iterator[Metric]:
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_disk_free_bytes",
         "Room left on the disk below a folder.",
         {(disk.name,): disk.free for disk in found},
         labels=("folder",),
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_disk_size_bytes",
         "Size of the disk below a folder.",
         {(disk.name,): disk.size for disk in found},
@@ -95,12 +95,12 @@ def _of_disks(found: tuple[Disk, ...]) -> Iterator[Metric]:
 
 def _of_broker() -> Iterator[Metric]:
     waiting = broker_waiting().messages
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_broker_up",
         "1 while the broker answers.",
         {(): 0 if waiting is None else 1},
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_broker_messages",
         "Messages that no worker has taken.",
         {(queue,): amount for queue, amount in (waiting or {}).items()},
@@ -110,37 +110,39 @@ def _of_broker() -> Iterator[Metric]:
 
 def _of_counts(counts: ObjectCounts) -> Iterator[Metric]:
     for kind, tally in counts.by_state.items():
-        yield _gauge(f"ninefold_{kind}", f"All {kind} by their state.", tally, labels=("state",))
-    yield _gauge(
+        yield _gauge_family(
+            f"ninefold_{kind}", f"All {kind} by their state.", tally, labels=("state",)
+        )
+    yield _gauge_family(
         "ninefold_cards", "Cards by chip and state.", counts.cards, labels=("chip", "state")
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_queue_waiting_claims",
         "Claims that wait for cards, by queue.",
         counts.waiting_claims,
         labels=("queue",),
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_outbox_messages", "News not handed on yet.", {(): counts.outbox.messages}
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_outbox_oldest_seconds",
         "Age of the oldest news not handed on yet.",
         {(): counts.outbox.age.total_seconds()},
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_outbox_unheard_messages",
         "Those that are set aside because nobody hears their topic.",
         {(topic,): amount for topic, amount in counts.outbox.unsubscribed.items()},
         labels=("topic",),
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_cluster_silence_seconds",
         "Since the connection that watches a cluster last proved itself.",
         counts.cluster_silence,
         labels=("cluster",),
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_database_connections",
         "Connections to the product's database by what they do.",
         counts.connections,
@@ -150,25 +152,25 @@ def _of_counts(counts: ObjectCounts) -> Iterator[Metric]:
 
 def _of_loops(loops: tuple[Controller, ...]) -> Iterator[Metric]:
     turned = [loop for loop in loops if loop.lag is not None]
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_loop_lag_seconds",
         "Since the last turn of the loop that ended well.",
         {(loop.name,): loop.lag.total_seconds() for loop in turned if loop.lag is not None},
         labels=("loop",),
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_loop_interval_seconds",
         "How often the loop should turn.",
         {(loop.name,): loop.interval.total_seconds() for loop in loops},
         labels=("loop",),
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_loop_troubled",
         "1 while the loop is late, failing or stuck.",
         {(loop.name,): int(loop.troubled) for loop in loops},
         labels=("loop",),
     )
-    yield _gauge(
+    yield _gauge_family(
         "ninefold_loop_last_turn_seconds",
         "How long the newest turn took.",
         {(one.name,): one.last_seconds for one in turned if one.last_seconds is not None},
@@ -198,7 +200,7 @@ def _of_cycles(phases: tuple[PhaseHistogram, ...]) -> Metric:
     return family
 
 
-def _gauge(
+def _gauge_family(
     name: str,
     meaning: str,
     values: Mapping[tuple[str, ...], float],

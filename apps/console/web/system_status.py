@@ -25,7 +25,7 @@ from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.health.controllers import ControllerHealth
 from controlplane.persistence.reconcile_runs import RECENT_RUNS
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import show
+from controlplane.web.pages import render_page
 from controlplane.web.response_cache import TimedCache
 from controlplane.web.templatetags.ninefold import duration
 
@@ -129,11 +129,11 @@ _FOLDERS: Mapping[str, Word] = {
 }
 
 
-def _web(it: Component) -> str:
+def _web_summary(it: Component) -> str:
     return _("answers; version %(version)s") % it.facts
 
 
-def _worker(it: Component) -> str:
+def _worker_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         amount = it.facts["waiting_calls"]
         return ngettext(
@@ -144,7 +144,7 @@ def _worker(it: Component) -> str:
     return _last_turn(it)
 
 
-def _beat(it: Component) -> str:
+def _beat_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("sends no calls: no loop has turned lately and no call waits")
     return _last_turn(it)
@@ -159,7 +159,7 @@ def _last_turn(it: Component) -> str:
     return _("last good turn of a loop %(amount)s ago") % {"amount": duration(seconds)}
 
 
-def _database(it: Component) -> str:
+def _database_summary(it: Component) -> str:
     return _("PostgreSQL %(version)s; %(size)s; %(used)d of %(most)d connections") % {
         "version": it.facts["version"],
         "size": format_bytes(it.facts["bytes"]),
@@ -168,7 +168,7 @@ def _database(it: Component) -> str:
     }
 
 
-def _broker(it: Component) -> str:
+def _broker_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("does not answer: %(refusal)s") % it.facts
     amount = it.facts["messages"]
@@ -177,7 +177,7 @@ def _broker(it: Component) -> str:
     ) % {"amount": amount}
 
 
-def _outbox(it: Component) -> str:
+def _outbox_summary(it: Component) -> str:
     amount, unheard = it.facts["messages"], it.facts["unheard"]
     if unheard:
         return _(
@@ -193,7 +193,7 @@ def _outbox(it: Component) -> str:
     ) % {"amount": amount, "age": duration(it.facts["age_seconds"])}
 
 
-def _gateway(it: Component) -> str:
+def _gateway_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("has not asked for the snapshot lately; it has version %(snapshot)s") % it.facts
     if it.condition is ComponentCondition.TROUBLED:
@@ -201,7 +201,7 @@ def _gateway(it: Component) -> str:
     return _("has the newest snapshot, version %(snapshot)s") % it.facts
 
 
-def _watcher(it: Component) -> str:
+def _cluster_watch_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("no process follows the clusters")
     if it.condition is ComponentCondition.TROUBLED:
@@ -212,13 +212,13 @@ def _watcher(it: Component) -> str:
     }
 
 
-def _cluster(it: Component) -> str:
+def _cluster_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return translate_message(str(it.facts["trouble"]))
     return _("answers") if it.condition is ComponentCondition.WELL else _("not looked at lately")
 
 
-def _agents(it: Component) -> str:
+def _agents_summary(it: Component) -> str:
     seconds, nodes = it.facts["oldest_seconds"], it.facts["nodes"]
     if seconds is None:
         return ngettext(
@@ -233,7 +233,7 @@ def _agents(it: Component) -> str:
     ) % {"heard": it.facts["heard"], "nodes": nodes, "amount": duration(seconds)}
 
 
-def _disk(it: Component) -> str:
+def _disk_summary(it: Component) -> str:
     return _("%(free)s of %(size)s free") % {
         "free": format_bytes(it.facts["free_bytes"]),
         "size": format_bytes(it.facts["bytes"]),
@@ -251,10 +251,10 @@ class _Part:
 
 
 _PARTS: Mapping[ComponentKind, _Part] = {
-    ComponentKind.WEB: _Part(label=gettext_lazy("Pages and REST"), found=_web),
+    ComponentKind.WEB: _Part(label=gettext_lazy("Pages and REST"), found=_web_summary),
     ComponentKind.WORKER: _Part(
         label=gettext_lazy("Worker"),
-        found=_worker,
+        found=_worker_summary,
         advice={
             ComponentCondition.TROUBLED: gettext_lazy(
                 "The processes work, single loops do not: see their rows below."
@@ -270,7 +270,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.BEAT: _Part(
         label=gettext_lazy("Beat"),
-        found=_beat,
+        found=_beat_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
                 "Look at var/logs/beat.log and at “make status”; exactly one beat has to run."
@@ -282,7 +282,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.DATABASE: _Part(
         label=gettext_lazy("Database"),
-        found=_database,
+        found=_database_summary,
         advice={
             ComponentCondition.TROUBLED: gettext_lazy(
                 "Few connections are left: raise max_connections, or end what else uses this server."
@@ -291,7 +291,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.BROKER: _Part(
         label=gettext_lazy("Broker"),
-        found=_broker,
+        found=_broker_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
                 "Check NINEFOLD_BROKER_URL and that the broker runs. Losing what it held costs time,"
@@ -301,7 +301,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.OUTBOX: _Part(
         label=gettext_lazy("Outbox"),
-        found=_outbox,
+        found=_outbox_summary,
         advice={
             ComponentCondition.TROUBLED: gettext_lazy(
                 "News waits to be handed on: look at the worker and at the broker first. What is set"
@@ -311,7 +311,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.GATEWAY: _Part(
         label=gettext_lazy("Gateway"),
-        found=_gateway,
+        found=_gateway_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
                 "Look at its log. It serves with its last snapshot for up to a day; its share of the"
@@ -324,7 +324,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.WATCHER: _Part(
         label=gettext_lazy("Watcher"),
-        found=_watcher,
+        found=_cluster_watch_summary,
         advice={
             ComponentCondition.TROUBLED: gettext_lazy(
                 "What runs there goes on unseen: see the cluster's own row, and var/logs/watcher.log."
@@ -337,7 +337,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.CLUSTER: _Part(
         label=gettext_lazy("Cluster"),
-        found=_cluster,
+        found=_cluster_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
                 "What runs there goes on unseen, and nothing new starts there until it answers."
@@ -349,7 +349,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.AGENTS: _Part(
         label=gettext_lazy("Agents of nodes"),
-        found=_agents,
+        found=_agents_summary,
         advice={
             ComponentCondition.TROUBLED: gettext_lazy(
                 "An agent has fallen silent: the page of agents names it. Look at its log on the node; if"
@@ -359,7 +359,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
     ),
     ComponentKind.DISK: _Part(
         label=gettext_lazy("Disk"),
-        found=_disk,
+        found=_disk_summary,
         advice={
             ComponentCondition.TROUBLED: gettext_lazy(
                 "Make room before uploads and checkpoints fail: the storage page says what uses it."
@@ -416,24 +416,26 @@ def status(request: AuthenticatedRequest) -> HttpResponse:
     context = {
         "status": found,
         "parts": parts,
-        "loops": [_row(loop) for loop in found.loops],
+        "loops": [_controller_row(loop) for loop in found.loops],
         "errors": [ErrorRow(error=one, title=error_title(one)) for one in found.errors],
         "bars_width": RECENT_RUNS * (BAR_WIDTH + BAR_GAP),
         "bars_height": BAR_HEIGHT,
     }
-    return show(request, "console/system_status.html", context, fragment="now", changing=True)
+    return render_page(
+        request, "console/system_status.html", context, fragment="now", changing=True
+    )
 
 
-def _row(loop: Controller) -> ControllerRow:
+def _controller_row(loop: Controller) -> ControllerRow:
     return ControllerRow(
         loop=loop,
         title=controller_title(loop.name),
         advice=controller_advice(loop),
-        bars=_bars(loop.recent),
+        bars=_duration_bars(loop.recent),
     )
 
 
-def _bars(seconds: tuple[float, ...]) -> tuple[DurationBar, ...]:
+def _duration_bars(seconds: tuple[float, ...]) -> tuple[DurationBar, ...]:
     """One bar a turn, the newest at the right end; the longest fills the height."""
     longest = max(seconds, default=0.0) or 1.0
     first = RECENT_RUNS - len(seconds)

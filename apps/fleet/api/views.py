@@ -35,7 +35,7 @@ from apps.fleet.services.clusters import (
     ClusterUnfit,
 )
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problems import Problem, translates
+from controlplane.web.problems import Problem, problem_translator
 from controlplane.web.rest import Query, ResourceViewSet
 
 
@@ -64,7 +64,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     def create(self, request: Request) -> Response:
         values = self.checked(ClusterCreateSerializer)
         cluster = clusters.cluster_register(actor=acting_user(request), at=timezone.now(), **values)
-        return Response(self._detail(cluster), status=status.HTTP_201_CREATED)
+        return Response(self._cluster_detail(cluster), status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Change a cluster",
@@ -77,7 +77,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         cluster, actor = self.get_object(), acting_user(request)
         values = self.checked(ClusterChangeSerializer)
         clusters.cluster_change(cluster=cluster, actor=actor, at=timezone.now(), **values)
-        return Response(self._detail(cluster))
+        return Response(self._cluster_detail(cluster))
 
     @extend_schema(
         summary="Remove a cluster",
@@ -104,9 +104,9 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     def check(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
         clusters.cluster_check(cluster=cluster, actor=actor, at=timezone.now())
-        return Response(self._detail(cluster))
+        return Response(self._cluster_detail(cluster))
 
-    def _detail(self, cluster: Cluster) -> dict[str, Any]:
+    def _cluster_detail(self, cluster: Cluster) -> dict[str, Any]:
         counted = self.get_queryset().get(pk=cluster.pk)
         return dict(ClusterDetailSerializer(counted, context=self.get_serializer_context()).data)
 
@@ -162,14 +162,14 @@ class ChipView(APIView):
         return Response(ChipSerializer(known).data)
 
 
-@translates(ClusterRefused)
-def _refused(error: ClusterRefused) -> Problem:
+@problem_translator(ClusterRefused)
+def _cluster_refused_problem(error: ClusterRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=422, code="cluster-refused", detail=str(error), errors=errors)
 
 
-@translates(ClusterUnfit)
-def _unfit(error: ClusterUnfit) -> Problem:
+@problem_translator(ClusterUnfit)
+def _cluster_unfit_problem(error: ClusterUnfit) -> Problem:
     errors = [
         {"field": f"checks.{check.name}", "message": f"{check.message} {check.remedy}".strip()}
         for check in error.failed
@@ -177,8 +177,8 @@ def _unfit(error: ClusterUnfit) -> Problem:
     return Problem(status=422, code="cluster-unfit", detail=str(error), errors=errors)
 
 
-@translates(ClusterInUse)
-def _occupied(error: ClusterInUse) -> Problem:
+@problem_translator(ClusterInUse)
+def _cluster_in_use_problem(error: ClusterInUse) -> Problem:
     return Problem(
         status=409,
         code="cluster-occupied",
@@ -187,8 +187,8 @@ def _occupied(error: ClusterInUse) -> Problem:
     )
 
 
-@translates(ClusterHasIsolatedNodes)
-def _marked(error: ClusterHasIsolatedNodes) -> Problem:
+@problem_translator(ClusterHasIsolatedNodes)
+def _isolated_nodes_problem(error: ClusterHasIsolatedNodes) -> Problem:
     return Problem(
         status=409,
         code="cluster-marked",

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.fleet.models import Cluster
-from controlplane.outbox.messages import publish, publish_each
+from controlplane.outbox.messages import publish_each, publish_message
 
 #: The leader lease of the process that watches clusters.
 LEASE = "fleet.watch-clusters"
@@ -31,7 +31,7 @@ def launches_changed_publish(*, names: Collection[str]) -> None:
 @transaction.atomic
 def cluster_changed_publish(*, cluster: Cluster) -> None:
     """Publish that the nodes of the cluster or their free resources may have changed."""
-    publish("cluster.changed", cluster_uid=cluster.uid)
+    publish_message("cluster.changed", cluster_uid=cluster.uid)
 
 
 def cluster_reachable_record(*, cluster: Cluster, at: datetime) -> None:

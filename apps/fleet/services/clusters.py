@@ -18,7 +18,7 @@ from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission
-from controlplane.persistence.encryption import encrypt, reencrypted
+from controlplane.persistence.encryption import encrypt, reencrypt
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.clusters import (
     CheckVerdict,
@@ -121,14 +121,14 @@ def cluster_register(
         kind=registration.kind,
         options=dict(registration.options),
         binding=registration.binding,
-        kubeconfig=_sealed(registration.kubeconfig),
+        kubeconfig=_encrypt_kubeconfig(registration.kubeconfig),
         created_by_name=actor.username,
     )
     _run_checks(cluster, although_unfit=although_unfit, at=at)
     try:
         with transaction.atomic():
             cluster.save()
-            _audit(cluster, actor=actor, action="cluster.create")
+            _audit_cluster(cluster, actor=actor, action="cluster.create")
     except IntegrityError:
         _refuse_taken(registration.name)
     return cluster
@@ -158,7 +158,7 @@ def cluster_change(
         if cluster.kind not in selectors.REMOTE_KINDS:
             message = f"a cluster of kind {cluster.kind!r} takes no kubeconfig"
             raise ClusterRefused(message, field="kubeconfig")
-        cluster.kubeconfig = _sealed(change.kubeconfig)
+        cluster.kubeconfig = _encrypt_kubeconfig(change.kubeconfig)
         changed.append("kubeconfig")
     if not changed:
         return cluster
@@ -166,7 +166,7 @@ def cluster_change(
     with transaction.atomic():
         _check_location_unchanged(cluster, changed)
         cluster.save(update_fields=[*changed, "checks", "checked_at", "version"])
-        _audit(cluster, actor=actor, action="cluster.change", changed=changed)
+        _audit_cluster(cluster, actor=actor, action="cluster.change", changed=changed)
     return cluster
 
 
@@ -183,7 +183,7 @@ def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[Clust
         _store_checks(cluster, checks, at=at)
     with transaction.atomic():
         cluster.save(update_fields=["checks", "checked_at", "version"])
-        _audit(cluster, actor=actor, action="cluster.check")
+        _audit_cluster(cluster, actor=actor, action="cluster.check")
     return checks
 
 
@@ -221,7 +221,7 @@ def _changed_location(before: Cluster, after: Cluster) -> str:
 
     If the stored kubeconfig cannot be decrypted, its server is unknown: a new one is always accepted.
     """
-    old_location, new_location = _location(before), _location(after)
+    old_location, new_location = _workload_location(before), _workload_location(after)
     if not old_location or not new_location:
         old_location, new_location = before.options, after.options
     return next(
@@ -234,7 +234,7 @@ def _changed_location(before: Cluster, after: Cluster) -> str:
     )
 
 
-def _location(cluster: Cluster) -> Mapping[str, Any]:
+def _workload_location(cluster: Cluster) -> Mapping[str, Any]:
     """Return the location of its workloads; empty if it is unknown."""
     try:
         adapter = selectors.cluster_adapter(cluster)
@@ -262,7 +262,7 @@ def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
         raise ClusterInUse(cluster.name, occupants)
     if marked := selectors.nodes_marked_isolated(cluster):
         raise ClusterHasIsolatedNodes(cluster.name, marked)
-    _audit(cluster, actor=actor, action="cluster.remove")
+    _audit_cluster(cluster, actor=actor, action="cluster.remove")
     Card.objects.filter(pk__in=locked_cards).update(
         state=CardState.ISOLATED, state_reason=REMOVED, removed_at=at
     )
@@ -285,7 +285,7 @@ def kubeconfigs_reencrypt() -> int:
     for key in keys:
         with transaction.atomic():
             row = Cluster.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = reencrypted(row.kubeconfig) if row and row.kubeconfig else None
+            sealed = reencrypt(row.kubeconfig) if row and row.kubeconfig else None
             if sealed is not None:
                 Cluster.objects.filter(pk=key).update(kubeconfig=sealed)
                 count += 1
@@ -333,7 +333,7 @@ def _validate_options(options: Mapping[str, Any]) -> None:
         raise ClusterRefused(f"in_cluster is true or false, got {inside!r}", field="options")
 
 
-def _sealed(kubeconfig: str) -> bytes | None:
+def _encrypt_kubeconfig(kubeconfig: str) -> bytes | None:
     return encrypt(kubeconfig.encode()) if kubeconfig.strip() else None
 
 
@@ -373,7 +373,7 @@ def _store_checks(cluster: Cluster, checks: tuple[ClusterCheck, ...], *, at: dat
     cluster.checked_at = at
 
 
-def _audit(cluster: Cluster, *, actor: User, action: str, **detail: Any) -> None:
+def _audit_cluster(cluster: Cluster, *, actor: User, action: str, **detail: Any) -> None:
     audit(
         actor=actor,
         action=action,

@@ -84,11 +84,11 @@ def _node_columns(node: Node, seen: ObservedNode) -> dict[str, Any]:
         "cpu": seen.capacity.cpu,
         "memory": seen.capacity.memory,
         "ready": seen.ready,
-        "labels": _labels(node, seen),
+        "labels": _placement_labels(node, seen),
     }
 
 
-def _labels(node: Node, seen: ObservedNode) -> dict[str, str]:
+def _placement_labels(node: Node, seen: ObservedNode) -> dict[str, str]:
     """Return the labels of the node, with card groups where no label has them, for placement."""
     labels = dict(seen.labels or {})
     cards = card_localities(node)
@@ -117,12 +117,12 @@ def _record_cards(cards: Sequence[Card], nodes: Sequence[tuple[Node, ObservedNod
                     if parent is not None and not _is_from_observation(parent):
                         # A decision on the card is one on each of its slices.
                         card.state, card.state_reason = parent.state, parent.state_reason
-                    _observe(card, observed)
+                    _update_card(card, observed)
                     fresh.append(card)
                     continue
                 before = _observed_columns(card)
                 card.parent = parent
-                _observe(card, observed)
+                _update_card(card, observed)
                 if _observed_columns(card) != before:
                     card.save(update_fields=_OBSERVED)
         Card.objects.bulk_create(fresh)
@@ -132,7 +132,7 @@ def _record_cards(cards: Sequence[Card], nodes: Sequence[tuple[Node, ObservedNod
         Card.objects.filter(pk__in=missing).update(state=CardState.UNKNOWN, state_reason=UNSEEN)
 
 
-def _observe(card: Card, observed: ObservedCard) -> None:
+def _update_card(card: Card, observed: ObservedCard) -> None:
     card.chip, card.memory = observed.chip, observed.memory
     # A cluster without serial numbers does not clear the one from metrics.
     card.serial = observed.serial or card.serial

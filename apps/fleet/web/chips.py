@@ -82,12 +82,15 @@ def spec_values(chip: Chip) -> list[ChipSpecValue]:
     return [
         _spec_value(chip, "memory", gettext("Memory"), memory),
         _spec_value(
-            chip, "memory_bandwidth", gettext("Memory bandwidth"), _bandwidth(chip.memory_bandwidth)
+            chip,
+            "memory_bandwidth",
+            gettext("Memory bandwidth"),
+            _bandwidth_label(chip.memory_bandwidth),
         ),
         _spec_value(
-            chip, "link_bandwidth", gettext("Link, one way"), _bandwidth(chip.link_bandwidth)
+            chip, "link_bandwidth", gettext("Link, one way"), _bandwidth_label(chip.link_bandwidth)
         ),
-        _spec_value(chip, "peak_rates", gettext("Peak rates"), _best(chip)),
+        _spec_value(chip, "peak_rates", gettext("Peak rates"), _best_rate_label(chip)),
     ]
 
 
@@ -97,7 +100,7 @@ def peak_rates(chip: Chip) -> list[ChipSpecValue]:
         ChipSpecValue(
             code=dtype.value,
             label=dtype.value,
-            value=_rate(dtype, chip.peak_rates[dtype]),
+            value=_rate_label(dtype, chip.peak_rates[dtype]),
             unverified="peak_rates" in chip.unverified,
         )
         for dtype in sorted(chip.peak_rates, key=tuple(Dtype).index)
@@ -120,17 +123,17 @@ def _spec_value(chip: Chip, code: str, label: str, value: str) -> ChipSpecValue:
     )
 
 
-def _best(chip: Chip) -> str:
+def _best_rate_label(chip: Chip) -> str:
     order = (Dtype.BFLOAT16, Dtype.FLOAT16, *chip.peak_rates)
     found = next((one for one in order if one in chip.peak_rates), None)
-    return f"{_rate(found, chip.peak_rates[found])} {found.value}" if found else ""
+    return f"{_rate_label(found, chip.peak_rates[found])} {found.value}" if found else ""
 
 
-def _rate(dtype: Dtype, rate: float) -> str:
+def _rate_label(dtype: Dtype, rate: float) -> str:
     return f"{rate / _TERA:,.5g} {'TOPS' if dtype in _WHOLE else 'TFLOPS'}"
 
 
-def _bandwidth(amount: float | None) -> str:
+def _bandwidth_label(amount: float | None) -> str:
     if amount is None:
         return ""
     return f"{amount / _TERA:.4g} TB/s" if amount >= _TERA else f"{amount / _GIGA:.4g} GB/s"
@@ -168,7 +171,7 @@ class ChipFilter(FilterForm):
             if vendor in (None, one.chip.vendor)
             and kind in (None, one.chip.kind)
             and (one.cards or not self.chosen("here"))
-            and any(text in name for name in _names(one.chip))
+            and any(text in name for name in _chip_names(one.chip))
         ]
 
 
@@ -195,7 +198,7 @@ def chips(request: HttpRequest) -> HttpResponse:
     """Every chip that a plug-in knows."""
     known = selectors.fleet_chips()
     filters = ChipFilter(request.GET)
-    table = ChipList(filters=filters, rows=[_row(one) for one in filters.narrow(known)])
+    table = ChipList(filters=filters, rows=[_chip_row(one) for one in filters.narrow(known)])
     context = {
         "table": table,
         "vendors": len({one.chip.vendor for one in known}),
@@ -215,7 +218,7 @@ def chip(request: HttpRequest, name: str) -> HttpResponse:
     one, profile = known.chip, known.profile
     code = request.GET.get("code", "").strip()[:60]
     context = {
-        **_row(known),
+        **_chip_row(known),
         "figures": spec_values(one),
         "rates": peak_rates(one),
         "allocation_rules": allocation_rules(one),
@@ -224,21 +227,21 @@ def chip(request: HttpRequest, name: str) -> HttpResponse:
             {"name": label, "allocation_rules": allocation_rules(geometry)}
             for label, geometry in profile.layouts.items()
         ],
-        "metrics": _metrics(profile),
-        "levels": _levels(profile),
+        "metrics": _metric_series(profile),
+        "levels": _fault_levels(profile),
         "code": code,
         "code_level": _level_of(profile, code),
-        "engines": _engines(one),
+        "engines": _engine_support_rows(one),
         "aliases": sorted(one.aliases - {one.name}),
     }
     return render(request, "fleet/chip.html", context)
 
 
-def _names(chip: Chip) -> set[str]:
+def _chip_names(chip: Chip) -> set[str]:
     return {chip.name, chip.title.lower(), *chip.aliases}
 
 
-def _row(known: FleetChip) -> dict[str, Any]:
+def _chip_row(known: FleetChip) -> dict[str, Any]:
     chip = known.chip
     return {
         "known": known,
@@ -248,22 +251,22 @@ def _row(known: FleetChip) -> dict[str, Any]:
         "rate": next(
             (rate for rate in peak_rates(chip) if rate.code in ("bfloat16", "float16")), None
         ),
-        "unverified": [spec_value.label for spec_value in _unverified(chip)],
+        "unverified": [spec_value.label for spec_value in _unverified_values(chip)],
         "unknown": chip.confidence is Confidence.UNVERIFIED,
     }
 
 
-def _unverified(chip: Chip) -> list[ChipSpecValue]:
+def _unverified_values(chip: Chip) -> list[ChipSpecValue]:
     return [spec_value for spec_value in spec_values(chip) if spec_value.unverified]
 
 
-def _metrics(profile: VendorProfile) -> list[tuple[Promise | str, ExporterSeries]]:
+def _metric_series(profile: VendorProfile) -> list[tuple[Promise | str, ExporterSeries]]:
     """Return the series that each metric is read from."""
     series = profile.exporter.series if profile.exporter else {}
     return [(METRIC_LABELS.get(name, name), one) for name, one in series.items()]
 
 
-def _levels(profile: VendorProfile) -> list[dict[str, Any]]:
+def _fault_levels(profile: VendorProfile) -> list[dict[str, Any]]:
     """The levels of the vendor's fault map with how many codes each has, and which."""
     counts = Counter(profile.faults.levels.values())
     return [
@@ -292,7 +295,7 @@ def _level_of(profile: VendorProfile, code: str) -> str:
     return gettext("not in the table: the card is isolated unless its maker calls it minor")
 
 
-def _engines(chip: Chip) -> list[dict[str, Any]]:
+def _engine_support_rows(chip: Chip) -> list[dict[str, Any]]:
     """What each installed engine does on it, or why not."""
     rows = []
     for name in registry.engine_names():

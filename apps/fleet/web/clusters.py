@@ -246,7 +246,7 @@ def cluster_health(cluster: Cluster, *, at: datetime) -> str:
     return "degraded" if CheckVerdict.LACKING in verdicts else "well"
 
 
-def _row(cluster: Cluster, *, at: datetime) -> dict[str, Any]:
+def _cluster_row(cluster: Cluster, *, at: datetime) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "kind": KINDS.get(cluster.kind, cluster.kind),
@@ -264,8 +264,8 @@ def clusters(request: AuthenticatedRequest) -> HttpResponseBase:
     at = timezone.now()
     context = {
         "table": table,
-        "rows": [_row(row, at=at) for row in table.rows],
-        "registers": selectors.operates(request.user),
+        "rows": [_cluster_row(row, at=at) for row in table.rows],
+        "registers": selectors.operates_fleet(request.user),
     }
     return render(request, "fleet/clusters.html", context)
 
@@ -282,23 +282,23 @@ def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     table = Table(request, nodes, columns=NODE_COLUMNS, default_sort="name")
     if table.wants_csv:
         return table.csv(filename=f"{cluster_row.name}-nodes.csv")
-    operates = selectors.operates(request.user)
+    operates = selectors.operates_fleet(request.user)
     context = {
-        **_row(cluster_row, at=timezone.now()),
+        **_cluster_row(cluster_row, at=timezone.now()),
         "table": table,
         "nodes": [(node, node.cpu / 1000) for node in table.rows],
         "stock": selectors.chip_counts(cluster_row),
         "operates": operates,
-        "checks": _checks(selectors.checks_of(cluster_row)) if operates else [],
-        "options": _options(cluster_row) if operates else [],
+        "checks": _check_rows(selectors.checks_of(cluster_row)) if operates else [],
+        "options": _option_rows(cluster_row) if operates else [],
         "control_url": selectors.control_url(cluster_row),
         "changes": operates,
-        "inspectable": selectors.inspectable(cluster_row),
+        "inspectable": selectors.supports_inspection(cluster_row),
     }
     return render(request, "fleet/cluster.html", context)
 
 
-def _checks(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]]:
+def _check_rows(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]]:
     """Return the checks, failed ones first."""
     order = (CheckVerdict.FAILED, CheckVerdict.LACKING, CheckVerdict.PASSED)
     return [
@@ -312,7 +312,7 @@ def _checks(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]]:
     ]
 
 
-def _options(cluster_row: Cluster) -> list[tuple[str, Any]]:
+def _option_rows(cluster_row: Cluster) -> list[tuple[str, Any]]:
     return sorted(
         (name, value) for name, value in cluster_row.options.items() if name != "control_url"
     )
@@ -335,7 +335,7 @@ def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
                 at=timezone.now(),
             )
         except (services.ClusterRefused, services.ClusterUnfit) as refusal:
-            context |= _refused(form, refusal)
+            context |= _refusal_context(form, refusal)
         else:
             messages.success(
                 request, gettext("The cluster is registered; its nodes appear within a minute.")
@@ -366,19 +366,19 @@ def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
                 at=timezone.now(),
             )
         except (services.ClusterRefused, services.ClusterUnfit) as refusal:
-            context |= _refused(form, refusal)
+            context |= _refusal_context(form, refusal)
         else:
             messages.success(request, gettext("The cluster was changed."))
             return redirect("cluster", cluster_row.uid)
     return render(request, "fleet/cluster_form.html", context, status=422 if bound else 200)
 
 
-def _refused(
+def _refusal_context(
     form: ClusterForm, refusal: services.ClusterRefused | services.ClusterUnfit
 ) -> dict[str, Any]:
     """What the form's page shows of it: an error beside its field, or the checks."""
     if isinstance(refusal, services.ClusterUnfit):
-        return {"checks": _checks(refusal.checks), "unfit": True}
+        return {"checks": _check_rows(refusal.checks), "unfit": True}
     form.add_error(
         refusal.field if refusal.field in form.fields else None, translate_message(str(refusal))
     )
@@ -408,7 +408,7 @@ def _in_use(cluster_row: Cluster, occupants: tuple[str, ...]) -> str:
     }
 
 
-def _marked(cluster_row: Cluster, nodes: tuple[str, ...]) -> str:
+def _isolated_nodes_message(cluster_row: Cluster, nodes: tuple[str, ...]) -> str:
     return gettext(
         "%(name)s bears our mark on %(nodes)s: give these nodes back first, and wait until their mark is off."
     ) % {"name": cluster_row.name, "nodes": _first_of(nodes)}
@@ -432,7 +432,7 @@ def cluster_remove(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         messages.error(request, _in_use(cluster_row, refusal.occupants))
         return redirect("cluster", cluster_row.uid)
     except services.ClusterHasIsolatedNodes as refusal:
-        messages.error(request, _marked(cluster_row, refusal.nodes))
+        messages.error(request, _isolated_nodes_message(cluster_row, refusal.nodes))
         return redirect("cluster", cluster_row.uid)
     messages.success(
         request, gettext("The cluster %(name)s was removed.") % {"name": cluster_row.name}

@@ -170,12 +170,12 @@ class FileView(AttemptView):
         if size > LARGEST_FILE:
             raise BodyTooLarge(size=size, limit=LARGEST_FILE)
         blob = services.file_receive(
-            attempt=self.attempt, path=path, sha256=sha256, chunks=_chunks(request.stream)
+            attempt=self.attempt, path=path, sha256=sha256, chunks=_body_chunks(request.stream)
         )
         return Response({"path": path, "digest": blob.digest, "size": blob.size})
 
 
-def _chunks(stream: BinaryIO | None) -> Iterator[bytes]:
+def _body_chunks(stream: BinaryIO | None) -> Iterator[bytes]:
     """The body in chunks; an empty body has no stream."""
     while stream is not None and (chunk := stream.read(_CHUNK)):
         yield chunk

@@ -93,13 +93,13 @@ def side_by_side_json(found: LaunchComparison) -> dict[str, Any]:
     sides = zip(found.chips, found.findings, found.launches, strict=True)
     return {
         "flags": found.flags,
-        "renderings": [_rendered(*side) for side in sides],
+        "renderings": [_launch_document(*side) for side in sides],
         "differences": [asdict(difference) for difference in found.differences],
         "changed_fields": list(found.changed_fields),
     }
 
 
-def _rendered(
+def _launch_document(
     chip: Chip, findings: tuple[FieldFinding, ...], launch: Launch | None
 ) -> dict[str, Any]:
     role = launch.roles[0] if launch is not None else None

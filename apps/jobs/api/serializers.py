@@ -32,10 +32,10 @@ class RetryPolicySerializer(serializers.Serializer[Any]):
     """The fields of ``controlplane.domain.jobs.retries``, as a schema."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return {field.name: _described(field) for field in retries.FIELDS}
+        return {field.name: _spec_serializer_field(field) for field in retries.FIELDS}
 
 
-def _described(field: SpecField) -> serializers.Field[Any, Any, Any, Any]:
+def _spec_serializer_field(field: SpecField) -> serializers.Field[Any, Any, Any, Any]:
     shared = {"required": False, "default": field.default, "help_text": field.help}
     if field.kind is FieldKind.INTEGER:
         return serializers.IntegerField(
@@ -429,7 +429,7 @@ class JobSubmitSerializer(OwnedSerializer):
             raise serializers.ValidationError({"queue": [message]})
         team = attrs.pop("team")
         if "priority_class" in attrs:
-            attrs["priority"] = _priority(
+            attrs["priority"] = _current_priority(
                 attrs.pop("priority_class"), priority=attrs.get("priority")
             )
         if "secret_variables" in attrs:
@@ -451,7 +451,7 @@ def _by_name(variables: list[dict[str, str]]) -> dict[str, str]:
     return found
 
 
-def _priority(name: str, *, priority: int | None) -> int:
+def _current_priority(name: str, *, priority: int | None) -> int:
     """The current value of the priority class.
 
     :raises ValidationError: if there is no class of that name, or a priority was given as well.

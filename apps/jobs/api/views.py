@@ -32,7 +32,7 @@ from apps.models.api.serializers import ArtifactSerializer
 from apps.models.services import storage
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
-from controlplane.web.problems import Problem, translates
+from controlplane.web.problems import Problem, problem_translator
 from controlplane.web.rest import BoundedMultiPartParser, Query, ResourceViewSet
 
 
@@ -163,7 +163,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     )
     @action(detail=True, renderer_classes=[JSONRenderer, PlainTextRenderer])
     def log(self, request: Request, uid: str) -> HttpResponseBase:
-        attempt = self._attempt()
+        attempt = self._requested_attempt()
         offset = self.query["offset"]
         if self.query["follow"]:
             return StreamingHttpResponse(
@@ -176,7 +176,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         complete = chunk.complete and attempt.ended_at is not None
         return Response({"text": text, "next_offset": next_offset, "complete": complete})
 
-    def _attempt(self) -> Attempt:
+    def _requested_attempt(self) -> Attempt:
         number = self.query.get("attempt")
         try:
             return selectors.attempt_by_number(self.get_object(), number)
@@ -244,8 +244,8 @@ class EnginesView(APIView):
         return Response([asdict(engine) for engine in selectors.engines()])
 
 
-@translates(SpecRefused)
-def _spec(error: SpecRefused) -> Problem:
+@problem_translator(SpecRefused)
+def _spec_problem(error: SpecRefused) -> Problem:
     return Problem(
         status=422,
         code="spec-refused",
@@ -254,8 +254,8 @@ def _spec(error: SpecRefused) -> Problem:
     )
 
 
-@translates(ReportRefused)
-def _report(error: ReportRefused) -> Problem:
+@problem_translator(ReportRefused)
+def _report_problem(error: ReportRefused) -> Problem:
     return Problem(status=422, code="report-refused", detail=str(error))
 
 
@@ -293,7 +293,7 @@ class LogFollower:
         if not _slots.acquire(blocking=False):
             raise TooManyFollowers
         self._active = True
-        self._chunks = self._follow(attempt, offset)
+        self._chunks = self._follow_log(attempt, offset)
         self._sleep = sleep
 
     def __iter__(self) -> Iterator[bytes]:
@@ -309,7 +309,7 @@ class LogFollower:
             self._active = False
             _slots.release()
 
-    def _follow(self, attempt: Attempt, offset: int) -> Generator[bytes]:
+    def _follow_log(self, attempt: Attempt, offset: int) -> Generator[bytes]:
         until = time.monotonic() + FOLLOW_WITHIN.total_seconds()
         while True:
             # Before the log is read, so that the log is complete if the attempt has ended.

@@ -82,7 +82,7 @@ def attempts_reconcile(*, at: datetime, uids: Collection[str] | None = None) -> 
     :param uids: only these attempts; None means all.
     """
     rows = Attempt.objects.exclude(state__in=ATTEMPT.final)
-    return _reconcile(rows if uids is None else rows.filter(uid__in=uids), at=at)
+    return _reconcile_attempts(rows if uids is None else rows.filter(uid__in=uids), at=at)
 
 
 def attempts_reconcile_for_claim(*, claim_uid: str, at: datetime) -> int:
@@ -98,10 +98,12 @@ def attempts_reconcile_for_claim(*, claim_uid: str, at: datetime) -> int:
     if claim is None or states is None or not Attempt.objects.filter(claim_uid=claim_uid).exists():
         return 0
     in_same_state = Claim.objects.filter(state=claim.state).values("uid")
-    return _reconcile(Attempt.objects.filter(state__in=states, claim_uid__in=in_same_state), at=at)
+    return _reconcile_attempts(
+        Attempt.objects.filter(state__in=states, claim_uid__in=in_same_state), at=at
+    )
 
 
-def _reconcile(rows: QuerySet[Attempt], *, at: datetime) -> int:
+def _reconcile_attempts(rows: QuerySet[Attempt], *, at: datetime) -> int:
     attempts = lease_rows(rows.select_related(*_SELECT_RELATED), limit=BATCH, ttl=LEASE)
     # Logs and messages are masked with their values: read once for the batch.
     prefetch_related_objects([one.job for one in attempts], "secret_variables")
@@ -173,10 +175,12 @@ def _reconcile_admitted(attempt: Attempt, context: ReconcileContext) -> None:
     if not Claim.objects.filter(uid=attempt.claim_uid, state=ClaimState.ADMITTED).exists():
         return
     try:
-        launches.adapter_of(attempt).launch(launches.render(attempt, claim=context.claim(attempt)))
+        launches.adapter_of(attempt).launch(
+            launches.render_launch(attempt, claim=context.claim(attempt))
+        )
     except (LaunchRefused, ArtifactError, Undecryptable, ValueError) as refusal:
         reason = selectors.masked_text(str(refusal), job=attempt.job)
-        _fail(attempt, at, reason=f"could not be started: {reason}")
+        _fail_attempt(attempt, at, reason=f"could not be started: {reason}")
         return
     with transaction.atomic():
         services.attempt_transition(attempt, AttemptEvent.LAUNCH, at=at, reason="starting")
@@ -188,7 +192,9 @@ def _reconcile_admitted(attempt: Attempt, context: ReconcileContext) -> None:
 def _reconcile_launched(attempt: Attempt, context: ReconcileContext) -> None:
     observed, at = context.observed(attempt), context.at
     if observed is None:
-        _fail(attempt, at, reason="the cluster no longer knows it", exit_cause=ExitCause.LOST)
+        _fail_attempt(
+            attempt, at, reason="the cluster no longer knows it", exit_cause=ExitCause.LOST
+        )
     elif observed.ended:
         _reconcile_exit(attempt, observed, at)
     else:
@@ -228,7 +234,7 @@ def _reconcile_exit(attempt: Attempt, observed: ObservedLaunch, at: datetime) ->
                 attempt, AttemptEvent.FINISH, at=at, reason="registering what it made", exit_code=0
             )
             quotas.claim_release(uid=attempt.claim_uid, reason=ReleaseReason.FINISHED, at=at)
-        _complete(attempt, at)
+        _complete_attempt(attempt, at)
         return
     archived = launches.archive_log(attempt)
     cause = bad.cause or ExitCause.LOST
@@ -260,7 +266,7 @@ def _retry_by_policy(
         attempt, cause=cause, log_tail=exit_fields.get("log_tail", ""), reason=reason
     )
     if decision.retry is None:
-        _fail(attempt, at, reason=decision.reason, **exit_fields)
+        _fail_attempt(attempt, at, reason=decision.reason, **exit_fields)
         return
     services.attempt_end(
         attempt=attempt,
@@ -280,7 +286,7 @@ def _retry_with_smaller_batches(
     """Retry with smaller batches, from the newest checkpoint, if the spec allows it."""
     retry = services.out_of_memory_retry(attempt)
     if retry.overrides is None:
-        _fail(attempt, at, reason=f"{reason}; {retry.reason}", **exit_fields)
+        _fail_attempt(attempt, at, reason=f"{reason}; {retry.reason}", **exit_fields)
         return
     services.attempt_end(
         attempt=attempt,
@@ -307,7 +313,7 @@ def _requeue_lost(attempt: Attempt, at: datetime, *, reason: str, **exit_fields:
     )
 
 
-def _fail(attempt: Attempt, at: datetime, *, reason: str, **changes: Any) -> None:
+def _fail_attempt(attempt: Attempt, at: datetime, *, reason: str, **changes: Any) -> None:
     if "log_tail" not in changes:
         changes |= launches.archive_log(attempt)
     services.attempt_end(
@@ -322,14 +328,14 @@ def _fail(attempt: Attempt, at: datetime, *, reason: str, **changes: Any) -> Non
 
 
 def _reconcile_completing(attempt: Attempt, context: ReconcileContext) -> None:
-    _complete(attempt, context.at)
+    _complete_attempt(attempt, context.at)
 
 
-def _complete(attempt: Attempt, at: datetime) -> None:
+def _complete_attempt(attempt: Attempt, at: datetime) -> None:
     """Register the outputs and mark the attempt as succeeded, in one transaction keyed by the attempt."""
     attempt.refresh_from_db(fields=["manifest"])
     if attempt.manifest is None:
-        _fail(
+        _fail_attempt(
             attempt,
             at,
             reason="the program ended without saying what it made (no manifest arrived)",
@@ -349,7 +355,7 @@ def _complete(attempt: Attempt, at: datetime) -> None:
                 **archived,
             )
     except (RegistrationRefused, BlobMissing) as refusal:
-        _fail(attempt, at, reason=str(refusal))
+        _fail_attempt(attempt, at, reason=str(refusal))
 
 
 #: States in which attempts are reconciled one by one.
@@ -396,14 +402,14 @@ def attempt_outputs_register(attempt: Attempt) -> str:
             base=job.model_version,
             dataset_version=job.dataset_version,
             metrics=manifest.get("metrics", {}),
-            verdict=_verdict(job, manifest.get("metrics", {})),
+            verdict=_quantization_verdict(job, manifest.get("metrics", {})),
         )
         return _version_message(version)
     artifact = registry.outputs_register(origin=origin, files=files)
     return f"made {len(artifact.files)} files" if artifact.files else "finished"
 
 
-def _verdict(job: Job, metrics: Mapping[str, Any]) -> QuantizationVerdict | None:
+def _quantization_verdict(job: Job, metrics: Mapping[str, Any]) -> QuantizationVerdict | None:
     """Acceptance of a quantized model by the job's own tolerance; None for other kinds of jobs."""
     if job.kind != JobKind.QUANTIZE:
         return None

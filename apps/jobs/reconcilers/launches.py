@@ -36,11 +36,11 @@ def adapter_of(attempt: Attempt) -> ClusterAdapter:
     return fleet.cluster_adapter(attempt.cluster)
 
 
-def stop(attempt: Attempt, *, grace: timedelta) -> None:
+def stop_attempt(attempt: Attempt, *, grace: timedelta) -> None:
     adapter_of(attempt).stop(attempt.launch_name, grace=grace)
 
 
-def render(attempt: Attempt, *, claim: Claim) -> Launch:
+def render_launch(attempt: Attempt, *, claim: Claim) -> Launch:
     """The Launch of an attempt. Rendering twice gives the same one."""
     job = attempt.job
     artifacts = {
@@ -97,7 +97,7 @@ def archive_log(
         return {}
     tail = bytearray()
     try:
-        blob = registry_selectors.artifact_store().put(_chunks(attempt, tail, after_chunk))
+        blob = registry_selectors.artifact_store().put(_log_chunks(attempt, tail, after_chunk))
     except (ClusterError, ArtifactError, Undecryptable) as error:
         log.warning(
             "a log could not be archived", extra={"attempt": attempt.uid, "error": str(error)}
@@ -109,7 +109,9 @@ def archive_log(
     }
 
 
-def _chunks(attempt: Attempt, tail: bytearray, after_chunk: Callable[[], None]) -> Iterator[bytes]:
+def _log_chunks(
+    attempt: Attempt, tail: bytearray, after_chunk: Callable[[], None]
+) -> Iterator[bytes]:
     """The whole log in chunks; its last ``TAIL_BYTES`` are left in ``tail``."""
     adapter = adapter_of(attempt)
     offset, complete = 0, False

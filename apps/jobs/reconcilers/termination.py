@@ -56,7 +56,7 @@ def request_stop(attempts: Sequence[Attempt], context: ReconcileContext) -> None
     for attempt in _apply_batched(attempts, context, partial(_stop_each, context=context)):
         with context.error_isolation(attempt):
             if not context.is_unreachable(attempt):
-                launches.stop(attempt, grace=_grace(attempt, context))
+                launches.stop_attempt(attempt, grace=_remaining_grace(attempt, context))
 
 
 def confirm_stopped(attempts: Sequence[Attempt], context: ReconcileContext) -> None:
@@ -100,7 +100,7 @@ def cancelled_by(attempt: Attempt) -> str:
     return f"cancelled by {attempt.job.cancel_requested_by}"
 
 
-def _grace(attempt: Attempt, context: ReconcileContext) -> timedelta:
+def _remaining_grace(attempt: Attempt, context: ReconcileContext) -> timedelta:
     """The rest of the grace period."""
     revoke_by: datetime | None = context.claim(attempt).revoke_by
     if attempt.stop_reason == ReleaseReason.CANCELLED or revoke_by is None:
@@ -114,7 +114,7 @@ def _confirm_or_repeat_stop(attempt: Attempt, context: ReconcileContext) -> bool
     if observed is None or observed.ended:
         return True
     # The worker may have died before it stopped the Launch, and the grace period may have become shorter.
-    launches.stop(attempt, grace=_grace(attempt, context))
+    launches.stop_attempt(attempt, grace=_remaining_grace(attempt, context))
     return False
 
 

@@ -26,7 +26,7 @@ from apps.jobs.selectors.jobs import (
 )
 from apps.jobs.selectors.logs import attempt_log, cluster_log
 from apps.jobs.selectors.progress import job_curve_points
-from apps.jobs.selectors.secret_variables import masked_text, masker, secret_values
+from apps.jobs.selectors.secret_variables import masked_text, secret_masker, secret_values
 
 __all__ = [
     "OWNER_KIND",
@@ -51,8 +51,8 @@ __all__ = [
     "jobs_with_latest_attempt",
     "latest_attempt",
     "masked_text",
-    "masker",
     "pending_claim",
     "saved_filters",
+    "secret_masker",
     "secret_values",
 ]

@@ -58,7 +58,7 @@ class JobMetricComparison:
         if (
             len(known) < 2
             or self.name in _NOT_RANKED
-            or math.isclose(*_bounds(known), rel_tol=_TIE_TOLERANCE)
+            or math.isclose(*_value_bounds(known), rel_tol=_TIE_TOLERANCE)
         ):
             return frozenset()
         lower_is_better = any(part in self.name for part in _LOWER_IS_BETTER)
@@ -108,15 +108,15 @@ def _spec_values(job: Job) -> dict[str, Any]:
         "chip": " / ".join(job.chips),
         "cards": GangShape.from_json(job.shape).cards,
         "engine": job.engine,
-        **_flat(job.spec),
+        **_flatten_spec(job.spec),
     }
 
 
-def _flat(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten_spec(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for name, value in spec.items():
         if isinstance(value, Mapping):
-            rows |= _flat(value, f"{prefix}{name} ")
+            rows |= _flatten_spec(value, f"{prefix}{name} ")
         else:
             rows[prefix + name] = ", ".join(map(str, value)) if isinstance(value, list) else value
     return rows
@@ -134,7 +134,10 @@ def compared_metrics(
     columns = [
         _final_metrics(attempts.get(job.pk))
         | reported.get(job.pk, {})
-        | {"utilization": _utilization(attempts.get(job.pk)), "scaling_efficiency": efficiency}
+        | {
+            "utilization": _attempt_utilization(attempts.get(job.pk)),
+            "scaling_efficiency": efficiency,
+        }
         | created.get(job.uid, {})
         for job, efficiency in zip(jobs, scaling, strict=True)
     ]
@@ -146,7 +149,7 @@ def compared_metrics(
     return [row for row in rows if any(value is not None for value in row.values)]
 
 
-def _utilization(attempt: Attempt | None) -> float | None:
+def _attempt_utilization(attempt: Attempt | None) -> float | None:
     found = attempt_utilization(attempt) if attempt is not None else None
     return None if found is None else round(found.mfu, 4)
 
@@ -173,7 +176,7 @@ def _final_metrics(attempt: Attempt | None) -> dict[str, float | None]:
         column["duration"] = (attempt.ended_at - attempt.started_at).total_seconds()
     for name in _FINAL:
         value = attempt.progress.get(name)
-        column[f"final_{name}" if name != "step" else "steps"] = _number(value)
+        column[f"final_{name}" if name != "step" else "steps"] = _parse_number(value)
     return column
 
 
@@ -207,16 +210,16 @@ def _evaluation_metrics(jobs: Sequence[Job]) -> dict[str, dict[str, float | None
     ).order_by("id")
     columns: dict[str, dict[str, float | None]] = {}
     for row in rows:
-        metrics = {name: _number(value) for name, value in row.metrics.items()}
+        metrics = {name: _parse_number(value) for name, value in row.metrics.items()}
         for uid in {row.job_uid, created.get(row.model_version_id, "")} & set(uids):
             columns.setdefault(uid, {}).update(metrics)
     return columns
 
 
-def _bounds(values: Sequence[float]) -> tuple[float, float]:
+def _value_bounds(values: Sequence[float]) -> tuple[float, float]:
     return min(values), max(values)
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     right = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if right else None

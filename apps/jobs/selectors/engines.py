@@ -92,12 +92,12 @@ class EngineTaskSupport:
 
 def engines() -> list[EngineDescription]:
     """All installed engines."""
-    return [_engine(ports.engine(name)) for name in ports.engine_names()]
+    return [_describe_engine(ports.engine(name)) for name in ports.engine_names()]
 
 
 def engine_description(name: str) -> EngineDescription | None:
     """The engine of that name; None if it is not installed."""
-    return _engine(ports.engine(name)) if name in ports.engine_names() else None
+    return _describe_engine(ports.engine(name)) if name in ports.engine_names() else None
 
 
 def engine_task_support(name: str) -> list[EngineTaskSupport]:
@@ -106,10 +106,10 @@ def engine_task_support(name: str) -> list[EngineTaskSupport]:
     :raises controlplane.ports.registry.UnknownAdapter: if no engine of that name is installed.
     """
     engine = ports.engine(name)
-    return [_task(engine, task) for task in sorted(engine.tasks)]
+    return [_describe_task(engine, task) for task in sorted(engine.tasks)]
 
 
-def _engine(engine: Engine) -> EngineDescription:
+def _describe_engine(engine: Engine) -> EngineDescription:
     environment, profile = engine.environment(), engine.profile()
     known = ports.chips().values()
     images = {
@@ -132,13 +132,13 @@ def _engine(engine: Engine) -> EngineDescription:
         remarks=profile.remarks,
         sources=profile.sources,
         tasks={
-            task.value: _fields(engine.fields(task), engine.normalise(task, {}))
+            task.value: _describe_fields(engine.fields(task), engine.normalise(task, {}))
             for task in sorted(engine.tasks)
         },
     )
 
 
-def _task(engine: Engine, task: Task) -> EngineTaskSupport:
+def _describe_task(engine: Engine, task: Task) -> EngineTaskSupport:
     profile = engine.profile()
     runs: dict[str, list[Chip]] = {}
     refused: dict[str, list[Chip]] = {}
@@ -164,12 +164,16 @@ def _task(engine: Engine, task: Task) -> EngineTaskSupport:
             for reason, chips in refused.items()
         ),
         restrictions=tuple(
-            _restrictions(engine, task, chips=[chip for chips in runs.values() for chip in chips])
+            _field_restrictions(
+                engine, task, chips=[chip for chips in runs.values() for chip in chips]
+            )
         ),
     )
 
 
-def _restrictions(engine: Engine, task: Task, *, chips: Sequence[Chip]) -> list[FieldRestriction]:
+def _field_restrictions(
+    engine: Engine, task: Task, *, chips: Sequence[Chip]
+) -> list[FieldRestriction]:
     """Each restriction once, with the chips that it applies to."""
     table = engine.fields(task)
     found: dict[tuple[Any, ...], tuple[FieldLimit, list[Chip]]] = {}
@@ -180,7 +184,7 @@ def _restrictions(engine: Engine, task: Task, *, chips: Sequence[Chip]) -> list[
             found.setdefault(key, (limit, []))[1].append(chip)
     return [
         FieldRestriction(
-            label=_label(table, limit.field),
+            label=_field_label_path(table, limit.field),
             values=limit.values,
             reason=limit.reason if len(where) == 1 else reason,
             chips=() if len(where) == len(chips) else tuple(where),
@@ -189,15 +193,15 @@ def _restrictions(engine: Engine, task: Task, *, chips: Sequence[Chip]) -> list[
     ]
 
 
-def _label(table: Sequence[SpecField], path: str) -> tuple[str, ...]:
+def _field_label_path(table: Sequence[SpecField], path: str) -> tuple[str, ...]:
     name, _, rest = path.partition(".")
     field = next((each for each in table if each.name == name), None)
     if field is None:
         return (path,)
-    return (field.label, *_label(field.fields, rest)) if rest else (field.label,)
+    return (field.label, *_field_label_path(field.fields, rest)) if rest else (field.label,)
 
 
-def _fields(
+def _describe_fields(
     fields: Sequence[SpecField], defaults: Mapping[str, Any]
 ) -> tuple[FieldDescription, ...]:
     return tuple(
@@ -212,7 +216,7 @@ def _fields(
             least=field.least,
             most=field.most,
             choices=field.choices,
-            fields=_fields(field.fields, defaults.get(field.name) or {}),
+            fields=_describe_fields(field.fields, defaults.get(field.name) or {}),
         )
         for field in fields
     )

@@ -72,8 +72,8 @@ class FinetuneEstimate:
 def finetune_estimate(plan: FinetunePlan, *, user: User) -> FinetuneEstimate:
     """The estimate if the fine-tune were submitted now."""
     chip = ports.chips()[plan.chip]
-    architecture, assumed = _architecture(plan.version)
-    training = _training(plan)
+    architecture, assumed = _model_architecture(plan.version)
+    training = _measured_training(plan)
     return FinetuneEstimate(
         steps=training_performance.training_steps(training),
         rows=training.rows,
@@ -90,7 +90,7 @@ def finetune_estimate(plan: FinetunePlan, *, user: User) -> FinetuneEstimate:
     )
 
 
-def _architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]:
+def _model_architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]:
     """The model's architecture, or a typical one of its size with the reasons if it is not known."""
     try:
         return architecture_of(version), ()
@@ -99,7 +99,7 @@ def _architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]
         return generic_decoder(version.parameters), reasons
 
 
-def _training(plan: FinetunePlan) -> training_performance.MeasuredTraining:
+def _measured_training(plan: FinetunePlan) -> training_performance.MeasuredTraining:
     spec = plan.spec
     return training_performance.MeasuredTraining(
         rows=plan.dataset.statistics.get("rows_by_split", {}).get(spec["train_split"], 0),
@@ -121,18 +121,18 @@ def _sizing_training(plan: FinetunePlan, chip: Chip) -> sizing.TrainingWorkload:
     large = accelerated and plan.version.parameters > _RECOMPUTED_ABOVE
     return sizing.TrainingWorkload(
         batch=spec["batch_size"],
-        length=_length(plan),
+        length=_longest_example_tokens(plan),
         accumulation=spec["gradient_accumulation"],
         mixed=traits.half if half else sizing.MixedPrecision.FLOAT32,
-        adapter=_adapter(spec, half=half),
+        adapter=_adapter_of_spec(spec, half=half),
         recompute=large if recompute == "auto" else recompute == "on",
         drops_gradients=traits.drops_gradients,
         reference=spec.get("objective") == "dpo" and spec["method"] == "full",
-        plan=_parallel(plan),
+        plan=_parallel_plan(plan),
     )
 
 
-def _adapter(spec: Mapping[str, Any], *, half: bool) -> sizing.Adapter | None:
+def _adapter_of_spec(spec: Mapping[str, Any], *, half: bool) -> sizing.Adapter | None:
     if spec["method"] == "full":
         return None
     if spec["method"] == "qlora":
@@ -144,24 +144,24 @@ def _adapter(spec: Mapping[str, Any], *, half: bool) -> sizing.Adapter | None:
     return sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
 
 
-def _parallel(plan: FinetunePlan) -> ParallelPlan:
+def _parallel_plan(plan: FinetunePlan) -> ParallelPlan:
     architecture = plan.spec.get("parallel")
     return read_plan(architecture, cards=plan.cards) if architecture else SINGLE_CARD
 
 
-def _length(plan: FinetunePlan) -> int:
+def _longest_example_tokens(plan: FinetunePlan) -> int:
     """Tokens of the longest example, which has at most as many tokens as characters."""
     context = plan.version.context_length or _LONGEST_BY_DEFAULT
     limit = plan.spec["max_length"] or min(context, _LONGEST_BY_DEFAULT)
-    longest = _characters(plan.dataset.statistics, "most")
+    longest = _example_characters(plan.dataset.statistics, "most")
     return min(limit, longest + _TEMPLATE_TOKENS) if longest else limit
 
 
 def _row_characters(statistics: Mapping[str, Any]) -> int:
-    return _characters(statistics, "p50")
+    return _example_characters(statistics, "p50")
 
 
-def _characters(statistics: Mapping[str, Any], percentile: str) -> int:
+def _example_characters(statistics: Mapping[str, Any], percentile: str) -> int:
     """Characters of prompt and answer together."""
     parts = ("prompt_characters", "answer_characters")
     return sum(int(statistics.get(part, {}).get(percentile, 0)) for part in parts)

@@ -87,10 +87,12 @@ def attempt_timelines(attempts: Sequence[Attempt]) -> list[AttemptTimeline]:
     for transition in AttemptTransition.objects.filter(entity__in=attempts).order_by("at", "id"):
         transitions[transition.entity_id].append(transition)
     ordered = sorted(attempts, key=lambda attempt: attempt.number)
-    return [_timeline(attempt, transitions[attempt.pk]) for attempt in ordered]
+    return [_attempt_timeline(attempt, transitions[attempt.pk]) for attempt in ordered]
 
 
-def _timeline(attempt: Attempt, transitions: Sequence[AttemptTransition]) -> AttemptTimeline:
+def _attempt_timeline(
+    attempt: Attempt, transitions: Sequence[AttemptTransition]
+) -> AttemptTimeline:
     states: list[tuple[str, datetime]] = [(AttemptState.PENDING, attempt.created_at)]
     states += [(transition.to_state, transition.at) for transition in transitions]
     ended = states[-1][0] in ENDED_ATTEMPT_STATES

@@ -25,7 +25,7 @@ MAX_MATCHES = 10_000
 def attempt_log(attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
     """Up to ``limit`` bytes from ``offset``; negative counts from the end."""
     if attempt.log_digest:
-        return _archived(attempt.log_digest, offset=offset, limit=limit)
+        return _read_archived_log(attempt.log_digest, offset=offset, limit=limit)
     if attempt.cluster is None:
         ended = attempt.ended_at is not None
         return LogChunk(content=b"", next_offset=0, complete=ended)
@@ -51,7 +51,7 @@ def cluster_log(adapter: ClusterAdapter, attempt: Attempt, *, offset: int, limit
     return masked_log(read, job=attempt.job, offset=offset, limit=limit)
 
 
-def _archived(digest: str, *, offset: int, limit: int) -> LogChunk:
+def _read_archived_log(digest: str, *, offset: int, limit: int) -> LogChunk:
     store = registry.artifact_store()
     try:
         size = store.size(digest)

@@ -25,9 +25,9 @@ from controlplane.domain.sizing import adapter_parameters
 from controlplane.domain.sizing.training_performance import (
     ClusterThroughput,
     Utilization,
+    model_flops_utilization,
     scaling_efficiency,
     training_operations,
-    utilization,
 )
 from controlplane.ports import registry as ports
 
@@ -76,7 +76,7 @@ def attempt_curves(jobs: Sequence[Job], *, max_points: int = MAX_POINTS) -> list
     stride = max((-(-attempt.reported // max_points) for attempt in attempts), default=1)
     points = ProgressPoint.objects.filter(attempt__in=curves)
     for point in _thin_out(stride, points).order_by("attempt_id", "step"):
-        curves[point.attempt_id].points.append(_point(point))
+        curves[point.attempt_id].points.append(_metric_point(point))
     return list(curves.values())
 
 
@@ -104,11 +104,11 @@ def attempt_curves_since(job: Job, *, attempt: int, step: int) -> list[AttemptCu
     curves: dict[int, AttemptCurve] = {}
     for row in rows:
         curve = curves.setdefault(row.attempt_id, AttemptCurve(attempt=row.attempt))
-        curve.points.append(_point(row))
+        curve.points.append(_metric_point(row))
     return list(curves.values())
 
 
-def _point(row: ProgressPoint) -> MetricPoint:
+def _metric_point(row: ProgressPoint) -> MetricPoint:
     return MetricPoint(step=row.step, at=row.at, values=row.values)
 
 
@@ -123,7 +123,7 @@ def attempt_utilization(attempt: Attempt) -> Utilization | None:
     examples.
     """
     job = attempt.job
-    speed = _speed(attempt)
+    speed = _reported_throughput(attempt)
     chip = ports.chip_by_name(attempt.chip) if attempt.chip else None
     # Conditions without a query first: most attempts fail one of them.
     if job.kind != JobKind.FINETUNE or chip is None or not chip.peak_rates or speed is None:
@@ -136,11 +136,13 @@ def attempt_utilization(attempt: Attempt) -> Utilization | None:
         return None
     adapted = job.spec.get("method", "full") != "full"
     trained = adapter_parameters(built, rank=job.spec["lora"]["rank"]) if adapted else None
-    return utilization(
+    return model_flops_utilization(
         tokens_per_second=speed,
-        token_operations=training_operations(built, length=_length(job), trained=trained),
+        token_operations=training_operations(
+            built, length=_median_example_tokens(job), trained=trained
+        ),
         chip=chip,
-        dtype=_dtype(job.spec, chip),
+        dtype=_computation_dtype(job.spec, chip),
         cards=GangShape.from_json(job.shape).cards,
     )
 
@@ -164,20 +166,20 @@ def jobs_scaling_efficiency(
 
 
 def _speed_on_cards(job: Job, attempt: Attempt | None) -> ClusterThroughput | None:
-    speed = _speed(attempt) if attempt is not None else None
+    speed = _reported_throughput(attempt) if attempt is not None else None
     if speed is None:
         return None
     return ClusterThroughput(cards=GangShape.from_json(job.shape).cards, tokens_per_second=speed)
 
 
-def _speed(attempt: Attempt) -> float | None:
+def _reported_throughput(attempt: Attempt) -> float | None:
     """Tokens per second of all cards together, as last reported."""
     reported = (attempt.progress or {}).get("tokens_per_second")
     usable = isinstance(reported, (int, float)) and not isinstance(reported, bool) and reported > 0
     return float(reported) if usable and reported is not None else None
 
 
-def _length(job: Job) -> int:
+def _median_example_tokens(job: Job) -> int:
     """Tokens of a median example, at most."""
     context = job.model_version.context_length if job.model_version else 0
     limit = job.spec.get("max_length") or min(context or _LONGEST_BY_DEFAULT, _LONGEST_BY_DEFAULT)
@@ -187,7 +189,7 @@ def _length(job: Job) -> int:
     return min(limit, usual) if usual else int(limit)
 
 
-def _dtype(spec: Mapping[str, Any], chip: Chip) -> Dtype:
+def _computation_dtype(spec: Mapping[str, Any], chip: Chip) -> Dtype:
     """The data type of the computation; float16 on chips without bfloat16."""
     precision = spec.get("precision", "auto")
     if precision != "auto":

@@ -25,30 +25,32 @@ def secret_values(job: Job) -> dict[str, str]:
     return {row.name: decrypt(row.value).decode() for row in rows if row.value is not None}
 
 
-def mask(content: bytes, secrets: Iterable[bytes]) -> bytes:
+def mask_secrets(content: bytes, secrets: Iterable[bytes]) -> bytes:
     """Mask all secrets in the content, and the end of a secret at its beginning."""
     # Longest first, so that a secret that contains another one is masked completely.
     ordered = sorted(secrets, key=len, reverse=True)
     for secret in ordered:
         content = content.replace(secret, b"*" * len(secret))
     for secret in ordered:
-        cut = _overlap(secret, content)
+        cut = _overlap_length(secret, content)
         if cut >= _SHORTEST_PIECE:
             content = b"*" * cut + content[cut:]
     return content
 
 
-def masker(job: Job) -> Callable[[str], str]:
+def secret_masker(job: Job) -> Callable[[str], str]:
     """A function that masks the job's secret values; it returns an empty text if one cannot be decrypted."""
     try:
         secrets = [value.encode() for value in secret_values(job).values()]
     except Undecryptable:
         return lambda _text: ""
-    return lambda text: mask(text.encode(), secrets).decode(errors="replace") if secrets else text
+    return lambda text: (
+        mask_secrets(text.encode(), secrets).decode(errors="replace") if secrets else text
+    )
 
 
 def masked_text(text: str, *, job: Job) -> str:
-    return masker(job)(text)
+    return secret_masker(job)(text)
 
 
 def masked_log(
@@ -72,11 +74,15 @@ def masked_log(
     if chunk.next_offset - len(chunk.content) != start:
         # The cluster has only the newest part of the log, which begins later.
         start = offset = chunk.next_offset - len(chunk.content)
-    content = mask(chunk.content, secrets) if start == 0 else _replaced(chunk.content, secrets)
+    content = (
+        mask_secrets(chunk.content, secrets)
+        if start == 0
+        else _replace_secrets(chunk.content, secrets)
+    )
     end = len(content)
     if not chunk.complete and end < length:
         # The end of the log may be the beginning of a value of which the rest follows.
-        end -= max(_overlap(content, secret) for secret in secrets)
+        end -= max(_overlap_length(content, secret) for secret in secrets)
     last = max(offset - start, min(end, offset - start + limit))
     piece = content[offset - start : last]
     return LogChunk(
@@ -86,13 +92,13 @@ def masked_log(
     )
 
 
-def _replaced(content: bytes, secrets: Iterable[bytes]) -> bytes:
+def _replace_secrets(content: bytes, secrets: Iterable[bytes]) -> bytes:
     for secret in sorted(secrets, key=len, reverse=True):
         content = content.replace(secret, b"*" * len(secret))
     return content
 
 
-def _overlap(left: bytes, right: bytes) -> int:
+def _overlap_length(left: bytes, right: bytes) -> int:
     """Length of the longest proper suffix of ``left`` that is a prefix of ``right``."""
     for length in range(min(len(left), len(right)) - 1, 0, -1):
         if left.endswith(right[:length]):

@@ -92,14 +92,16 @@ def request_compare_launches(request: JobRequest, *, chips: tuple[Chip, Chip]) -
     """
     if findings := engine_check(request):
         raise SpecRefused(findings)
-    return _compare(
+    return _compare_launches(
         registry.engine(request.engine), *(_preview_request(request, chip) for chip in chips)
     )
 
 
 def job_compare_launches(job: Job, *, chips: tuple[Chip, Chip]) -> LaunchComparison:
     """Compare the Launches of a job on the two chips; the cluster fills in placeholders such as ``{work}``."""
-    return _compare(registry.engine(job.engine), *(_preview_job(job, chip) for chip in chips))
+    return _compare_launches(
+        registry.engine(job.engine), *(_preview_job(job, chip) for chip in chips)
+    )
 
 
 def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
@@ -107,14 +109,14 @@ def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
     if resolved.spec is None:
         return _LaunchPreview(chip=chip, findings=resolved.findings)
     replicas, cards = replicas_of([chip], request.cards)
-    return _preview(
+    return _preview_launch(
         engine=registry.engine(request.engine),
         task=Task(request.kind),
         spec=resolved.spec,
         chip=chip,
-        placements=_placements(replicas, cards),
+        placements=_placeholder_placements(replicas, cards),
         version=request.model_version,
-        inputs=_inputs(request.model_version, request.dataset_version, request.code),
+        inputs=_input_trees(request.model_version, request.dataset_version, request.code),
     )
 
 
@@ -126,18 +128,18 @@ def _preview_job(job: Job, chip: Chip) -> _LaunchPreview:
     if findings := engine.check(task, job.spec, chip=chip, model=facts):
         return _LaunchPreview(chip=chip, findings=findings)
     role = GangShape.from_json(job.shape).roles[0]
-    return _preview(
+    return _preview_launch(
         engine=engine,
         task=task,
         spec=job.spec,
         chip=chip,
-        placements=_placements(role.replicas, role.cards),
+        placements=_placeholder_placements(role.replicas, role.cards),
         version=job.model_version,
-        inputs=_inputs(job.model_version, job.dataset_version, job.code),
+        inputs=_input_trees(job.model_version, job.dataset_version, job.code),
     )
 
 
-def _preview(
+def _preview_launch(
     *,
     engine: Engine,
     task: Task,
@@ -164,7 +166,7 @@ def _preview(
     return _LaunchPreview(chip=chip, spec=spec, launch=launch)
 
 
-def _placements(replicas: int, cards: int) -> tuple[LaunchPlacement, ...]:
+def _placeholder_placements(replicas: int, cards: int) -> tuple[LaunchPlacement, ...]:
     """Placements on placeholder nodes, because the scheduler has not chosen nodes yet."""
     return tuple(
         LaunchPlacement(node=f"node-{index}", cards=tuple(range(cards)))
@@ -172,7 +174,7 @@ def _placements(replicas: int, cards: int) -> tuple[LaunchPlacement, ...]:
     )
 
 
-def _inputs(
+def _input_trees(
     version: ModelVersion | None, dataset: DatasetVersion | None, code: Artifact | None
 ) -> tuple[InputTree, ...]:
     artifacts = {
@@ -192,13 +194,15 @@ def _inputs(
     return tuple(trees)
 
 
-def _compare(engine: Engine, left: _LaunchPreview, right: _LaunchPreview) -> LaunchComparison:
+def _compare_launches(
+    engine: Engine, left: _LaunchPreview, right: _LaunchPreview
+) -> LaunchComparison:
     both = left.launch is not None and right.launch is not None
     return LaunchComparison(
         chips=(left.chip, right.chip),
         findings=(left.findings, right.findings),
         launches=(left.launch, right.launch),
-        sections=tuple(_sections(left.launch, right.launch)),
+        sections=tuple(_compared_sections(left.launch, right.launch)),
         differences=launch_differences(left.launch, right.launch)
         if left.launch is not None and right.launch is not None
         else (),
@@ -218,12 +222,12 @@ def _changed_fields(
             yield f"{at}{name}"
 
 
-def _sections(left: Launch | None, right: Launch | None) -> Iterator[ComparedSection]:
+def _compared_sections(left: Launch | None, right: Launch | None) -> Iterator[ComparedSection]:
     lines_by_section = [
         _section_lines(launch) if launch is not None else {} for launch in (left, right)
     ]
     for name in dict.fromkeys((*lines_by_section[0], *lines_by_section[1])):
-        align = _aligned_by_name if name == "environment" else _aligned
+        align = _aligned_by_name if name == "environment" else _align_lines
         lines = tuple(align(lines_by_section[0].get(name, ()), lines_by_section[1].get(name, ())))
         if lines:
             yield ComparedSection(name=name, lines=lines)
@@ -250,7 +254,7 @@ def _aligned_by_name(left: Sequence[str], right: Sequence[str]) -> Iterator[Comp
         yield ComparedLine(left=sides[0].get(name), right=sides[1].get(name))
 
 
-def _aligned(left: Sequence[str], right: Sequence[str]) -> Iterator[ComparedLine]:
+def _align_lines(left: Sequence[str], right: Sequence[str]) -> Iterator[ComparedLine]:
     if max(len(left), len(right)) > _MAX_ALIGNED_LINES:
         yield from (ComparedLine(left=a, right=b) for a, b in zip_longest(left, right))
         return

@@ -40,7 +40,7 @@ from apps.models.services.storage import storage_check_not_full
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -55,7 +55,7 @@ from controlplane.domain.jobs.lifecycle import (
 from controlplane.domain.jobs.retries import RetryPolicy
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.storage.usage import StorageQuotaExceeded
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition
 from controlplane.ports.engines import ROLES, Task
@@ -72,7 +72,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     if request.output_shared and not is_company_administrator(actor):
         message = "only an administrator of the company can share a model with every team"
         findings.append(FieldFinding(field="output_shared", message=message))
-    if request.priority > 0 and not allows(roles_of(actor, team), Permission.MANAGE_QUEUES):
+    if request.priority > 0 and not roles_grant(roles_of(actor, team), Permission.MANAGE_QUEUES):
         message = "only a queue admin of the team can ask for more than 0; others wait their turn"
         findings.append(FieldFinding(field="priority", message=message))
     if findings:
@@ -93,7 +93,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         queue=request.queue,
         chips=chips,
         asked_chips=list(request.chips) if list(request.chips) != chips else None,
-        shape=_shape(request, resolved).as_json(),
+        shape=_gang_shape(request, resolved).as_json(),
         priority=request.priority,
         run_seconds=request.run_seconds,
         retry_policy=RetryPolicy.from_json(request.retry_policy).as_json(),
@@ -105,7 +105,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     return job
 
 
-def _shape(request: JobRequest, resolved: ResolvedRequest) -> GangShape:
+def _gang_shape(request: JobRequest, resolved: ResolvedRequest) -> GangShape:
     replicas, cards = replicas_of(resolved.chips, request.cards)
     limits = Resources(cpu=Millicpu(cards * 1000), memory=Bytes(request.memory))
     role = ROLES[Task(request.kind)]
@@ -204,7 +204,7 @@ def job_cancel(*, job: Job, actor: User, at: datetime) -> bool:
     row.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
     audit(actor=actor, action="job.cancel", team=row.team, uid=row.uid, name=row.name)
     for attempt in row.attempts.exclude(state__in=ATTEMPT.final):
-        publish("attempt.changed", attempt_uid=attempt.uid)
+        publish_message("attempt.changed", attempt_uid=attempt.uid)
     return True
 
 
@@ -286,7 +286,7 @@ def job_transition(
         **changes,
     )
     if has_ended(job):
-        publish(
+        publish_message(
             "job.ended",
             event_uid=new_uid(),
             job_uid=job.uid,

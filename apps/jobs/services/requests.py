@@ -96,7 +96,7 @@ class ResolvedRequest:
 def spec_of(request: JobRequest) -> dict[str, Any]:
     """The requested spec merged over the engine's recommendation for the model."""
     recommended = registry.engine(request.engine).recommended(
-        Task(request.kind), model=_facts(request)
+        Task(request.kind), model=_model_facts(request)
     )
     if request.kind is JobKind.FINETUNE:
         return training.merge_recommended(recommended, request.spec)
@@ -117,7 +117,7 @@ def job_resolve(request: JobRequest) -> ResolvedRequest:
     chips, wrong = chips_expand(request.chips, engine=engine, task=task)
     findings += [*wrong, *_check_cards(request, chips), *_check_containers(engine, chips)]
     spec = spec_of(request)
-    facts = _facts(request)
+    facts = _model_facts(request)
     unique = {
         finding.message: finding
         for chip in chips or (None,)
@@ -144,7 +144,7 @@ def job_resolve(request: JobRequest) -> ResolvedRequest:
     return ResolvedRequest(findings=(), chips=chips, spec=complete)
 
 
-def _facts(request: JobRequest) -> ModelFacts | None:
+def _model_facts(request: JobRequest) -> ModelFacts | None:
     version = request.model_version
     return registry_selectors.engine_model_facts(version) if version else None
 

@@ -40,30 +40,32 @@ def chips_expand(
 
     :param free: unallocated cards by chip, if the caller has counted them already.
     """
-    groups = {*CHIP_GROUPS, *_profiles()}
+    groups = {*CHIP_GROUPS, *_known_profiles()}
     if free is None and any(group in groups for group in requested):
         free = quotas.cards_free()
     free = free or {}
     chosen: dict[str, Chip] = {}
     findings = []
     if not requested:
-        findings.append(_finding(message="name at least one acceptable chip"))
+        findings.append(_resource_finding(message="name at least one acceptable chip"))
     for group in requested:
         if group in groups:
             found = _fleet_chips(group, engine=engine, task=task, free=free)
             if not found:
                 why = _no_chip_message(group, engine=engine, task=task, free=free)
-                findings.append(_finding(message=why))
+                findings.append(_resource_finding(message=why))
             chosen |= {chip.name: chip for chip in found}
             continue
         chip = registry.chip_by_name(group)
         if chip is None:
             whole = (one.name for one in registry.chips().values() if not one.slice_of)
-            known = ", ".join((*CHIP_GROUPS, *whole, *sorted(_profiles())))
-            findings.append(_finding(message=f"no chip is called {group!r}; known: {known}"))
+            known = ", ".join((*CHIP_GROUPS, *whole, *sorted(_known_profiles())))
+            findings.append(
+                _resource_finding(message=f"no chip is called {group!r}; known: {known}")
+            )
         elif reason := engine.runs_on(task, chip):
             message = f"{engine.name} does not {task} on {chip.name}: {reason}"
-            findings.append(_finding(message=message))
+            findings.append(_resource_finding(message=message))
         else:
             chosen[chip.name] = chip
     return tuple(chosen.values()), tuple(findings)
@@ -99,7 +101,7 @@ def equal_chips(requested: Sequence[str], chips: Sequence[str]) -> int:
 
     CPUs are never equal to accelerators.
     """
-    if requested[0] not in {*CHIP_GROUPS, *_profiles()}:
+    if requested[0] not in {*CHIP_GROUPS, *_known_profiles()}:
         return 1
     known = (registry.chip_by_name(name) for name in chips)
     equal = takewhile(lambda chip: chip is not None and _is_equal_in(requested[0], chip), known)
@@ -137,11 +139,11 @@ def _in_group(group: str, chip: Chip) -> bool:
     return group in (ANY, chip.kind.value)
 
 
-def _profiles() -> frozenset[str]:
+def _known_profiles() -> frozenset[str]:
     return frozenset(chip.slice_profile for chip in registry.chips().values() if chip.slice_of)
 
 
-def _finding(*, message: str) -> FieldFinding:
+def _resource_finding(*, message: str) -> FieldFinding:
     return FieldFinding(field="chips", message=message)
 
 
@@ -175,14 +177,14 @@ def parallel_plan_resolve(
     requested = request.spec["parallel"]
     if all(chip.kind is ChipKind.CPU for chip in request.chips):
         return requested, ()
-    architecture = _architecture(request.model)
+    architecture = _architecture_of(request.model)
     if any(requested[name] is not None for name in _PROPOSED):
         plan = parallelism.read_plan(requested, cards=request.cards)
         return _as_spec(plan, requested), _plan_findings(plan, request, architecture)
     if architecture is None:
         plan = ParallelPlan(data=request.cards)
         return _as_spec(plan, requested), _plan_findings(plan, request, architecture)
-    plan_or_wrong = _propose(request, architecture)
+    plan_or_wrong = _propose_plan(request, architecture)
     if isinstance(plan_or_wrong, FieldFinding):
         return requested, (plan_or_wrong,)
     return _as_spec(plan_or_wrong, requested), ()
@@ -196,7 +198,7 @@ def replicas_of(chips: Sequence[Chip], cards: int) -> tuple[int, int]:
     return cards // node, node
 
 
-def _architecture(model: ModelFacts) -> Architecture | None:
+def _architecture_of(model: ModelFacts) -> Architecture | None:
     try:
         return parse_architecture(model.config, parameters=model.parameters or None)
     except ConfigRefused:
@@ -209,14 +211,16 @@ def _plan_findings(
     found: dict[str, FieldFinding] = {}
     for chip in request.chips:
         for finding in (
-            *parallelism.check(plan, cards=request.cards, architecture=architecture, chip=chip),
+            *parallelism.check_plan(
+                plan, cards=request.cards, architecture=architecture, chip=chip
+            ),
             *_limit_findings(plan, request, chip),
         ):
             found.setdefault(finding.message, finding)
     return tuple(found.values())
 
 
-def _propose(
+def _propose_plan(
     request: ParallelPlanRequest, architecture: Architecture
 ) -> ParallelPlan | FieldFinding:
     """The first plan that fits; else the legal plan with the least memory, unless the weights alone do not fit."""
@@ -226,12 +230,12 @@ def _propose(
         if _plan_findings(plan, request, architecture):
             return False
         legal.append(plan)
-        training = _training(plan, request)
+        training = _training_workload(plan, request)
         return all(
             sizing.training_fits(architecture, training, chip=chip) for chip in request.chips
         )
 
-    plan = parallelism.propose(
+    plan = parallelism.propose_plan(
         cards=request.cards, architecture=architecture, chip=request.chips[0], fits=fits
     )
     if plan is not None:
@@ -278,12 +282,12 @@ def _smallest_plan(
     request: ParallelPlanRequest, architecture: Architecture, chip: Chip
 ) -> ParallelPlan | None:
     """The plan with the fewest cards of that chip that fits; None if no plan does."""
-    return parallelism.smallest(
+    return parallelism.smallest_plan(
         architecture=architecture,
         chip=chip,
         fits=lambda plan: (
             not _limit_findings(plan, request, chip)
-            and sizing.training_fits(architecture, _training(plan, request), chip=chip)
+            and sizing.training_fits(architecture, _training_workload(plan, request), chip=chip)
         ),
     )
 
@@ -304,10 +308,10 @@ def _limit_findings(
 def _training_memory(
     plan: ParallelPlan, request: ParallelPlanRequest, architecture: Architecture
 ) -> sizing.TrainingMemory:
-    return sizing.training_memory(architecture, _training(plan, request))
+    return sizing.training_memory(architecture, _training_workload(plan, request))
 
 
-def _training(plan: ParallelPlan, request: ParallelPlanRequest) -> sizing.TrainingWorkload:
+def _training_workload(plan: ParallelPlan, request: ParallelPlanRequest) -> sizing.TrainingWorkload:
     spec = request.spec
     length = min(
         spec["max_length"] or _DEFAULT_LENGTH, request.model.context_length or _DEFAULT_LENGTH

@@ -22,7 +22,7 @@ def filter_save(*, owner: User, name: str, query: str) -> SavedFilter:
 
     :raises FilterRefused: if the name is invalid, the query is empty or too long, or there are too many filters.
     """
-    name = _usable(name)
+    name = _validated_name(name)
     if not query:
         raise FilterRefused("nothing is filtered; choose what the list shows, then save it")
     if len(query) > SavedFilter.MAX_QUERY_LENGTH:
@@ -39,7 +39,7 @@ def filter_save(*, owner: User, name: str, query: str) -> SavedFilter:
 @transaction.atomic
 def filter_rename(*, saved: SavedFilter, name: str) -> None:
     """:raises FilterRefused: if the name is invalid, or another filter has it."""
-    name = _usable(name)
+    name = _validated_name(name)
     others = SavedFilter.objects.filter(owner=saved.owner_id, name=name).exclude(pk=saved.pk)
     if others.exists():
         raise FilterRefused(f"another filter of yours is called {name}")
@@ -58,7 +58,7 @@ def filter_delete(*, saved: SavedFilter) -> None:
     saved.delete()
 
 
-def _usable(name: str) -> str:
+def _validated_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > SavedFilter.MAX_NAME_LENGTH:
         raise FilterRefused(

@@ -16,7 +16,7 @@ from controlplane.domain.common.spec_fields import (
     variable_name_error,
 )
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.persistence.encryption import encrypt, reencrypted
+from controlplane.persistence.encryption import encrypt, reencrypt
 from controlplane.ports import registry
 
 FIELD = "secret_variables"
@@ -32,13 +32,13 @@ def secret_variables_check(
     variables: Mapping[str, str], *, spec: Mapping[str, Any]
 ) -> list[FieldFinding]:
     """Findings for the variables; no message repeats a value."""
-    messages = [_wrong(name, value, spec=spec) for name, value in variables.items()]
+    messages = [_variable_error(name, value, spec=spec) for name, value in variables.items()]
     if len(variables) > MAX_VARIABLES:
         messages.append(f"must have at most {MAX_VARIABLES} entries, got {len(variables)}")
     return [FieldFinding(field=FIELD, message=message) for message in messages if message]
 
 
-def _wrong(name: str, value: str, *, spec: Mapping[str, Any]) -> str | None:
+def _variable_error(name: str, value: str, *, spec: Mapping[str, Any]) -> str | None:
     if message := variable_name_error(name, at=FIELD):
         return message
     if registry.selects_devices(name):
@@ -89,7 +89,7 @@ def secret_variables_reencrypt() -> int:
     for key in rows.values_list("pk", flat=True).iterator():
         with transaction.atomic():
             row = SecretVariable.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = reencrypted(row.value) if row and row.value else None
+            sealed = reencrypt(row.value) if row and row.value else None
             if sealed is not None:
                 SecretVariable.objects.filter(pk=key).update(value=sealed)
                 count += 1

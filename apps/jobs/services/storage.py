@@ -74,7 +74,7 @@ class JobStorage:
         return sizes
 
     def items(self) -> Iterable[RetentionItem]:
-        return _items(Attempt.objects.all())
+        return _retention_items(Attempt.objects.all())
 
     def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
         ended = Attempt.objects.filter(state__in=ENDED_ATTEMPT_STATES, job__team__in=teams)
@@ -88,10 +88,10 @@ class JobStorage:
             *measured.order_by("-size").values_list("owner_uid", flat=True)[:count],
             *uploaded.values_list("attempt__uid", flat=True)[:count],
         }
-        return _items(Attempt.objects.filter(uid__in=uids))
+        return _retention_items(Attempt.objects.filter(uid__in=uids))
 
     def items_of(self, uid: str) -> Iterable[RetentionItem]:
-        return _items(Attempt.objects.filter(uid=uid))
+        return _retention_items(Attempt.objects.filter(uid=uid))
 
     def usage(self) -> Iterable[tuple[int, StorageKind, int]]:
         # Uploads of succeeded attempts are charged as the outputs that they became.
@@ -176,7 +176,7 @@ def _log_remove(attempt: Attempt) -> bool:
         return bool(rows.exclude(log_digest="").update(log_digest=""))
 
 
-def _items(attempts: QuerySet[Attempt]) -> Iterator[RetentionItem]:
+def _retention_items(attempts: QuerySet[Attempt]) -> Iterator[RetentionItem]:
     """Retention items of the ended ones among the attempts."""
     continued = Attempt.objects.filter(continues=OuterRef("pk")).exclude(
         state__in=ENDED_ATTEMPT_STATES
@@ -197,11 +197,13 @@ def _items(attempts: QuerySet[Attempt]) -> Iterator[RetentionItem]:
         if attempt.cluster_id is not None and attempt.removed_at is None:
             busy = attempt.continued or attempt.job.state not in ENDED_JOB_STATES
             held = f"job {attempt.job.name} is {attempt.job.state}" if busy else ""
-            yield _item(RetentionItemKind.CHECKPOINTS, attempt, size=attempt.folder or 0, held=held)
+            yield _retention_item(
+                RetentionItemKind.CHECKPOINTS, attempt, size=attempt.folder or 0, held=held
+            )
         if attempt.log_digest:
-            yield _item(RetentionItemKind.LOG, attempt, size=attempt.log or 0)
+            yield _retention_item(RetentionItemKind.LOG, attempt, size=attempt.log or 0)
         if attempt.bytes is not None:
-            yield _item(RetentionItemKind.UPLOADS, attempt, size=attempt.bytes)
+            yield _retention_item(RetentionItemKind.UPLOADS, attempt, size=attempt.bytes)
 
 
 def _measured_size(kind: StorageKind) -> Subquery:
@@ -211,7 +213,9 @@ def _measured_size(kind: StorageKind) -> Subquery:
     )
 
 
-def _item(kind: RetentionItemKind, attempt: Attempt, *, size: int, held: str = "") -> RetentionItem:
+def _retention_item(
+    kind: RetentionItemKind, attempt: Attempt, *, size: int, held: str = ""
+) -> RetentionItem:
     return RetentionItem(
         kind=kind,
         uid=attempt.uid,
@@ -232,7 +236,7 @@ def _measure_folders() -> tuple[dict[str, int], list[Cluster]]:
     for cluster in Cluster.objects.all():
         try:
             adapter = fleet.cluster_adapter(cluster)
-            for name, size in adapter.footprints(_folders(adapter)).items():
+            for name, size in adapter.footprints(_workload_folders(adapter)).items():
                 sizes[name.removeprefix(PREFIX)] = size
         except (ClusterError, UnknownAdapter) as error:
             unreachable.append(cluster)
@@ -251,7 +255,7 @@ def orphaned_launch_folders() -> list[tuple[Cluster, str]]:
     sizes: list[tuple[Cluster, str]] = []
     for cluster in Cluster.objects.all():
         try:
-            names = _folders(fleet.cluster_adapter(cluster))
+            names = _workload_folders(fleet.cluster_adapter(cluster))
         except (ClusterError, UnknownAdapter) as error:
             log.warning(
                 "folders could not be listed", extra={"cluster": cluster.name, "error": str(error)}
@@ -263,7 +267,7 @@ def orphaned_launch_folders() -> list[tuple[Cluster, str]]:
     return sizes
 
 
-def _folders(adapter: ClusterAdapter) -> list[str]:
+def _workload_folders(adapter: ClusterAdapter) -> list[str]:
     return sorted(name for name in adapter.names() if name.startswith(PREFIX))
 
 

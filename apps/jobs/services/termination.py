@@ -35,7 +35,7 @@ from controlplane.domain.jobs.retries import (
     Retry,
     RetryCause,
     RetryDecision,
-    decide,
+    decide_retry,
     shows_killed_worker,
 )
 from controlplane.domain.quotas.claims import ReleaseReason
@@ -111,7 +111,7 @@ def attempts_end(
     jobs = _lock_jobs(terminations)
     _transition_jobs(terminations, jobs, job_event, at=at)
     if job_event is JobEvent.REQUEUE:
-        _requeue(terminations, jobs, at=at)
+        _requeue_attempts(terminations, jobs, at=at)
 
 
 def _lock_jobs(terminations: Iterable[AttemptTermination]) -> Mapping[int, Job]:
@@ -155,7 +155,7 @@ def _transition_jobs(
     )
 
 
-def _requeue(
+def _requeue_attempts(
     terminations: Sequence[AttemptTermination], jobs: Mapping[int, Job], *, at: datetime
 ) -> None:
     """Create the next attempt of each job, with the queue position of the previous one.
@@ -234,7 +234,7 @@ def retry_decision(
 ) -> RetryDecision:
     """Decide by the job's retry policy whether it is retried."""
     job = attempt.job
-    return decide(
+    return decide_retry(
         job.resolved_retry_policy,
         cause=None
         if job.cancel_requested_at is not None

@@ -67,14 +67,14 @@ def job_compare(request: AuthenticatedRequest) -> HttpResponse:
     if request.method == "POST":
         chosen = request.POST.getlist("uid")
         return redirect(_compare_url({"job": chosen}))
-    uids = _uids(request)
+    uids = _requested_uids(request)
     if len(uids) > MAX_COMPARED:
         return _too_many(request, uids)
-    jobs = _jobs(request, uids)
+    jobs = _requested_jobs(request, uids)
     metric, by = _chart_options(request)
     context: dict[str, Any] = {
         "jobs": jobs,
-        "chosen": [(job, _without(uids, job.uid)) for job in jobs],
+        "chosen": [(job, _query_without_job(uids, job.uid)) for job in jobs],
         "offered": list(comparable_jobs(request.user, jobs)) if len(jobs) < MAX_COMPARED else [],
         "remaining": MAX_COMPARED - len(jobs),
         "most": MAX_COMPARED,
@@ -101,10 +101,10 @@ def job_compare(request: AuthenticatedRequest) -> HttpResponse:
 @login_required
 def job_compare_curve(request: AuthenticatedRequest) -> HttpResponse:
     """The chart's JSON: one line for each job, by step or by minutes since its start."""
-    uids = _uids(request)
+    uids = _requested_uids(request)
     if len(uids) > MAX_COMPARED:
         raise Http404(f"at most {MAX_COMPARED} runs are compared, got {len(uids)}")
-    jobs = _jobs(request, uids)
+    jobs = _requested_jobs(request, uids)
     metric, by = _chart_options(request)
     attempts = latest_attempts(jobs)
     newest = {attempt.pk for attempt in attempts.values()}
@@ -120,7 +120,7 @@ def job_compare_curve(request: AuthenticatedRequest) -> HttpResponse:
             "y": {"label": str(_METRICS[metric]), "unit": str(_UNITS.get(metric, ""))},
             "series": [
                 _run_series(name, curves[job.pk], metric=metric, by=by)
-                for job, name in zip(jobs, _names(jobs), strict=True)
+                for job, name in zip(jobs, _unique_job_names(jobs), strict=True)
                 if job.pk in curves
             ],
             "ended": True,
@@ -150,13 +150,13 @@ def _metric_label(name: str) -> str:
     return str(_OUTCOMES.get(name, name.replace("_", " ")))
 
 
-def _names(jobs: Sequence[Job]) -> Iterable[str]:
+def _unique_job_names(jobs: Sequence[Job]) -> Iterable[str]:
     """Names of the jobs; equal names are followed by the beginning of the uid."""
     names = [job.name for job in jobs]
     return [f"{job.name} {job.uid[:8]}" if names.count(job.name) > 1 else job.name for job in jobs]
 
 
-def _uids(request: HttpRequest) -> list[str]:
+def _requested_uids(request: HttpRequest) -> list[str]:
     """:raises Http404: if one of the values is not a uid."""
     uids = list(dict.fromkeys(request.GET.getlist("job")))
     if not all(uid.isalnum() for uid in uids):
@@ -164,7 +164,7 @@ def _uids(request: HttpRequest) -> list[str]:
     return uids
 
 
-def _jobs(request: AuthenticatedRequest, uids: Sequence[str]) -> list[Job]:
+def _requested_jobs(request: AuthenticatedRequest, uids: Sequence[str]) -> list[Job]:
     """:raises Http404: if one of the jobs is not visible to the user."""
     jobs = jobs_by_uids(request.user, uids)
     if len(jobs) < len(uids):
@@ -179,17 +179,17 @@ def _chart_options(request: HttpRequest) -> tuple[str, str]:
 
 
 def _too_many(request: AuthenticatedRequest, uids: Sequence[str]) -> HttpResponse:
-    jobs = _jobs(request, uids)
+    jobs = _requested_jobs(request, uids)
     context = {
         "jobs": jobs,
-        "chosen": [(job, _without(uids, job.uid)) for job in jobs],
+        "chosen": [(job, _query_without_job(uids, job.uid)) for job in jobs],
         "too_many": len(jobs) - MAX_COMPARED,
         "most": MAX_COMPARED,
     }
     return render(request, "jobs/compare.html", context, status=422)
 
 
-def _without(uids: Sequence[str], uid: str) -> str:
+def _query_without_job(uids: Sequence[str], uid: str) -> str:
     return _compare_url({"job": [one for one in uids if one != uid]})
 
 
@@ -220,7 +220,7 @@ class JobChart:
     unit: str = ""
 
 
-def _chart(name: str) -> JobChart:
+def _find_chart(name: str) -> JobChart:
     if name == "loss":
         return JobChart(
             lines=(
@@ -243,7 +243,7 @@ def job_curve(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespon
         integer_parameter(request, "attempt", default=0),
         integer_parameter(request, "step", default=0),
     )
-    drawn = _chart(chart)
+    drawn = _find_chart(chart)
     curves = (
         attempt_curves_since(job, attempt=attempt, step=step) if attempt else attempt_curves([job])
     )
@@ -252,16 +252,16 @@ def job_curve(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespon
     body: dict[str, Any] = {
         "x": {"label": _("step")},
         "y": {"label": drawn.label, "unit": drawn.unit},
-        "series": [one for curve in curves for one in _series(curve, drawn.lines)],
+        "series": [one for curve in curves for one in _attempt_series(curve, drawn.lines)],
         "ended": job.state in ENDED_JOB_STATES,
         "more": f"{reverse('job-curve', args=[uid, chart])}?attempt={at[0]}&step={at[1]}",
     }
     if not attempt:
-        body["marks"] = _marks(curves)
+        body["marks"] = _attempt_marks(curves)
     return JsonResponse(body)
 
 
-def _series(curve: AttemptCurve, lines: Iterable[JobChartLine]) -> list[dict[str, Any]]:
+def _attempt_series(curve: AttemptCurve, lines: Iterable[JobChartLine]) -> list[dict[str, Any]]:
     """The attempt's lines. Those of the first attempt have no number, so that they keep their names."""
     number = curve.attempt.number
     return [
@@ -286,7 +286,7 @@ def values_of(curve: AttemptCurve, metric: str) -> dict[str, list[Any]]:
     }
 
 
-def _marks(curves: Sequence[AttemptCurve]) -> list[dict[str, Any]]:
+def _attempt_marks(curves: Sequence[AttemptCurve]) -> list[dict[str, Any]]:
     """Marks at the first step of each later attempt."""
     return [
         {

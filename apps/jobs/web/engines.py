@@ -106,7 +106,7 @@ def engine(request: AuthenticatedRequest, name: str) -> HttpResponse:
             (METRIC_LABELS.get(ours, ours), series) for ours, series in described.metrics.items()
         ],
         "tasks": [
-            _task(view, in_fleet=in_fleet, version=described.default_version)
+            _task_context(view, in_fleet=in_fleet, version=described.default_version)
             for view in selectors.engine_task_support(name)
         ],
         "remarks": [translate_message(remark) for remark in described.remarks],
@@ -114,20 +114,25 @@ def engine(request: AuthenticatedRequest, name: str) -> HttpResponse:
     return render(request, "jobs/engine.html", context)
 
 
-def _task(view: EngineTaskSupport, *, in_fleet: Mapping[str, Any], version: str) -> dict[str, Any]:
+def _task_context(
+    view: EngineTaskSupport, *, in_fleet: Mapping[str, Any], version: str
+) -> dict[str, Any]:
     return {
         "name": view.task,
         "title": TASK_LABELS[view.task],
         "count": view.count,
-        "runs": [_support(support, in_fleet=in_fleet, version=version) for support in view.runs],
-        "does_not_run": [
-            _support(support, in_fleet=in_fleet, version=version) for support in view.does_not_run
+        "runs": [
+            _support_context(support, in_fleet=in_fleet, version=version) for support in view.runs
         ],
-        "restrictions": [_restriction(each) for each in view.restrictions],
+        "does_not_run": [
+            _support_context(support, in_fleet=in_fleet, version=version)
+            for support in view.does_not_run
+        ],
+        "restrictions": [_restriction_context(each) for each in view.restrictions],
     }
 
 
-def _support(
+def _support_context(
     support: EngineSupport, *, in_fleet: Mapping[str, Any], version: str
 ) -> dict[str, Any]:
     return {
@@ -139,7 +144,7 @@ def _support(
     }
 
 
-def _restriction(restriction: FieldRestriction) -> dict[str, Any]:
+def _restriction_context(restriction: FieldRestriction) -> dict[str, Any]:
     return {
         "label": " › ".join(translate_message(part) for part in restriction.label),
         "values": [str(value) for value in restriction.values],

@@ -57,7 +57,7 @@ class FieldGroup:
     fields: tuple[forms.BoundField, ...]
 
 
-def trainers() -> tuple[Engine, ...]:
+def finetune_engines() -> tuple[Engine, ...]:
     """Installed engines that support fine-tuning, the default engine first."""
     engines = (registry.engine(name) for name in registry.engine_names())
     found = [engine for engine in engines if Task.FINETUNE in engine.tasks]
@@ -109,7 +109,7 @@ class FinetuneForm(ModelJobForm):
     def engine_name(self) -> str:
         """The selected engine, or the default engine."""
         selected = self.chosen("engine")
-        known = [engine.name for engine in trainers()]
+        known = [engine.name for engine in finetune_engines()]
         return selected if selected in known else known[0]
 
     def _add_fields(self, user: User) -> None:
@@ -126,13 +126,13 @@ class FinetuneForm(ModelJobForm):
         """Disable values that the selected engine, chip or model does not support, with the reason."""
         engine, task = registry.engine(self.engine_name()), Task.FINETUNE
         chip = registry.chip_by_name(self.preferred_chip())
-        limits = engine.limits(task, chip=chip, model=self._facts(user))
+        limits = engine.limits(task, chip=chip, model=self._model_facts(user))
         for each in self.engine_fields:
             limit_field(self.fields[each.name], each, limits)
         chips = self.fleet_chips.choices(chosen=self.chosen("chip"))
         reasons = self.fleet_chips.reasons(dict(chips), engine=engine, task=task)
         set_choices(self.choice("chip"), chips, reasons=reasons)
-        engines = trainers()
+        engines = finetune_engines()
         titles = [(each.name, each.profile().title) for each in engines]
         against = {each.name: each.runs_on(task, chip) for each in engines} if chip else {}
         set_choices(self.choice("engine"), titles, reasons=against)
@@ -205,7 +205,7 @@ class FinetuneForm(ModelJobForm):
         )
         return [*groups, retry]
 
-    def _chosen(self) -> Mapping[str, Any]:
+    def _selected_values(self) -> Mapping[str, Any]:
         chosen = {name: self.chosen(name) for name in ("objective", "method")}
         known = {each.path: each.field.choices for each in self.engine_fields}
         return {name: value for name, value in chosen.items() if value in known[name]}

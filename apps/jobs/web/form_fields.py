@@ -38,7 +38,7 @@ def limited_label(choice: Any, reason: str) -> str:
     }
 
 
-def _limited(option: dict[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
+def _disabled_option(option: dict[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
     """The option, disabled if there is a reason and it is not selected."""
     reason = reasons.get(str(option["value"]))
     if not reason:
@@ -54,7 +54,7 @@ class LimitedSelect(forms.Select):
     reasons: Mapping[str, str] = {}
 
     def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _limited(super().create_option(*args, **kwargs), self.reasons)
+        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
 
 
 class LimitedRadios(forms.RadioSelect):
@@ -63,7 +63,7 @@ class LimitedRadios(forms.RadioSelect):
     reasons: Mapping[str, str] = {}
 
     def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _limited(super().create_option(*args, **kwargs), self.reasons)
+        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
 
 
 class LimitedChecks(forms.CheckboxSelectMultiple):
@@ -72,7 +72,7 @@ class LimitedChecks(forms.CheckboxSelectMultiple):
     reasons: Mapping[str, str] = {}
 
     def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _limited(super().create_option(*args, **kwargs), self.reasons)
+        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
 
 
 def disable_choices(field: forms.Field, reasons: Mapping[str, str]) -> None:
@@ -150,7 +150,7 @@ class PriorityField(forms.TypedChoiceField):
         :param chosen: the current value of the form, valid or not.
         """
         classes = quotas.priority_classes()
-        choices = [(str(row.value), _label(row)) for row in classes]
+        choices = [(str(row.value), _priority_label(row)) for row in classes]
         if chosen and chosen not in dict(choices) and _is_number(chosen):
             choices.append((chosen, chosen))
         self.choices = sorted(choices, key=lambda choice: -int(choice[0]))
@@ -159,7 +159,7 @@ class PriorityField(forms.TypedChoiceField):
             disable_choices(self, {str(row.value): reason for row in classes if row.value > 0})
 
 
-def _label(row: PriorityClass) -> str:
+def _priority_label(row: PriorityClass) -> str:
     name = _KNOWN.get(row.name, row.name)
     meaning = _MEANT.get(row.description, row.description)
     if not meaning:
@@ -197,7 +197,7 @@ class SecretVariablesWidget(forms.Widget):
     def render(
         self, name: str, value: Any, attrs: Mapping[str, Any] | None = None, renderer: Any = None
     ) -> SafeString:
-        names = [key for key in _names(value) if key]
+        names = [key for key in _variable_names(value) if key]
         return render_to_string(
             "jobs/secret_variables.html",
             {
@@ -242,7 +242,7 @@ class SecretVariablesField(forms.Field):
         return variables
 
 
-def _names(value: Any) -> Iterable[str]:
+def _variable_names(value: Any) -> Iterable[str]:
     """Names of the entered variables, or of those of the cloned job."""
     return (each if isinstance(each, str) else each[0] for each in value or ())
 
@@ -309,9 +309,9 @@ def flatten_fields(fields: Sequence[SpecField], prefix: str = "") -> Iterator[Sp
 
 def form_field(field: SpecField) -> forms.Field:
     """The form field. None is required: empty fields have the engine's recommendation."""
-    shared = {"label": _translated(field.label), "help_text": _help(field), "required": False}
+    shared = {"label": _translated(field.label), "help_text": _help_text(field), "required": False}
     if field.kind is FieldKind.INTEGER:
-        bounds = {"min": _whole(field.least), "max": _whole(field.most)}
+        bounds = {"min": _whole_bound(field.least), "max": _whole_bound(field.most)}
         attributes = {name: value for name, value in bounds.items() if value is not None}
         return forms.IntegerField(widget=forms.NumberInput(attrs=attributes), **shared)
     if field.kind is FieldKind.NUMBER:
@@ -373,7 +373,7 @@ def limit_field(
         )
 
 
-def _help(field: SpecField) -> Any:
+def _help_text(field: SpecField) -> Any:
     if field.least is None or field.most is None:
         return _translated(field.help)
     template = _ABOVE if field.above_least else _WITHIN
@@ -384,7 +384,7 @@ _ABOVE = _("%(help)s Above %(least)s, up to %(most)s.")
 _WITHIN = _("%(help)s From %(least)s to %(most)s.")
 
 
-def _ranged(template: Promise, text: str, least: float, most: float) -> str:
+def _help_text_with_range(template: Promise, text: str, least: float, most: float) -> str:
     return str(template) % {
         "help": translate_message(text),
         "least": f"{least:,g}",
@@ -392,8 +392,8 @@ def _ranged(template: Promise, text: str, least: float, most: float) -> str:
     }
 
 
-_with_range = lazy(_ranged, str)
+_with_range = lazy(_help_text_with_range, str)
 
 
-def _whole(bound: float | None) -> int | None:
+def _whole_bound(bound: float | None) -> int | None:
     return None if bound is None else int(bound)

@@ -131,8 +131,8 @@ class JobForm(QueuedForm):
     def _show_defaults(self, user: User) -> None:
         """Show the defaults of the engine for the selected model."""
         engine, task = registry.engine(self.engine_name()), Task(self.kind)
-        recommended = engine.recommended(task, model=self._facts(user))
-        defaults = engine.normalise(task, {**recommended, **self._chosen()})
+        recommended = engine.recommended(task, model=self._model_facts(user))
+        defaults = engine.normalise(task, {**recommended, **self._selected_values()})
         for name, path in self.paths().items():
             value = at_path(defaults, path)
             field = self.fields[name]
@@ -145,11 +145,11 @@ class JobForm(QueuedForm):
         """The engine of the job."""
         return DEFAULT_ENGINE
 
-    def _chosen(self) -> Mapping[str, Any]:
+    def _selected_values(self) -> Mapping[str, Any]:
         """Selected values that change the defaults of other fields."""
         return {}
 
-    def _facts(self, user: User) -> ModelFacts | None:
+    def _model_facts(self, user: User) -> ModelFacts | None:
         """Facts of the selected model, queried once."""
         uid = self.chosen("model_version")
         if uid not in self._facts_known:
@@ -289,13 +289,13 @@ class ModelJobForm(JobForm):
 
     @property
     def has_models(self) -> bool:
-        return self._has("model_version")
+        return self._has_choices("model_version")
 
     @property
     def has_datasets(self) -> bool:
-        return self._has("dataset_version")
+        return self._has_choices("dataset_version")
 
-    def _has(self, name: str) -> bool:
+    def _has_choices(self, name: str) -> bool:
         """Whether there is anything to select; the newest is selected by default."""
         rows = self.row_choice(name).queryset
         return bool(self.initial.get(name)) or (rows is not None and rows.exists())

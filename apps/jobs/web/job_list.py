@@ -30,7 +30,7 @@ from apps.jobs.selectors.jobs import MAX_COUNTED
 from apps.jobs.selectors.progress import JobProgress, job_progress_of
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import Tab, run_action, show
+from controlplane.web.pages import Tab, render_page, run_action
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import BulkAction, Column, Table
 
@@ -218,18 +218,18 @@ def jobs(request: AuthenticatedRequest) -> HttpResponseBase:
     )
     if table.wants_csv:
         return table.csv(filename="jobs.csv")
-    rows = [_row(job, at=at) for job in table.rows]
+    rows = [_job_row(job, at=at) for job in table.rows]
     context = {
         "table": table,
         "rows": rows,
         "state": state,
-        "tabs": _tabs(request, selectors.jobs_by_state(form.apply(every)), chosen=state),
+        "tabs": _state_tabs(request, selectors.jobs_by_state(form.apply(every)), chosen=state),
         "saved": [(one, saved_filter_url(one)) for one in saved],
         "open_filter": _open_filter(request, saved),
         "filtered": bool(state) or table.filtered,
     }
     changing = any(row.job.state in LIVE_STATES for row in rows)
-    return show(request, "jobs/job_list.html", context, fragment="rows", changing=changing)
+    return render_page(request, "jobs/job_list.html", context, fragment="rows", changing=changing)
 
 
 def _in_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:
@@ -240,7 +240,7 @@ def _open_filter(request: AuthenticatedRequest, saved: list[SavedFilter]) -> Sav
     return next((one for one in saved if one.uid == request.GET.get(SAVED_FILTER_PARAMETER)), None)
 
 
-def _row(job: Any, *, at: datetime) -> JobRow:
+def _job_row(job: Any, *, at: datetime) -> JobRow:
     job_progress = None
     if job.state == JobState.RUNNING:
         job_progress = job_progress_of(job.progress, reported_at=job.reported_at, at=at)
@@ -252,7 +252,9 @@ def _row(job: Any, *, at: datetime) -> JobRow:
     )
 
 
-def _tabs(request: AuthenticatedRequest, counts: Mapping[str, int], *, chosen: str) -> list[Tab]:
+def _state_tabs(
+    request: AuthenticatedRequest, counts: Mapping[str, int], *, chosen: str
+) -> list[Tab]:
     """One tab per state, with the number of jobs that match the other filters."""
     parameters = request.GET.copy()
     parameters.pop("after", None)

@@ -37,7 +37,7 @@ from apps.models import selectors as registry
 from apps.models.models import Artifact
 from apps.quotas import selectors as quotas
 from apps.quotas.web.usage_reports import workload_usage
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, JOB, JobEvent, JobKind, JobState
 from controlplane.domain.jobs.retries import RetryPolicy
@@ -50,7 +50,7 @@ from controlplane.ports.clusters import (
     InspectableCluster,
 )
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import Tab, is_fragment, row_action, show
+from controlplane.web.pages import Tab, is_fragment, render_page, row_action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +71,12 @@ def job(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     tab = request.GET.get("tab", "")
     parts = {
         "log": log_context,
-        "events": _events,
-        "spec": _spec,
-        "rendered": _rendered,
+        "events": _events_context,
+        "spec": _spec_context,
+        "rendered": _launch_context,
         "cluster": cluster_context,
     }
-    part = parts.get(tab, _overview)
+    part = parts.get(tab, _overview_context)
     tab = tab if tab in parts else "overview"
     context = {
         **job_context(request, found, attempts, tab=tab),
@@ -89,7 +89,7 @@ def job(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     if tab in ("log", "spec", "rendered", "cluster"):
         return render(request, f"jobs/{tab}.html", context)
     changing = found.state not in ENDED_JOB_STATES
-    return show(request, f"jobs/{tab}.html", context, fragment="live", changing=changing)
+    return render_page(request, f"jobs/{tab}.html", context, fragment="live", changing=changing)
 
 
 def job_context(
@@ -123,7 +123,7 @@ def _cluster_tab(attempts: list[Attempt], *, href: str, current: bool) -> list[T
 def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefusals:
     state = JobState(found.state)
     role = ""
-    if not allows(accounts.roles_of(request.user, found.team), Permission.RUN):
+    if not roles_grant(accounts.roles_of(request.user, found.team), Permission.RUN):
         role = _(
             "Your role in team %(team)s lets you look, not run; an administrator can change that."
         ) % {"team": found.team}
@@ -145,7 +145,9 @@ def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefu
     )
 
 
-def _overview(request: AuthenticatedRequest, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+def _overview_context(
+    request: AuthenticatedRequest, found: Job, attempts: list[Attempt]
+) -> dict[str, Any]:
     newest, at = attempts[0], timezone.now()
     return {
         "progress": newest.progress,
@@ -154,12 +156,12 @@ def _overview(request: AuthenticatedRequest, found: Job, attempts: list[Attempt]
         "tracks": attempt_tracks(attempt_timelines(attempts), at=at),
         "changes": spec_changes(found, attempts),
         "used": workload_usage(found.uid, at=at),
-        **_pending(found, newest),
-        **_outputs(request, found, attempts),
+        **_pending_context(found, newest),
+        **_outputs_context(request, found, attempts),
     }
 
 
-def _pending(found: Job, newest: Attempt) -> dict[str, Any]:
+def _pending_context(found: Job, newest: Attempt) -> dict[str, Any]:
     """The pending reason and queue position of a waiting job, and the claim for its placement details."""
     if found.state in ENDED_JOB_STATES:
         return {"why": ""}
@@ -172,7 +174,9 @@ def _pending(found: Job, newest: Attempt) -> dict[str, Any]:
     return {**context, "why": why, "pending_reason": claim.explanation, "place": place}
 
 
-def _outputs(request: AuthenticatedRequest, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+def _outputs_context(
+    request: AuthenticatedRequest, found: Job, attempts: list[Attempt]
+) -> dict[str, Any]:
     """Outputs and evaluations of a succeeded job."""
     if found.state != JobState.SUCCEEDED:
         return {}
@@ -190,11 +194,15 @@ def _outputs(request: AuthenticatedRequest, found: Job, attempts: list[Attempt])
     }
 
 
-def _events(_request: AuthenticatedRequest, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+def _events_context(
+    _request: AuthenticatedRequest, found: Job, attempts: list[Attempt]
+) -> dict[str, Any]:
     return {"events": job_history(found, attempts), "changes": spec_changes(found, attempts)}
 
 
-def _spec(request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]) -> dict[str, Any]:
+def _spec_context(
+    request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]
+) -> dict[str, Any]:
     return {
         "spec": spec_rows(found.spec),
         "secret_variables": found.secret_variables.all(),
@@ -203,7 +211,7 @@ def _spec(request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]) -
     }
 
 
-def _rendered(
+def _launch_context(
     request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]
 ) -> dict[str, Any]:
     return job_launch_comparison(found, request.GET)
@@ -238,7 +246,7 @@ def job_files(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     attempts = list(found.attempts.select_related("cluster"))
     context = {
         **job_context(request, found, attempts, tab="files"),
-        "artifact": _artifact(found),
+        "artifact": _output_artifact(found),
     }
     return render(request, "jobs/files.html", context)
 
@@ -247,7 +255,7 @@ def job_files(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def job_file(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponseBase:
     """Download of one output file."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
-    artifact = _artifact(job)
+    artifact = _output_artifact(job)
     if artifact is None:
         raise Http404(path)
     try:
@@ -257,7 +265,7 @@ def job_file(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponse
     return FileResponse(content, as_attachment=True, filename=PurePosixPath(path).name)
 
 
-def _artifact(job: Job) -> Artifact | None:
+def _output_artifact(job: Job) -> Artifact | None:
     return selectors.job_outputs(job).artifact
 
 
@@ -267,7 +275,7 @@ MAX_SHOWN = 100
 
 def inspected_attempts(attempts: list[Attempt]) -> list[Attempt]:
     """Attempts on clusters that can be inspected, in the same order."""
-    return [one for one in attempts if fleet.inspectable(one.cluster)]
+    return [one for one in attempts if fleet.supports_inspection(one.cluster)]
 
 
 def cluster_context(
@@ -293,11 +301,11 @@ def _cluster_details(attempt: Attempt, where: Cluster) -> dict[str, Any]:
         return cluster.objects(attempt.launch_name), cluster.events(attempt.launch_name)
 
     try:
-        objects, events = fleet.inspect(where, both)
+        objects, events = fleet.inspect_cluster(where, both)
     except ClusterError as error:
         return {"cluster_error": translate_message(str(error))}
     # A pod's status repeats the last lines of its log.
-    masked = selectors.masker(attempt.job)
+    masked = selectors.secret_masker(attempt.job)
     return {
         "objects": [replace(one, text=masked(one.text)) for one in objects[:MAX_SHOWN]],
         "events": [replace(one, message=masked(one.message)) for one in events[:MAX_SHOWN]],

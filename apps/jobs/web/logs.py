@@ -95,11 +95,13 @@ def log_window(attempt: Attempt, *, around: int, query: str = "") -> LogWindow:
         end -= len(content) - cut - 1
         content = content[: cut + 1]
     text = content.decode("utf-8", "replace")
-    marked = _marked(text, query, current=len(content[: around - start].decode("utf-8", "replace")))
+    marked = _highlight_matches(
+        text, query, current=len(content[: around - start].decode("utf-8", "replace"))
+    )
     return LogWindow(text=marked, start=start, end=end, complete=chunk.complete)
 
 
-def _marked(text: str, query: str, *, current: int) -> SafeString | str:
+def _highlight_matches(text: str, query: str, *, current: int) -> SafeString | str:
     """Wrap occurrences in ``<mark>``; the one at character ``current`` has the id ``match``."""
     if not query:
         return text
@@ -130,14 +132,14 @@ def log_context(request: AuthenticatedRequest, job: Job, attempts: list[Attempt]
     at = integer_parameter(request, "at", default=-1) if "at" in request.GET else None
     context: dict[str, Any] = {"shown": attempt, "query": query}
     if query:
-        found, at = _search(attempt, query, at=at)
+        found, at = _search_log(attempt, query, at=at)
         context["found"] = found
     if at is not None and at >= 0:
         return {**context, "window": log_window(attempt, around=at, query=query)}
     return {**context, "tail": log_tail(attempt)}
 
 
-def _search(
+def _search_log(
     attempt: Attempt, query: str, *, at: int | None
 ) -> tuple[LogSearchPosition, int | None]:
     """The search position and the offset to show: the first match from ``at`` on, else the last one."""
@@ -179,22 +181,22 @@ def _search_position(
 def job_log(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """For htmx the lines after ``?offset=`` until the log is complete; else the whole log as a download."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
-    attempt = _attempt(request, job)
+    attempt = _requested_attempt(request, job)
     if not request.htmx:
-        return _download(job, attempt)
+        return _download_log(job, attempt)
     tail = log_tail(attempt, offset=max(0, integer_parameter(request, "offset", default=0)))
     context = {"job": job, "shown": attempt, "tail": tail}
     status = STOP_POLLING if tail.complete else 200
     return render(request, "jobs/log.html#lines", context, status=status)
 
 
-def _download(job: Job, attempt: Attempt) -> HttpResponse | StreamingHttpResponse:
+def _download_log(job: Job, attempt: Attempt) -> HttpResponse | StreamingHttpResponse:
     response = StreamingHttpResponse(_full_log(attempt), content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{job.uid[:8]}-{attempt.number}.log"'
     return response
 
 
-def _attempt(request: AuthenticatedRequest, job: Job) -> Attempt:
+def _requested_attempt(request: AuthenticatedRequest, job: Job) -> Attempt:
     try:
         return selectors.attempt_by_number(
             job, integer_parameter(request, "attempt", default=0) or None

@@ -27,7 +27,7 @@ _SCHEME_LABELS: Mapping[str, Any] = {
 _SPLITS = [(split.value, split.value) for split in Split]
 
 
-def quantizers() -> tuple[Engine, ...]:
+def quantization_engines() -> tuple[Engine, ...]:
     """Installed engines that support quantization."""
     engines = (registry.engine(name) for name in registry.engine_names())
     return tuple(engine for engine in engines if Task.QUANTIZE in engine.tasks)
@@ -127,7 +127,7 @@ class QuantizeForm(ModelJobForm):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
-        engines = quantizers()
+        engines = quantization_engines()
         choice = self.choice("engine")
         choice.choices = [(engine.name, engine.profile().title) for engine in engines]
         choice.initial = self.engine_name()
@@ -137,14 +137,14 @@ class QuantizeForm(ModelJobForm):
 
     def engine_name(self) -> str:
         """The selected engine, or the first that supports quantization."""
-        known = [engine.name for engine in quantizers()]
+        known = [engine.name for engine in quantization_engines()]
         selected = self.data.get("engine") or self.initial.get("engine")
         return selected if selected in known else known[0]
 
     def _disable_unavailable(self, user: User, engines: tuple[Engine, ...]) -> None:
         """Disable values that the selected engine, chip or model does not support, with the reason."""
         chip = registry.chips().get(self.data.get("chip") or self.initial.get("chip") or "cpu")
-        model = self._facts(user)
+        model = self._model_facts(user)
         chosen = registry.engine(self.engine_name())
         limits = chosen.limits(Task.QUANTIZE, chip=chip, model=model)
         disable_choices(self.fields["scheme"], _reasons_by_choice(limits, "scheme"))
@@ -155,7 +155,7 @@ class QuantizeForm(ModelJobForm):
             )
 
     def _suggested_output_name(self, user: User) -> str:
-        facts = self._facts(user)
+        facts = self._model_facts(user)
         return f"{facts.name.rsplit(' ', 1)[0]}-quantized"[:80] if facts else ""
 
     def clean_ignore(self) -> list[str]:

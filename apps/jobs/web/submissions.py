@@ -86,7 +86,7 @@ def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     form = job_form(request, kind)
     if form.is_bound and form.is_valid():
         try:
-            uid, now = _submit(request, form)
+            uid, now = _submit_once(request, form)
         except services.SpecRefused as refusal:
             form.add_findings(refusal.findings)
         except IdempotencyBusy:
@@ -120,7 +120,7 @@ def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     return render(request, template, context, status=status)
 
 
-def _submit(request: AuthenticatedRequest, form: JobForm) -> tuple[str, bool]:
+def _submit_once(request: AuthenticatedRequest, form: JobForm) -> tuple[str, bool]:
     """The uid of the job, and whether this request submitted it."""
     team = form.cleaned_data["team"]
     accounts.require(request.user, Permission.RUN, team=team)

@@ -13,11 +13,11 @@ from controlplane.domain.registry.hubs import HubRefused
 from controlplane.domain.registry.versions import ModelRefused
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
-from controlplane.web.problems import Problem, translates
+from controlplane.web.problems import Problem, problem_translator
 
 
-@translates(DatasetRefused)
-def _dataset(error: DatasetRefused) -> Problem:
+@problem_translator(DatasetRefused)
+def _dataset_problem(error: DatasetRefused) -> Problem:
     return Problem(
         status=422,
         code="dataset-refused",
@@ -30,8 +30,8 @@ def _dataset(error: DatasetRefused) -> Problem:
     )
 
 
-@translates(DuplicateUpload)
-def _duplicate(error: DuplicateUpload) -> Problem:
+@problem_translator(DuplicateUpload)
+def _duplicate_upload_problem(error: DuplicateUpload) -> Problem:
     existing = {"uid": error.existing.uid, "name": str(error.existing)}
     return Problem(
         status=409,
@@ -41,28 +41,28 @@ def _duplicate(error: DuplicateUpload) -> Problem:
     )
 
 
-@translates(ModelRefused)
-def _model(error: ModelRefused) -> Problem:
+@problem_translator(ModelRefused)
+def _model_problem(error: ModelRefused) -> Problem:
     return Problem(status=422, code="model-refused", detail=str(error))
 
 
-@translates(HubRefused)
-def _hub(error: HubRefused) -> Problem:
+@problem_translator(HubRefused)
+def _hub_problem(error: HubRefused) -> Problem:
     return Problem(status=422, code="hub-refused", detail=str(error))
 
 
-@translates(EgressRefused)
-def _address(error: EgressRefused) -> Problem:
+@problem_translator(EgressRefused)
+def _egress_problem(error: EgressRefused) -> Problem:
     return Problem(status=422, code="address-refused", detail=str(error))
 
 
-@translates(HubUnreachable)
+@problem_translator(HubUnreachable)
 def _hub_unreachable(error: HubUnreachable) -> Problem:
     return Problem(status=502, code="hub-unreachable", detail=str(error))
 
 
-@translates(SizingRefused)
-def _sizing(error: SizingRefused) -> Problem:
+@problem_translator(SizingRefused)
+def _sizing_problem(error: SizingRefused) -> Problem:
     return Problem(
         status=422,
         code="sizing-refused",
@@ -71,24 +71,24 @@ def _sizing(error: SizingRefused) -> Problem:
     )
 
 
-@translates(RegistrationRefused)
-def _registration(error: RegistrationRefused) -> Problem:
+@problem_translator(RegistrationRefused)
+def _registration_problem(error: RegistrationRefused) -> Problem:
     return Problem(status=422, code="registration-refused", detail=str(error))
 
 
-@translates(GateOverrideRefused)
-def _acceptance(error: GateOverrideRefused) -> Problem:
+@problem_translator(GateOverrideRefused)
+def _gate_override_problem(error: GateOverrideRefused) -> Problem:
     return Problem(status=409, code="acceptance-refused", detail=str(error))
 
 
-@translates(StorageQuotaExceeded)
+@problem_translator(StorageQuotaExceeded)
 def _storage_quota(error: StorageQuotaExceeded) -> Problem:
     figures = {"used": error.use.used, "limit": error.use.limit, "wanted": error.requested}
     return Problem(status=409, code="storage-quota-exceeded", detail=str(error), extensions=figures)
 
 
-@translates(DeletionRefused)
-def _deletion(error: DeletionRefused) -> Problem:
+@problem_translator(DeletionRefused)
+def _deletion_problem(error: DeletionRefused) -> Problem:
     return Problem(
         status=409,
         code="deletion-refused",
@@ -97,6 +97,6 @@ def _deletion(error: DeletionRefused) -> Problem:
     )
 
 
-@translates(ArtifactFileMissing)
+@problem_translator(ArtifactFileMissing)
 def _no_such_file(error: ArtifactFileMissing) -> Problem:
     return Problem(status=404, code="not-found", detail=str(error))

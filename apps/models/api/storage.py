@@ -261,7 +261,7 @@ class RulesView(APIView):
 
     token_scope = Scope.ADMIN
 
-    def _team(self, request: Request, uid: str) -> Team | None:
+    def _requested_team(self, request: Request, uid: str) -> Team | None:
         Query.read(request)
         found = (
             None if uid == "others" else get_object_or_404(accounts.teams_of(request.user), uid=uid)
@@ -277,7 +277,7 @@ class RulesView(APIView):
         responses=TeamRulesSerializer,
     )
     def put(self, request: Request, team: str) -> Response:
-        row = self._team(request, team)
+        row = self._requested_team(request, team)
         body = RulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         services.retention_rules_set(team=row, rules=body.to_rules(), actor=acting_user(request))
@@ -292,7 +292,7 @@ class RulesView(APIView):
         responses={204: None},
     )
     def delete(self, request: Request, team: str) -> Response:
-        row = self._team(request, team)
+        row = self._requested_team(request, team)
         services.retention_rules_set(team=row, rules=None, actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -308,7 +308,7 @@ class PlanView(APIView):
     )
     def get(self, request: Request) -> Response:
         uid = PlanQuery.read(request).get("team")
-        found = self._preview(request, uid) if uid else retention_plan(at=timezone.now())
+        found = self._preview_plan(request, uid) if uid else retention_plan(at=timezone.now())
         seen = frozenset(accounts.teams_of(request.user).values_list("uid", flat=True))
         shown = RetentionPlan(
             removals=tuple(one for one in found.removals if one.item.team in seen),
@@ -316,7 +316,7 @@ class PlanView(APIView):
         )
         return Response(PlanSerializer(shown).data)
 
-    def _preview(self, request: Request, uid: str) -> RetentionPlan:
+    def _preview_plan(self, request: Request, uid: str) -> RetentionPlan:
         team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
         own, default = selectors.retention_rules_by_team()
         now = own.get(uid, default)
@@ -372,7 +372,7 @@ class StoredArtifactViewSet(
             .defer("files", "datasetversion__statistics", "datasetversion__preview")
         )
 
-    def _apply(self, action: Callable[[Artifact], None]) -> Response:
+    def _apply_action(self, action: Callable[[Artifact], None]) -> Response:
         artifact = self.get_object()
         owner = selectors.artifact_owner(artifact)
         accounts.require(self.request.user, Permission.CONTRIBUTE, team=owner)
@@ -387,14 +387,18 @@ class StoredArtifactViewSet(
     )
     def destroy(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
-        return self._apply(lambda row: services.artifact_delete(artifact=row, actor=actor, at=at))
+        return self._apply_action(
+            lambda row: services.artifact_delete(artifact=row, actor=actor, at=at)
+        )
 
     @extend_schema(summary="Have a deleted one back", tags=["storage"], request=None)
     @idempotent
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
-        return self._apply(lambda row: services.artifact_restore(artifact=row, actor=actor, at=at))
+        return self._apply_action(
+            lambda row: services.artifact_restore(artifact=row, actor=actor, at=at)
+        )
 
     @extend_schema(
         summary="Remove the bytes of a deleted one for good", tags=["storage"], request=None
@@ -403,7 +407,7 @@ class StoredArtifactViewSet(
     @action(detail=True, methods=["post"])
     def remove(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
-        return self._apply(
+        return self._apply_action(
             lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at)
         )
 
@@ -412,11 +416,13 @@ class StoredArtifactViewSet(
     @action(detail=True, methods=["post"])
     def pin(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
-        return self._apply(lambda row: services.artifact_pin(artifact=row, actor=actor, at=at))
+        return self._apply_action(
+            lambda row: services.artifact_pin(artifact=row, actor=actor, at=at)
+        )
 
     @extend_schema(summary="Let rules have it again", tags=["storage"], request=None)
     @idempotent
     @action(detail=True, methods=["post"])
     def unpin(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
-        return self._apply(lambda row: services.artifact_unpin(artifact=row, actor=actor))
+        return self._apply_action(lambda row: services.artifact_unpin(artifact=row, actor=actor))

@@ -274,10 +274,10 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         team, name = given.pop("team"), given.pop("name")
         accounts.require(request.user, Permission.CONTRIBUTE, team=team)
         # The hub is asked before the transaction that keeps a key begins.
-        return self._fetch(request, team, name, hub_imports.hub_lookup(**given))
+        return self._import_from_hub(request, team, name, hub_imports.hub_lookup(**given))
 
     @idempotent
-    def _fetch(
+    def _import_from_hub(
         self, request: Request, team: Team, name: str, lookup: hub_imports.HubLookup
     ) -> Response:
         version = hub_imports.hub_import_request(

@@ -27,7 +27,7 @@ from apps.models.models import CatalogCell, CatalogModel, ModelVersion
 from controlplane.domain.architectures import (
     ConfigRefused,
     Contradiction,
-    contradictions,
+    find_contradictions,
     parse_architecture,
 )
 from controlplane.domain.catalog import (
@@ -46,8 +46,8 @@ from controlplane.domain.catalog.entries import (
     FacetSelection,
     IndexedEntry,
     architecture_facts,
-    fitting,
     index_entries,
+    search_entries,
     search_with_counts,
     sort_cells,
 )
@@ -136,7 +136,7 @@ class CatalogIndex:
 
     def fitting(self, *, choice: FacetSelection, text: str = "") -> tuple[CatalogEntry, ...]:
         """Matching entries only."""
-        return fitting(self.rows, choice=choice, text=text)
+        return search_entries(self.rows, choice=choice, text=text)
 
 
 def catalog_index() -> CatalogIndex:
@@ -186,7 +186,7 @@ def catalog_differences(version: ModelVersion, *, entry: CatalogEntry) -> Catalo
         built = parse_architecture(version.config, parameters=counted)
     except ConfigRefused as refusal:
         return CatalogDifferences(problems=tuple(finding.message for finding in refusal.findings))
-    return CatalogDifferences(contradictions=contradictions(built, architecture_facts(entry)))
+    return CatalogDifferences(contradictions=find_contradictions(built, architecture_facts(entry)))
 
 
 @lru_cache(maxsize=1)
@@ -383,28 +383,28 @@ class MatrixRow:
 
 def vendors() -> Mapping[str, ChipVendor]:
     """Every vendor with a plug-in, by name."""
-    return _vendors(tuple(registry.chip_plugins()), installed_engines())
+    return _cached_vendors(tuple(registry.chip_plugins()), installed_engines())
 
 
 @lru_cache(maxsize=4)
-def _vendors(names: tuple[str, ...], engines: frozenset[str]) -> Mapping[str, ChipVendor]:
-    return {name: _vendor(registry.chip_plugins()[name], engines=engines) for name in names}
+def _cached_vendors(names: tuple[str, ...], engines: frozenset[str]) -> Mapping[str, ChipVendor]:
+    return {name: _catalog_vendor(registry.chip_plugins()[name], engines=engines) for name in names}
 
 
-def _vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> ChipVendor:
+def _catalog_vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> ChipVendor:
     profile, chips = plugin.profile(), plugin.chips()
     return ChipVendor(
         name=profile.vendor,
         title=profile.title,
         kind=chips[0].kind if chips else None,
         engines={
-            shown: frozenset(name for name in engines if _runs(name, task, chips))
+            shown: frozenset(name for name in engines if _engine_runs_task(name, task, chips))
             for shown, task in TASKS.items()
         },
     )
 
 
-def _runs(engine: str, task: Task, chips: Iterable[Chip]) -> bool:
+def _engine_runs_task(engine: str, task: Task, chips: Iterable[Chip]) -> bool:
     found = registry.engine(engine)
     return task in found.tasks and any(not found.runs_on(task, chip) for chip in chips)
 
@@ -414,20 +414,20 @@ def vendor_by_name(name: str) -> ChipVendor:
     return vendors().get(name) or ChipVendor(name=name, title=name, kind=None, engines={})
 
 
-def _profile(engine: str) -> EngineProfile | None:
+def _find_engine_profile(engine: str) -> EngineProfile | None:
     return registry.engine(engine).profile() if engine in installed_engines() else None
 
 
 def engine_title(name: str) -> str:
     """Display name from its plug-in, else from the catalog."""
-    profile = _profile(name)
+    profile = _find_engine_profile(name)
     return profile.title if profile else engine_titles().get(name, name)
 
 
 def compatibility_matrix(entry: CatalogEntry) -> tuple[MatrixRow, ...]:
     """One row for each vendor: vendors named by the entry first, then GPUs before NPUs."""
     names = [*vendors(), *(cell.vendor for cell in entry.cells if cell.vendor not in vendors())]
-    rows = [_row(entry, vendor_by_name(name)) for name in dict.fromkeys(names)]
+    rows = [_matrix_row(entry, vendor_by_name(name)) for name in dict.fromkeys(names)]
     named = {cell.vendor for cell in entry.cells}
     return tuple(
         sorted(rows, key=lambda row: (row.vendor.name not in named, *vendor_sort_key(row.vendor)))
@@ -441,16 +441,16 @@ def vendor_sort_key(vendor: ChipVendor) -> tuple[int, str]:
     return place, vendor.title.lower()
 
 
-def _row(entry: CatalogEntry, vendor: ChipVendor) -> MatrixRow:
+def _matrix_row(entry: CatalogEntry, vendor: ChipVendor) -> MatrixRow:
     cells = {
         task: tuple(
             sorted(
                 (
                     *(
-                        _claim(entry, cell, vendor)
+                        _support_claim(entry, cell, vendor)
                         for cell in entry.claims(task, vendor=vendor.name)
                     ),
-                    *_unattested(entry, task, vendor),
+                    *_unattested_claims(entry, task, vendor),
                 ),
                 key=lambda claim: (claim.status.rank, not claim.installed, claim.title.lower()),
             )
@@ -460,8 +460,10 @@ def _row(entry: CatalogEntry, vendor: ChipVendor) -> MatrixRow:
     return MatrixRow(vendor=vendor, cells=cells)
 
 
-def _claim(entry: CatalogEntry, cell: CompatibilityCell, vendor: ChipVendor) -> SupportClaim:
-    profile = _profile(cell.engine)
+def _support_claim(
+    entry: CatalogEntry, cell: CompatibilityCell, vendor: ChipVendor
+) -> SupportClaim:
+    profile = _find_engine_profile(cell.engine)
     return SupportClaim(
         engine=cell.engine,
         title=engine_title(cell.engine),
@@ -476,14 +478,16 @@ def _claim(entry: CatalogEntry, cell: CompatibilityCell, vendor: ChipVendor) -> 
     )
 
 
-def _unattested(entry: CatalogEntry, task: CatalogTask, vendor: ChipVendor) -> list[SupportClaim]:
+def _unattested_claims(
+    entry: CatalogEntry, task: CatalogTask, vendor: ChipVendor
+) -> list[SupportClaim]:
     """Claims of installed engines for the task on the vendor's chips that no source names for this model."""
     attested = {cell.engine for cell in entry.claims(task, vendor=vendor.name)}
     cells = (
         CompatibilityCell(task=task, vendor=vendor.name, engine=name, status=Support.UNKNOWN)
         for name in sorted(vendor.engines.get(task, frozenset()) - attested)
     )
-    return [_claim(entry, cell, vendor) for cell in cells]
+    return [_support_claim(entry, cell, vendor) for cell in cells]
 
 
 def is_rendered_anywhere(entry: CatalogEntry, task: CatalogTask) -> bool:

@@ -88,17 +88,17 @@ def dataset_row_changes(older: DatasetVersion, newer: DatasetVersion) -> Dataset
     if any(one.removed_at is not None or one.size > MAX_COMPARED_SIZE for one in artifacts):
         return None
     try:
-        return _changes(_blobs(older.artifact), _blobs(newer.artifact))
+        return _count_row_changes(_row_blobs(older.artifact), _row_blobs(newer.artifact))
     except BlobMissing:
         return None
 
 
-def _blobs(artifact: Artifact) -> tuple[str, ...]:
+def _row_blobs(artifact: Artifact) -> tuple[str, ...]:
     return tuple(sorted(artifact.tree.values()))
 
 
 @lru_cache(maxsize=256)
-def _changes(older: tuple[str, ...], newer: tuple[str, ...]) -> DatasetRowChanges:
+def _count_row_changes(older: tuple[str, ...], newer: tuple[str, ...]) -> DatasetRowChanges:
     """Cached by digest: the content of a digest never changes."""
     before, after = _rows_of(older), _rows_of(newer)
     return DatasetRowChanges(added=(after - before).total(), removed=(before - after).total())
@@ -195,7 +195,7 @@ def dataset_rows(
         if not 0 <= offset <= size:
             raise ArtifactFileMissing(f"the rows end at byte {size}, there is nothing at {offset}")
         stream.seek(offset)
-        for line in _lines(stream):
+        for line in _read_lines(stream):
             if len(found) == ROWS_PER_PAGE or at - offset > MAX_BYTES_SEARCHED:
                 return DatasetRowsPage(
                     rows=tuple(found), next_at=(at, row), cut=len(found) < ROWS_PER_PAGE
@@ -207,7 +207,7 @@ def dataset_rows(
     return DatasetRowsPage(rows=tuple(found), next_at=None, cut=False)
 
 
-def _lines(stream: Any) -> Iterator[bytes]:
+def _read_lines(stream: Any) -> Iterator[bytes]:
     yield from stream
 
 
@@ -222,12 +222,15 @@ def _matching_row(line: bytes, number: int, pattern: str) -> DatasetRow | None:
     return DatasetRow(
         number=number,
         messages=tuple(
-            {"role": str(one.get("role", "")), "content": _truncate(str(one.get("content", "")))}
+            {
+                "role": str(one.get("role", "")),
+                "content": _truncate_row(str(one.get("content", ""))),
+            }
             for one in messages
         ),
-        rejected=_truncate(rejected),
+        rejected=_truncate_row(rejected),
     )
 
 
-def _truncate(content: str) -> str:
+def _truncate_row(content: str) -> str:
     return content if len(content) <= MAX_MESSAGE_LENGTH else content[:MAX_MESSAGE_LENGTH] + "…"

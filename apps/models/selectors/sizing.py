@@ -26,7 +26,7 @@ from controlplane.domain.sizing import (
     EngineMemory,
     SizingEstimate,
     UnknownScheme,
-    estimate,
+    estimate_model_memory,
     serving_memory,
     serving_workload,
 )
@@ -75,14 +75,14 @@ def architecture_of(version: ModelVersion) -> Architecture:
     config = version.config
     if config is None and version.artifact is not None:
         digest = version.artifact.tree.get("config.json")
-        config = _config(digest) if digest else None
+        config = _read_model_config(digest) if digest else None
     # Quantized weights are packed, so their element count is not the number of parameters.
     counted = None if version.scheme else version.parameters or None
     return parse_architecture(config, parameters=counted)
 
 
 @lru_cache(maxsize=256)
-def _config(digest: str) -> Any:
+def _read_model_config(digest: str) -> Any:
     """Cached by digest: the content of a digest never changes."""
     try:
         with artifact_store().open(digest) as file:
@@ -162,7 +162,7 @@ def estimate_memory(
             )
         )
     try:
-        estimated = estimate(
+        estimated = estimate_model_memory(
             subject.architecture, request, chip=found, scheme=subject.scheme, memory=memory
         )
     except UnknownScheme as refusal:
@@ -217,7 +217,7 @@ def memory_curves(
     memory = _engine_memory(engine)
     architecture = subject.architecture
     longest = min(architecture.context or _MAX_CHART_CONTEXT, _MAX_CHART_CONTEXT)
-    contexts = tuple(_doublings(min(_MIN_CHART_CONTEXT, longest), longest))
+    contexts = tuple(_powers_of_two(min(_MIN_CHART_CONTEXT, longest), longest))
     try:
         workload = serving_workload(architecture, request, scheme=subject.scheme, memory=memory)
     except UnknownScheme as refusal:
@@ -237,7 +237,7 @@ def memory_curves(
     )
 
 
-def _doublings(first: int, last: int) -> Iterator[int]:
+def _powers_of_two(first: int, last: int) -> Iterator[int]:
     while first < last:
         yield first
         first *= 2

@@ -35,12 +35,12 @@ from controlplane.ports.launches import InputTree
 
 
 @cache
-def _store(kind: str, root: str) -> ArtifactStore:
+def _cached_artifact_store(kind: str, root: str) -> ArtifactStore:
     return registry.artifact_store(kind, {"root": root})
 
 
 def artifact_store() -> ArtifactStore:
-    return _store("filesystem", str(Path(settings.NINEFOLD_HOME, "artifacts")))
+    return _cached_artifact_store("filesystem", str(Path(settings.NINEFOLD_HOME, "artifacts")))
 
 
 def shared_or_of(teams: QuerySet[Team], path: str) -> Q:
@@ -128,13 +128,13 @@ def storage_uses(team_keys: Iterable[int]) -> dict[int, StorageUse]:
     """
     keys = list(team_keys)
     sums: dict[int, dict[StorageKind, int]] = {key: dict.fromkeys(StorageKind, 0) for key in keys}
-    for team, kind, size in _charges(keys):
+    for team, kind, size in _artifact_charges(keys):
         sums[team][kind] += size
     limits = dict(StorageQuota.objects.filter(team__in=keys).values_list("team_id", "limit"))
     return {key: StorageUse(by_kind=sums[key], limit=limits.get(key)) for key in keys}
 
 
-def _charges(keys: list[int]) -> Iterator[tuple[int, StorageKind, int]]:
+def _artifact_charges(keys: list[int]) -> Iterator[tuple[int, StorageKind, int]]:
     artifacts = Artifact.objects.filter(team__in=keys, removed_at=None).order_by()
     for team, kind, size in artifacts.values_list("team_id", "kind").annotate(total=Sum("size")):
         yield team, KIND_OF[kind], size
@@ -242,7 +242,7 @@ def artifact_owner(artifact: Artifact) -> Team | None:
     return artifact.team if version is None else version.line.team
 
 
-def holds(*, at: datetime) -> dict[int, list[str]]:
+def retention_holds(*, at: datetime) -> dict[int, list[str]]:
     """Reasons why retention rules must keep artifacts, by primary key."""
     found: dict[int, list[str]] = defaultdict(list)
     for source in storage_sources():

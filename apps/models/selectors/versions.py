@@ -137,10 +137,13 @@ def evaluations_with_base(
             own.append(row)
         else:
             base[row.dataset_version_id, row.split] = row.metrics
-    return [_compared(row, base.get((row.dataset_version_id, row.split), {})) for row in own[::-1]]
+    return [
+        _compare_evaluation(row, base.get((row.dataset_version_id, row.split), {}))
+        for row in own[::-1]
+    ]
 
 
-def _compared(evaluation: Evaluation, base: dict[str, Any]) -> ComparedEvaluation:
+def _compare_evaluation(evaluation: Evaluation, base: dict[str, Any]) -> ComparedEvaluation:
     return ComparedEvaluation(
         evaluation=evaluation,
         metrics=tuple(
@@ -193,21 +196,21 @@ def model_description(artifact: Artifact | None) -> ModelDescription | None:
         return None
     tree = artifact.tree
     try:
-        return _description(tree["config.json"], tree.get("README.md", ""))
+        return _model_description(tree["config.json"], tree.get("README.md", ""))
     except (KeyError, BlobMissing):
         return None
 
 
 @lru_cache(maxsize=256)
-def _description(config: str, card: str) -> ModelDescription:
+def _model_description(config: str, card: str) -> ModelDescription:
     """Cached by digest: the content of a digest never changes."""
     return ModelDescription(
-        shape=parse_model_shape(parse_json_or_none(_text(config))),
-        licence=parse_licence(_text(card)) if card else "",
+        shape=parse_model_shape(parse_json_or_none(_read_text(config))),
+        licence=parse_licence(_read_text(card)) if card else "",
     )
 
 
-def _text(digest: str) -> str:
+def _read_text(digest: str) -> str:
     store = artifact_store()
     if store.size(digest) > MAX_TEXT_SIZE:
         return ""
@@ -291,8 +294,8 @@ def quantization_report(
         comparisons=compare_metrics(
             metrics, metric_names=metric_names, tolerance=tolerance
         ).comparisons,
-        answers=_answers(version),
-        report=_report(version),
+        answers=_answer_comparison(version),
+        report=_evaluation_report(version),
     )
 
 
@@ -304,12 +307,12 @@ def _before_after(metrics: Mapping[str, Any], name: str) -> BeforeAfter:
     return BeforeAfter(name=name, before=value_at("before"), after=value_at("after"))
 
 
-def _answers(version: ModelVersion) -> AnswerComparison:
+def _answer_comparison(version: ModelVersion) -> AnswerComparison:
     answers = []
-    for line in _read(version, ANSWERS).splitlines():
+    for line in _read_artifact_text(version, ANSWERS).splitlines():
         try:
             row = json.loads(line)
-            answers.append(_answer(row))
+            answers.append(_compared_answer(row))
         except (ValueError, KeyError, TypeError):
             # The last line may be truncated, and the file is written by the job.
             continue
@@ -321,7 +324,7 @@ def _answers(version: ModelVersion) -> AnswerComparison:
     )
 
 
-def _answer(row: Mapping[str, Any]) -> ComparedAnswer:
+def _compared_answer(row: Mapping[str, Any]) -> ComparedAnswer:
     texts = {
         name: str(row[name])[:_MAX_TEXT_SHOWN]
         for name in ("prompt", "reference", "before", "after")
@@ -334,15 +337,15 @@ def _answer(row: Mapping[str, Any]) -> ComparedAnswer:
     )
 
 
-def _report(version: ModelVersion) -> Mapping[str, Any]:
+def _evaluation_report(version: ModelVersion) -> Mapping[str, Any]:
     try:
-        report = json.loads(_read(version, REPORT))
+        report = json.loads(_read_artifact_text(version, REPORT))
     except ValueError:
         return {}
     return report if isinstance(report, dict) else {}
 
 
-def _read(version: ModelVersion, path: str) -> str:
+def _read_artifact_text(version: ModelVersion, path: str) -> str:
     """The beginning of a file of the version's artifact; empty if it has no such file."""
     if version.artifact is None:
         return ""

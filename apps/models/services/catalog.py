@@ -79,12 +79,14 @@ def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
     ]
     returned = [rows[key] for key in catalog.entries if key in rows and rows[key].withdrawn_at]
     gone = [row for key, row in rows.items() if key not in catalog.entries and not row.withdrawn_at]
-    changed = {row.key: _changes(selectors.entry_from_row(row), entry) for row, entry in outdated}
+    changed = {
+        row.key: _entry_changes(selectors.entry_from_row(row), entry) for row, entry in outdated
+    }
     created = CatalogModel.objects.bulk_create(
-        CatalogModel(key=entry.key, digest=entry.digest, **_values(entry)) for entry in added
+        CatalogModel(key=entry.key, digest=entry.digest, **_entry_columns(entry)) for entry in added
     )
     for row, entry in outdated:
-        for name, value in _values(entry).items():
+        for name, value in _entry_columns(entry).items():
             setattr(row, name, value)
         row.digest = entry.digest
     CatalogModel.objects.bulk_update([row for row, _ in outdated], ["digest", *_COLUMNS])
@@ -101,7 +103,7 @@ def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
     )
 
 
-def _values(entry: CatalogEntry) -> dict[str, Any]:
+def _entry_columns(entry: CatalogEntry) -> dict[str, Any]:
     return {name: _column_value(getattr(entry, name)) for name in _COLUMNS}
 
 
@@ -128,7 +130,7 @@ def _cells_replace(rows: Sequence[tuple[CatalogModel, CatalogEntry]]) -> None:
     )
 
 
-def _changes(before: CatalogEntry, after: CatalogEntry) -> tuple[CatalogChange, ...]:
+def _entry_changes(before: CatalogEntry, after: CatalogEntry) -> tuple[CatalogChange, ...]:
     fields = [
         CatalogChange(what=name, before=old, after=new)
         for name in _COLUMNS

@@ -15,7 +15,7 @@ from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, Dataset, DatasetVersion
 from apps.models.services.storage import File, artifact_create, artifact_revive, storage_check_fits
-from controlplane.domain.datasets.inspection import Inspection, inspect
+from controlplane.domain.datasets.inspection import Inspection, inspect_dataset
 from controlplane.domain.datasets.schemas import ColumnMapping
 from controlplane.domain.datasets.validation import FileLimits
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
@@ -40,7 +40,7 @@ def dataset_inspect(
     :raises DatasetRefused: naming each row that is wrong.
     """
     limits = FileLimits(size=settings.NINEFOLD_UPLOAD_LIMIT)
-    return inspect(stream, filename=filename, limits=limits, columns=columns)
+    return inspect_dataset(stream, filename=filename, limits=limits, columns=columns)
 
 
 def dataset_upload(

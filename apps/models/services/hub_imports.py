@@ -47,7 +47,7 @@ from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Outbound, OutboundFailed, OutboundResponse
-from controlplane.web.outbound import outbound
+from controlplane.web.outbound import configured_outbound
 
 #: Duration of one time slice, so that imports alternate.
 FETCH_SLICE = timedelta(seconds=15)
@@ -86,7 +86,7 @@ def hub_lookup(*, hub: str, repository: str, revision: str) -> HubLookup:
     endpoint = selectors.hub_endpoint(hub)
     listing = importable_files(
         endpoint.hub.listing(
-            outbound(),
+            configured_outbound(),
             address=endpoint.address,
             repository=repository,
             revision=revision,
@@ -194,7 +194,7 @@ def hub_import_fetch(row: HubImport, *, at: datetime, on_progress: Callable[[], 
     ) as error:
         model_version_failed(version=row.version, reason=str(error), at=at)
         return False
-    shutil.rmtree(_folder(row), ignore_errors=True)
+    shutil.rmtree(_import_folder(row), ignore_errors=True)
     return True
 
 
@@ -210,7 +210,7 @@ def _schedule_retry(row: HubImport, *, trouble: str, at: datetime) -> None:
     )
 
 
-def _folder(row: HubImport) -> Path:
+def _import_folder(row: HubImport) -> Path:
     return selectors.partial_downloads_folder() / row.version.uid
 
 
@@ -229,7 +229,7 @@ def _fetch_files(row: HubImport, *, on_progress: Callable[[], None]) -> bool:
         if _is_stored(file):
             _record_stored(row, file, digest=f"sha256:{file.sha256}", spared=file.size)
             continue
-        part = _folder(row) / f"{number}.part"
+        part = _import_folder(row) / f"{number}.part"
         if not _fetch_file(row, file, part, until=until, on_progress=on_progress):
             return False
         _record_stored(row, file, digest=_store_file(file, part, on_progress=on_progress))
@@ -244,7 +244,7 @@ def _fetch_file(
     part.parent.mkdir(parents=True, exist_ok=True)
     endpoint = selectors.hub_endpoint(row.hub)
     source = RangeDownloader(
-        outbound=outbound(),
+        outbound=configured_outbound(),
         url=endpoint.hub.file_url(
             address=row.address, repository=row.repository, commit=row.commit, path=file.path
         ),

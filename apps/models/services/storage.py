@@ -171,20 +171,20 @@ def retention_rules_set(*, team: Team | None, rules: RetentionRules | None, acto
 @transaction.atomic
 def artifact_pin(*, artifact: Artifact, actor: User, at: datetime) -> None:
     """Exclude the artifact from retention rules and from deletion until it is unpinned."""
-    row = _locked(artifact)
+    row = _lock_artifact(artifact)
     if not row.usable:
         raise DeletionRefused(
             artifact_title(row), ["its bytes are deleted, so it cannot be pinned"]
         )
     Artifact.objects.filter(pk=row.pk).update(pinned_at=at)
-    _audit(row, actor=actor, action="storage.pin")
+    _audit_artifact(row, actor=actor, action="storage.pin")
 
 
 @transaction.atomic
 def artifact_unpin(*, artifact: Artifact, actor: User) -> None:
-    row = _locked(artifact)
+    row = _lock_artifact(artifact)
     Artifact.objects.filter(pk=row.pk).update(pinned_at=None)
-    _audit(row, actor=actor, action="storage.unpin")
+    _audit_artifact(row, actor=actor, action="storage.unpin")
 
 
 @transaction.atomic
@@ -193,7 +193,7 @@ def artifact_delete(*, artifact: Artifact, actor: User, at: datetime) -> None:
 
     :raises DeletionRefused: if something depends on it, or it is already deleted.
     """
-    row = _locked(artifact)
+    row = _lock_artifact(artifact)
     if not row.usable:
         raise DeletionRefused(artifact_title(row), ["it is deleted already"])
     if reasons := deletion_blockers(row, at=at):
@@ -201,7 +201,9 @@ def artifact_delete(*, artifact: Artifact, actor: User, at: datetime) -> None:
     reason = f"deleted by {actor.username}"
     _update_artifact(row, deleted_at=at, deleted_by=actor.username, deletion_reason=reason)
     _move_version(row, ModelEvent.DELETE, at=at, reason=reason, actor=actor.username)
-    _audit(row, actor=actor, action="storage.delete", undo_until=(at + RESTORE_WINDOW).isoformat())
+    _audit_artifact(
+        row, actor=actor, action="storage.delete", undo_until=(at + RESTORE_WINDOW).isoformat()
+    )
 
 
 @transaction.atomic
@@ -210,7 +212,7 @@ def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
 
     :raises DeletionRefused: if it is not deleted, or its bytes have been removed.
     """
-    row = _locked(artifact)
+    row = _lock_artifact(artifact)
     if row.deleted_at is None or row.removed_at is not None:
         raise DeletionRefused(artifact_title(row), ["there is nothing to have back"])
     _update_artifact(row, deleted_at=None, deleted_by="", deletion_reason="")
@@ -221,7 +223,7 @@ def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
         reason=f"had back by {actor.username}",
         actor=actor.username,
     )
-    _audit(row, actor=actor, action="storage.restore")
+    _audit_artifact(row, actor=actor, action="storage.restore")
 
 
 @transaction.atomic
@@ -230,13 +232,13 @@ def artifact_remove_now(*, artifact: Artifact, actor: User, at: datetime) -> Non
 
     :raises DeletionRefused: if it has not been deleted before, or something depends on it.
     """
-    row = _locked(artifact)
+    row = _lock_artifact(artifact)
     if row.deleted_at is None or row.removed_at is not None:
         raise DeletionRefused(artifact_title(row), ["delete it first"])
     if reasons := deletion_blockers(row, at=at):
         raise DeletionRefused(artifact_title(row), reasons)
     artifact_remove(row, at=at, reason=f"removed by {actor.username}", by=actor.username)
-    _audit(row, actor=actor, action="storage.remove")
+    _audit_artifact(row, actor=actor, action="storage.remove")
 
 
 @transaction.atomic
@@ -258,7 +260,7 @@ def artifact_revive(*, artifact: Artifact) -> None:
 
     :raises StorageQuotaExceeded: if they exceed the quota.
     """
-    row = _locked(artifact)
+    row = _lock_artifact(artifact)
     if row.removed_at is not None:
         storage_charge(team=row.team, size=row.size)
     _update_artifact(row, deleted_at=None, deleted_by="", deletion_reason="", removed_at=None)
@@ -275,7 +277,7 @@ def lock_for_removal(artifact: Artifact) -> Artifact:
     return Artifact.objects.select_for_update().get(pk=artifact.pk)
 
 
-def _locked(artifact: Artifact) -> Artifact:
+def _lock_artifact(artifact: Artifact) -> Artifact:
     return lock_for_removal(artifact)
 
 
@@ -295,7 +297,7 @@ def _move_version(
         )
 
 
-def _audit(artifact: Artifact, *, actor: User, action: str, **detail: object) -> None:
+def _audit_artifact(artifact: Artifact, *, actor: User, action: str, **detail: object) -> None:
     audit(
         actor=actor,
         action=action,

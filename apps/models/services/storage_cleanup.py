@@ -39,7 +39,7 @@ from controlplane.domain.storage.retention import (
     RetentionItemKind,
     RetentionPlan,
     RetentionRules,
-    plan,
+    plan_retention,
 )
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.locks import AdvisoryLock, session_lock
@@ -67,26 +67,26 @@ def garbage_collect(
     with session_lock(AdvisoryLock.COLLECT_GARBAGE) as acquired:
         if not acquired:
             return None
-        cursor = "" if dry_run else _cursor()
+        cursor = "" if dry_run else _last_checked_digest()
         with storage_run(StorageRun.Kind.GARBAGE, at=at, dry_run=dry_run, cursor=cursor) as run:
-            _collect(run, old=at - grace, limit=limit)
+            _collect_garbage(run, old=at - grace, limit=limit)
         return run
 
 
-def _cursor() -> str:
+def _last_checked_digest() -> str:
     """The digest at which the last run stopped."""
     runs = StorageRun.objects.filter(kind=StorageRun.Kind.GARBAGE, dry_run=False)
     return runs.values_list("cursor", flat=True).first() or ""
 
 
-def _collect(run: StorageRun, *, old: datetime, limit: int) -> None:
+def _collect_garbage(run: StorageRun, *, old: datetime, limit: int) -> None:
     store = artifact_store()
     needed = _referenced_keys()
     if not run.dry_run:
         run.removed_bytes += store.clear_unfinished(before=old)
     blobs = list(islice(store.blobs(after=run.cursor), limit))
     for blob in blobs:
-        _collect_blob(store, blob, run=run, needed=_key(blob.digest) in needed, old=old)
+        _collect_blob(store, blob, run=run, needed=_digest_key(blob.digest) in needed, old=old)
         run.examined += 1
         if run.examined % CURSOR_SAVED_EVERY == 0 and not run.dry_run:
             run.cursor = blob.digest
@@ -96,10 +96,10 @@ def _collect(run: StorageRun, *, old: datetime, limit: int) -> None:
 
 def _referenced_keys() -> set[bytes]:
     """Binary digests of referenced blobs: half the size of their text, of which there may be millions."""
-    return {_key(digest) for digest in digests_referenced()}
+    return {_digest_key(digest) for digest in digests_referenced()}
 
 
-def _key(digest: str) -> bytes:
+def _digest_key(digest: str) -> bytes:
     return bytes.fromhex(digest.removeprefix("sha256:"))
 
 
@@ -162,12 +162,12 @@ def storage_run(
         yield run
     except Exception as error:
         run.error = f"it broke off: {error}"
-        _end(run)
+        _end_run(run)
         raise
-    _end(run)
+    _end_run(run)
 
 
-def _end(run: StorageRun) -> None:
+def _end_run(run: StorageRun) -> None:
     run.ended_at = timezone.now()
     run.save()
 
@@ -188,7 +188,7 @@ REMOVED_BY_RULE = "retention"
 
 def retention_items(*, at: datetime) -> list[RetentionItem]:
     """Every item that a rule could remove, with its hold."""
-    reasons = selectors.holds(at=at)
+    reasons = selectors.retention_holds(at=at)
     return [
         *_version_items(reasons),
         *(item for source in storage_sources() for item in source.items()),
@@ -225,7 +225,7 @@ def _version_items(reasons: dict[int, list[str]]) -> Iterator[RetentionItem]:
 def retention_plan(*, at: datetime) -> RetentionPlan:
     """What the next run removes under the current rules."""
     own, default = selectors.retention_rules_by_team()
-    return plan(retention_items(at=at), rules=own, default=default, at=at)
+    return plan_retention(retention_items(at=at), rules=own, default=default, at=at)
 
 
 def retention_preview(*, team: Team | None, rules: RetentionRules, at: datetime) -> RetentionPlan:
@@ -235,7 +235,7 @@ def retention_preview(*, team: Team | None, rules: RetentionRules, at: datetime)
         default = rules
     else:
         own[team.uid] = rules
-    found = plan(retention_items(at=at), rules=own, default=default, at=at)
+    found = plan_retention(retention_items(at=at), rules=own, default=default, at=at)
 
     def concerned(item: RetentionItem) -> bool:
         return item.team not in own if team is None else item.team == team.uid

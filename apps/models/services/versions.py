@@ -35,7 +35,7 @@ from controlplane.domain.registry.versions import (
     parse_model_config,
     strip_remote_code,
 )
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import apply_transition
@@ -248,7 +248,7 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
         artifact=artifact,
         **version_facts(config=config, parameters=parameters, names=_origin_names(version)),
     )
-    publish(
+    publish_message(
         "model.imported",
         event_uid=new_uid(),
         version_uid=version.uid,
@@ -268,7 +268,7 @@ def model_version_failed(*, version: ModelVersion, reason: str, at: datetime) ->
     apply_transition(
         version, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=at, reason=reason
     )
-    publish(
+    publish_message(
         "model.refused",
         event_uid=new_uid(),
         version_uid=version.uid,

@@ -38,7 +38,7 @@ from apps.models.web.catalog_list import (
 )
 from apps.models.web.models import models_tabs
 from controlplane.domain.catalog import CatalogEntry, CatalogTask, Modality
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.registry.versions import ModelState
 from controlplane.web.pages import is_fragment
 
@@ -98,10 +98,10 @@ def entry(request: AuthenticatedRequest, key: str) -> HttpResponse:
         "tasks": TASKS,
         "rows": [_row_view(row) for row in rows if row.has_claims],
         "unattested": [row.vendor for row in rows if not row.has_claims],
-        "sources": _sources(one),
+        "sources": _entry_sources(one),
         "catalog_actions": buttons,
-        "reasons": _reasons(buttons),
-        **_memory(one),
+        "reasons": _disabled_reasons(buttons),
+        **_memory_links(one),
         "import_href": import_href(one),
         "versions": [_version_view(version, one) for version in versions],
     }
@@ -112,7 +112,7 @@ def entry(request: AuthenticatedRequest, key: str) -> HttpResponse:
 _SIZED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
 
 
-def _memory(one: CatalogEntry) -> dict[str, str]:
+def _memory_links(one: CatalogEntry) -> dict[str, str]:
     """URLs of its memory chart and calculation, or why its memory cannot be estimated."""
     if one.modality not in _SIZED_MODALITIES:
         return {"unsized": _("only models that write text are calculated.")}
@@ -127,7 +127,7 @@ def _memory(one: CatalogEntry) -> dict[str, str]:
     }
 
 
-def _reasons(buttons: Sequence[CatalogAction]) -> list[tuple[str, str]]:
+def _disabled_reasons(buttons: Sequence[CatalogAction]) -> list[tuple[str, str]]:
     """``(reason, labels of the disabled buttons)``, each reason once."""
     labels_by_reason: dict[str, list[str]] = {}
     for button in buttons:
@@ -156,7 +156,7 @@ def _row_view(row: MatrixRow) -> MatrixRowView:
     )
 
 
-def _sources(one: CatalogEntry) -> list[tuple[str, str]]:
+def _entry_sources(one: CatalogEntry) -> list[tuple[str, str]]:
     """``(key, title)`` of every source of the entry and its cells."""
     keys = {*one.evidence, *(key for cell in one.cells for key in cell.evidence)}
     known = selectors.catalog_sources()
@@ -259,7 +259,7 @@ def catalog_actions(
     granted = {
         permission
         for permission in Permission
-        if any(allows(roles, permission) for roles in held.values())
+        if any(roles_grant(roles, permission) for roles in held.values())
     }
     return [_catalog_action(entry, task, versions=versions, granted=granted) for task in _LABELS]
 
@@ -283,7 +283,7 @@ def _catalog_action(
     granted: set[Permission],
 ) -> CatalogAction:
     label, icon, url_name, permission = _LABELS[task]
-    ready = [version for version in versions if _usable(version, task)]
+    ready = [version for version in versions if _is_usable_for(version, task)]
     reason = _no_engine(entry, task)
     if not reason and permission not in granted:
         reason = _("Your roles let you look; an administrator of a team can change that.")
@@ -293,7 +293,7 @@ def _catalog_action(
     return CatalogAction(label=label, icon=icon, href=href, reason=reason)
 
 
-def _usable(version: ModelVersion, task: CatalogTask) -> bool:
+def _is_usable_for(version: ModelVersion, task: CatalogTask) -> bool:
     """Whether its files are stored; quantized versions can only be deployed."""
     plain = not version.scheme or task is CatalogTask.SERVE
     return version.state == ModelState.READY and plain

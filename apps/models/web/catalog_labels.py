@@ -43,22 +43,26 @@ def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
     figures = "params_context_dtype"
     said = (
         (_("Modality"), str(MODALITIES[entry.modality]), ""),
-        (pgettext("of a model", "Tasks"), _listed(entry.tasks), ""),
+        (pgettext("of a model", "Tasks"), _task_list(entry.tasks), ""),
         (_("Family"), entry.family, ""),
-        (_("Parameters"), _parameters(entry), figures),
-        (_("Context"), _context(entry), figures),
+        (_("Parameters"), _parameters_label(entry), figures),
+        (_("Context"), _context_label(entry), figures),
         (_("Precision of the weights"), entry.dtype, figures),
         (_("Architecture"), entry.architecture, "architecture"),
-        (_("Layers"), _count(entry.layers), "architecture"),
-        (_("Width of a layer"), _count(entry.hidden), "architecture"),
-        (_("Width inside of the feed-forward part"), _count(entry.intermediate), "architecture"),
+        (_("Layers"), _format_count(entry.layers), "architecture"),
+        (_("Width of a layer"), _format_count(entry.hidden), "architecture"),
+        (
+            _("Width inside of the feed-forward part"),
+            _format_count(entry.intermediate),
+            "architecture",
+        ),
         (_("Attention"), entry.attention.upper() if entry.attention else "", "architecture"),
-        (_("Attention heads"), _count(entry.heads), "architecture"),
-        (_("Heads of keys and values"), _count(entry.kv_heads), "architecture"),
-        (_("Size of a head"), _count(entry.head_dim), "architecture"),
-        (_("Compressed keys and values"), _latent(entry), "architecture"),
-        (_("Experts"), _experts(entry), "architecture"),
-        (_("KV cache for a token, 16 bit"), _kv(entry), "architecture"),
+        (_("Attention heads"), _format_count(entry.heads), "architecture"),
+        (_("Heads of keys and values"), _format_count(entry.kv_heads), "architecture"),
+        (_("Size of a head"), _format_count(entry.head_dim), "architecture"),
+        (_("Compressed keys and values"), _latent_attention_label(entry), "architecture"),
+        (_("Experts"), _experts_label(entry), "architecture"),
+        (_("KV cache for a token, 16 bit"), _kv_cache_label(entry), "architecture"),
         (_("Licence"), entry.licence, "license"),
     )
     facts = [
@@ -69,10 +73,10 @@ def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
         )
         for label, value, group in said
     ]
-    return [*facts, *(_component(entry, name) for name in COMPONENTS)]
+    return [*facts, *(_component_fact(entry, name) for name in COMPONENTS)]
 
 
-def _component(entry: CatalogEntry, name: str) -> CatalogFact:
+def _component_fact(entry: CatalogEntry, name: str) -> CatalogFact:
     value = entry.components.get(name)
     return CatalogFact(label=str(COMPONENTS[name]), value="" if value is None else str(value))
 
@@ -87,15 +91,15 @@ def compared_facts(entries: Sequence[CatalogEntry]) -> list[ComparedFact]:
     return [line for line in lines if any(line.values)]
 
 
-def _listed(tasks: Sequence[str]) -> str:
+def _task_list(tasks: Sequence[str]) -> str:
     return str(_(", ")).join(str(ABILITIES.get(task, task)) for task in tasks)
 
 
-def _count(value: int | None) -> str:
+def _format_count(value: int | None) -> str:
     return "" if value is None else figure(value)
 
 
-def _parameters(entry: CatalogEntry) -> str:
+def _parameters_label(entry: CatalogEntry) -> str:
     if entry.parameters is None:
         return ""
     if entry.active_parameters is None:
@@ -106,7 +110,7 @@ def _parameters(entry: CatalogEntry) -> str:
     }
 
 
-def _context(entry: CatalogEntry) -> str:
+def _context_label(entry: CatalogEntry) -> str:
     if entry.context_length is None:
         return ""
     if entry.context_extended is None:
@@ -117,7 +121,7 @@ def _context(entry: CatalogEntry) -> str:
     }
 
 
-def _latent(entry: CatalogEntry) -> str:
+def _latent_attention_label(entry: CatalogEntry) -> str:
     if not entry.mla:
         return ""
     return _("rank %(rank)s and %(rope)s for the position") % {
@@ -126,7 +130,7 @@ def _latent(entry: CatalogEntry) -> str:
     }
 
 
-def _experts(entry: CatalogEntry) -> str:
+def _experts_label(entry: CatalogEntry) -> str:
     if not entry.moe:
         return ""
     return _("%(count)s, of which %(chosen)s work on a token, and %(shared)s shared") % {
@@ -136,7 +140,7 @@ def _experts(entry: CatalogEntry) -> str:
     }
 
 
-def _kv(entry: CatalogEntry) -> str:
+def _kv_cache_label(entry: CatalogEntry) -> str:
     return format_bytes(entry.kv_bytes_per_token) if entry.kv_bytes_per_token else ""
 
 

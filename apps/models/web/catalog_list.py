@@ -149,27 +149,27 @@ def _render_list(
 
 def _build_list(query: QueryDict, index: selectors.CatalogIndex, *, language: str) -> CatalogList:
     text = query.get("q", "").strip()[:100]
-    choice, ignored = _choice(query, index)
+    choice, ignored = _selected_facets(query, index)
     found = index.search(choice=choice, text=text)
     sort, descending = _parse_sort(query.get("sort", ""))
-    entries = _sorted(found.entries, sort, descending=descending)
+    entries = _sort_entries(found.entries, sort, descending=descending)
     page = _parse_page(query.get("page", ""), len(entries))
     shown = entries[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
-    ids = _ids(query, index.revision)
+    ids = _selected_keys(query, index.revision)
     row_key = (index.revision, index.engines, language)
     return CatalogList(
         total=len(index.rows),
         count=len(entries),
         facets=tuple(
-            _facet(facet, found.counts[facet], choice[facet], _known(index, facet))
+            _facet_view(facet, found.counts[facet], choice[facet], _selectable_values(index, facet))
             for facet in FACETS
         ),
-        rows=tuple(_row(row_key, one.key, chosen=one.key in ids) for one in shown),
-        columns=tuple(_headings(query, sort, descending=descending)),
-        compared=_compared(query, ids, index.revision),
+        rows=tuple(_table_row(row_key, one.key, chosen=one.key in ids) for one in shown),
+        columns=tuple(_column_headings(query, sort, descending=descending)),
+        compared=_compared_entries(query, ids, index.revision),
         compare_href=f"{reverse('catalog-compare')}?ids={','.join(ids)}" if len(ids) > 1 else "",
-        first_href=_address(query, page="") if page > 1 else "",
-        next_href=_address(query, page=str(page + 1)) if page * PAGE_SIZE < len(entries) else "",
+        first_href=_list_url(query, page="") if page > 1 else "",
+        next_href=_list_url(query, page=str(page + 1)) if page * PAGE_SIZE < len(entries) else "",
         clear_href=reverse("catalog"),
         ignored=ignored,
         text=text,
@@ -177,12 +177,12 @@ def _build_list(query: QueryDict, index: selectors.CatalogIndex, *, language: st
     )
 
 
-def _known(index: selectors.CatalogIndex, facet: Facet) -> frozenset[str]:
+def _selectable_values(index: selectors.CatalogIndex, facet: Facet) -> frozenset[str]:
     """Selectable values of a facet: those of entries, and every vendor with a plug-in."""
     return index.values[facet] | (frozenset(vendors()) if facet in VENDOR_FACETS else frozenset())
 
 
-def _choice(
+def _selected_facets(
     query: QueryDict, index: selectors.CatalogIndex
 ) -> tuple[dict[Facet, frozenset[str]], tuple[str, ...]]:
     """The selected values of each facet, and messages for values that were ignored."""
@@ -190,7 +190,7 @@ def _choice(
     ignored: list[str] = []
     for facet in Facet:
         given = frozenset(query.getlist(facet.value))
-        choice[facet] = given & _known(index, facet)
+        choice[facet] = given & _selectable_values(index, facet)
         ignored += [
             _("“%(value)s” was left out: it is no value of “%(facet)s”.")
             % {"value": value[:40], "facet": FACETS[facet]}
@@ -205,7 +205,9 @@ def _parse_sort(requested: str) -> tuple[str, bool]:
     return (key, requested.startswith("-")) if key in _ORDERS else ("title", False)
 
 
-def _sorted(entries: Sequence[CatalogEntry], sort: str, *, descending: bool) -> list[CatalogEntry]:
+def _sort_entries(
+    entries: Sequence[CatalogEntry], sort: str, *, descending: bool
+) -> list[CatalogEntry]:
     """Sorted by that column, unknown values last; ties stay in title order."""
     order = _ORDERS[sort]
     known = [entry for entry in entries if order(entry) is not None]
@@ -224,13 +226,13 @@ def _parse_page(requested: str, count: int) -> int:
 MAX_PAGES = 10_000
 
 
-def _ids(query: QueryDict, revision: str) -> list[str]:
+def _selected_keys(query: QueryDict, revision: str) -> list[str]:
     """Keys selected for comparison, each once, up to ``MAX_COMPARED``."""
     known = selectors.catalog_snapshot_at(revision).entries
     return [key for key in dict.fromkeys(query.getlist("ids")) if key in known][:MAX_COMPARED]
 
 
-def _address(query: QueryDict, **changes: str) -> str:
+def _list_url(query: QueryDict, **changes: str) -> str:
     """URL of this list with some parameters changed; empty ones are removed."""
     changed = query.copy()
     for name, value in changes.items():
@@ -238,7 +240,9 @@ def _address(query: QueryDict, **changes: str) -> str:
     return f"{reverse('catalog')}?{changed.urlencode()}"
 
 
-def _compared(query: QueryDict, ids: Sequence[str], revision: str) -> tuple[tuple[str, str], ...]:
+def _compared_entries(
+    query: QueryDict, ids: Sequence[str], revision: str
+) -> tuple[tuple[str, str], ...]:
     entries = selectors.catalog_snapshot_at(revision).entries
     links: list[tuple[str, str]] = []
     for key in ids:
@@ -248,13 +252,13 @@ def _compared(query: QueryDict, ids: Sequence[str], revision: str) -> tuple[tupl
     return tuple(links)
 
 
-def _headings(query: QueryDict, sort: str, *, descending: bool) -> list[Heading]:
+def _column_headings(query: QueryDict, sort: str, *, descending: bool) -> list[Heading]:
     headings = [
         Heading(
             key=key,
             label=label,
             numeric=numeric,
-            href=_address(
+            href=_list_url(
                 query, page="", sort=f"-{key}" if key == sort and not descending else key
             ),
             direction=("descending" if descending else "ascending") if key == sort else "",
@@ -268,7 +272,7 @@ def _headings(query: QueryDict, sort: str, *, descending: bool) -> list[Heading]
     return [*headings, *tasks]
 
 
-def _facet(
+def _facet_view(
     facet: Facet, counts: Mapping[str, int], chosen: frozenset[str], known: frozenset[str]
 ) -> FacetView:
     options = [
@@ -316,7 +320,7 @@ def _value_label(facet: Facet, value: str) -> str:
 
 
 @lru_cache(maxsize=2048)
-def _row(row_key: tuple[str, frozenset[str], str], key: str, *, chosen: bool) -> SafeString:
+def _table_row(row_key: tuple[str, frozenset[str], str], key: str, *, chosen: bool) -> SafeString:
     """One table row, cached per revision, set of engines and language."""
     entry = selectors.catalog_snapshot_at(row_key[0]).entries[key]
     context = {

@@ -35,7 +35,7 @@ from apps.models.selectors.storage import deletion_blockers
 from apps.models.services import datasets as services
 from apps.models.web.forms import DatasetForm
 from apps.models.web.models import artifact_file_response
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.datasets import HISTOGRAM_EDGES, DatasetRefused, Split
 from controlplane.domain.datasets.inspection import LONG_ROW, WarningKind
 from controlplane.domain.storage.usage import StorageQuotaExceeded
@@ -132,7 +132,7 @@ def dataset_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "tabs": dataset_tabs(version, "overview"),
         **_deletion_context(request, version),
         "splits": _split_rows(version),
-        "findings": _findings(version),
+        "findings": _upload_warnings(version),
         "before": before,
         "changes": selectors.dataset_row_changes(before, version) if before else None,
         "trained_models": trained[:_MODELS_SHOWN],
@@ -150,7 +150,7 @@ def _deletion_context(request: AuthenticatedRequest, version: DatasetVersion) ->
 
 
 def _may_contribute(request: AuthenticatedRequest, team: Team) -> bool:
-    return allows(accounts.roles_of(request.user, team), Permission.CONTRIBUTE)
+    return roles_grant(accounts.roles_of(request.user, team), Permission.CONTRIBUTE)
 
 
 def _split_rows(version: DatasetVersion) -> list[dict[str, Any]]:
@@ -169,7 +169,7 @@ def _split_rows(version: DatasetVersion) -> list[dict[str, Any]]:
     ]
 
 
-def _findings(version: DatasetVersion) -> list[dict[str, Any]]:
+def _upload_warnings(version: DatasetVersion) -> list[dict[str, Any]]:
     """Warnings of the upload as messages, with the first row numbers.
 
     Older versions recorded only the number of duplicate rows.
@@ -262,7 +262,7 @@ def _whole_number(request: AuthenticatedRequest, name: str, *, default: int) -> 
 def dataset_lengths(request: AuthenticatedRequest, uid: str) -> JsonResponse:
     """Histogram of row lengths for a chart; see ``static/js/charts.js``."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
-    buckets = _buckets(version.statistics.get("histogram", []))
+    buckets = _histogram_buckets(version.statistics.get("histogram", []))
     series = {"name": _("rows"), "kind": "bar", "x": list(buckets), "y": list(buckets.values())}
     return JsonResponse(
         {
@@ -274,7 +274,7 @@ def dataset_lengths(request: AuthenticatedRequest, uid: str) -> JsonResponse:
     )
 
 
-def _buckets(histogram: list[int]) -> dict[str, int]:
+def _histogram_buckets(histogram: list[int]) -> dict[str, int]:
     """Rows per range of characters, without empty ranges at both ends."""
     filled = [index for index, count in enumerate(histogram) if count]
     if not filled:
@@ -317,7 +317,7 @@ def dataset_new(request: AuthenticatedRequest) -> HttpResponse:
     refused: DatasetRefused | None = None
     if form.is_valid():
         try:
-            version = _upload(request, form)
+            version = _upload_version(request, form)
         except DatasetRefused as refusal:
             refused = refusal
         except (StorageFull, StorageQuotaExceeded) as full:
@@ -339,7 +339,7 @@ def _redirect_to_version(request: AuthenticatedRequest, version: DatasetVersion)
     return redirect(address)
 
 
-def _upload(request: AuthenticatedRequest, form: DatasetForm) -> DatasetVersion:
+def _upload_version(request: AuthenticatedRequest, form: DatasetForm) -> DatasetVersion:
     values = form.cleaned_data
     accounts.require(request.user, Permission.CONTRIBUTE, team=values["team"])
     return services.dataset_upload(

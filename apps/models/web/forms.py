@@ -252,15 +252,15 @@ class SizingForm(PlainForm):
             # Empty fields have this value.
             if requested.name in self.fields and isinstance(requested.default, int):
                 self.fields[requested.name].widget.attrs["placeholder"] = requested.default
-        self._choose("model", [("", gettext("Choose a model")), *_models(user)])
+        self._set_choices("model", [("", gettext("Choose a model")), *_model_choices(user)])
         chips = [known.chip for known in fleet.fleet_chips()]
-        self._choose("chip", [(chip.name, chip.label) for chip in chips])
+        self._set_choices("chip", [(chip.name, chip.label) for chip in chips])
         with_memory = next((chip.name for chip in chips if chip.memory), "")
         self.fields["chip"].initial = with_memory
         engines = [(name, ports.engine(name).profile().title) for name in ports.engine_names()]
-        self._choose("engine", [("", gettext("a usual one")), *engines])
+        self._set_choices("engine", [("", gettext("a usual one")), *engines])
 
-    def _choose(self, name: str, choices: list[Any]) -> None:
+    def _set_choices(self, name: str, choices: list[Any]) -> None:
         field = self.fields[name]
         if isinstance(field, forms.ChoiceField):
             field.choices = choices
@@ -294,7 +294,7 @@ class SizingForm(PlainForm):
         )
 
 
-def _models(user: User) -> list[Any]:
+def _model_choices(user: User) -> list[Any]:
     """Registered versions first, then catalog entries; each group by name."""
     ready = registry.model_versions_visible(user).filter(state=ModelState.READY)
     ours = [(f"version:{one.uid}", str(one)) for one in ready.order_by("-pk")[:_MAX_VERSIONS]]

@@ -37,7 +37,7 @@ def calculator(request: AuthenticatedRequest) -> HttpResponse:
         else:
             context |= {
                 "sized": sized,
-                "bars": _bars(sized.estimate, chip=sized.chip),
+                "bars": _memory_bars(sized.estimate, chip=sized.chip),
                 "limit_at": _limit_at(sized.estimate, chip=sized.chip),
                 "token_bytes": round(sized.estimate.bytes_per_token),
                 "chart_query": form.chart_query(),
@@ -47,7 +47,7 @@ def calculator(request: AuthenticatedRequest) -> HttpResponse:
 
 
 @login_required
-def curve(request: AuthenticatedRequest) -> HttpResponse:
+def memory_curve(request: AuthenticatedRequest) -> HttpResponse:
     """``?model=catalog:KEY`` or ``version:UID``, and any of ``scheme``, ``engine``, ``kv_precision``."""
     requested = {
         name: request.GET[name]
@@ -81,7 +81,7 @@ def curve(request: AuthenticatedRequest) -> HttpResponse:
     return JsonResponse(body)
 
 
-def _bars(estimate: SizingEstimate, *, chip: Chip) -> list[Mapping[str, Any]]:
+def _memory_bars(estimate: SizingEstimate, *, chip: Chip) -> list[Mapping[str, Any]]:
     """The memory parts with label, offset and width in the bar."""
     whole = _bar_bytes(estimate, chip=chip)
     labels = _part_labels()

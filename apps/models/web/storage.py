@@ -40,7 +40,7 @@ from controlplane.domain.storage.retention import (
     RuleCode,
 )
 from controlplane.domain.storage.usage import StorageKind
-from controlplane.web.pages import Tab, keyset, run_action
+from controlplane.web.pages import Tab, keyset_page, run_action
 
 #: Removals of a plan that a page shows; its total counts all.
 MAX_SHOWN = 50
@@ -52,20 +52,20 @@ OTHERS = "others"
 def storage(request: AuthenticatedRequest) -> HttpResponse:
     """``?tab=`` selects the part."""
     parts: dict[str, Callable[[AuthenticatedRequest], dict[str, Any]]] = {
-        "use": _use,
+        "use": _usage_context,
         "biggest": lambda request: {"items": largest_stored_items(request.user)},
         "deleted": lambda request: {"items": deleted_items(request.user)},
-        "retention": _retention,
-        "runs": _runs,
+        "retention": _retention_context,
+        "runs": _runs_context,
     }
     tab = request.GET.get("tab", "use")
     if tab not in parts:
         raise Http404
-    context = {"tab": tab, "tabs": _tabs(request, tab), **parts[tab](request)}
+    context = {"tab": tab, "tabs": _storage_tabs(request, tab), **parts[tab](request)}
     return render(request, f"registry/storage_{tab}.html", context)
 
 
-def _tabs(request: AuthenticatedRequest, current: str) -> list[Tab]:
+def _storage_tabs(request: AuthenticatedRequest, current: str) -> list[Tab]:
     labels = {
         "use": _("What uses space"),
         "biggest": _("The biggest"),
@@ -87,7 +87,7 @@ def _tabs(request: AuthenticatedRequest, current: str) -> list[Tab]:
     ]
 
 
-def _use(request: AuthenticatedRequest) -> dict[str, Any]:
+def _usage_context(request: AuthenticatedRequest) -> dict[str, Any]:
     teams = selectors.storage_by_team(request.user)
     company = accounts.is_company_administrator(request.user)
     return {
@@ -98,11 +98,11 @@ def _use(request: AuthenticatedRequest) -> dict[str, Any]:
     }
 
 
-def _retention(request: AuthenticatedRequest) -> dict[str, Any]:
+def _retention_context(request: AuthenticatedRequest) -> dict[str, Any]:
     at = timezone.now()
     teams = list(accounts.teams_of(request.user))
     own, default = selectors.retention_rules_by_team()
-    found = _visible(retention_plan(at=at), teams)
+    found = _plan_of_teams(retention_plan(at=at), teams)
     editable = accounts.teams_where(request.user, Permission.MANAGE_TEAM)
     may_edit = frozenset(editable.values_list("pk", flat=True))
     return {
@@ -117,11 +117,11 @@ def _retention(request: AuthenticatedRequest) -> dict[str, Any]:
         ],
         "default": default,
         "may_edit_default": accounts.is_company_administrator(request.user),
-        **_planned(found),
+        **_plan_context(found),
     }
 
 
-def _visible(found: RetentionPlan, teams: Iterable[Team]) -> RetentionPlan:
+def _plan_of_teams(found: RetentionPlan, teams: Iterable[Team]) -> RetentionPlan:
     """The part of the plan that concerns those teams."""
     uids = frozenset(team.uid for team in teams)
     return RetentionPlan(
@@ -130,7 +130,7 @@ def _visible(found: RetentionPlan, teams: Iterable[Team]) -> RetentionPlan:
     )
 
 
-def _planned(found: RetentionPlan) -> dict[str, Any]:
+def _plan_context(found: RetentionPlan) -> dict[str, Any]:
     shown = [removal for removal in found.removals if removal.item.size][:MAX_SHOWN]
     return {
         "plan": found,
@@ -140,11 +140,14 @@ def _planned(found: RetentionPlan) -> dict[str, Any]:
     }
 
 
-def _runs(request: AuthenticatedRequest) -> dict[str, Any]:
+def _runs_context(request: AuthenticatedRequest) -> dict[str, Any]:
     if not accounts.is_company_administrator(request.user):
         raise Http404
     rows = selectors.storage_runs_visible(request.user)
-    return {"page": keyset(rows, before=request.GET.get("before", "")), "kinds": StorageRun.Kind}
+    return {
+        "page": keyset_page(rows, before=request.GET.get("before", "")),
+        "kinds": StorageRun.Kind,
+    }
 
 
 @login_required
@@ -176,7 +179,7 @@ def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
     own, default = selectors.retention_rules_by_team()
     now = default if team is None else own.get(team.uid, default)
-    form = RulesForm(request.POST or None, initial=_initial(now))
+    form = RulesForm(request.POST or None, initial=_initial_rules(now))
     valid = form.is_bound and form.is_valid()
     if valid and "check" not in request.GET:
         return run_action(
@@ -187,13 +190,13 @@ def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         )
     wanted = form.rules() if valid else now
     # The preview shows the rules as enabled, even if they are not yet.
-    wanted = RetentionRules(**{**_initial(wanted), "enabled": True})
+    wanted = RetentionRules(**{**_initial_rules(wanted), "enabled": True})
     found = retention_preview(team=team, rules=wanted, at=timezone.now())
     context = {
         "form": form,
         "team": team,
         "has_own": team is not None and team.uid in own,
-        **_planned(_visible(found, accounts.teams_of(request.user))),
+        **_plan_context(_plan_of_teams(found, accounts.teams_of(request.user))),
     }
     if "check" in request.GET:
         return render(request, "registry/storage_rules.html#consequence", context)
@@ -201,7 +204,7 @@ def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return render(request, "registry/storage_rules.html", context, status=status)
 
 
-def _initial(rules: RetentionRules) -> dict[str, Any]:
+def _initial_rules(rules: RetentionRules) -> dict[str, Any]:
     return {
         "enabled": rules.enabled,
         "keep_versions": rules.keep_versions,
@@ -321,10 +324,10 @@ def kind_names() -> dict[str, str]:
 
 def storage_bars(rows: Sequence[TeamStorage]) -> list[StorageBar]:
     fullest = max((row.use.used for row in rows), default=0)
-    return [_bar(row, fullest=fullest) for row in rows]
+    return [_storage_bar(row, fullest=fullest) for row in rows]
 
 
-def _bar(row: TeamStorage, *, fullest: int) -> StorageBar:
+def _storage_bar(row: TeamStorage, *, fullest: int) -> StorageBar:
     whole = max(row.use.limit or 0, row.use.used) if row.use.limit is not None else fullest
     segments, x = [], 0.0
     for kind, size in row.use.by_kind.items():

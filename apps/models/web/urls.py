@@ -7,7 +7,7 @@ from apps.models.web import catalog, datasets, models, sizing, storage
 urlpatterns = [
     path("models/import", models.model_import, name="model-import"),
     path("models/sizing", sizing.calculator, name="sizing"),
-    path("models/sizing/curve.json", sizing.curve, name="sizing-curve"),
+    path("models/sizing/curve.json", sizing.memory_curve, name="sizing-curve"),
     path("models/catalog", catalog.catalog, name="catalog"),
     path("models/catalog/compare", catalog.compare, name="catalog-compare"),
     path("models/catalog/<str:key>", catalog.entry, name="catalog-entry"),

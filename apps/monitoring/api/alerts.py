@@ -52,7 +52,7 @@ from controlplane.web.rest import (
 _MATCHERS = "Conditions on labels, as cluster=west or node!=test-*."
 
 
-def _matchers(**more: Any) -> serializers.ListField:
+def _matchers_field(**more: Any) -> serializers.ListField:
     return serializers.ListField(
         child=serializers.CharField(max_length=250), max_length=MOST_MATCHERS, **more
     )
@@ -141,7 +141,7 @@ class AlertRuleChangeSerializer(StrictSerializer[Any]):
     op = serializers.ChoiceField(choices=[one.value for one in AlertOperator], required=False)
     threshold = serializers.FloatField(required=False)
     severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
-    where = _matchers(required=False, help_text=_MATCHERS)
+    where = _matchers_field(required=False, help_text=_MATCHERS)
     lasts = serializers.IntegerField(required=False, min_value=0, help_text="Seconds.")
     keeps = serializers.IntegerField(required=False, min_value=0, help_text="Seconds.")
     group_by = serializers.ListField(
@@ -189,7 +189,7 @@ class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
 
 
 class AlertSilenceCreateSerializer(StrictSerializer[Any]):
-    matchers = _matchers(min_length=1, help_text=_MATCHERS)
+    matchers = _matchers_field(min_length=1, help_text=_MATCHERS)
     ends_at = serializers.DateTimeField()
     reason = serializers.CharField(max_length=300)
 
@@ -251,7 +251,7 @@ class AlertRouteSerializer(serializers.ModelSerializer[AlertRoute]):
 class AlertRouteWriteSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
     severity = serializers.ChoiceField(choices=[*AlertSeverity])
-    matchers = _matchers(required=False, default=list, help_text=_MATCHERS)
+    matchers = _matchers_field(required=False, default=list, help_text=_MATCHERS)
     receivers = VisibleField(
         visible=selectors.receivers_visible, many=True, help_text="Their uids; at least one."
     )
@@ -463,7 +463,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        row = alerts.route_create(ask=self._ask(), actor=acting_user(request))
+        row = alerts.route_create(ask=self._route_request(), actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -474,7 +474,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
     )
     def update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
-        alerts.route_change(route=row, ask=self._ask(), actor=actor)
+        alerts.route_change(route=row, ask=self._route_request(), actor=actor)
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(summary="Delete a route of alerts", tags=TAGS, responses={204: None})
@@ -482,7 +482,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
         alerts.route_delete(route=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    def _ask(self) -> RouteRequest:
+    def _route_request(self) -> RouteRequest:
         given = self.checked(AlertRouteWriteSerializer)
         return RouteRequest(
             **{

@@ -338,7 +338,7 @@ class IsolationViewSet(
         given = self.checked(IsolateSerializer)
         actor, at = acting_user(request), timezone.now()
         begun = isolations.isolations_order(actor=actor, at=at, **given)
-        return Response(self._those(begun), status=status.HTTP_201_CREATED)
+        return Response(self._isolation_response(begun), status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Give cards and nodes back",
@@ -352,7 +352,9 @@ class IsolationViewSet(
     def release(self, request: Request) -> Response:
         given = self.checked(ReleaseSerializer)
         actor, at = acting_user(request), timezone.now()
-        return Response(self._those(isolations.isolations_release(actor=actor, at=at, **given)))
+        return Response(
+            self._isolation_response(isolations.isolations_release(actor=actor, at=at, **given))
+        )
 
     @extend_schema(
         summary="Have cards and nodes tested",
@@ -368,7 +370,7 @@ class IsolationViewSet(
         actor, at = acting_user(request), timezone.now()
         return Response({"asked": isolations.burn_ins_request(actor=actor, at=at, **given)})
 
-    def _those(self, changed: list[Isolation]) -> dict[str, object]:
+    def _isolation_response(self, changed: list[Isolation]) -> dict[str, object]:
         rows = self.get_queryset().filter(pk__in=[row.pk for row in changed])
         return {"isolations": self.get_serializer(rows, many=True).data}
 

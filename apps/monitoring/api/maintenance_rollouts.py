@@ -125,13 +125,13 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
     @idempotent
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, uid: str) -> Response:
-        return self._steered(request, RolloutEvent.PAUSE)
+        return self._apply_event(request, RolloutEvent.PAUSE)
 
     @extend_schema(summary="Resume a rollout", tags=TAGS, request=None, responses=RolloutSerializer)
     @idempotent
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, uid: str) -> Response:
-        return self._steered(request, RolloutEvent.RESUME)
+        return self._apply_event(request, RolloutEvent.RESUME)
 
     @extend_schema(
         summary="Cancel a rollout",
@@ -143,9 +143,9 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
     @idempotent
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, uid: str) -> Response:
-        return self._steered(request, RolloutEvent.CANCEL)
+        return self._apply_event(request, RolloutEvent.CANCEL)
 
-    def _steered(self, request: Request, event: RolloutEvent) -> Response:
+    def _apply_event(self, request: Request, event: RolloutEvent) -> Response:
         row, actor = self.get_object(), acting_user(request)
         maintenance_rollouts.rollout_steer(rollout=row, event=event, actor=actor, at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)

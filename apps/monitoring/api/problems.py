@@ -10,68 +10,68 @@ from apps.monitoring.services.maintenance_rollouts import RolloutRefused
 from apps.telemetry.services.sources import SourceRefused
 from controlplane.domain.alerts.rules import RuleInvalid
 from controlplane.domain.health.rules import RuleRefused
-from controlplane.web.problems import Problem, translates
+from controlplane.web.problems import Problem, problem_translator
 
 
-@translates(AlertRefused)
+@problem_translator(AlertRefused)
 def _alert_refused(error: AlertRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=422, code="alert-refused", detail=str(error), errors=errors)
 
 
-@translates(RolloutRefused)
+@problem_translator(RolloutRefused)
 def _rollout_refused(error: RolloutRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=422, code="rollout-refused", detail=str(error), errors=errors)
 
 
-@translates(RuleInvalid)
+@problem_translator(RuleInvalid)
 def _rule_invalid(error: RuleInvalid) -> Problem:
     errors = [{"field": one.field, "message": one.message} for one in error.findings]
     return Problem(status=422, code="rule-invalid", detail=str(error), errors=errors)
 
 
-@translates(SourceRefused)
+@problem_translator(SourceRefused)
 def _source_refused(error: SourceRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=422, code="source-refused", detail=str(error), errors=errors)
 
 
-@translates(PushRefused)
+@problem_translator(PushRefused)
 def _push_refused(error: PushRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=400, code="push-refused", detail=str(error), errors=errors)
 
 
-@translates(PushOutdated)
+@problem_translator(PushOutdated)
 def _push_outdated(error: PushOutdated) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=400, code="push-outdated", detail=str(error), errors=errors)
 
 
-@translates(PushBusy)
+@problem_translator(PushBusy)
 def _push_busy(error: PushBusy) -> Problem:
     headers = {"Retry-After": "2"}
     return Problem(status=503, code="push-busy", detail=str(error), headers=headers)
 
 
-@translates(AnotherNode)
+@problem_translator(AnotherNode)
 def _another_node(error: AnotherNode) -> Problem:
     return Problem(status=403, code="another-node", detail=str(error))
 
 
-@translates(IsolationRefused)
+@problem_translator(IsolationRefused)
 def _isolation_refused(error: IsolationRefused) -> Problem:
     return Problem(status=422, code="isolation-refused", detail=str(error))
 
 
-@translates(PolicyRefused)
+@problem_translator(PolicyRefused)
 def _policy_refused(error: PolicyRefused) -> Problem:
     errors = [{"field": each.field, "message": each.message} for each in error.findings]
     return Problem(status=422, code="health-policy-refused", detail=str(error), errors=errors)
 
 
-@translates(RuleRefused)
+@problem_translator(RuleRefused)
 def _rule_refused(error: RuleRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=422, code="health-rule-refused", detail=str(error), errors=errors)

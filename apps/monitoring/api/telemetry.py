@@ -270,7 +270,7 @@ class ExpositionParser(BaseParser):
         # Nothing is read that was not announced: see the bound above.
         body: bytes = stream.read(LARGEST_BODY + 1)
         if packing == "gzip":
-            body = _unpacked(body)
+            body = _decompress_body(body)
         elif packing not in ("", "identity"):
             raise exceptions.UnsupportedMediaType(packing)
         try:
@@ -279,7 +279,7 @@ class ExpositionParser(BaseParser):
             raise exceptions.ParseError("the text is not UTF-8") from None
 
 
-def _unpacked(body: bytes) -> bytes:
+def _decompress_body(body: bytes) -> bytes:
     """No more than the bound is ever unpacked, whatever a small body would grow to.
 
     :raises BodyTooLarge: if it is more.
@@ -315,12 +315,12 @@ class PushView(APIView):
             raise exceptions.Throttled(wait=_WINDOW)
         headers, given = request.headers, request.data
         push = ingestion.Push(
-            vendor=_vendor(headers.get("X-Ninefold-Vendor", "")),
-            sequence=_sequence(headers.get("X-Ninefold-Sequence", "")),
-            measured_at=_instant(headers.get("X-Ninefold-At", "")),
+            vendor=_parse_vendor(headers.get("X-Ninefold-Vendor", "")),
+            sequence=_parse_sequence(headers.get("X-Ninefold-Sequence", "")),
+            measured_at=_parse_timestamp(headers.get("X-Ninefold-At", "")),
             # Without a body nothing was parsed.
             text=given.get("text", "") if isinstance(given, Mapping) else "",
-            agent=_agent(headers.get("X-Ninefold-Agent", "")),
+            agent=_parse_agent_version(headers.get("X-Ninefold-Agent", "")),
         )
         pushed = ingestion.push_record(token=token, push=push, at=timezone.now())
         return Response(
@@ -334,24 +334,26 @@ class PushView(APIView):
         )
 
 
-def _wrong(header: str, message: str) -> exceptions.ValidationError:
+def _header_error(header: str, message: str) -> exceptions.ValidationError:
     return exceptions.ValidationError({header: [message]})
 
 
-def _vendor(text: str) -> str:
+def _parse_vendor(text: str) -> str:
     if not _VENDOR.fullmatch(text):
-        raise _wrong("X-Ninefold-Vendor", f"must be a chip plug-in's vendor, got {text[:40]!r}")
+        raise _header_error(
+            "X-Ninefold-Vendor", f"must be a chip plug-in's vendor, got {text[:40]!r}"
+        )
     return text
 
 
-def _sequence(text: str) -> int:
+def _parse_sequence(text: str) -> int:
     if not _SEQUENCE.fullmatch(text) or not 1 <= int(text) <= _LARGEST_SEQUENCE:
         message = f"must be a whole number from 1 to {_LARGEST_SEQUENCE}, got {text[:40]!r}"
-        raise _wrong("X-Ninefold-Sequence", message)
+        raise _header_error("X-Ninefold-Sequence", message)
     return int(text)
 
 
-def _instant(text: str) -> datetime:
+def _parse_timestamp(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
         if found.tzinfo is not None:
@@ -359,12 +361,14 @@ def _instant(text: str) -> datetime:
     except ValueError:
         pass
     message = f"must be a time with its zone such as 2026-03-01T12:00:00Z, got {text[:40]!r}"
-    raise _wrong("X-Ninefold-At", message)
+    raise _header_error("X-Ninefold-At", message)
 
 
-def _agent(text: str) -> str:
+def _parse_agent_version(text: str) -> str:
     if len(text) > _LONGEST_AGENT or not text.isprintable():
-        raise _wrong("X-Ninefold-Agent", f"must be at most {_LONGEST_AGENT} printable characters")
+        raise _header_error(
+            "X-Ninefold-Agent", f"must be at most {_LONGEST_AGENT} printable characters"
+        )
     return text
 
 

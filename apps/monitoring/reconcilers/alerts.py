@@ -22,9 +22,9 @@ from apps.monitoring.services.alert_evaluation import rule_evaluate, rule_failed
 from apps.monitoring.services.alerts import alert_delivery_record, rules_ship
 from apps.notifications.selectors.notifications import mail_configured
 from apps.notifications.selectors.webhooks import signature
-from apps.notifications.services.webhooks import DeliveryOutcome, posted
+from apps.notifications.services.webhooks import DeliveryOutcome, post_delivery
 from controlplane.domain.alerts import messages
-from controlplane.domain.alerts.messages import Call, Message, ReceiverKind, complaint
+from controlplane.domain.alerts.messages import Call, Message, ReceiverKind, response_error
 from controlplane.domain.alerts.rules import RuleInvalid
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.persistence.leases import leader_lease
@@ -49,11 +49,11 @@ def alerts_reconcile(*, at: datetime) -> int:
         for rule in AlertRule.objects.all():
             if not lease.renew(ttl=LEASE_TTL):
                 break
-            told += _judged(rule, at=at)
+            told += _evaluate_rule(rule, at=at)
     return told
 
 
-def _judged(rule: AlertRule, *, at: datetime) -> int:
+def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:
     try:
         # A failed query must not spoil the connection's transaction for the rules behind it.
         with transaction.atomic():
@@ -79,7 +79,7 @@ def alerts_send(*, at: datetime) -> int:
                 break
             posts = [_post_of(delivery) for delivery in due]
             with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="alert") as pool:
-                outcomes = list(pool.map(_outcome, posts))
+                outcomes = list(pool.map(_deliver_post, posts))
             for delivery, outcome in zip(due, outcomes, strict=True):
                 alert_delivery_record(delivery=delivery, outcome=outcome, spread=_CHANCE.random())
                 taken += not outcome.error
@@ -127,12 +127,12 @@ def _post_of(delivery: AlertDelivery) -> _Post | str:
     )
 
 
-def _outcome(post: _Post | str) -> DeliveryOutcome:
+def _deliver_post(post: _Post | str) -> DeliveryOutcome:
     at = timezone.now()
     if isinstance(post, str):
         return DeliveryOutcome(at=at, seconds=0.0, error=post)
     if post.kind is ReceiverKind.EMAIL:
-        return _mailed(post)
+        return _send_email(post)
     timestamp = int(at.timestamp())
     headers = {"Content-Type": "application/json; charset=utf-8"}
     if post.kind is ReceiverKind.WEBHOOK:
@@ -147,25 +147,27 @@ def _outcome(post: _Post | str) -> DeliveryOutcome:
                 secret=post.secret, timestamp=timestamp, body=post.body
             )
     call = _call_of(post, timestamp=timestamp)
-    outcome = posted(call.url, body=call.body, headers=headers)
+    outcome = post_delivery(call.url, body=call.body, headers=headers)
     if outcome.error:
         return outcome
-    return replace(outcome, error=complaint(post.kind, outcome.answer))
+    return replace(outcome, error=response_error(post.kind, outcome.answer))
 
 
 def _call_of(post: _Post, *, timestamp: int) -> Call:
     if post.kind is ReceiverKind.FEISHU:
-        return messages.feishu(post.message, url=post.url, secret=post.secret, timestamp=timestamp)
+        return messages.feishu_call(
+            post.message, url=post.url, secret=post.secret, timestamp=timestamp
+        )
     if post.kind is ReceiverKind.DINGTALK:
-        return messages.dingtalk(
+        return messages.dingtalk_call(
             post.message, url=post.url, secret=post.secret, timestamp=timestamp
         )
     if post.kind is ReceiverKind.SLACK:
-        return messages.slack(post.message, url=post.url)
+        return messages.slack_call(post.message, url=post.url)
     return Call(url=post.url, body=post.body)
 
 
-def _mailed(post: _Post) -> DeliveryOutcome:
+def _send_email(post: _Post) -> DeliveryOutcome:
     at, began = timezone.now(), time.monotonic()
     if not mail_configured():
         reason = "no mail server is configured; an administrator can set one up"

@@ -33,12 +33,12 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault, HealthRule
 from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state, health_snapshot
-from apps.monitoring.selectors.rule_samples import MOST, candidates, reach_of, series_of
+from apps.monitoring.selectors.rule_samples import MOST, candidate_cards, reach_of, series_of
 from apps.monitoring.services.decisions import LeaseGone, decisions_apply, notes_keep
 from apps.monitoring.services.faults import faults_lapse, signals_record
 from apps.monitoring.services.health_rules import rules_seed
 from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
-from controlplane.domain.health.decisions import Action, Decided, HealthSnapshot, decide
+from controlplane.domain.health.decisions import Action, Decided, HealthSnapshot, decide_actions
 from controlplane.domain.health.faults import FaultLevel, FaultMap, Origin, Signal
 from controlplane.domain.health.rules import (
     Condition,
@@ -46,7 +46,7 @@ from controlplane.domain.health.rules import (
     RuleRefused,
     Verdict,
     condition_of,
-    evaluate,
+    evaluate_condition,
 )
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.ports import registry
@@ -82,16 +82,16 @@ def health_reconcile(*, at: datetime) -> int:
         )
         with transaction.atomic():
             situation = health_snapshot(policy=stance.policy, at=at)
-        written = _decide(situation, stance, lease, at=at)
+        written = _decide_actions(situation, stance, lease, at=at)
         isolations_removed(at=at)
         isolations_emptied(at=at)
     return written
 
 
-def _decide(
+def _decide_actions(
     situation: HealthSnapshot, stance: HealthPolicyState, lease: LeaderLease, *, at: datetime
 ) -> int:
-    decided = decide(situation, stance.policy, at)
+    decided = decide_actions(situation, stance.policy, at)
     if not stance.automatic:
         decided = tuple(map(_left_to_people, decided))
     acting = [each for each in decided if not _only_noted(each)]
@@ -136,12 +136,12 @@ def health_rules_reconcile(*, at: datetime) -> int:
             return 0
         rules_seed(at=at)
         rules = list(HealthRule.objects.filter(enabled=True))
-        firing = sum(_judge(rule, at=at) for rule in rules)
-        _forget(rules, at=at)
+        firing = sum(_evaluate_health_rule(rule, at=at) for rule in rules)
+        _end_removed_rules(rules, at=at)
     return firing
 
 
-def _judge(rule: HealthRule, *, at: datetime) -> int:
+def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
     """One rule on every card; those on which it stood and holds no longer are over."""
     try:
         condition = condition_of(rule.condition)
@@ -149,11 +149,11 @@ def _judge(rule: HealthRule, *, at: datetime) -> int:
         log.warning("a rule is not understood", extra={"rule": rule.name, "why": str(refusal)})
         return 0
     standing = Fault.objects.filter(origin=Origin.RULE, code=rule.name, ended_at=None)
-    asked = candidates(condition, at=at)
+    asked = candidate_cards(condition, at=at)
     if len(asked) == MOST:
         log.warning("a rule may hold of too many cards", extra={"rule": rule.name, "cards": MOST})
     cards = sorted({*asked, *standing.exclude(card=None).values_list("card", flat=True)})
-    findings = _findings(condition, cards, at=at)
+    findings = _condition_findings(condition, cards, at=at)
     rows = Card.objects.select_related("node__cluster").in_bulk(list(findings))
     signals = [
         _rule_signal(rule, condition, rows[card], finding, at=at)
@@ -165,10 +165,12 @@ def _judge(rule: HealthRule, *, at: datetime) -> int:
     return sum(signal.active for signal in signals)
 
 
-def _findings(condition: Condition, cards: list[int], *, at: datetime) -> dict[int, Finding]:
+def _condition_findings(
+    condition: Condition, cards: list[int], *, at: datetime
+) -> dict[int, Finding]:
     """What is known for sure: what was not measured keeps what was said of it."""
     series = series_of(cards, condition, since=at - reach_of(condition), at=at)
-    found = {card: evaluate(condition, series.get(card, ()), at) for card in cards}
+    found = {card: evaluate_condition(condition, series.get(card, ()), at) for card in cards}
     sure = (Verdict.FIRES, Verdict.CLEAR)
     return {card: finding for card, finding in found.items() if finding.verdict in sure}
 
@@ -192,7 +194,7 @@ def _rule_signal(
     )
 
 
-def _forget(rules: list[HealthRule], *, at: datetime) -> None:
+def _end_removed_rules(rules: list[HealthRule], *, at: datetime) -> None:
     """What a rule said that is there no more, or is switched off, is over."""
     Fault.objects.filter(origin=Origin.RULE, ended_at=None).exclude(
         code__in=[rule.name for rule in rules]
@@ -230,18 +232,18 @@ def cluster_signals_sync(*, at: datetime, uid: str | None = None) -> int:
     late = {_open[each]: each for each in clusters if each in _open}
     asked = {}
     for row in clusters.values():
-        if row.uid not in _open and (question := _question(row)) is not None:
+        if row.uid not in _open and (question := _diagnosis_query(row)) is not None:
             future = _open[row.uid] = _asking.submit(question)
             asked[future] = row.uid
     # Each is recorded when it comes, and who did not answer before is not waited for again.
     return sum(
-        _recorded(clusters[each], future, at=at)
-        for future, each in _answers(asked, late)
+        _record_diagnosis(clusters[each], future, at=at)
+        for future, each in _completed_diagnoses(asked, late)
         if _open.pop(each, None) is not None
     )
 
 
-def _question(cluster: Cluster) -> Callable[[], ClusterDiagnosis] | None:
+def _diagnosis_query(cluster: Cluster) -> Callable[[], ClusterDiagnosis] | None:
     """None of a cluster that says nothing of itself."""
     try:
         adapter = fleet.cluster_adapter(cluster)
@@ -254,7 +256,7 @@ def _question(cluster: Cluster) -> Callable[[], ClusterDiagnosis] | None:
     return adapter.diagnose if isinstance(adapter, DiagnosableCluster) else None
 
 
-def _answers(
+def _completed_diagnoses(
     asked: Mapping[Future[ClusterDiagnosis], str], late: Mapping[Future[ClusterDiagnosis], str]
 ) -> Iterator[tuple[Future[ClusterDiagnosis], str]]:
     yield from ((future, uid) for future, uid in late.items() if future.done())
@@ -263,10 +265,10 @@ def _answers(
             yield future, asked[future]
 
 
-def _recorded(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at: datetime) -> bool:
+def _record_diagnosis(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at: datetime) -> bool:
     """Whether it answered; one cluster's trouble spoils no other's turn."""
     try:
-        signals = tuple(changes(cluster, answer.result(), at=at))
+        signals = tuple(diagnosis_changes(cluster, answer.result(), at=at))
         if signals:
             signals_record(signals=signals, at=at)
     except ClusterError as error:
@@ -279,14 +281,16 @@ def _recorded(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at: datetim
     return True
 
 
-def changes(cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime) -> Iterator[Signal]:
+def diagnosis_changes(
+    cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
+) -> Iterator[Signal]:
     """What is new, other than it was, due to be told again, or over."""
     for unread in diagnosis.unreadable:
         told = {"cluster": cluster.name, "origin": unread.origin, "node": unread.node}
         log.debug("signs could not be read", extra={**told, "reason": unread.reason})
-    standing = _standing(cluster)
+    standing = _open_signals(cluster)
     told_now: set[Key] = set()
-    for signal in _strongest(cluster, diagnosis, at=at).values():
+    for signal in _strongest_signals(cluster, diagnosis, at=at).values():
         key: Key = (signal.node, signal.index, signal.origin, signal.code)
         told_now.add(key)
         if _is_news(signal, standing.get(key)):
@@ -309,7 +313,7 @@ def changes(cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime) -> I
             )
 
 
-def _standing(cluster: Cluster) -> Mapping[Key, _Standing]:
+def _open_signals(cluster: Cluster) -> Mapping[Key, _Standing]:
     origins = (*LASTING, Origin.SILENCE, Origin.EVENT)
     rows = Fault.objects.filter(node__cluster=cluster, ended_at=None, origin__in=origins)
     columns = ("node__name", "card__index", "origin", "code", "level", "message", "told_at")
@@ -329,7 +333,7 @@ def _is_news(signal: Signal, before: _Standing | None) -> bool:
     )
 
 
-def _strongest(
+def _strongest_signals(
     cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
 ) -> Mapping[Key, Signal]:
     """One sign of each fault: the newest of events, and of what lasts the worst."""

@@ -34,7 +34,7 @@ from apps.monitoring.services import burn_ins as runs
 from apps.monitoring.services.isolations import covered_by
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import FaultView, HealthSnapshot, IsolationView, Policy
-from controlplane.domain.health.isolations import IsolationState, disproved, unsettled
+from controlplane.domain.health.isolations import IsolationState, disproved_reason, unsettled_reason
 from controlplane.domain.health.recommended_actions import Severities
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.ports.clusters import (
@@ -75,7 +75,7 @@ def isolations_reconcile(*, at: datetime) -> int:
         policy = health_policy_state().policy
         with transaction.atomic():
             situation = health_snapshot(policy=policy, at=at)
-        hold = partial(_hold, lease)
+        hold = partial(_renew_lease, lease)
         try:
             burn_ins_reconcile(situation=situation, policy=policy, at=at, hold=hold)
             marks_keep(at=at, hold=hold)
@@ -84,7 +84,7 @@ def isolations_reconcile(*, at: datetime) -> int:
     return count
 
 
-def _hold(lease: LeaderLease) -> None:
+def _renew_lease(lease: LeaderLease) -> None:
     """:raises _IsolationLeaseLost: if another turn runs by now."""
     if not lease.renew(ttl=LEASE_TTL):
         raise _IsolationLeaseLost
@@ -109,17 +109,17 @@ def marks_keep(*, at: datetime, hold: Callable[[], None] = lambda: None) -> int:
         del _asked[over]
     for row in standing:
         if _asked.get(row.pk, at) <= at:
-            marked = _mark(row, away, hold)
+            marked = _taint_node(row, away, hold)
             _asked[row.pk] = at + (_AGAIN if marked else _SOON)
             changed += marked
     for row in whole.filter(ended_at__isnull=False, marked_node=True):
-        changed += _unmark(row, away, hold)
+        changed += _remove_taint(row, away, hold)
     return changed
 
 
-def _mark(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
+def _taint_node(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
     """Unless it ended meanwhile: nobody would take that mark off."""
-    adapter = None if row.node.cluster_id in away else _markable(row)
+    adapter = None if row.node.cluster_id in away else _taintable_cluster(row)
     if adapter is None:
         return False
     hold()
@@ -129,36 +129,38 @@ def _mark(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
     try:
         return adapter.taint_node(row.node.name, row.reason)
     except ClusterError as error:
-        _unreachable(row, error, away)
+        _record_unreachable_cluster(row, error, away)
         return False
 
 
-def _unmark(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
+def _remove_taint(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
     """Unless it went out of use again meanwhile: then the mark is that isolation's."""
     if row.node.cluster_id in away:
         return False
     hold()
     again = Isolation.objects.filter(node=row.node_id, card=None, ended_at=None).exists()
-    adapter = _markable(row)
+    adapter = _taintable_cluster(row)
     try:
         if adapter is not None and not again:
             adapter.untaint_node(row.node.name)
     except ClusterError as error:
-        _unreachable(row, error, away)
+        _record_unreachable_cluster(row, error, away)
         return False
     return bool(Isolation.objects.filter(pk=row.pk).update(marked_node=False))
 
 
-def _markable(row: Isolation) -> TaintableCluster | None:
+def _taintable_cluster(row: Isolation) -> TaintableCluster | None:
     try:
         adapter = fleet.cluster_adapter(row.node.cluster)
     except (ClusterError, UnknownAdapter) as error:
-        _unreachable(row, error)
+        _record_unreachable_cluster(row, error)
         return None
     return adapter if isinstance(adapter, TaintableCluster) else None
 
 
-def _unreachable(row: Isolation, error: Exception, away: set[int] | None = None) -> None:
+def _record_unreachable_cluster(
+    row: Isolation, error: Exception, away: set[int] | None = None
+) -> None:
     if away is not None and isinstance(error, ClusterUnavailable):
         away.add(row.node.cluster_id)
     told = {"node": str(row.node), "error": str(error)}
@@ -187,22 +189,28 @@ def burn_ins_reconcile(
     for fault in situation.faults:
         by_node[fault.node].append(fault)
     settled = [
-        row for row in _due(standing) if _is_settled(row, by_node[row.node.uid], grades, policy, at)
+        row
+        for row in _due_for_burn_in(standing)
+        if _is_settled(row, by_node[row.node.uid], grades, policy, at)
     ]
     proved = standing.filter(state=IsolationState.TESTING, proved_at__isnull=False, actor_name="")
     for row in proved:
-        if why := disproved(by_node[row.node.uid], isolation=_view(row), grades=grades):
-            _disprove(row, why, at)
+        if why := disproved_reason(
+            by_node[row.node.uid], isolation=_isolation_view(row), grades=grades
+        ):
+            _record_failed_burn_in(row, why, at)
     # Clusters that did not answer: nobody waits for them once more in this turn.
     away: set[int] = set()
-    _each(settled, _begin, away, at, hold)
+    _reconcile_each(settled, _begin_burn_in, away, at, hold)
     testing = standing.filter(state=IsolationState.TESTING, proved_at=None)
-    _each(testing, _follow, away, at, hold)
+    _reconcile_each(testing, _follow_burn_in, away, at, hold)
     over = ~Q(state=IsolationState.TESTING) | Q(proved_at__isnull=False)
-    _each(rows.filter(over, evidence__has_key=moves.LAUNCH), _remove, away, at, hold)
+    _reconcile_each(
+        rows.filter(over, evidence__has_key=moves.LAUNCH), _remove_burn_in, away, at, hold
+    )
 
 
-def _each(
+def _reconcile_each(
     rows: Iterable[Isolation],
     turn: Turn,
     away: set[int],
@@ -227,7 +235,7 @@ def _each(
             log.exception("a burn-in's turn failed", extra=told)
 
 
-def _due(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
+def _due_for_burn_in(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
     """By itself only once, and only what rules took out: after that a person has to look first."""
     first = Q(burn_ins=0, actor_name="")
     return standing.filter(Q(test_asked_at__isnull=False) | first, state=IsolationState.EMPTY)
@@ -239,36 +247,40 @@ def _is_settled(
     """A person who asks has looked; rules wait until what was wrong has been away for a while."""
     if row.test_asked_at is not None:
         return True
-    return not unsettled(faults, isolation=_view(row), grades=grades, policy=policy, at=at)
+    return not unsettled_reason(
+        faults, isolation=_isolation_view(row), grades=grades, policy=policy, at=at
+    )
 
 
-def _view(row: Isolation) -> IsolationView:
+def _isolation_view(row: Isolation) -> IsolationView:
     card = row.card.uid if row.card else ""
     return IsolationView(node=row.node.uid, card=card, proved_at=row.proved_at)
 
 
-def _disprove(row: Isolation, why: str, at: datetime) -> None:
+def _record_failed_burn_in(row: Isolation, why: str, at: datetime) -> None:
     try:
         moves.burn_in_disprove(row=row, reason=why, at=at)
     except IllegalTransition as race:
         log.info("a burn-in gave way", extra={"isolation": row.uid, "race": str(race)})
 
 
-def _begin(row: Isolation, at: datetime) -> None:
+def _begin_burn_in(row: Isolation, at: datetime) -> None:
     try:
-        runs.burn_in_launch(name=moves.launch_name(row), node=row.node, cards=_cards(row))
+        runs.burn_in_launch(name=moves.launch_name(row), node=row.node, cards=_isolated_cards(row))
     except runs.BurnInImpossible as impossible:
         moves.burn_in_refuse(row=row, reason=str(impossible))
         return
     moves.burn_in_begin(row=row, at=at)
 
 
-def _follow(row: Isolation, at: datetime) -> None:
-    adapter, name = _adapter(row), moves.launch_name(row)
+def _follow_burn_in(row: Isolation, at: datetime) -> None:
+    adapter, name = _cluster_adapter(row), moves.launch_name(row)
     observed = adapter.observe([name]).get(name)
     if observed is None:
         try:
-            adapter.launch(runs.burn_in_launch(name=name, node=row.node, cards=_cards(row)))
+            adapter.launch(
+                runs.burn_in_launch(name=name, node=row.node, cards=_isolated_cards(row))
+            )
         except (LaunchRefused, runs.BurnInImpossible) as refusal:
             result = runs.BurnInResult(passed=False, words=f"it could not be started: {refusal}")
             moves.burn_in_end(row=row, result=result, at=at)
@@ -277,8 +289,8 @@ def _follow(row: Isolation, at: datetime) -> None:
         moves.burn_in_end(row=row, result=result, at=at)
 
 
-def _remove(row: Isolation, _: datetime) -> None:
-    adapter, name = _adapter(row), row.evidence[moves.LAUNCH]
+def _remove_burn_in(row: Isolation, _: datetime) -> None:
+    adapter, name = _cluster_adapter(row), row.evidence[moves.LAUNCH]
     observed = adapter.observe([name]).get(name)
     if observed is not None and not observed.ended:
         adapter.stop(name, grace=timedelta())
@@ -287,11 +299,11 @@ def _remove(row: Isolation, _: datetime) -> None:
     moves.burn_in_forget(row=row)
 
 
-def _cards(row: Isolation) -> list[Card]:
+def _isolated_cards(row: Isolation) -> list[Card]:
     return covered_by(row, Card.objects.filter(node=row.node_id).order_by("index"))
 
 
-def _adapter(row: Isolation) -> ClusterAdapter:
+def _cluster_adapter(row: Isolation) -> ClusterAdapter:
     """:raises ClusterUnavailable: if its options, too, are such that nobody can ask it anything."""
     try:
         return fleet.cluster_adapter(row.node.cluster)

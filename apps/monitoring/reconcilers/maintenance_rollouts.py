@@ -63,11 +63,11 @@ def maintenance_rollouts_reconcile(*, at: datetime) -> int:
         for rollout in rollouts.order_by("pk").distinct():
             if not lease.renew(ttl=LEASE_TTL):
                 break
-            moved += _advance(rollout, at=at)
+            moved += _advance_rollout(rollout, at=at)
     return moved
 
 
-def _advance(rollout: Rollout, *, at: datetime) -> int:
+def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
     told, moved, reason = {"rollout": rollout.uid}, 0, ""
     busy = Q(state__in=UNDER_WAY) | Q(launch_there=True)
     rows = rollout.nodes.filter(busy).select_related(
@@ -75,7 +75,7 @@ def _advance(rollout: Rollout, *, at: datetime) -> int:
     )
     for row in rows.order_by("pk"):
         try:
-            moved += _step(row, at=at)
+            moved += _advance_node(row, at=at)
         except IllegalTransition as race:
             log.info("a node of a rollout gave way", extra={**told, "race": str(race)})
         except (ClusterError, UnknownAdapter) as error:
@@ -94,7 +94,7 @@ def _lost_right(rollout: Rollout, refusal: PermissionRefused) -> str:
     return f"{rollout.made_by.username}, in whose name it goes on, may not any more: {refusal}"
 
 
-def _step(row: RolloutNode, *, at: datetime) -> bool:
+def _advance_node(row: RolloutNode, *, at: datetime) -> bool:
     plan = Plan(
         command=bool(row.rollout.argv),
         burn_in=row.rollout.burn_in,
@@ -102,10 +102,10 @@ def _step(row: RolloutNode, *, at: datetime) -> bool:
     )
     state = NodeState(row.state)
     if row.launch_there and state is not NodeState.WORKING:
-        _remove(row)
+        _remove_launch(row)
     if state not in UNDER_WAY:
         return False
-    look = _seen(row, at=at)
+    look = _node_context(row, at=at)
     reason, event = look.words, node_event(state, look.seen, plan=plan)
     if event is None:
         if reason and reason != row.reason:
@@ -115,7 +115,7 @@ def _step(row: RolloutNode, *, at: datetime) -> bool:
     return True
 
 
-def _seen(row: RolloutNode, *, at: datetime) -> _RolloutContext:
+def _node_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
     """What is so on the node, and why in words."""
     isolation = row.isolation
     if isolation is None or isolation.ended_at is not None:
@@ -128,11 +128,11 @@ def _seen(row: RolloutNode, *, at: datetime) -> _RolloutContext:
             seen=Seen(empty=empty), words="nothing runs there any more" if empty else ""
         )
     if row.state == NodeState.WORKING:
-        return _worked(row, at=at)
-    return _proved(row, isolation)
+        return _script_context(row, at=at)
+    return _burn_in_context(row, isolation)
 
 
-def _proved(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
+def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
     evidence = isolation.evidence
     if isolation.proved_at is not None:
         return _RolloutContext(
@@ -151,8 +151,8 @@ def _proved(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
     )
 
 
-def _worked(row: RolloutNode, *, at: datetime) -> _RolloutContext:
-    adapter, name = _adapter(row), row.launch_name
+def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
+    adapter, name = _cluster_adapter(row), row.launch_name
     observed = adapter.observe([name]).get(name)
     if observed is None:
         if row.launched_at is not None:
@@ -161,7 +161,7 @@ def _worked(row: RolloutNode, *, at: datetime) -> _RolloutContext:
                 words="its process is gone; nobody knows whether it did its work",
             )
         try:
-            adapter.launch(_launch(row))
+            adapter.launch(_script_launch(row))
         except LaunchRefused as refusal:
             return _RolloutContext(
                 seen=Seen(worked=False), words=f"the command could not be started: {refusal}"
@@ -171,10 +171,12 @@ def _worked(row: RolloutNode, *, at: datetime) -> _RolloutContext:
     maintenance_rollouts.command_began(row=row, at=at)
     if not observed.ended:
         return _RolloutContext(seen=Seen(), words="the command runs")
-    return _ended(row, adapter, observed)
+    return _ended_script_context(row, adapter, observed)
 
 
-def _ended(row: RolloutNode, adapter: ClusterAdapter, observed: ObservedLaunch) -> _RolloutContext:
+def _ended_script_context(
+    row: RolloutNode, adapter: ClusterAdapter, observed: ObservedLaunch
+) -> _RolloutContext:
     chunk = adapter.log(
         row.launch_name, role=_ROLE, index=0, offset=-_TAIL_BYTES, limit=_TAIL_BYTES
     )
@@ -188,7 +190,7 @@ def _ended(row: RolloutNode, adapter: ClusterAdapter, observed: ObservedLaunch) 
     return _RolloutContext(seen=Seen(worked=False), words=f"the command failed: {how}")
 
 
-def _launch(row: RolloutNode) -> Launch:
+def _script_launch(row: RolloutNode) -> Launch:
     """All cards of the node, so that it may look at any of them; rendering twice gives the same one."""
     indices = Card.objects.filter(node=row.node_id, parent=None).order_by("index")
     cards = tuple(indices.values_list("index", flat=True))
@@ -208,8 +210,8 @@ def _launch(row: RolloutNode) -> Launch:
     )
 
 
-def _remove(row: RolloutNode) -> None:
-    adapter = _adapter(row)
+def _remove_launch(row: RolloutNode) -> None:
+    adapter = _cluster_adapter(row)
     observed = adapter.observe([row.launch_name]).get(row.launch_name)
     if observed is not None and not observed.ended:
         adapter.stop(row.launch_name, grace=timedelta())
@@ -218,5 +220,5 @@ def _remove(row: RolloutNode) -> None:
     maintenance_rollouts.command_removed(row=row)
 
 
-def _adapter(row: RolloutNode) -> ClusterAdapter:
+def _cluster_adapter(row: RolloutNode) -> ClusterAdapter:
     return fleet.cluster_adapter(row.node.cluster)

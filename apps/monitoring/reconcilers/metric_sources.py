@@ -54,21 +54,21 @@ def sources_read(*, at: datetime) -> int:
     Source.objects.filter(pk__in=[source.pk for source in taken]).update(tried_at=at)
     answered, began = 0, time.monotonic()
     with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="read-source") as workers:
-        waiting = {workers.submit(_read, source): source for source in taken}
+        waiting = {workers.submit(_read_source, source): source for source in taken}
         for done in as_completed(waiting):
             # What was measured while we waited for it is not from the future.
             now = at + timedelta(seconds=time.monotonic() - began)
-            answered += _keep(waiting[done], done, at=now)
+            answered += _record_batch(waiting[done], done, at=now)
             release_row(waiting[done])
     return answered
 
 
-def _read(source: Source) -> TelemetryBatch:
+def _read_source(source: Source) -> TelemetryBatch:
     """In a thread of its own: it comes near no database."""
     return source_adapter(source).read()
 
 
-def _keep(source: Source, done: Future[TelemetryBatch], *, at: datetime) -> bool:
+def _record_batch(source: Source, done: Future[TelemetryBatch], *, at: datetime) -> bool:
     """Whether it told something."""
     try:
         batch = done.result()
@@ -113,19 +113,19 @@ def stale_cards_reconcile(*, at: datetime) -> int:
         source.pk: source
         for source in Source.objects.filter(enabled=True).select_related("cluster")
     }
-    lost = _lost()
+    lost = _find_stale_cards()
     again = {one for one in lost if _is_heard(one, sources, at=at)}
     changed = cards_metrics_fresh(cards=[one.card for one in again])
     policy = health_policy_state().policy
     share = policy.stall_share
-    silences = _silences(sources, at=at)
+    silences = _stale_cards_by_source(sources, at=at)
     for one in lost:
         # Silence that spreads from node to node is as little theirs as one that falls at once.
         if one not in again and one.is_recent(sources, window=policy.window, at=at):
             silences[one.source].given_up.add(one.node)
     for pk, source in sources.items():
         silence = silences[pk]
-        words = _stalled(source, silence, share=share, at=at)
+        words = _stalled_ingestion_reason(source, silence, share=share, at=at)
         if source_stalled(source=source, words=words) and words:
             log.warning("silence of cards is not acted upon", extra={"source": source.name})
         if silence.cards and not words:
@@ -148,7 +148,7 @@ class _Lost(NamedTuple):
         return source is not None and self.received_at > at - heartbeat_timeout(source) - window
 
 
-def _lost() -> list[_Lost]:
+def _find_stale_cards() -> list[_Lost]:
     rows = CardFigures.objects.filter(
         card__state=CardState.UNKNOWN, card__state_reason=METRICS_STALE
     ).values_list("card_id", "card__node_id", "source_id", "received_at")
@@ -161,7 +161,9 @@ def _is_heard(one: _Lost, sources: dict[int, Source], *, at: datetime) -> bool:
     return source is None or at - one.received_at <= heartbeat_timeout(source)
 
 
-def _silences(sources: dict[int, Source], *, at: datetime) -> dict[int | None, _StaleCards]:
+def _stale_cards_by_source(
+    sources: dict[int, Source], *, at: datetime
+) -> dict[int | None, _StaleCards]:
     """By source. One statement for those that are heard, by node, and one for the cards that are not."""
     found: dict[int | None, _StaleCards] = {pk: _StaleCards() for pk in sources}
     if not sources:
@@ -181,7 +183,9 @@ def _silences(sources: dict[int, Source], *, at: datetime) -> dict[int | None, _
     return found
 
 
-def _stalled(source: Source, silence: _StaleCards, *, share: int, at: datetime) -> str:
+def _stalled_ingestion_reason(
+    source: Source, silence: _StaleCards, *, share: int, at: datetime
+) -> str:
     """Why it is us and not the cards, in words; empty if it is the cards."""
     if not silence.cards:
         return ""

@@ -17,12 +17,12 @@ from django.urls import reverse
 
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault
-from apps.monitoring.selectors.controllers import controllers_now, disks
+from apps.monitoring.selectors.controllers import controllers_now, monitored_disks
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import PENDING_SINCE
 from apps.serving.models import Route, UsageRecord
 from apps.telemetry.models import CardFigures, CardHour, Source
-from controlplane.domain.alerts.lifecycle import firings
+from controlplane.domain.alerts.lifecycle import simulate_firings
 from controlplane.domain.alerts.rules import (
     MEASURES,
     AlertOperator,
@@ -56,12 +56,12 @@ def samples_of(rule: AlertRuleSpec, *, at: datetime) -> tuple[AlertSample, ...]:
     return tuple(sample for sample in read(rule, at) if all_fit(rule.where, sample.labels))
 
 
-def _what(rule: AlertRuleSpec) -> str:
+def _sample_subject(rule: AlertRuleSpec) -> str:
     return rule.measure.partition(".")[2]
 
 
-def _cards(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
-    metric = _what(rule)
+def _card_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+    metric = _sample_subject(rule)
     stale = Q(at__lt=at - FRESH)
     holds = Q(**{f"{metric}__{_LOOKUPS[rule.op]}": rule.threshold})
     rows = CardFigures.objects.filter(holds | stale, card__removed_at=None).exclude(
@@ -83,7 +83,7 @@ def _cards(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
         )
 
 
-def _faults(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _fault_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
     holds = Q(**{f"level__{_LOOKUPS[rule.op]}": rule.threshold})
     rows = Fault.objects.filter(holds, ended_at=None).select_related("node__cluster", "card")
@@ -103,9 +103,9 @@ def _faults(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
 _STATES = {"unknown_share": CardState.UNKNOWN, "isolated_share": CardState.ISOLATED}
 
 
-def _fleet(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _fleet_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
-    state = _STATES[_what(rule)]
+    state = _STATES[_sample_subject(rule)]
     counts = (
         Card.objects.filter(parent=None)
         .order_by()
@@ -119,7 +119,7 @@ def _fleet(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
         )
 
 
-def _sources(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _source_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     for source in Source.objects.filter(enabled=True).select_related("cluster"):
         silent = at - (source.read_at or source.created_at)
@@ -130,7 +130,7 @@ def _sources(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
         )
 
 
-def _decisions(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _decision_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     held_back = (
         Decision.objects.filter(at__gt=at - HELD_BACK_WITHIN, outcome=Decision.Outcome.HELD_BACK)
@@ -143,7 +143,7 @@ def _decisions(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
         yield AlertSample(labels={"cluster": cluster}, value=float(count), href=href)
 
 
-def _clusters(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _cluster_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     for cluster in Cluster.objects.all():
         heard_at = max(
@@ -156,27 +156,27 @@ def _clusters(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
         )
 
 
-def _loops(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _controller_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
-    wants_lag = _what(rule) == "lag"
+    wants_lag = _sample_subject(rule) == "lag"
     for loop in controllers_now().all:
         lag = None if loop.lag is None else loop.lag.total_seconds()
         value = lag if wants_lag else float(loop.troubled)
         yield AlertSample(labels={"loop": loop.name}, value=value, href=reverse("status"))
 
 
-def _product(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _product_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
     href = reverse("status")
-    if _what(rule) == "outbox_age":
-        age = messages.backlog().age.total_seconds()
+    if _sample_subject(rule) == "outbox_age":
+        age = messages.outbox_backlog().age.total_seconds()
         yield AlertSample(labels={}, value=age, href=href)
         return
-    for disk in disks():
+    for disk in monitored_disks():
         yield AlertSample(labels={"disk": disk.name}, value=100 * disk.free / disk.size, href=href)
 
 
-def _queues(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _queue_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     waiting = (
         Claim.objects.filter(state=ClaimState.PENDING)
         .order_by()
@@ -184,11 +184,11 @@ def _queues(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
         .annotate(claims=Count("pk"), oldest=Min(PENDING_SINCE))
     )
     for queue, uid, count, since in waiting:
-        value = float(count) if _what(rule) == "waiting" else (at - since).total_seconds()
+        value = float(count) if _sample_subject(rule) == "waiting" else (at - since).total_seconds()
         yield AlertSample(labels={"queue": queue}, value=value, href=reverse("queue", args=[uid]))
 
 
-def _deployments(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _deployment_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     routes = {route.name: route for route in Route.objects.select_related("deployment__team")}
     # By route, for that is what calls are indexed by.
@@ -210,16 +210,16 @@ def _deployments(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
 
 
 _READERS: Mapping[Topic, Callable[[AlertRuleSpec, datetime], Iterable[AlertSample]]] = {
-    Topic.CARDS: _cards,
-    Topic.FAULTS: _faults,
-    Topic.FLEET: _fleet,
-    Topic.SOURCES: _sources,
-    Topic.DECISIONS: _decisions,
-    Topic.CLUSTERS: _clusters,
-    Topic.LOOPS: _loops,
-    Topic.PRODUCT: _product,
-    Topic.QUEUES: _queues,
-    Topic.DEPLOYMENTS: _deployments,
+    Topic.CARDS: _card_samples,
+    Topic.FAULTS: _fault_samples,
+    Topic.FLEET: _fleet_samples,
+    Topic.SOURCES: _source_samples,
+    Topic.DECISIONS: _decision_samples,
+    Topic.CLUSTERS: _cluster_samples,
+    Topic.LOOPS: _controller_samples,
+    Topic.PRODUCT: _product_samples,
+    Topic.QUEUES: _queue_samples,
+    Topic.DEPLOYMENTS: _deployment_samples,
 }
 
 
@@ -250,7 +250,7 @@ def trial_of(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
         times = _fault_times(rule, at=at)
         return AlertRuleTrial(now=now, times=sum(times), things=len(times))
     if topic is Topic.CARDS and rule.op is not AlertOperator.EQUAL:
-        cards = _crossed(rule, at=at)
+        cards = _cards_beyond_threshold(rule, at=at)
         times = _card_times(rule, cards[:MOST_CARDS], at=at)
         return AlertRuleTrial(
             now=now, times=sum(times), things=len(times), cut=len(cards) > MOST_CARDS
@@ -279,7 +279,7 @@ def _fault_times(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
     return list(counts.values())
 
 
-def _crossed(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
+def _cards_beyond_threshold(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
     """Cards that were beyond the threshold at some time, as hourly sums and the newest figures tell."""
     metric = rule.measure.partition(".")[2]
     suffix = "max" if rule.op in _UPWARDS else "min"
@@ -295,10 +295,10 @@ def _crossed(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
         )
         keys |= set(hours.values_list("card_id", flat=True).distinct())
     cards = Card.objects.filter(pk__in=keys).select_related("node__cluster").order_by("pk")
-    return [card.pk for card in cards if all_fit(rule.where, _labels(card))]
+    return [card.pk for card in cards if all_fit(rule.where, _card_labels(card))]
 
 
-def _labels(card: Card) -> dict[str, str]:
+def _card_labels(card: Card) -> dict[str, str]:
     return {
         "cluster": card.node.cluster.name,
         "node": card.node.name,
@@ -308,11 +308,14 @@ def _labels(card: Card) -> dict[str, str]:
 
 
 def _card_times(rule: AlertRuleSpec, cards: Iterable[int], *, at: datetime) -> list[int]:
-    times = [len(firings(rule, values)) for values in _minutes(rule, list(cards), at=at)]
+    times = [
+        len(simulate_firings(rule, values))
+        for values in _worst_minute_values(rule, list(cards), at=at)
+    ]
     return [count for count in times if count]
 
 
-def _minutes(
+def _worst_minute_values(
     rule: AlertRuleSpec, cards: list[int], *, at: datetime
 ) -> Iterator[list[tuple[datetime, float | None]]]:
     """The worst value of each minute of each card, in the order of time."""

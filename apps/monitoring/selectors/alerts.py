@@ -17,7 +17,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.selectors import RequestUser
-from apps.fleet.selectors import operates
+from apps.fleet.selectors import operates_fleet
 from apps.monitoring.models import (
     Alert,
     AlertDelivery,
@@ -63,14 +63,14 @@ def silence_of(row: AlertSilence) -> Silence:
 
 def rules_visible(user: RequestUser) -> QuerySet[AlertRule]:
     """All of them, for whoever operates the fleet; with ``firing``, how many alerts each has."""
-    rows = AlertRule.objects.all() if operates(user) else AlertRule.objects.none()
+    rows = AlertRule.objects.all() if operates_fleet(user) else AlertRule.objects.none()
     firing = Count("alerts", filter=Q(alerts__state=AlertState.FIRING))
     return rows.annotate(firing=firing).order_by("name")
 
 
 def groups_visible(user: RequestUser) -> QuerySet[AlertGroup]:
     """Episodes, for whoever operates the fleet; the newest first."""
-    rows = AlertGroup.objects.all() if operates(user) else AlertGroup.objects.none()
+    rows = AlertGroup.objects.all() if operates_fleet(user) else AlertGroup.objects.none()
     return rows.select_related("rule").order_by("-id")
 
 
@@ -81,7 +81,7 @@ def notices_of(group: AlertGroup) -> QuerySet[AlertNotice]:
 
 
 def silences_visible(user: RequestUser) -> QuerySet[AlertSilence]:
-    rows = AlertSilence.objects.all() if operates(user) else AlertSilence.objects.none()
+    rows = AlertSilence.objects.all() if operates_fleet(user) else AlertSilence.objects.none()
     return rows.order_by("-id")
 
 
@@ -110,12 +110,12 @@ def silences_over(
 
 
 def receivers_visible(user: RequestUser) -> QuerySet[AlertReceiver]:
-    rows = AlertReceiver.objects.all() if operates(user) else AlertReceiver.objects.none()
+    rows = AlertReceiver.objects.all() if operates_fleet(user) else AlertReceiver.objects.none()
     return rows.order_by("name")
 
 
 def routes_visible(user: RequestUser) -> QuerySet[AlertRoute]:
-    rows = AlertRoute.objects.all() if operates(user) else AlertRoute.objects.none()
+    rows = AlertRoute.objects.all() if operates_fleet(user) else AlertRoute.objects.none()
     return rows.prefetch_related("receivers").order_by("name")
 
 
@@ -247,8 +247,8 @@ def message_of(notice: AlertNotice) -> Message:
         )
     title = title_of(group.rule_name, group.title)
     return Message(
-        title=_headline(kind, title, count=int(notice.content.get("count", 0))),
-        lines=_lines(notice),
+        title=_notice_headline(kind, title, count=int(notice.content.get("count", 0))),
+        lines=_notice_lines(notice),
         tone=Tone.GOOD if kind is NoticeKind.RESOLVED else _TONES[AlertSeverity(group.severity)],
         link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alert', args=[group.uid])}",
         link_text=gettext("Open the alert"),
@@ -262,7 +262,7 @@ _TONES = {
 }
 
 
-def _headline(kind: NoticeKind, title: str, *, count: int) -> str:
+def _notice_headline(kind: NoticeKind, title: str, *, count: int) -> str:
     if kind is NoticeKind.RESOLVED:
         return gettext("Over: %(title)s") % {"title": title}
     if kind is NoticeKind.MORE:
@@ -274,7 +274,7 @@ def _headline(kind: NoticeKind, title: str, *, count: int) -> str:
     return words % {"title": title, "count": count}
 
 
-def _lines(notice: AlertNotice) -> tuple[str, ...]:
+def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
     content, group = notice.content, notice.group
     lines = [] if group is None or not group.labels else [labels_of(group.labels)]
     if notice.kind == NoticeKind.RESOLVED:

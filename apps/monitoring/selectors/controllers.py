@@ -17,8 +17,8 @@ from controlplane.domain.health.controllers import (
     TROUBLED,
     ControllerHealth,
     Turns,
-    judge,
-    lag,
+    controller_health,
+    controller_lag,
     needs_attention,
 )
 from controlplane.persistence import reconcile_runs as book
@@ -75,12 +75,12 @@ class Controllers:
 
 def controllers_now() -> Controllers:
     """Each loop of the beat, in the order of the beat, in one query."""
-    kept = book.read(otherwise=timezone.now())
+    kept = book.read_reconcile_runs(otherwise=timezone.now())
     return Controllers(
         at=kept.at,
         all=tuple(
-            _loop(name, interval=interval, records=kept.records, at=kept.at)
-            for name, interval in book.intervals().items()
+            _controller_status(name, interval=interval, records=kept.records, at=kept.at)
+            for name, interval in book.controller_intervals().items()
         ),
     )
 
@@ -93,15 +93,15 @@ def lagging_controller_count() -> int:
         return 0
 
 
-def _loop(
+def _controller_status(
     name: str, *, interval: timedelta, records: Mapping[str, book.ControllerRecord], at: datetime
 ) -> Controller:
     record = records.get(name, book.NO_RUNS)
     return Controller(
         name=name,
-        health=judge(record.turns, interval=interval, at=at),
+        health=controller_health(record.turns, interval=interval, at=at),
         interval=interval,
-        lag=lag(record.turns, at=at),
+        lag=controller_lag(record.turns, at=at),
         times=record.turns,
         recent=tuple(reversed(record.recent)),
         turns=record.ended,
@@ -123,10 +123,12 @@ class Disk:
     size: int
 
 
-def disks() -> tuple[Disk, ...]:
+def monitored_disks() -> tuple[Disk, ...]:
     """Of the home and of the artifact store; a store without a folder has no disk of ours."""
     folders = {"home": Path(settings.NINEFOLD_HOME), "artifacts": artifact_folder()}
-    return tuple(_disk(name, folder) for name, folder in folders.items() if folder is not None)
+    return tuple(
+        _disk_usage(name, folder) for name, folder in folders.items() if folder is not None
+    )
 
 
 def artifact_folder() -> Path | None:
@@ -134,7 +136,7 @@ def artifact_folder() -> Path | None:
     return root if isinstance(root, Path) else None
 
 
-def _disk(name: str, folder: Path) -> Disk:
+def _disk_usage(name: str, folder: Path) -> Disk:
     there = next(path for path in (folder, *folder.parents) if path.exists())
     usage = shutil.disk_usage(there)
     return Disk(name=name, free=usage.free, size=usage.total)

@@ -55,26 +55,26 @@ def card_timeline(card: Card) -> list[Happened]:
     """What was wrong with it or with its node, what was decided and done; the newest first."""
     concerns = Q(card=card) | Q(node=card.node_id, card=None)
     happened = [
-        *_faults(Fault.objects.filter(concerns).order_by("-began_at")[:_MOST]),
-        *_decisions(Decision.objects.filter(concerns).order_by("-at")[:_MOST]),
-        *_isolations(Isolation.objects.filter(concerns).order_by("-began_at")[:_MOST]),
+        *_fault_events(Fault.objects.filter(concerns).order_by("-began_at")[:_MOST]),
+        *_decision_events(Decision.objects.filter(concerns).order_by("-at")[:_MOST]),
+        *_isolation_events(Isolation.objects.filter(concerns).order_by("-began_at")[:_MOST]),
     ]
     return sorted(happened, key=lambda one: one.at, reverse=True)
 
 
-def _faults(rows: QuerySet[Fault]) -> Iterator[Happened]:
+def _fault_events(rows: QuerySet[Fault]) -> Iterator[Happened]:
     for row in rows:
         yield Happened(at=row.began_at, entry=Entry.FAULT, row=row)
         if row.ended_at is not None:
             yield Happened(at=row.ended_at, entry=Entry.FAULT_ENDED, row=row)
 
 
-def _decisions(rows: QuerySet[Decision]) -> Iterator[Happened]:
+def _decision_events(rows: QuerySet[Decision]) -> Iterator[Happened]:
     for row in rows:
         yield Happened(at=row.at, entry=Entry.DECISION, row=row)
 
 
-def _isolations(rows: QuerySet[Isolation]) -> Iterator[Happened]:
+def _isolation_events(rows: QuerySet[Isolation]) -> Iterator[Happened]:
     for row in rows.prefetch_related("history"):
         yield Happened(at=row.began_at, entry=Entry.ISOLATED, row=row)
         for step in row.history.all():

@@ -77,7 +77,7 @@ _POOLS = """
 """
 
 
-def pools(*, at: datetime) -> Sequence[ChipPool]:
+def chip_pools(*, at: datetime) -> Sequence[ChipPool]:
     """All cards, by cluster and chip."""
     with connection.cursor() as cursor:
         cursor.execute(_POOLS, {"since": at - FRESH, "busy": BUSY})
@@ -94,7 +94,7 @@ def pools(*, at: datetime) -> Sequence[ChipPool]:
     ]
 
 
-def together(counted: Iterable[CardCounts]) -> CardCounts:
+def sum_card_counts(counted: Iterable[CardCounts]) -> CardCounts:
     """All of them summed."""
     found = tuple(counted)
     return CardCounts(

@@ -45,33 +45,38 @@ def health_snapshot(*, policy: Policy, at: datetime) -> HealthSnapshot:
     Call it in one transaction that reads a snapshot.
     """
     # Apart: each has an index of its own, and a query for both would read the whole table.
-    standing, settling = _faults(Q(ended_at=None)), _faults(Q(ended_at__gte=at - policy.settle))
+    standing, settling = (
+        _fault_rows(Q(ended_at=None)),
+        _fault_rows(Q(ended_at__gte=at - policy.settle)),
+    )
     live = sorted((*standing, *settling), key=itemgetter("pk"))
-    isolations = list(_isolations())
+    isolations = list(_isolation_rows())
     runs = runs_since(at - policy.suspicion_within, at=at)
     if not (live or isolations or runs):
         return HealthSnapshot(nodes={}, faults=())
     troubled = {fault["node_id"] for fault in live} | {each["node_id"] for each in isolations}
     since = at - max((policy.repeats_within, *_makers_windows()))
-    past = _faults(Q(node__in=troubled, ended_at__gte=since, ended_at__lt=at - policy.settle))
+    past = _fault_rows(Q(node__in=troubled, ended_at__gte=since, ended_at__lt=at - policy.settle))
     faults = [*live, *past]
-    decided = _decided([fault["pk"] for fault in faults])
-    asking = {fault["node_id"] for fault in live if _asks(_fault_view(fault), decided)}
+    decided = _strongest_actions([fault["pk"] for fault in faults])
+    asking = {fault["node_id"] for fault in live if _needs_decision(_fault_view(fault), decided)}
     asking |= {each["node_id"] for each in isolations if each["proved_at"]}
     crashed = {uid for run in runs if run.failed for uid in run.places}
     return HealthSnapshot(
-        nodes=_nodes(asking, crashed),
+        nodes=_load_node_views(asking, crashed),
         faults=tuple(map(_fault_view, faults)),
         decided=decided,
-        recent=_acts(at - policy.window, (action for action in Action if action.takes_out)),
-        restarted=_acts(at - policy.window, (Action.RESTART_JOB,)),
-        released=_released(troubled, crashed),
+        recent=_recent_actions(
+            at - policy.window, (action for action in Action if action.takes_out)
+        ),
+        restarted=_recent_actions(at - policy.window, (Action.RESTART_JOB,)),
+        released=_last_release_times(troubled, crashed),
         runs=runs,
         isolations=tuple(_isolation_view(row) for row in isolations),
     )
 
 
-def _asks(fault: FaultView, decided: Mapping[str, Action]) -> bool:
+def _needs_decision(fault: FaultView, decided: Mapping[str, Action]) -> bool:
     """Whether something may be left to decide about it: as much as its level asks for was not done yet.
 
     Where that is said in vain it costs time and changes nothing.
@@ -80,7 +85,7 @@ def _asks(fault: FaultView, decided: Mapping[str, Action]) -> bool:
     return done is None or fault.lasting is not None or done.rank < fault.level - 1
 
 
-def _faults(which: Q) -> Iterable[Mapping[str, Any]]:
+def _fault_rows(which: Q) -> Iterable[Mapping[str, Any]]:
     return (
         Fault.objects.filter(which, node__removed_at=None)
         .order_by("pk")
@@ -102,7 +107,7 @@ def _faults(which: Q) -> Iterable[Mapping[str, Any]]:
     )
 
 
-def _isolations() -> Iterable[Mapping[str, Any]]:
+def _isolation_rows() -> Iterable[Mapping[str, Any]]:
     return Isolation.objects.filter(ended_at=None, node__removed_at=None).values(
         "node_id", "node__uid", "card__uid", "proved_at", "actor_name"
     )
@@ -140,7 +145,7 @@ def _isolation_view(row: Mapping[str, Any]) -> IsolationView:
     )
 
 
-def _nodes(troubled: Collection[int], uids: Collection[str]) -> dict[str, NodeView]:
+def _load_node_views(troubled: Collection[int], uids: Collection[str]) -> dict[str, NodeView]:
     """Every node of the clusters that these nodes are in, with its cards: guards count over whole pools."""
     if not troubled and not uids:
         return {}
@@ -200,7 +205,7 @@ def _node_view(uid: str, rows: list[tuple[Any, ...]]) -> NodeView:
     )
 
 
-def _decided(faults: Collection[int]) -> dict[str, Action]:
+def _strongest_actions(faults: Collection[int]) -> dict[str, Action]:
     """The strongest that was done about each of these faults."""
     done = Decision.objects.filter(fault__in=faults, outcome__in=_ANSWERED).order_by()
     strongest: dict[str, Action] = {}
@@ -211,7 +216,7 @@ def _decided(faults: Collection[int]) -> dict[str, Action]:
     return strongest
 
 
-def _acts(since: datetime, actions: Iterable[Action]) -> tuple[tuple[str, datetime], ...]:
+def _recent_actions(since: datetime, actions: Iterable[Action]) -> tuple[tuple[str, datetime], ...]:
     """What rules did to which node, and when."""
     done = Decision.objects.filter(
         outcome=Decision.Outcome.DONE, actor_name="", action__in=list(actions), at__gt=since
@@ -219,7 +224,7 @@ def _acts(since: datetime, actions: Iterable[Action]) -> tuple[tuple[str, dateti
     return tuple(done.order_by("at").values_list("node__uid", "at"))
 
 
-def _released(nodes: Collection[int], uids: Collection[str]) -> dict[str, datetime]:
+def _last_release_times(nodes: Collection[int], uids: Collection[str]) -> dict[str, datetime]:
     """When each card of these nodes, and each node as a whole, was given back last."""
     back = Isolation.objects.filter(Q(node__in=nodes) | Q(node__uid__in=uids))
     rows = back.filter(ended_at__isnull=False).order_by().values_list("node__uid", "card__uid")
@@ -293,36 +298,38 @@ def runs_since(since: datetime, *, at: datetime) -> tuple[RunView, ...]:
     ended = Attempt.objects.filter(ended_at__gte=since, started_at__isnull=False)
     if not ended.filter(state=AttemptState.FAILED, ended_at__gte=at - _LATELY).exists():
         return ()
-    crashed = list(_rows(ended.filter(state=AttemptState.FAILED).order_by("-ended_at")[:_MOST]))
+    crashed = list(
+        _attempt_rows(ended.filter(state=AttemptState.FAILED).order_by("-ended_at")[:_MOST])
+    )
     if not crashed:
         return ()
-    places = _places([row["claim_uid"] for row in crashed])
+    places = _cards_of_claims([row["claim_uid"] for row in crashed])
     nodes = {node for place in places.values() for node in place}
     there = Allocation.objects.filter(node__uid__in=nodes, allocated_at__gte=since)
     well = ended.filter(state=AttemptState.SUCCEEDED)
     good = list(
-        _rows(
+        _attempt_rows(
             (
                 well.filter(job__in=[row["job_id"] for row in crashed])
                 | well.filter(claim_uid__in=there.values("claim__uid"))
             ).order_by("-ended_at")[: 4 * _MOST]
         )
     )
-    places |= _places([row["claim_uid"] for row in good])
+    places |= _cards_of_claims([row["claim_uid"] for row in good])
     return tuple(
         RunView(
             job=row["job__uid"],
             owner=row["job__created_by__uid"],
             places=places[row["claim_uid"]],
             ended_at=row["ended_at"],
-            failed=_blame(row) if row["state"] == AttemptState.FAILED else None,
+            failed=_attempt_blame(row) if row["state"] == AttemptState.FAILED else None,
         )
         for row in (*crashed, *good)
         if row["claim_uid"] in places
     )
 
 
-def _rows(attempts: QuerySet[Attempt]) -> Iterable[Mapping[str, Any]]:
+def _attempt_rows(attempts: QuerySet[Attempt]) -> Iterable[Mapping[str, Any]]:
     return attempts.values(
         "uid",
         "state",
@@ -335,7 +342,7 @@ def _rows(attempts: QuerySet[Attempt]) -> Iterable[Mapping[str, Any]]:
     )
 
 
-def _places(claims: Collection[str]) -> dict[str, CardIndex]:
+def _cards_of_claims(claims: Collection[str]) -> dict[str, CardIndex]:
     """Claim → node → the cards that it held there, released or not."""
     rows = Allocation.objects.filter(claim__uid__in=claims).order_by("card__uid")
     held: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -347,7 +354,7 @@ def _places(claims: Collection[str]) -> dict[str, CardIndex]:
     }
 
 
-def _blame(row: Mapping[str, Any]) -> Blame:
+def _attempt_blame(row: Mapping[str, Any]) -> Blame:
     if row["exit_cause"] in _OF_THE_PROGRAM:
         return Blame.PROGRAM
     return _blame_of_log(row["uid"])

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.selectors import RequestUser
-from apps.fleet.selectors import operates
+from apps.fleet.selectors import operates_fleet
 from apps.monitoring.models import Rollout, RolloutNode
 from controlplane.domain.health.maintenance_rollouts import UNDER_WAY, NodeState
 
 
 def rollouts_visible(user: RequestUser) -> QuerySet[Rollout]:
     """All of them, for whoever operates the fleet; with ``total`` and ``finished`` nodes, the newest first."""
-    rows = Rollout.objects.all() if operates(user) else Rollout.objects.none()
+    rows = Rollout.objects.all() if operates_fleet(user) else Rollout.objects.none()
     return (
         rows.select_related("cluster", "made_by")
         .annotate(

@@ -36,14 +36,16 @@ _LOOKUPS: Mapping[RuleOperator, str] = {
 _GROWS = frozenset({RuleOperator.ABOVE, RuleOperator.AT_LEAST})
 
 
-def candidates(condition: Condition, *, at: datetime) -> list[int]:
+def candidate_cards(condition: Condition, *, at: datetime) -> list[int]:
     """Primary keys of whole cards of which the condition may hold now, at most ``MOST``."""
     if condition.how is How.VALUE:
-        fresh = CardFigures.objects.filter(_holds(condition), at__gte=at - GAP)
+        fresh = CardFigures.objects.filter(_condition_filter(condition), at__gte=at - GAP)
         return list(
-            fresh.filter(_cards(condition)).order_by("pk").values_list("pk", flat=True)[:MOST]
+            fresh.filter(_whole_card_filter(condition))
+            .order_by("pk")
+            .values_list("pk", flat=True)[:MOST]
         )
-    return _moved(condition, since=at - condition.within - condition.lasting, at=at)
+    return _changed_cards(condition, since=at - condition.within - condition.lasting, at=at)
 
 
 def series_of(
@@ -69,19 +71,21 @@ def reach_of(condition: Condition) -> timedelta:
     return back + condition.lasting + GAP
 
 
-def _holds(condition: Condition) -> Q:
+def _condition_filter(condition: Condition) -> Q:
     return Q(**{f"{condition.metric.value}__{_LOOKUPS[condition.op]}": condition.value})
 
 
-def _cards(condition: Condition) -> Q:
+def _whole_card_filter(condition: Condition) -> Q:
     whole = Q(card__parent=None, card__removed_at=None)
     return whole & Q(card__chip__in=condition.chips) if condition.chips else whole
 
 
-def _moved(condition: Condition, *, since: datetime, at: datetime) -> list[int]:
+def _changed_cards(condition: Condition, *, since: datetime, at: datetime) -> list[int]:
     """Where something has to grow, those where anything changed; otherwise all that were measured."""
     metric = condition.metric.value
-    rows = CardHistory.objects.filter(_cards(condition), at__gte=since, at__lte=at).order_by()
+    rows = CardHistory.objects.filter(
+        _whole_card_filter(condition), at__gte=since, at__lte=at
+    ).order_by()
     ends = rows.values("card").annotate(low=Min(metric), high=Max(metric)).exclude(high=None)
     if condition.op in _GROWS and condition.value >= 0:
         ends = ends.filter(high__gt=F("low"))
@@ -110,10 +114,12 @@ def rule_tried(condition: Condition, *, back: timedelta, at: datetime) -> Trials
     """What the rule would have said over the last while, by the figures that are kept."""
     since = at - min(back, LONGEST_TRIAL)
     if condition.how is How.VALUE:
-        held = CardHistory.objects.filter(_holds(condition), _cards(condition), at__gte=since)
+        held = CardHistory.objects.filter(
+            _condition_filter(condition), _whole_card_filter(condition), at__gte=since
+        )
         cards = list(held.order_by("card").values_list("card", flat=True).distinct()[:MOST_SHOWN])
     else:
-        cards = _moved(condition, since=since, at=at)[:MOST_SHOWN]
+        cards = _changed_cards(condition, since=since, at=at)[:MOST_SHOWN]
     series = series_of(cards, condition, since=since, at=at)
     rows = Card.objects.select_related("node__cluster").in_bulk(cards)
     found = [

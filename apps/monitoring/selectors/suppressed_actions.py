@@ -106,15 +106,15 @@ class SuppressedPool:
     @property
     def codes(self) -> Sequence[SuppressedPart]:
         """How many for each code, the most first."""
-        return _parts(place.code for place in self.places)
+        return _suppressed_parts(place.code for place in self.places)
 
     @property
     def parts(self) -> Sequence[SuppressedPart]:
         """How many in each part of the network that labels name, the most first."""
-        return _parts(place.within for place in self.places if place.within)
+        return _suppressed_parts(place.within for place in self.places if place.within)
 
 
-def _parts(names: Iterable[str]) -> list[SuppressedPart]:
+def _suppressed_parts(names: Iterable[str]) -> list[SuppressedPart]:
     return [SuppressedPart(*each) for each in Counter(names).most_common()]
 
 
@@ -125,7 +125,7 @@ class SuppressedCount(NamedTuple):
 
 def suppressed_counts() -> SuppressedCount:
     """How much waits in all; one statement."""
-    rows = _waiting().order_by().values_list("node_id", "card_id").distinct()
+    rows = _pending_decisions().order_by().values_list("node_id", "card_id").distinct()
     places: set[tuple[int, int | None]] = set(rows)
     whole = {node for node, card in places if card is None}
     counted = [(node, card) for node, card in places if card is None or node not in whole]
@@ -141,7 +141,7 @@ def suppressed_pools(
     :param chip: None: of all.
     :param until: uid of a decision: leave out what was held back after it.
     """
-    rows = _waiting()
+    rows = _pending_decisions()
     if cluster:
         rows = rows.filter(node__cluster__uid=cluster)
     if until:
@@ -156,9 +156,9 @@ def suppressed_pools(
         own = row.card.chip if row.card else nodes.chip(row.node_id)
         if chip is None or own == chip:
             by_pool[row.node.cluster.uid, own].append(row)
-    sizes = {(one.cluster_uid, one.chip): one.counts for one in figures.pools(at=at)}
+    sizes = {(one.cluster_uid, one.chip): one.counts for one in figures.chip_pools(at=at)}
     found = [
-        _pool(own, held, nodes, sizes.get((uid, own), figures.CardCounts()))
+        _suppressed_pool(own, held, nodes, sizes.get((uid, own), figures.CardCounts()))
         for (uid, own), held in by_pool.items()
     ]
     return sorted(found, key=lambda pool: (-pool.isolations, pool.name))
@@ -166,10 +166,10 @@ def suppressed_pools(
 
 def still_suppressed(decisions: Collection[int]) -> frozenset[int]:
     """Those of them, by primary key, that wait as before."""
-    return frozenset(_waiting().filter(pk__in=decisions).values_list("pk", flat=True))
+    return frozenset(_pending_decisions().filter(pk__in=decisions).values_list("pk", flat=True))
 
 
-def _waiting() -> QuerySet[Decision]:
+def _pending_decisions() -> QuerySet[Decision]:
     place = Q(card=None) | Q(card=OuterRef("card"))
     since = Q(ended_at__gte=OuterRef("at")) | Q(ended_at=None, began_at__gte=OuterRef("at"))
     gone_out = Isolation.objects.filter(place, node=OuterRef("node")).filter(
@@ -223,10 +223,10 @@ class _Cards:
         return {work for card in cards for work in self._works[card.pk]}
 
 
-def _pool(
+def _suppressed_pool(
     chip: str, held: Sequence[Decision], nodes: _Cards, counts: figures.CardCounts
 ) -> SuppressedPool:
-    rows = _strongest(held)
+    rows = _strongest_decisions(held)
     lost = {card for row in rows for card in nodes.at(row) if card.state in _IN_USE}
     stopping = [card for row in rows if Action(row.action).stops for card in nodes.at(row)]
     first = held[0].node.cluster
@@ -234,7 +234,7 @@ def _pool(
         cluster=first.name,
         cluster_uid=first.uid,
         chip=chip,
-        places=[_place(row) for row in rows],
+        places=[_suppressed_target(row) for row in rows],
         faults=list(dict.fromkeys(row.fault.uid for row in held if row.fault)),
         since=min(row.at for row in held),
         until=held[-1].uid,
@@ -248,7 +248,7 @@ def _pool(
     )
 
 
-def _strongest(held: Iterable[Decision]) -> list[Decision]:
+def _strongest_decisions(held: Iterable[Decision]) -> list[Decision]:
     """One decision for each place; a card goes with its node where that is to go as a whole."""
     best: dict[tuple[int, int | None], Decision] = {}
     for row in held:
@@ -259,7 +259,7 @@ def _strongest(held: Iterable[Decision]) -> list[Decision]:
     return sorted(rows, key=lambda row: (-Action(row.action).rank, row.pk))
 
 
-def _place(row: Decision) -> SuppressedTarget:
+def _suppressed_target(row: Decision) -> SuppressedTarget:
     domains = list(network_domains(row.node.labels).items())
     return SuppressedTarget(
         decision=row.pk,

@@ -35,12 +35,12 @@ from controlplane.domain.alerts.lifecycle import (
     NoticeKind,
     Silence,
     Standing,
+    next_standing,
     notice_due,
     receivers_of,
-    step,
 )
 from controlplane.domain.alerts.rules import AlertRuleSpec, AlertSample, AlertSeverity
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.bulk_writes import bulk_update_rows
 
 KEPT = timedelta(days=90)
@@ -134,7 +134,7 @@ def _step_all(
     for key in [*turn.alerts, *(key for key in seen if key not in turn.alerts)]:
         alert, sample = turn.alerts.get(key), seen.get(key)
         before = None if alert is None else _standing_of(alert)
-        after = step(
+        after = next_standing(
             before,
             holds=False if sample is None else turn.rule.holds(sample),
             at=turn.at,
@@ -151,8 +151,8 @@ def _step_all(
         elif alert is not None and after != before:
             changed.append(alert)
         if alert is not None and after is not None:
-            _apply(alert, after, sample)
-    _join(turn)
+            _apply_standing(alert, after, sample)
+    _assign_episodes(turn)
     Alert.objects.filter(pk__in=gone).delete()
     Alert.objects.bulk_create(made)
     bulk_update_rows(changed, _STEPPED)
@@ -169,7 +169,7 @@ def _standing_of(alert: Alert) -> Standing:
     )
 
 
-def _apply(alert: Alert, after: Standing, sample: AlertSample | None) -> None:
+def _apply_standing(alert: Alert, after: Standing, sample: AlertSample | None) -> None:
     alert.state = after.state
     alert.began_at, alert.held_at = after.began_at, after.held_at
     alert.fired_at, alert.quiet_since = after.fired_at, after.quiet_since
@@ -178,7 +178,7 @@ def _apply(alert: Alert, after: Standing, sample: AlertSample | None) -> None:
         alert.value = sample.value
 
 
-def _join(turn: _Turn) -> None:
+def _assign_episodes(turn: _Turn) -> None:
     """Give each alert that has begun to fire its episode."""
     groups = {group.key: group for group in AlertGroup.objects.filter(rule=turn.row, ended_at=None)}
     for alert in turn.alerts.values():
@@ -221,18 +221,18 @@ def _tell_all(turn: _Turn) -> None:
         group.silenced = sum(member.silenced for member in members.values())
         if due is not None:
             heard = [alert for alert in firing if not members[alert.key].silenced]
-            _tell(turn, group, due, heard)
+            _notify_group(turn, group, due, heard)
         if not firing:
             group.ended_at = turn.at
         group.save(update_fields=["count", "most", "silenced", "told_at", "ended_at"])
 
 
-def _tell(turn: _Turn, group: AlertGroup, kind: NoticeKind, heard: Sequence[Alert]) -> None:
+def _notify_group(turn: _Turn, group: AlertGroup, kind: NoticeKind, heard: Sequence[Alert]) -> None:
     notice = AlertNotice.objects.create(
         group=group,
         number=group.notices.count() + 1,
         kind=kind,
-        content=_content(turn, group, heard),
+        content=_notice_content(turn, group, heard),
         at=turn.at,
     )
     if kind is NoticeKind.RESOLVED:
@@ -250,10 +250,10 @@ def _tell(turn: _Turn, group: AlertGroup, kind: NoticeKind, heard: Sequence[Aler
     )
     turn.told += 1
     if receivers:
-        publish("outbound.due", event_uid=notice.uid)
+        publish_message("outbound.due", event_uid=notice.uid)
 
 
-def _content(turn: _Turn, group: AlertGroup, heard: Sequence[Alert]) -> Mapping[str, Any]:
+def _notice_content(turn: _Turn, group: AlertGroup, heard: Sequence[Alert]) -> Mapping[str, Any]:
     named = sorted(heard, key=lambda alert: (alert.began_at, sorted(alert.labels.items())))[
         :MOST_NAMED
     ]

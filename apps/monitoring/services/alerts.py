@@ -41,9 +41,9 @@ from controlplane.domain.alerts.rules import (
     rule_read,
 )
 from controlplane.domain.outbound.egress import EgressRefused
-from controlplane.outbox.messages import publish
-from controlplane.persistence.encryption import encrypt, reencrypted
-from controlplane.web.outbound import outbound
+from controlplane.outbox.messages import publish_message
+from controlplane.persistence.encryption import encrypt, reencrypt
+from controlplane.web.outbound import configured_outbound
 
 MOST_RULES = 200
 _LONGEST_REASON = 300
@@ -67,15 +67,15 @@ def rules_ship(*, at: datetime) -> int:
         if row is not None and (row.changed_by_name or row.document == rule.as_json()):
             continue
         _, made = AlertRule.objects.get_or_create(
-            name=rule.name, defaults={**_columns(rule), "shipped": True, "changed_at": at}
+            name=rule.name, defaults={**_rule_columns(rule), "shipped": True, "changed_at": at}
         )
         if row is not None and not made:
-            AlertRule.objects.filter(pk=row.pk).update(**_columns(rule), changed_at=at)
+            AlertRule.objects.filter(pk=row.pk).update(**_rule_columns(rule), changed_at=at)
         changed += made or row is not None
     return changed
 
 
-def _columns(rule: AlertRuleSpec) -> dict[str, Any]:
+def _rule_columns(rule: AlertRuleSpec) -> dict[str, Any]:
     return {
         "title": rule.title,
         "severity": rule.severity.value,
@@ -98,7 +98,7 @@ def rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> Al
         with transaction.atomic():
             row = AlertRule.objects.create(
                 name=rule.name,
-                **_columns(rule),
+                **_rule_columns(rule),
                 changed_by_name=actor.username,
                 changed_at=at,
             )
@@ -121,10 +121,10 @@ def rule_change(
     require_operator(actor)
     row = AlertRule.objects.select_for_update(no_key=True).get(pk=rule.pk)
     changed = rule_read({**row.document, "enabled": row.enabled, **document, "name": row.name})
-    for name, value in _columns(changed).items():
+    for name, value in _rule_columns(changed).items():
         setattr(row, name, value)
     row.changed_by_name, row.changed_at = actor.username, at
-    row.save(update_fields=[*_columns(changed), "changed_by_name", "changed_at"])
+    row.save(update_fields=[*_rule_columns(changed), "changed_by_name", "changed_at"])
     _audit_rule(row, actor=actor, action="alert_rule.change")
     return row
 
@@ -271,7 +271,7 @@ def _check_receiver(ask: ReceiverRequest) -> None:
         if not ask.url:
             raise AlertRefused("give the address that is to be called", field="url")
         try:
-            outbound().check(ask.url)
+            configured_outbound().check(ask.url)
         except EgressRefused as refusal:
             raise AlertRefused(str(refusal), field="url") from None
         return
@@ -323,7 +323,7 @@ def receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -> Aler
         group=None, kind=NoticeKind.TEST, content={"by": actor.username}, at=at
     )
     delivery = AlertDelivery.objects.create(receiver=receiver, notice=notice, next_try_at=at)
-    publish("outbound.due", event_uid=notice.uid)
+    publish_message("outbound.due", event_uid=notice.uid)
     return delivery
 
 
@@ -342,7 +342,7 @@ def receiver_secrets_reencrypt() -> int:
                 name: again
                 for name in ("url", "secret")
                 if (kept := getattr(row, name)) is not None
-                and (again := reencrypted(kept)) is not None
+                and (again := reencrypt(kept)) is not None
             }
             count += AlertReceiver.objects.filter(pk=key).update(**sealed) if sealed else 0
     return count

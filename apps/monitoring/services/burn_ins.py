@@ -19,7 +19,7 @@ from apps.monitoring.models import Isolation, IsolationTransition
 from controlplane.domain.common.accelerators import CardState, Chip, ChipKind, Dtype
 from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports import registry
 from controlplane.ports.clusters import ClusterAdapter, ObservedLaunch
@@ -139,7 +139,9 @@ def burn_in_result(adapter: ClusterAdapter, name: str, observed: ObservedLaunch)
         how = (one.message or f"exit code {one.exit_code}") if one else "nothing ran"
         return BurnInResult(passed=False, words=f"it ended without a result: {how}")
     passed = content.get("passed") is True and one is not None and one.exit_code == 0
-    return BurnInResult(passed=passed, words=_words(content, passed=passed), content=content)
+    return BurnInResult(
+        passed=passed, words=_result_message(content, passed=passed), content=content
+    )
 
 
 def _result_in(log: str) -> Mapping[str, Any] | None:
@@ -151,7 +153,7 @@ def _result_in(log: str) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _words(content: Mapping[str, Any], *, passed: bool) -> str:
+def _result_message(content: Mapping[str, Any], *, passed: bool) -> str:
     tests = [test for test in content.get("tests", ()) if isinstance(test, dict)]
     if passed:
         return f"{len(tests)} tests, none failed"
@@ -200,7 +202,7 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
 
     :raises IllegalTransition: if it is not being tested any more.
     """
-    evidence = _evidence(row, result)
+    evidence = _burn_in_evidence(row, result)
     if not result.passed:
         apply_transition(
             row,
@@ -211,7 +213,7 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
             reason=f"the burn-in failed: {result.words}",
             evidence=evidence,
         )
-        publish("isolation.unproved", isolation_uid=row.uid)
+        publish_message("isolation.unproved", isolation_uid=row.uid)
         return
     # A burn-in that began meanwhile is not proved by what an earlier one found.
     testing = Isolation.objects.filter(
@@ -235,10 +237,10 @@ def burn_in_disprove(*, row: Isolation, reason: str, at: datetime) -> None:
         reason=reason,
         proved_at=None,
     )
-    publish("isolation.unproved", isolation_uid=row.uid)
+    publish_message("isolation.unproved", isolation_uid=row.uid)
 
 
-def _evidence(row: Isolation, result: BurnInResult) -> Mapping[str, Any]:
+def _burn_in_evidence(row: Isolation, result: BurnInResult) -> Mapping[str, Any]:
     kept = {LAUNCH: row.evidence[LAUNCH]} if LAUNCH in row.evidence else {}
     return {**kept, "passed": result.passed, "words": result.words, "result": dict(result.content)}
 
@@ -250,7 +252,7 @@ def burn_in_refuse(*, row: Isolation, reason: str) -> None:
         evidence={"impossible": reason}, test_asked_at=None, burn_ins=row.burn_ins + 1
     )
     if refused:
-        publish("isolation.unproved", isolation_uid=row.uid)
+        publish_message("isolation.unproved", isolation_uid=row.uid)
 
 
 def burn_in_forget(*, row: Isolation) -> None:

@@ -15,7 +15,7 @@ from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services.isolations import (
     GRACE,
     IsolationRequest,
-    covered,
+    isolated_with,
     isolations_begin,
     isolations_end,
     open_at,
@@ -26,7 +26,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Decided
 from controlplane.domain.health.faults import Origin
 from controlplane.domain.health.isolations import IsolationEvent, IsolationState
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.leases import LeaderLease
 from controlplane.persistence.models import Entity
@@ -76,17 +76,17 @@ def decisions_apply(
     """
     if not lease.check():
         raise LeaseGone
-    scene = _scene(decided)
+    scene = _decision_context(decided)
     there = _unclear_held([each for each in decided if _is_there(each, scene)], scene, at=at)
     acting = [each for each in there if not each.held_back]
-    done = _take_out(acting, scene, at=at) | _restart(acting, scene, at=at)
+    done = _take_out(acting, scene, at=at) | _evict_claims(acting, scene, at=at)
     done |= _give_back(acting, scene, at=at)
-    rows = [_row(each, scene, done=id(each) in done, at=at) for each in there]
+    rows = [_decision_row(each, scene, done=id(each) in done, at=at) for each in there]
     fresh = _not_told_yet(rows, at=at)
     Decision.objects.bulk_create(fresh)
     if held := [row for row in fresh if row.outcome == Outcome.HELD_BACK]:
-        publish("decisions.held_back", decision_uids=[row.uid for row in held])
-    return _counted(fresh)
+        publish_message("decisions.held_back", decision_uids=[row.uid for row in held])
+    return _count_decisions(fresh)
 
 
 @transaction.atomic
@@ -99,9 +99,9 @@ def notes_keep(*, decided: Sequence[Decided], lease: LeaderLease, at: datetime) 
     """
     if not lease.check():
         raise LeaseGone
-    nodes = _keys(Node, (each.node for each in decided))
-    cards = _keys(Card, (each.card for each in decided))
-    faults = _keys(Fault, (each.fault for each in decided))
+    nodes = _primary_keys(Node, (each.node for each in decided))
+    cards = _primary_keys(Card, (each.card for each in decided))
+    faults = _primary_keys(Fault, (each.fault for each in decided))
     return bulk_insert_rows(
         [
             Decision(
@@ -119,13 +119,13 @@ def notes_keep(*, decided: Sequence[Decided], lease: LeaderLease, at: datetime) 
     )
 
 
-def _keys(model: type[Entity], uids: Iterable[str]) -> dict[str, int]:
+def _primary_keys(model: type[Entity], uids: Iterable[str]) -> dict[str, int]:
     """Primary keys of those that are there, by uid."""
     rows = model._default_manager.filter(uid__in=set(uids) - {""})
     return dict(rows.values_list("uid", "pk"))
 
 
-def _scene(decided: Iterable[Decided]) -> _Scene:
+def _decision_context(decided: Iterable[Decided]) -> _Scene:
     those = list(decided)
     nodes = Node.objects.filter(uid__in={each.node for each in those}).select_related("cluster")
     by_uid = {node.uid: node for node in nodes}
@@ -153,9 +153,9 @@ def _unclear_held(decided: Sequence[Decided], scene: _Scene, *, at: datetime) ->
         if each.action in _RESTARTED and each.card and not each.held_back
         if _known_card(each, scene) is None
     }
-    holders = _holders(list(unclear.values()), scene, at=at)
+    holders = _claims_on_nodes(list(unclear.values()), scene, at=at)
     return [
-        replace(each, held_back=_several(count))
+        replace(each, held_back=_format_card_count(count))
         if id(each) in unclear and (count := len(holders[id(each)])) > 1
         else each
         for each in decided
@@ -168,14 +168,16 @@ def _known_card(each: Decided, scene: _Scene) -> Card | None:
     return None if bound else scene.card_of.get(each.card)
 
 
-def _several(count: int) -> str:
+def _format_card_count(count: int) -> str:
     return (
         "which job has the card is not known on a cluster that binds by node; "
         f"{count} jobs held cards there since it began"
     )
 
 
-def _holders(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> dict[int, set[int]]:
+def _claims_on_nodes(
+    decided: Sequence[Decided], scene: _Scene, *, at: datetime
+) -> dict[int, set[int]]:
     """By the identity of each: the claims that held any card of its node since its fault began.
 
     Not only those that hold one now: whoever had the bad card may have died of it, and no other stops for that.
@@ -211,7 +213,7 @@ def _take_out(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set
             state=STATES[each.action],
             reason=each.reason,
             fault=scene.faults.get(each.fault),
-            grace=_grace(scene.faults.get(each.fault)),
+            grace=_eviction_grace(scene.faults.get(each.fault)),
         )
         for each in out
     ]
@@ -220,12 +222,12 @@ def _take_out(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set
     return {id(each) for each, order in zip(out, orders, strict=True) if order.place in places}
 
 
-def _grace(fault: Fault | None) -> timedelta:
+def _eviction_grace(fault: Fault | None) -> timedelta:
     """Who is not heard does not hear that it should save."""
     return timedelta() if fault is not None and fault.origin == Origin.SILENCE else GRACE
 
 
-def _restart(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+def _evict_claims(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
     """Claims go, cards stay; done is whatever was asked for, also where nothing ran."""
     done = set()
     for action, kinds in _RESTARTED.items():
@@ -235,7 +237,7 @@ def _restart(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[
         why = {
             card.pk: each.reason
             for each in those
-            for card in covered(scene.nodes[each.node], _known_card(each, scene), scene.cards)
+            for card in isolated_with(scene.nodes[each.node], _known_card(each, scene), scene.cards)
         }
         nodes = {each.node: each.reason for each in those if not each.card}
         claims_evict(cards=why, nodes=nodes, grace=GRACE, at=at, kinds=kinds)
@@ -264,7 +266,7 @@ def _give_back(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> se
     return done
 
 
-def _row(each: Decided, scene: _Scene, *, done: bool, at: datetime) -> Decision:
+def _decision_row(each: Decided, scene: _Scene, *, done: bool, at: datetime) -> Decision:
     if each.followed:
         outcome = Outcome.FOLLOWED
     elif each.held_back:
@@ -308,7 +310,7 @@ def _not_told_yet(rows: Sequence[Decision], *, at: datetime) -> list[Decision]:
     ]
 
 
-def _counted(rows: Iterable[Decision]) -> dict[str, int]:
+def _count_decisions(rows: Iterable[Decision]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for row in rows:
         counts[row.outcome] = counts.get(row.outcome, 0) + 1

@@ -62,8 +62,8 @@ def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
     placed = _steps_by_section([_not_after(signal, at) for signal in signals])
     if missing := len(signals) - len(placed):
         log.warning("signs about unknown nodes or cards", extra={"signs": missing})
-    tales = _tales(placed)
-    stirred = _told(tales, at=at) | _ended(tales)
+    tales = _group_signals(placed)
+    stirred = _write_faults(tales, at=at) | _end_faults(tales)
     for cluster in sorted({tales[key].last.cluster for key in stirred}):
         publish_once("faults.changed", cluster_uid=cluster)
     return len(placed)
@@ -111,7 +111,7 @@ def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[FaultLocation, Si
     return placed
 
 
-def _tales(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key, _Tale]:
+def _group_signals(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key, _Tale]:
     tales: dict[_Key, _Tale] = {}
     for (node, card), signal in sorted(placed, key=lambda one: one[1].at):
         key = (node, card, str(signal.origin), signal.code[:_LONGEST_CODE])
@@ -126,7 +126,7 @@ def _tales(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key, _Tale]:
     return tales
 
 
-def _told(tales: Mapping[_Key, _Tale], *, at: datetime) -> set[_Key]:
+def _write_faults(tales: Mapping[_Key, _Tale], *, at: datetime) -> set[_Key]:
     """Faults that stand, written; keys of those that are new or worse than they were."""
     # In one order, so that two batches never wait for each other in a ring.
     standing = sorted(
@@ -187,7 +187,7 @@ def _told(tales: Mapping[_Key, _Tale], *, at: datetime) -> set[_Key]:
         return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
 
 
-def _ended(tales: Mapping[_Key, _Tale]) -> set[_Key]:
+def _end_faults(tales: Mapping[_Key, _Tale]) -> set[_Key]:
     """Those of which the last word is that they are over; keys of the ones that stood until now."""
     over = sorted(
         ((key, tale.last.at) for key, tale in tales.items() if not tale.last.active),
@@ -308,13 +308,13 @@ def crash_record(*, job_uid: str, at: datetime) -> int:
     held = Allocation.objects.filter(claim__uid=attempt.claim_uid)
     places = held.values_list("node__cluster__uid", "node__name", whole)
     signals = [
-        _signal(crash, cluster=cluster, node=node, index=index, at=at)
+        _crash_signal(crash, cluster=cluster, node=node, index=index, at=at)
         for cluster, node, index in places.distinct()
     ]
     return signals_record(signals=signals, at=at) if signals else 0
 
 
-def _signal(crash: Crash, *, cluster: str, node: str, index: int, at: datetime) -> Signal:
+def _crash_signal(crash: Crash, *, cluster: str, node: str, index: int, at: datetime) -> Signal:
     """Everybody reads it, so it holds nothing of the job's own words: not its name, no line of its log."""
     return Signal(
         origin=Origin.JOB,

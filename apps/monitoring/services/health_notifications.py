@@ -30,7 +30,7 @@ def isolation_notify(*, uid: str, kind: NotificationKind) -> bool:
         reason = row.evidence.get("impossible") or reason
     return notification_send(
         NotificationEvent(
-            uid=_uid(f"{kind}:{row.uid}:{row.burn_ins}"),
+            uid=_notification_uid(f"{kind}:{row.uid}:{row.burn_ins}"),
             kind=kind,
             team=None,
             subject_kind=Subject.CARD if row.card else Subject.NODE,
@@ -38,17 +38,17 @@ def isolation_notify(*, uid: str, kind: NotificationKind) -> bool:
             subject_name=name,
             at=at,
             actor_name=actor_name,
-            payload={"reason": reason, "evidence": _evidence(row)},
+            payload={"reason": reason, "evidence": _repair_evidence(row)},
         )
     )
 
 
-def _uid(what: str) -> str:
+def _notification_uid(what: str) -> str:
     """The same when it is told again; another when it fails its burn-in once more."""
     return hashlib.sha256(what.encode()).hexdigest()[:32]
 
 
-def _evidence(row: Isolation) -> Mapping[str, Any]:
+def _repair_evidence(row: Isolation) -> Mapping[str, Any]:
     """All that a repair ticket needs."""
     told: dict[str, Any] = {
         "isolation": row.uid,

@@ -63,13 +63,13 @@ def rule_create(
     """
     require_operator(actor)
     row = HealthRule(name=name, title=title, condition=condition, level=level, enabled=enabled)
-    _settle(row, actor=actor, at=at)
+    _save_rule(row, actor=actor, at=at)
     try:
         with transaction.atomic():
             row.save()
     except IntegrityError:
         raise RuleRefused("name", f"there is a rule called {name} already; change that") from None
-    audit(actor=actor, action="health_rule.create", uid=row.uid, name=name, **_told(row))
+    audit(actor=actor, action="health_rule.create", uid=row.uid, name=name, **_audit_detail(row))
     return row
 
 
@@ -84,9 +84,11 @@ def rule_change(*, rule: HealthRule, actor: User, at: datetime, **changes: Any) 
     row = HealthRule.objects.select_for_update().get(pk=rule.pk)
     for name, value in changes.items():
         setattr(row, name, value)
-    _settle(row, actor=actor, at=at)
+    _save_rule(row, actor=actor, at=at)
     row.save()
-    audit(actor=actor, action="health_rule.change", uid=row.uid, name=row.name, **_told(row))
+    audit(
+        actor=actor, action="health_rule.change", uid=row.uid, name=row.name, **_audit_detail(row)
+    )
     return row
 
 
@@ -101,7 +103,7 @@ def rule_delete(*, rule: HealthRule, actor: User) -> None:
     HealthRule.objects.filter(pk=rule.pk).delete()
 
 
-def _settle(row: HealthRule, *, actor: User, at: datetime) -> None:
+def _save_rule(row: HealthRule, *, actor: User, at: datetime) -> None:
     """As it is kept: what is left out is written out.
 
     :raises RuleRefused: if it is no rule.
@@ -113,7 +115,7 @@ def _settle(row: HealthRule, *, actor: User, at: datetime) -> None:
     row.changed_by, row.changed_at = actor, at
 
 
-def _told(row: HealthRule) -> dict[str, Any]:
+def _audit_detail(row: HealthRule) -> dict[str, Any]:
     return {"condition": row.condition, "level": f"L{row.level}", "enabled": row.enabled}
 
 
@@ -149,7 +151,7 @@ def policy_change(
         id=1, defaults={"changed_at": at}
     )
     before = policy_state_of(row)
-    policy = _changed(before.policy, settings or {})
+    policy = _changed_policy(before.policy, settings or {})
     row.settings = policy_json(policy)
     row.automatic = before.automatic if automatic is None else automatic
     row.changed_by, row.changed_at = actor, at
@@ -169,14 +171,14 @@ def policy_change(
     return after
 
 
-def _changed(policy: Policy, settings: Mapping[str, float]) -> Policy:
+def _changed_policy(policy: Policy, settings: Mapping[str, float]) -> Policy:
     known = {field.name: getattr(policy, field.name) for field in fields(policy)}
     findings, changes = [], dict[str, Any]()
     for name, value in settings.items():
         if name not in known:
             message = f"there is no such setting; use one of {', '.join(sorted(known))}"
             findings.append(FieldFinding(field=name, message=message))
-        elif (wrong := _wrong(name, value)) is not None:
+        elif (wrong := _setting_error(name, value)) is not None:
             findings.append(FieldFinding(field=name, message=wrong))
         else:
             now = known[name]
@@ -188,7 +190,7 @@ def _changed(policy: Policy, settings: Mapping[str, float]) -> Policy:
     return replace(policy, **changes)
 
 
-def _wrong(name: str, value: float) -> str | None:
+def _setting_error(name: str, value: float) -> str | None:
     most = 1000 if name in _THOUSANDTHS else _MOST
     if not 0 <= value <= most:
         return f"must be from 0 to {most}, got {value:g}"

@@ -209,7 +209,7 @@ def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
     if batch.readings and all(reading.node != node for reading in batch.readings):
         raise AnotherNode(own=node)
     try:
-        return _record(token=token, push=push, batch=batch, at=at)
+        return _record_push(token=token, push=push, batch=batch, at=at)
     except OperationalError as error:
         if not isinstance(error.__cause__, LockNotAvailable):
             raise
@@ -227,7 +227,7 @@ def _require_time(measured_at: datetime, *, at: datetime) -> None:
 
 
 @transaction.atomic
-def _record(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: datetime) -> Pushed:
+def _record_push(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: datetime) -> Pushed:
     node = token.node
     reader_ok = _reader_ok(push.text)
     agent = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}

@@ -80,7 +80,7 @@ def isolations_begin(
         # On the objects, so that the next order about the same cards sees it.
         stricter = [
             card
-            for card in covered(order.node, order.card, of_node[order.node.pk])
+            for card in isolated_with(order.node, order.card, of_node[order.node.pk])
             if card_availability.card_withhold(card, state=order.state, reason=order.reason)
         ]
         proved = isolation is not None and isolation.proved_at is not None
@@ -93,7 +93,7 @@ def isolations_begin(
         _write_order(isolation, order, at=at)
         begun.append((order, isolation))
     card_availability.card_states_save(cards=list(changed.values()))
-    _keep(begun, cards, at=at)
+    _create_isolated_cards(begun, cards, at=at)
     return [isolation for _, isolation in begun]
 
 
@@ -105,7 +105,7 @@ def open_at(*, nodes: Iterable[int]) -> dict[tuple[int, int | None], Isolation]:
     return {(row.node_id, row.card_id): row for row in rows.order_by("pk")}
 
 
-def covered(node: Node, card: Card | None, cards: Iterable[Card]) -> list[Card]:
+def isolated_with(node: Node, card: Card | None, cards: Iterable[Card]) -> list[Card]:
     """What goes with it: the card and its slices, or all cards of the node."""
     if card is None:
         return [each for each in cards if each.node_id == node.pk]
@@ -137,7 +137,7 @@ def _write_order(isolation: Isolation, order: IsolationRequest, *, at: datetime)
         isolation.began_at = at
 
 
-def _keep(
+def _create_isolated_cards(
     begun: Sequence[tuple[IsolationRequest, Isolation]], cards: Sequence[Card], *, at: datetime
 ) -> None:
     fresh = [row for _, row in begun if row._state.adding]
@@ -152,11 +152,11 @@ def _keep(
     tested = [row for row in known if row.state == IsolationState.TESTING]
     _move_each(tested, IsolationEvent.FAIL, reason="something went wrong meanwhile", at=at)
     for grace in sorted({order.grace for order, _ in begun}):
-        _withdraw([order for order, _ in begun if order.grace == grace], cards, grace, at)
+        _evict_workloads([order for order, _ in begun if order.grace == grace], cards, grace, at)
     publish_each("isolation.begun", ({"isolation_uid": row.uid} for _, row in begun))
 
 
-def _withdraw(
+def _evict_workloads(
     orders: Sequence[IsolationRequest], cards: Sequence[Card], grace: timedelta, at: datetime
 ) -> None:
     stopping = [order for order in orders if order.state == CardState.ISOLATED]
@@ -164,7 +164,7 @@ def _withdraw(
     why = {
         card.pk: order.reason
         for order in stopping
-        for card in covered(order.node, order.card, of_node[order.node.pk])
+        for card in isolated_with(order.node, order.card, of_node[order.node.pk])
     }
     nodes = {order.node.uid: order.reason for order in stopping if order.card is None}
     if why or nodes:
@@ -277,7 +277,7 @@ def isolations_order(
     claimed = _claim_for_person(orders, actor=actor)
     begun = isolations_begin(orders=orders, cards=locked, at=at)
     for row in {row.pk: row for row in (*claimed, *begun)}.values():
-        _audit(row, actor=actor, action="isolation.begin", reason=row.reason)
+        _audit_isolation(row, actor=actor, action="isolation.begin", reason=row.reason)
     return begun
 
 
@@ -322,7 +322,7 @@ def isolations_release(
         rows=rows, event=IsolationEvent.RELEASE, reason=reason, at=at, actor=actor.username
     )
     for row in rows:
-        _audit(row, actor=actor, action="isolation.release", reason=reason)
+        _audit_isolation(row, actor=actor, action="isolation.release", reason=reason)
     return rows
 
 
@@ -346,7 +346,7 @@ def burn_ins_request(*, uids: Sequence[str], actor: User, at: datetime) -> int:
     )
     for row in asked:
         row.test_asked_at = at
-        _audit(row, actor=actor, action="isolation.test")
+        _audit_isolation(row, actor=actor, action="isolation.test")
     Isolation.objects.bulk_update(asked, ["test_asked_at"])
     return len(asked)
 
@@ -357,7 +357,7 @@ def check_reason(reason: str) -> None:
         raise IsolationRefused("say why: the reason is kept in the history; it was empty")
 
 
-def _audit(row: Isolation, *, actor: User, action: str, **detail: Any) -> None:
+def _audit_isolation(row: Isolation, *, actor: User, action: str, **detail: Any) -> None:
     audit(actor=actor, action=action, uid=row.uid, name=str(row.card or row.node), **detail)
 
 

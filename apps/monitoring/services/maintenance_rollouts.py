@@ -96,7 +96,7 @@ def rollout_begin(*, ask: RolloutRequest, actor: User, at: datetime) -> Rollout:
     :raises RolloutRefused: if something is wrong with it, or it is about no node.
     """
     require_operator(actor)
-    _check(ask)
+    _check_request(ask)
     if ask.argv and ask.cluster.kind == _OWN_MACHINE and not is_company_administrator(actor):
         raise PermissionRefused(
             "a command on this machine is for administrators of the company; leave it out or ask one"
@@ -121,11 +121,13 @@ def rollout_begin(*, ask: RolloutRequest, actor: User, at: datetime) -> Rollout:
         RolloutNode(rollout=rollout, node=node, domain=domain, changed_at=at)
         for domain, node in nodes
     )
-    _audit(rollout, actor=actor, action="rollout.begin", nodes=len(nodes), argv=list(ask.argv))
+    _audit_rollout(
+        rollout, actor=actor, action="rollout.begin", nodes=len(nodes), argv=list(ask.argv)
+    )
     return rollout
 
 
-def _check(ask: RolloutRequest) -> None:
+def _check_request(ask: RolloutRequest) -> None:
     if not ask.name.strip():
         raise RolloutRefused("give it a name, so that others know what it is for", field="name")
     if not 1 <= ask.parallel <= MOST_PARALLEL:
@@ -157,8 +159,8 @@ def rollout_steer(*, rollout: Rollout, event: RolloutEvent, actor: User, at: dat
     """
     require_operator(actor)
     row = Rollout.objects.select_for_update(no_key=True).get(pk=rollout.pk)
-    _move(row, event, at=at)
-    _audit(row, actor=actor, action=f"rollout.{_ACTS[event]}")
+    _move_node(row, event, at=at)
+    _audit_rollout(row, actor=actor, action=f"rollout.{_ACTS[event]}")
 
 
 _ACTS = {
@@ -168,11 +170,11 @@ _ACTS = {
 }
 
 
-def _audit(rollout: Rollout, *, actor: User, action: str, **detail: Any) -> None:
+def _audit_rollout(rollout: Rollout, *, actor: User, action: str, **detail: Any) -> None:
     audit(actor=actor, action=action, uid=rollout.uid, name=rollout.name, **detail)
 
 
-def _move(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
+def _move_node(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
     row.state = ROLLOUT.after(RolloutState(row.state), event)
     if RolloutState(row.state) in ROLLOUT.final:
         row.ended_at = at
@@ -202,16 +204,16 @@ def rollout_reconcile(*, rollout: Rollout, at: datetime) -> int:
     members = members_of(row)
     event = rollout_event(members)
     if event is not None:
-        _move(row, event, at=at)
+        _move_node(row, event, at=at)
         return 0
     keys = nodes_to_begin(members, state=RolloutState(row.state), parallel=row.parallel)
     beginning = list(row.nodes.filter(pk__in=keys).select_related("node").order_by("id"))
     for each in beginning:
-        _begin(row, each, at=at)
+        _begin_node(row, each, at=at)
     return len(beginning)
 
 
-def _begin(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
+def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
     standing = Isolation.objects.filter(node=row.node_id, card=None, ended_at=None)
     if standing.exists():
         reason = "it went out of use meanwhile; whoever took it out gives it back"

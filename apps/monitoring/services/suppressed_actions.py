@@ -57,7 +57,7 @@ def suppressed_preview(
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
     require_operator(actor)
-    pool = _pool(ask, at=at)
+    pool = _find_pool(ask, at=at)
     return SuppressedActionsResult(
         pool=pool, left_out=_left_out(ask, pool.isolations if pool else 0)
     )
@@ -75,14 +75,14 @@ def suppressed_isolate(
     """
     require_operator(actor)
     check_reason(reason)
-    pool, done = _pool(ask, at=at), 0
+    pool, done = _find_pool(ask, at=at), 0
     try:
-        for some in _batches(pool.places if pool else ()):
-            done += _order(some, reason=reason, actor=actor, at=at)
+        for some in _split_batches(pool.places if pool else ()):
+            done += _request_isolations(some, reason=reason, actor=actor, at=at)
     finally:
         # Should one batch fail, those before it are done.
         if pool and done:
-            _audit(pool, actor=actor, action="held_back.isolate", count=done, reason=reason)
+            _audit_pool(pool, actor=actor, action="held_back.isolate", count=done, reason=reason)
     return SuppressedActionsResult(pool=pool, done=done, left_out=_left_out(ask, done))
 
 
@@ -96,21 +96,21 @@ def suppressed_dismiss(
     """
     require_operator(actor)
     check_reason(reason)
-    pool = _pool(ask, at=at)
+    pool = _find_pool(ask, at=at)
     if pool is None:
         return SuppressedActionsResult(pool=None, left_out=_left_out(ask, 0))
     read: set[str] = set()
     try:
-        for some in _batches(pool.faults):
+        for some in _split_batches(pool.faults):
             read |= faults_acknowledge(uids=some, note=reason, actor=actor, at=at, news=pool.newest)
     finally:
         done = sum(place.fault in read for place in pool.places)
         if done:
-            _audit(pool, actor=actor, action="held_back.leave", count=done, reason=reason)
+            _audit_pool(pool, actor=actor, action="held_back.leave", count=done, reason=reason)
     return SuppressedActionsResult(pool=pool, done=done, left_out=_left_out(ask, done))
 
 
-def _pool(ask: SuppressedActionsRequest, *, at: datetime) -> SuppressedPool | None:
+def _find_pool(ask: SuppressedActionsRequest, *, at: datetime) -> SuppressedPool | None:
     found = suppressed_pools(at=at, cluster=ask.cluster, chip=ask.chip, until=ask.until)
     return found[0] if found else None
 
@@ -119,13 +119,15 @@ def _left_out(ask: SuppressedActionsRequest, done: int) -> int:
     return max(0, ask.shown - done)
 
 
-def _batches(those: Sequence[One]) -> Iterator[Sequence[One]]:
+def _split_batches(those: Sequence[One]) -> Iterator[Sequence[One]]:
     for first in range(0, len(those), MOST_AT_ONCE):
         yield those[first : first + MOST_AT_ONCE]
 
 
 @transaction.atomic
-def _order(places: Sequence[SuppressedTarget], *, reason: str, actor: User, at: datetime) -> int:
+def _request_isolations(
+    places: Sequence[SuppressedTarget], *, reason: str, actor: User, at: datetime
+) -> int:
     """How many of them went out of use by it."""
     still = still_suppressed([place.decision for place in places])
     by_state: dict[CardState, list[SuppressedTarget]] = {}
@@ -147,7 +149,7 @@ def _order(places: Sequence[SuppressedTarget], *, reason: str, actor: User, at: 
     )
 
 
-def _audit(pool: SuppressedPool, *, actor: User, action: str, count: int, reason: str) -> None:
+def _audit_pool(pool: SuppressedPool, *, actor: User, action: str, count: int, reason: str) -> None:
     audit(
         actor=actor,
         action=action,

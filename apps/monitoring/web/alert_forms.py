@@ -41,12 +41,12 @@ _LENGTHS = {
 }
 
 
-def lines(text: str) -> tuple[str, ...]:
+def non_empty_lines(text: str) -> tuple[str, ...]:
     """What is on each line that is not empty."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _area(placeholder: str) -> forms.Textarea:
+def _text_area(placeholder: str) -> forms.Textarea:
     return forms.Textarea(attrs={"rows": 2, "placeholder": placeholder, "spellcheck": "false"})
 
 
@@ -79,7 +79,7 @@ class RuleForm(PlainForm):
         label=_("Only where"),
         required=False,
         max_length=2000,
-        widget=_area("cluster=west"),
+        widget=_text_area("cluster=west"),
         help_text=_("One condition on a line, such as node!=test-*."),
     )
     keeps = forms.IntegerField(
@@ -111,7 +111,7 @@ class RuleForm(PlainForm):
             **values,
             "lasts": values["lasts"] or 0,
             "keeps": values["keeps"] or 0,
-            "where": list(lines(values["where"])),
+            "where": list(non_empty_lines(values["where"])),
             "group_by": [label for label in labels if label],
             "repeat": values["repeat"] * 60 if values["repeat"] else None,
         }
@@ -132,7 +132,7 @@ class SilenceForm(PlainForm):
     matchers = forms.CharField(
         label=_("Of what"),
         max_length=2000,
-        widget=_area("rule=card-hot"),
+        widget=_text_area("rule=card-hot"),
         help_text=_("One condition on a line; all of them must fit."),
     )
     hours = forms.TypedChoiceField(
@@ -170,7 +170,7 @@ class ReceiverForm(PlainForm):
         label=_("E-mail addresses"),
         max_length=4000,
         required=False,
-        widget=_area("night-shift@example.com"),
+        widget=_text_area("night-shift@example.com"),
         help_text=_("One on a line; only for e-mail."),
     )
     language = forms.ChoiceField(
@@ -186,7 +186,7 @@ class ReceiverForm(PlainForm):
             kind=kind,
             url="" if mails else values["url"].strip(),
             secret="" if mails else values["secret"],
-            addresses=lines(values["addresses"]) if mails else (),
+            addresses=non_empty_lines(values["addresses"]) if mails else (),
             language=values["language"],
         )
 
@@ -209,7 +209,7 @@ class RouteForm(PlainForm):
         label=_("Only where"),
         required=False,
         max_length=2000,
-        widget=_area("cluster=west"),
+        widget=_text_area("cluster=west"),
         help_text=_(
             "Conditions on the rule and on the labels that it is grouped by, one on a line."
         ),
@@ -223,7 +223,7 @@ class RouteForm(PlainForm):
         return RouteRequest(
             name=values["name"],
             severity=AlertSeverity(values["severity"]),
-            matchers=lines(values["matchers"]),
+            matchers=non_empty_lines(values["matchers"]),
             receivers=list(values["receivers"]),
             enabled=values["enabled"],
         )

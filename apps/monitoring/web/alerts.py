@@ -46,14 +46,14 @@ from apps.monitoring.web.alert_forms import (
     RouteForm,
     RuleForm,
     SilenceForm,
-    lines,
+    non_empty_lines,
 )
 from controlplane.domain.alerts.lifecycle import AlertState
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import RuleInvalid, rule_read
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import Tab, show
+from controlplane.web.pages import Tab, render_page
 from controlplane.web.tables import Column, FilterForm, Table
 
 
@@ -90,12 +90,12 @@ class GroupFilter(FilterForm):
     rule = forms.CharField(label=gettext_lazy("Rule"), max_length=60)
 
 
-def _title(group: AlertGroup) -> str:
+def _group_title(group: AlertGroup) -> str:
     return title_of(group.rule_name, group.title)
 
 
 COLUMNS = (
-    Column(key="title", label=gettext_lazy("What"), csv=_title),
+    Column(key="title", label=gettext_lazy("What"), csv=_group_title),
     Column(key="severity", label=gettext_lazy("Severity")),
     Column(key="labels", label=gettext_lazy("Where"), csv=lambda row: labels_of(row.labels)),
     Column(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
@@ -111,10 +111,10 @@ PAST_COLUMNS = (
 
 
 def _group_row(group: AlertGroup) -> dict[str, Any]:
-    return {"group": group, "title": _title(group), "labels": labels_of(group.labels)}
+    return {"group": group, "title": _group_title(group), "labels": labels_of(group.labels)}
 
 
-def _rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
+def _group_rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
     """With who silenced them, where somebody did."""
     silenced = [group for group in groups if group.silenced and group.ended_at is None]
     over = selectors.silences_over(silenced, at=timezone.now())
@@ -140,11 +140,13 @@ def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponse
     context = {
         "past": past,
         "table": table,
-        "rows": _rows(table.rows),
+        "rows": _group_rows(table.rows),
         "tabs": tabs_of("alerts-past" if past else "alerts"),
         "routed": past or bool(selectors.routes_now()),
     }
-    return show(request, "monitoring/alerts.html", context, fragment="rows", changing=not past)
+    return render_page(
+        request, "monitoring/alerts.html", context, fragment="rows", changing=not past
+    )
 
 
 ALERT_COLUMNS = (
@@ -188,13 +190,13 @@ def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         ],
         "notices": selectors.notices_of(group)[:20],
         "silences": selectors.silences_over([group], at=timezone.now()).get(group.pk, []),
-        "silence_form": SilenceForm(initial={"matchers": "\n".join(_matchers(group))}),
+        "silence_form": SilenceForm(initial={"matchers": "\n".join(_exact_matchers(group))}),
     }
     template = "monitoring/alert.html"
-    return show(request, template, context, fragment="now", changing=group.ended_at is None)
+    return render_page(request, template, context, fragment="now", changing=group.ended_at is None)
 
 
-def _matchers(group: AlertGroup) -> list[str]:
+def _exact_matchers(group: AlertGroup) -> list[str]:
     """What fits exactly this episode."""
     named = [f"{name}={value}" for name, value in group.labels.items() if value]
     return [f"rule={group.rule_name}", *named]
@@ -222,7 +224,7 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
         now = timezone.now()
         try:
             services.silence_begin(
-                matchers=lines(form.cleaned_data["matchers"]),
+                matchers=non_empty_lines(form.cleaned_data["matchers"]),
                 ends_at=now + form.length,
                 reason=form.cleaned_data["reason"],
                 actor=request.user,
@@ -241,7 +243,7 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "monitoring/alert_silence_new.html", context, status=status)
 
 
-def _silence(request: AuthenticatedRequest, uid: str) -> AlertSilence:
+def _find_silence(request: AuthenticatedRequest, uid: str) -> AlertSilence:
     require_operator(request.user)
     return get_object_or_404(selectors.silences_visible(request.user), uid=uid)
 
@@ -249,7 +251,7 @@ def _silence(request: AuthenticatedRequest, uid: str) -> AlertSilence:
 @login_required
 @require_POST
 def silence_end(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _silence(request, uid)
+    found = _find_silence(request, uid)
     services.silence_end(silence=found, actor=request.user, at=timezone.now())
     messages.success(request, _("The silence has ended; what fires is told of in the next turn."))
     return redirect("alert-silences")
@@ -301,18 +303,18 @@ def _edit_rule(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResp
     document = {**form.document()} if valid else {}
     if row is not None:
         document["name"] = row.name
-    if valid and not checks and (kept := _kept(request, form, row, document)) is not None:
+    if valid and not checks and (kept := _save_rule(request, form, row, document)) is not None:
         messages.success(request, _("The rule is kept; the next turn judges by it."))
         return redirect("alert-rule", kept.uid)
     context: dict[str, Any] = {"form": form, "rule": row}
     if checks:
-        context["trial"] = _trial(form, document) if valid else None
+        context["trial"] = _try_rule(form, document) if valid else None
         return render(request, "monitoring/alert_rule.html#trial", context)
     status = 422 if bound else 200
     return render(request, "monitoring/alert_rule.html", context, status=status)
 
 
-def _kept(
+def _save_rule(
     request: AuthenticatedRequest,
     form: RuleForm,
     row: AlertRule | None,
@@ -325,21 +327,21 @@ def _kept(
             return services.rule_create(document=document, actor=request.user, at=at)
         return services.rule_change(rule=row, document=document, actor=request.user, at=at)
     except RuleInvalid as invalid:
-        form.add_findings(_told(invalid))
+        form.add_findings(_rule_findings(invalid))
     except services.AlertRefused as refusal:
         form.add_error(refusal.field, translate_message(str(refusal)))
     return None
 
 
-def _trial(form: RuleForm, document: dict[str, object]) -> AlertRuleTrial | None:
+def _try_rule(form: RuleForm, document: dict[str, object]) -> AlertRuleTrial | None:
     try:
         return trial_of(rule_read(document), at=timezone.now())
     except RuleInvalid as invalid:
-        form.add_findings(_told(invalid))
+        form.add_findings(_rule_findings(invalid))
     return None
 
 
-def _told(invalid: RuleInvalid) -> list[FieldFinding]:
+def _rule_findings(invalid: RuleInvalid) -> list[FieldFinding]:
     return [
         FieldFinding(field=one.field, message=translate_message(one.message))
         for one in invalid.findings
@@ -371,7 +373,7 @@ def routes(request: AuthenticatedRequest) -> HttpResponse:
             {
                 "receiver": row,
                 "kind": RECEIVER_WORDS[ReceiverKind(row.kind)],
-                "state": _state(row),
+                "state": _receiver_state(row),
             }
             for row in receivers
         ],
@@ -379,7 +381,7 @@ def routes(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "monitoring/alert_routes.html", context)
 
 
-def _state(receiver: AlertReceiver) -> str:
+def _receiver_state(receiver: AlertReceiver) -> str:
     """A state of the common table of looks."""
     if not receiver.active:
         return "paused"
@@ -407,7 +409,7 @@ def receiver_new(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "monitoring/alert_receiver_new.html", context, status=status)
 
 
-def _receiver(request: AuthenticatedRequest, uid: str) -> AlertReceiver:
+def _find_receiver(request: AuthenticatedRequest, uid: str) -> AlertReceiver:
     require_operator(request.user)
     return get_object_or_404(selectors.receivers_visible(request.user), uid=uid)
 
@@ -415,7 +417,7 @@ def _receiver(request: AuthenticatedRequest, uid: str) -> AlertReceiver:
 @login_required
 @require_POST
 def receiver_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _receiver(request, uid)
+    found = _find_receiver(request, uid)
     try:
         services.receiver_test(receiver=found, actor=request.user, at=timezone.now())
     except AlertRefused as refusal:
@@ -428,7 +430,9 @@ def receiver_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def receiver_switch(request: AuthenticatedRequest, uid: str, *, active: bool) -> HttpResponse:
-    services.receiver_switch(receiver=_receiver(request, uid), actor=request.user, active=active)
+    services.receiver_switch(
+        receiver=_find_receiver(request, uid), actor=request.user, active=active
+    )
     text = _("The receiver is told again.") if active else _("The receiver is paused.")
     messages.success(request, text)
     return redirect("alert-routes")
@@ -437,13 +441,13 @@ def receiver_switch(request: AuthenticatedRequest, uid: str, *, active: bool) ->
 @login_required
 @require_POST
 def receiver_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _receiver(request, uid)
+    found = _find_receiver(request, uid)
     services.receiver_delete(receiver=found, actor=request.user)
     messages.success(request, _("The receiver %(name)s was deleted.") % {"name": found.name})
     return redirect("alert-routes")
 
 
-def _route(request: AuthenticatedRequest, uid: str) -> AlertRoute:
+def _find_route(request: AuthenticatedRequest, uid: str) -> AlertRoute:
     require_operator(request.user)
     return get_object_or_404(selectors.routes_visible(request.user), uid=uid)
 
@@ -456,7 +460,7 @@ def route_new(request: AuthenticatedRequest) -> HttpResponse:
 
 @login_required
 def route(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    return _edit_route(request, _route(request, uid))
+    return _edit_route(request, _find_route(request, uid))
 
 
 def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpResponse:
@@ -483,7 +487,7 @@ def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpRe
 @login_required
 @require_POST
 def route_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _route(request, uid)
+    found = _find_route(request, uid)
     services.route_delete(route=found, actor=request.user)
     messages.success(request, _("The route %(name)s was deleted.") % {"name": found.name})
     return redirect("alert-routes")

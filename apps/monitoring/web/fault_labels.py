@@ -100,7 +100,7 @@ class FaultLine:
 def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = None) -> FaultLine:
     """``operates``: the reader operates the fleet, and may read what machines and logs say."""
     level, origin = FaultLevel(fault.level), Origin(fault.origin)
-    cause, remedy = _meaning(fault)
+    cause, remedy = _cause_and_remedy(fault)
     message = translate_message(fault.message) if operates or origin is not Origin.JOB else ""
     if not cause:
         cause = (
@@ -127,7 +127,7 @@ def place_address(row: Fault | Isolation) -> str:
     return reverse("node", args=[row.node.cluster.uid, row.node.name])
 
 
-def _meaning(fault: Fault) -> tuple[str, str]:
+def _cause_and_remedy(fault: Fault) -> tuple[str, str]:
     """Cause and remedy as the chip's plug-in words them; empty where it does not."""
     plugin = registry.chip_plugins().get(fault.vendor)
     if plugin is None:

@@ -27,7 +27,7 @@ from apps.monitoring.selectors.faults import (
     isolations_at,
     isolations_by_place,
 )
-from apps.monitoring.selectors.fleet_counts import pools, together
+from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
 from apps.monitoring.selectors.suppressed_actions import suppressed_counts
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
@@ -113,7 +113,7 @@ COLUMNS = (
 )
 
 
-def _bulk() -> tuple[BulkAction, ...]:
+def _bulk_actions() -> tuple[BulkAction, ...]:
     return (
         BulkAction(
             name="acknowledge",
@@ -150,14 +150,14 @@ def _bulk() -> tuple[BulkAction, ...]:
 @login_required
 def faults(request: AuthenticatedRequest) -> HttpResponseBase:
     """What stands, the worst first; filters, order and pages in the address."""
-    operates = fleet.operates(request.user)
+    operates = fleet.operates_fleet(request.user)
     table = Table(
         request,
         faults_shown(),
         columns=COLUMNS,
         filters=FaultFilter,
         default_sort="-level",
-        bulk=_bulk() if operates else (),
+        bulk=_bulk_actions() if operates else (),
     )
     if table.wants_csv:
         return table.csv(filename="faults.csv")
@@ -172,20 +172,22 @@ def faults(request: AuthenticatedRequest) -> HttpResponseBase:
         "operates": operates,
         "held": suppressed_counts(),
         # Cards may be out of use without a fault: an empty list does not mean that all is well.
-        "counts": together(pool.counts for pool in pools(at=timezone.now())) if quiet else None,
+        "counts": sum_card_counts(pool.counts for pool in chip_pools(at=timezone.now()))
+        if quiet
+        else None,
     }
     return render(request, "monitoring/faults.html", context)
 
 
-def _chosen(request: AuthenticatedRequest) -> list[str]:
+def _selected_uids(request: AuthenticatedRequest) -> list[str]:
     return request.POST.getlist("uid")[:MOST_AT_ONCE]
 
 
-def _note(request: AuthenticatedRequest, act: str) -> str:
+def _submitted_note(request: AuthenticatedRequest, act: str) -> str:
     return request.POST.get(f"note_{act}", "").strip()
 
 
-def _act(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
+def _run_action(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
     """Do it and go back; a refusal is a message in the reader's language."""
     refusals = (IllegalTransition, IsolationRefused)
     return run_action(request, act, back=reverse("faults"), refusals=refusals)
@@ -196,8 +198,8 @@ def _act(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
 def faults_acknowledged(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         read = faults_acknowledge(
-            uids=_chosen(request),
-            note=_note(request, "acknowledge"),
+            uids=_selected_uids(request),
+            note=_submitted_note(request, "acknowledge"),
             actor=request.user,
             at=timezone.now(),
         )
@@ -205,43 +207,43 @@ def faults_acknowledged(request: AuthenticatedRequest) -> HttpResponse:
         words = ngettext("%(count)d fault acknowledged.", "%(count)d faults acknowledged.", count)
         return words % {"count": count}
 
-    return _act(request, act)
+    return _run_action(request, act)
 
 
 @login_required
 @require_POST
 def faults_isolated(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
-        chosen = _faults(_chosen(request))
+        chosen = _find_faults(_selected_uids(request))
         begun = isolations_order(
             nodes=sorted({one.node.uid for one in chosen if one.card is None}),
             cards=sorted({one.card.uid for one in chosen if one.card is not None}),
-            reason=_note(request, "isolate"),
+            reason=_submitted_note(request, "isolate"),
             actor=request.user,
             at=timezone.now(),
         )
         return isolated_words(len(begun))
 
-    return _act(request, act)
+    return _run_action(request, act)
 
 
 @login_required
 @require_POST
 def faults_released(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
-        chosen = _faults(_chosen(request))
+        chosen = _find_faults(_selected_uids(request))
         ended = isolations_release(
             uids=sorted({one.uid for one in isolations_at(chosen).values()}),
-            reason=_note(request, "release"),
+            reason=_submitted_note(request, "release"),
             actor=request.user,
             at=timezone.now(),
         )
         return released_words(ended)
 
-    return _act(request, act)
+    return _run_action(request, act)
 
 
-def _faults(uids: Sequence[str]) -> list[Fault]:
+def _find_faults(uids: Sequence[str]) -> list[Fault]:
     return list(faults_shown().filter(uid__in=uids))
 
 
@@ -269,20 +271,20 @@ def released_words(ended: Sequence[Isolation]) -> str:
     return words % {"count": len(ended)}
 
 
-def _redirected(request: HttpRequest, act: Callable[[], str], *, back: str) -> HttpResponse:
+def _run_and_redirect(request: HttpRequest, act: Callable[[], str], *, back: str) -> HttpResponse:
     """Do it and go back to the page; a refusal is a message in the reader's language."""
     return run_action(request, act, back=back, refusals=(IllegalTransition, IsolationRefused))
 
 
-def _card(uid: str) -> Card:
+def _find_card(uid: str) -> Card:
     return get_object_or_404(fleet.cards().select_related("node__cluster"), uid=uid)
 
 
-def _node(uid: str, name: str) -> Node:
+def _find_node(uid: str, name: str) -> Node:
     return get_object_or_404(fleet.nodes(), cluster__uid=uid, name=name)
 
 
-def _reason(request: HttpRequest) -> str:
+def _submitted_reason(request: HttpRequest) -> str:
     return request.POST.get("reason", "").strip()
 
 
@@ -295,26 +297,29 @@ def _open_at(node: int, card: int | None) -> list[str]:
 @login_required
 @require_POST
 def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    card = _card(uid)
+    card = _find_card(uid)
 
     def act() -> str:
         begun = isolations_order(
-            cards=[card.uid], reason=_reason(request), actor=request.user, at=timezone.now()
+            cards=[card.uid],
+            reason=_submitted_reason(request),
+            actor=request.user,
+            at=timezone.now(),
         )
         if any(row.card_id is None for row in begun):
             return _("Its whole node is out of use; what runs there saves and stops.")
         return isolated_words(len(begun))
 
-    return _redirected(request, act, back=reverse("card", args=[uid]))
+    return _run_and_redirect(request, act, back=reverse("card", args=[uid]))
 
 
 @login_required
 @require_POST
 def card_release(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    card = _card(uid)
-    return _redirected(
+    card = _find_card(uid)
+    return _run_and_redirect(
         request,
-        lambda: _released(request, _open_at(card.node_id, card.pk)),
+        lambda: _release_isolations(request, _open_at(card.node_id, card.pk)),
         back=reverse("card", args=[uid]),
     )
 
@@ -322,7 +327,7 @@ def card_release(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    card = _card(uid)
+    card = _find_card(uid)
 
     def act() -> str:
         asked = burn_ins_request(
@@ -332,36 +337,39 @@ def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             return _("Only what is out of use, and not being tested already, can be tested.")
         return _("A burn-in begins as soon as nothing runs there.")
 
-    return _redirected(request, act, back=reverse("card", args=[uid]))
+    return _run_and_redirect(request, act, back=reverse("card", args=[uid]))
 
 
 @login_required
 @require_POST
 def node_isolate(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
-    node = _node(uid, name)
+    node = _find_node(uid, name)
 
     def act() -> str:
         begun = isolations_order(
-            nodes=[node.uid], reason=_reason(request), actor=request.user, at=timezone.now()
+            nodes=[node.uid],
+            reason=_submitted_reason(request),
+            actor=request.user,
+            at=timezone.now(),
         )
         return isolated_words(len(begun))
 
-    return _redirected(request, act, back=reverse("node", args=[uid, name]))
+    return _run_and_redirect(request, act, back=reverse("node", args=[uid, name]))
 
 
 @login_required
 @require_POST
 def node_release(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
-    node = _node(uid, name)
-    return _redirected(
+    node = _find_node(uid, name)
+    return _run_and_redirect(
         request,
-        lambda: _released(request, _open_at(node.pk, None)),
+        lambda: _release_isolations(request, _open_at(node.pk, None)),
         back=reverse("node", args=[uid, name]),
     )
 
 
-def _released(request: AuthenticatedRequest, uids: list[str]) -> str:
+def _release_isolations(request: AuthenticatedRequest, uids: list[str]) -> str:
     ended = isolations_release(
-        uids=uids, reason=_reason(request), actor=request.user, at=timezone.now()
+        uids=uids, reason=_submitted_reason(request), actor=request.user, at=timezone.now()
     )
     return released_words(ended)

@@ -28,7 +28,7 @@ from apps.monitoring.services.maintenance_rollouts import RolloutRefused, Rollou
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent, RolloutState
 from controlplane.web.forms import PlainForm
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import run_action, show
+from controlplane.web.pages import render_page, run_action
 from controlplane.web.tables import Column, Table
 
 COLUMNS = (
@@ -124,7 +124,7 @@ def rollouts(request: AuthenticatedRequest) -> HttpResponseBase:
 @login_required
 def rollout(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Looks again by itself until it is over."""
-    found = _found(request, uid)
+    found = _find_rollout(request, uid)
     going_on = found.state in (RolloutState.RUNNING, RolloutState.PAUSED)
     context = {
         "rollout": found,
@@ -132,12 +132,12 @@ def rollout(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "command": shlex.join(found.argv),
         "waves": rollout_batches(found),
     }
-    return show(
+    return render_page(
         request, "monitoring/maintenance_rollout.html", context, fragment="now", changing=going_on
     )
 
 
-def _found(request: AuthenticatedRequest, uid: str) -> Rollout:
+def _find_rollout(request: AuthenticatedRequest, uid: str) -> Rollout:
     require_operator(request.user)
     return get_object_or_404(rollouts_visible(request.user), uid=uid)
 
@@ -166,7 +166,7 @@ def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
 @login_required
 @require_POST
 def rollout_steer(request: AuthenticatedRequest, uid: str, *, event: RolloutEvent) -> HttpResponse:
-    found = _found(request, uid)
+    found = _find_rollout(request, uid)
     words = {
         RolloutEvent.PAUSE: _("Nothing new begins; what is under way goes on."),
         RolloutEvent.RESUME: _("The rollout goes on."),

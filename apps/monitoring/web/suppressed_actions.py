@@ -82,8 +82,8 @@ def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
     """Each pool in which something waits for a person."""
     stance = health_policy_state()
     context = {
-        "rows": [_line(pool, stance) for pool in suppressed_pools(at=timezone.now())],
-        "operates": fleet.operates(request.user),
+        "rows": [_pool_line(pool, stance) for pool in suppressed_pools(at=timezone.now())],
+        "operates": fleet.operates_fleet(request.user),
     }
     return render(request, "monitoring/suppressed_actions.html", context)
 
@@ -93,11 +93,14 @@ def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
 def suppressed_actions_isolate(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         done = suppressed_isolate(
-            _ask(request), reason=_reason(request), actor=request.user, at=timezone.now()
+            _submitted_request(request),
+            reason=_submitted_reason(request),
+            actor=request.user,
+            at=timezone.now(),
         )
-        return _worded(isolated_words(done.done), done)
+        return _result_message(isolated_words(done.done), done)
 
-    return _act(request, act)
+    return _run_action(request, act)
 
 
 @login_required
@@ -105,22 +108,25 @@ def suppressed_actions_isolate(request: AuthenticatedRequest) -> HttpResponse:
 def suppressed_actions_dismiss(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         done = suppressed_dismiss(
-            _ask(request), reason=_reason(request), actor=request.user, at=timezone.now()
+            _submitted_request(request),
+            reason=_submitted_reason(request),
+            actor=request.user,
+            at=timezone.now(),
         )
         words = ngettext(
             "%(count)d place is left in use.", "%(count)d places are left in use.", done.done
         )
-        return _worded(words % {"count": done.done}, done)
+        return _result_message(words % {"count": done.done}, done)
 
-    return _act(request, act)
+    return _run_action(request, act)
 
 
-def _act(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
+def _run_action(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
     """Do it and go back; a refusal is a message in the reader's language."""
     return run_action(request, act, back=reverse("held-back"), refusals=(IsolationRefused,))
 
 
-def _ask(request: AuthenticatedRequest) -> SuppressedActionsRequest:
+def _submitted_request(request: AuthenticatedRequest) -> SuppressedActionsRequest:
     shown = request.GET.get("shown", "")
     return SuppressedActionsRequest(
         cluster=request.GET.get("cluster", ""),
@@ -130,11 +136,11 @@ def _ask(request: AuthenticatedRequest) -> SuppressedActionsRequest:
     )
 
 
-def _reason(request: AuthenticatedRequest) -> str:
+def _submitted_reason(request: AuthenticatedRequest) -> str:
     return request.POST.get("reason", "").strip()
 
 
-def _worded(words: str, done: SuppressedActionsResult) -> str:
+def _result_message(words: str, done: SuppressedActionsResult) -> str:
     """With how many of those that the page showed were left out."""
     if not done.left_out:
         return words
@@ -146,7 +152,7 @@ def _worded(words: str, done: SuppressedActionsResult) -> str:
     return f"{words} {left % {'count': done.left_out}}"
 
 
-def _line(pool: SuppressedPool, stance: HealthPolicyState) -> PoolLine:
+def _pool_line(pool: SuppressedPool, stance: HealthPolicyState) -> PoolLine:
     shown = {
         "cluster": pool.cluster_uid,
         "chip": pool.chip,
@@ -157,14 +163,14 @@ def _line(pool: SuppressedPool, stance: HealthPolicyState) -> PoolLine:
     return PoolLine(
         pool=pool,
         stance=stance,
-        costs=_costs(pool),
+        costs=_cost_label(pool),
         faults=f"{reverse('faults')}?{urlencode({'state': 'new', 'cluster': pool.cluster})}",
         isolate=f"{reverse('held-back-isolate')}?{query}",
         leave=f"{reverse('held-back-leave')}?{query}",
     )
 
 
-def _costs(pool: SuppressedPool) -> str:
+def _cost_label(pool: SuppressedPool) -> str:
     cards = ngettext(
         "%(cards)s card of %(pool)s goes out of use, and only a person gives it back.",
         "%(cards)s cards of %(pool)s go out of use, and only a person gives them back.",

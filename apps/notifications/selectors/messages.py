@@ -169,6 +169,6 @@ class NotificationLine:
     told: RenderedNotification
 
 
-def lines(notifications: list[Notification]) -> list[NotificationLine]:
+def render_lines(notifications: list[Notification]) -> list[NotificationLine]:
     """In the same order; each must have its ``event`` at hand."""
     return [NotificationLine(notification=one, told=told(one.event)) for one in notifications]

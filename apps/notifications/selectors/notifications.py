@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 from apps.accounts.models import Membership, Team, User
 from apps.accounts.selectors import RequestUser, roles_granting, users_allowed
 from apps.notifications.models import Mail, Notification, NotificationPreference
-from apps.notifications.selectors.messages import NotificationLine, lines, told
+from apps.notifications.selectors.messages import NotificationLine, render_lines, told
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     BURST,
@@ -86,7 +86,7 @@ def recipients_of(
 ) -> list[NotificationRecipient]:
     """Everybody who hears of it by some channel. Who did it themselves knows it already."""
     audience = NOTIFICATION_TYPES[kind].audience
-    candidates = _candidates(audience, team=team, maker=maker)
+    candidates = _candidate_recipients(audience, team=team, maker=maker)
     wishes = _delivery_preferences(kind, candidates)
     readers = []
     for user in candidates:
@@ -99,7 +99,9 @@ def recipients_of(
     return readers
 
 
-def _candidates(audience: Audience, *, team: Team | None, maker: User | None) -> list[User]:
+def _candidate_recipients(
+    audience: Audience, *, team: Team | None, maker: User | None
+) -> list[User]:
     active = User.objects.filter(is_active=True)
     own = Q(pk=maker.pk) if maker is not None else Q(pk=None)
     if audience is Audience.OPERATORS:
@@ -164,7 +166,9 @@ class Bell:
 
 def bell(user: User) -> Bell:
     """In two queries."""
-    return Bell(unread=unread_count(user), newest=lines(list(notifications_of(user)[:IN_THE_BELL])))
+    return Bell(
+        unread=unread_count(user), newest=render_lines(list(notifications_of(user)[:IN_THE_BELL]))
+    )
 
 
 def email_error(user: User) -> Mail | None:
@@ -211,7 +215,7 @@ def email_content(mails: list[Mail]) -> EmailContent:
     """One message about all of them, in the language and zone of their common recipient."""
     recipient = mails[0].recipient
     language = recipient.language or settings.LANGUAGE_CODE
-    with translation.override(language), timezone.override(_zone(recipient)):
+    with translation.override(language), timezone.override(_recipient_time_zone(recipient)):
         lines = [
             NotificationLine(notification=mail.notification, told=told(mail.notification.event))
             for mail in mails
@@ -224,7 +228,7 @@ def email_content(mails: list[Mail]) -> EmailContent:
             "language": language,
         }
         # A name with a line break must not become a header of its own.
-        subject = " ".join(_subject(lines).split())
+        subject = " ".join(_email_subject(lines).split())
         return EmailContent(
             subject=f"[Ninefold] {subject}",
             text=render_to_string("notifications/email.txt", context),
@@ -232,7 +236,7 @@ def email_content(mails: list[Mail]) -> EmailContent:
         )
 
 
-def _subject(lines: list[NotificationLine]) -> str:
+def _email_subject(lines: list[NotificationLine]) -> str:
     if len(lines) == 1:
         return lines[0].told.title
     return ngettext("%(count)d piece of news", "%(count)d pieces of news", len(lines)) % {
@@ -240,7 +244,7 @@ def _subject(lines: list[NotificationLine]) -> str:
     }
 
 
-def _zone(recipient: User) -> tzinfo:
+def _recipient_time_zone(recipient: User) -> tzinfo:
     try:
         return ZoneInfo(recipient.time_zone or settings.TIME_ZONE)
     except (ZoneInfoNotFoundError, ValueError):

@@ -38,7 +38,7 @@ from controlplane.domain.alerts.notifications import (
     Subject,
     collapse_key,
 )
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
 
@@ -87,14 +87,14 @@ def notification_send(happening: NotificationEvent) -> bool:
     hearing = notifications.recipients_of(
         kind, team=happening.team, maker=happening.maker, actor_name=happening.actor_name
     )
-    mails = [_notify(event, reader, key) for reader in hearing]
-    called = _call(event)
+    mails = [_notify_recipient(event, reader, key) for reader in hearing]
+    called = _queue_webhook_calls(event)
     if any(mails) or called:
-        publish("outbound.due", event_uid=event.uid)
+        publish_message("outbound.due", event_uid=event.uid)
     return True
 
 
-def _notify(event: Event, reader: NotificationRecipient, key: str) -> bool:
+def _notify_recipient(event: Event, reader: NotificationRecipient, key: str) -> bool:
     """Add the event to the reader's lines; say whether that makes an e-mail."""
     line = (
         Notification.objects.filter(
@@ -115,7 +115,7 @@ def _notify(event: Event, reader: NotificationRecipient, key: str) -> bool:
             on_page=reader.page,
         )
     else:
-        _collapse(line, event, on_page=reader.page)
+        _collapse_into(line, event, on_page=reader.page)
     if not reader.email:
         return False
     # What keeps happening is told of once more, when the window has passed.
@@ -128,7 +128,7 @@ def _notify(event: Event, reader: NotificationRecipient, key: str) -> bool:
     return waits
 
 
-def _collapse(line: Notification, event: Event, *, on_page: bool) -> None:
+def _collapse_into(line: Notification, event: Event, *, on_page: bool) -> None:
     changes: dict[str, Any] = {"count": F("count") + 1, "read_at": None}
     # News can overtake older news on its way here; the newest is what counts.
     if event.at >= line.at:
@@ -141,7 +141,7 @@ def _collapse(line: Notification, event: Event, *, on_page: bool) -> None:
     Notification.objects.filter(pk=line.pk).update(on_page=line.on_page or on_page, **changes)
 
 
-def _call(event: Event) -> int:
+def _queue_webhook_calls(event: Event) -> int:
     """Queue the event for the webhooks that hear it; say for how many."""
     hearing = webhooks.webhooks_subscribed(NotificationKind(event.kind), team=event.team)
     rows = [
@@ -206,7 +206,7 @@ _WAITING = DeliveryState.WAITING
 def mails_sent(*, mails: Collection[Mail], message_id: str, at: datetime) -> None:
     """The mail server took one message that tells of all of them."""
     state = DELIVERY.after(_WAITING, DeliveryEvent.ARRIVE)
-    _rows(mails).update(
+    _locked_emails(mails).update(
         state=state, sent_at=at, message_id=message_id, error="", tries=F("tries") + 1
     )
 
@@ -216,7 +216,7 @@ def mails_failed(
     *, mails: Collection[Mail], error: str, at: datetime, spread: float, final: bool = False
 ) -> None:
     """They are tried again later, unless ``final`` says that it is no use or they were tried enough."""
-    for mail in _rows(mails).select_for_update(no_key=True):
+    for mail in _locked_emails(mails).select_for_update(no_key=True):
         mail.tries += 1
         mail.error = error
         pause = pause_after(tries=mail.tries, spread=spread)
@@ -229,8 +229,8 @@ def mails_failed(
 
 def mails_postpone(*, mails: Collection[Mail], until: datetime) -> None:
     """Too many have gone to that person lately: these wait and leave together."""
-    _rows(mails).update(next_try_at=until)
+    _locked_emails(mails).update(next_try_at=until)
 
 
-def _rows(mails: Collection[Mail]) -> QuerySet[Mail]:
+def _locked_emails(mails: Collection[Mail]) -> QuerySet[Mail]:
     return Mail.objects.filter(pk__in=[mail.pk for mail in mails], state=_WAITING)

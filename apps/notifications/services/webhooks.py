@@ -23,17 +23,17 @@ from controlplane.domain.alerts.deliveries import (
     MOST_GIVEN_UP,
     DeliveryEvent,
     DeliveryState,
-    arrived,
+    is_delivered,
     pause_after,
 )
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationKind
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
-from controlplane.outbox.messages import publish
-from controlplane.persistence.encryption import encrypt, reencrypted
+from controlplane.outbox.messages import publish_message
+from controlplane.persistence.encryption import encrypt, reencrypt
 from controlplane.persistence.models import new_uid
 from controlplane.ports.outbound import OutboundFailed
-from controlplane.web.outbound import outbound
+from controlplane.web.outbound import configured_outbound
 
 SECRET_PREFIX = "nfw-"  # noqa: S105 - what secrets begin with, so that scanners recognise a leaked one
 ANSWER_KEPT = 500
@@ -63,14 +63,14 @@ class DeliveryOutcome:
 
     @property
     def arrived(self) -> bool:
-        return self.status is not None and arrived(self.status)
+        return self.status is not None and is_delivered(self.status)
 
 
-def _check(*, name: str, url: str, kinds: Collection[str]) -> None:
+def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
     if not name.strip():
         raise WebhookRefused("give it a name, so that others know what it is for", field="name")
     try:
-        outbound().check(url)
+        configured_outbound().check(url)
     except EgressRefused as refusal:
         raise WebhookRefused(str(refusal), field="url") from None
     unknown = sorted(set(kinds) - set(SENDABLE))
@@ -95,7 +95,7 @@ def webhook_create(
     :raises WebhookRefused: if something is wrong with it.
     """
     require(actor, Permission.MANAGE_TEAM, team=team)
-    _check(name=name, url=url, kinds=kinds)
+    _check_webhook(name=name, url=url, kinds=kinds)
     if Webhook.objects.filter(team=team).count() >= MOST_WEBHOOKS:
         message = f"a team can have {MOST_WEBHOOKS} webhooks; delete one that is no longer needed"
         raise WebhookRefused(message, field="name")
@@ -110,7 +110,7 @@ def webhook_create(
                 kinds=sorted(kinds),
                 secret=encrypt(secret.encode()),
             )
-            _audit(webhook, actor=actor, action="webhook.create")
+            _audit_webhook(webhook, actor=actor, action="webhook.create")
     except IntegrityError:
         message = f"the team has a webhook named {name.strip()} already; choose another name"
         raise WebhookRefused(message, field="name") from None
@@ -140,9 +140,9 @@ def webhook_change(
         stays = url is None or is_same_origin(before=webhook.url, after=url)
         webhook.url = webhook.url if url is None else url
         webhook.kinds = webhook.kinds if kinds is None else sorted(kinds)
-        _check(name=webhook.name, url=webhook.url, kinds=webhook.kinds)
+        _check_webhook(name=webhook.name, url=webhook.url, kinds=webhook.kinds)
         webhook.save(update_fields=["url", "kinds"])
-        _audit(webhook, actor=actor, action="webhook.change")
+        _audit_webhook(webhook, actor=actor, action="webhook.change")
         if not stays:
             secret = webhook_rotate(webhook=webhook, actor=actor)
     if active is not None:
@@ -161,7 +161,7 @@ def webhook_switch(*, webhook: Webhook, actor: User, active: bool) -> None:
     if active:
         webhook.given_up, webhook.trouble = 0, ""
     webhook.save(update_fields=["active", "given_up", "trouble"])
-    _audit(webhook, actor=actor, action="webhook.resume" if active else "webhook.pause")
+    _audit_webhook(webhook, actor=actor, action="webhook.resume" if active else "webhook.pause")
 
 
 @transaction.atomic
@@ -174,7 +174,7 @@ def webhook_rotate(*, webhook: Webhook, actor: User) -> str:
     secret = _new_secret()
     webhook.secret = encrypt(secret.encode())
     webhook.save(update_fields=["secret"])
-    _audit(webhook, actor=actor, action="webhook.rotate")
+    _audit_webhook(webhook, actor=actor, action="webhook.rotate")
     return secret
 
 
@@ -187,7 +187,7 @@ def webhook_secrets_reencrypt() -> int:
     for key in Webhook.objects.order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
             row = Webhook.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = reencrypted(row.secret) if row else None
+            sealed = reencrypt(row.secret) if row else None
             if sealed is not None:
                 Webhook.objects.filter(pk=key).update(secret=sealed)
                 count += 1
@@ -201,11 +201,11 @@ def webhook_delete(*, webhook: Webhook, actor: User) -> None:
     :raises PermissionRefused: unless ``actor`` may manage the team.
     """
     require(actor, Permission.MANAGE_TEAM, team=webhook.team)
-    _audit(webhook, actor=actor, action="webhook.delete")
+    _audit_webhook(webhook, actor=actor, action="webhook.delete")
     webhook.delete()
 
 
-def _audit(webhook: Webhook, *, actor: User, action: str) -> None:
+def _audit_webhook(webhook: Webhook, *, actor: User, action: str) -> None:
     audit(
         actor=actor,
         action=action,
@@ -237,7 +237,7 @@ def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDeliv
         at=at,
     )
     delivery = WebhookDelivery.objects.create(webhook=webhook, event=event, next_try_at=at)
-    publish("outbound.due", event_uid=event.uid)
+    publish_message("outbound.due", event_uid=event.uid)
     return delivery
 
 
@@ -253,7 +253,7 @@ def delivery_again(*, delivery: WebhookDelivery, actor: User, at: datetime) -> N
     row.state = DELIVERY.after(DeliveryState(row.state), DeliveryEvent.AGAIN)
     row.tries, row.next_try_at, row.ended_at = 0, at, None
     row.save(update_fields=["state", "tries", "next_try_at", "ended_at"])
-    publish("outbound.due", event_uid=delivery.event.uid)
+    publish_message("outbound.due", event_uid=delivery.event.uid)
 
 
 @transaction.atomic
@@ -283,7 +283,7 @@ def delivery_record(*, delivery: WebhookDelivery, outcome: DeliveryOutcome, spre
     webhook.last_status, webhook.last_error = outcome.status, outcome.error
     # Somebody may have settled it meanwhile: that this try was made is still true.
     if row.state == DeliveryState.WAITING:
-        _settle(row, webhook, outcome, spread=spread)
+        _record_outcome(row, webhook, outcome, spread=spread)
     webhook.save(
         update_fields=[
             "tried_at",
@@ -296,7 +296,7 @@ def delivery_record(*, delivery: WebhookDelivery, outcome: DeliveryOutcome, spre
     )
 
 
-def _settle(
+def _record_outcome(
     row: WebhookDelivery, webhook: Webhook, outcome: DeliveryOutcome, *, spread: float
 ) -> None:
     state = DeliveryState(row.state)
@@ -343,11 +343,11 @@ def _given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
 log = logging.getLogger(__name__)
 
 
-def posted(url: str, *, body: bytes, headers: Mapping[str, str]) -> DeliveryOutcome:
+def post_delivery(url: str, *, body: bytes, headers: Mapping[str, str]) -> DeliveryOutcome:
     """How a POST went, under the policy that the settings give."""
     at, began = timezone.now(), time.monotonic()
     try:
-        answer = outbound().post(url, body=body, headers=headers)
+        answer = configured_outbound().post(url, body=body, headers=headers)
     except (EgressRefused, OutboundFailed) as error:
         final = isinstance(error, EgressRefused)
         return DeliveryOutcome(
@@ -363,12 +363,12 @@ def posted(url: str, *, body: bytes, headers: Mapping[str, str]) -> DeliveryOutc
         seconds=answer.seconds,
         status=answer.status,
         answer=answer.body.decode("utf-8", "replace").replace("\0", ""),
-        error=_complaint(answer.status),
+        error=_status_error(answer.status),
     )
 
 
-def _complaint(status: int) -> str:
-    if arrived(status):
+def _status_error(status: int) -> str:
+    if is_delivered(status):
         return ""
     if 300 <= status < 400:
         return f"it answered {status}, a redirect, which is not followed; enter the final address"

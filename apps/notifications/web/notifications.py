@@ -26,7 +26,7 @@ from apps.notifications.selectors.messages import (
     NOTIFICATION_LABELS,
     NotificationLine,
     href_of,
-    lines,
+    render_lines,
     told,
 )
 from apps.notifications.services import notifications as services
@@ -36,7 +36,7 @@ from controlplane.domain.alerts.notifications import (
     NotificationKind,
     NotificationSeverity,
 )
-from controlplane.web.pages import STOP_POLLING, ToastLevel, toast
+from controlplane.web.pages import STOP_POLLING, ToastLevel, add_toast
 from controlplane.web.tables import BulkAction, Column, FilterForm, Table
 
 _LEVELS = {
@@ -73,7 +73,7 @@ class NotificationFilter(FilterForm):
         return rows.filter(read_at=None) if self.chosen("unread") else rows
 
 
-def _columns() -> tuple[Column, ...]:
+def _preference_columns() -> tuple[Column, ...]:
     return (
         Column(
             key="title",
@@ -93,7 +93,7 @@ def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
     table = Table(
         request,
         selectors.notifications_of(request.user),
-        columns=_columns(),
+        columns=_preference_columns(),
         filters=NotificationFilter,
         default_sort="-at",
         bulk=(
@@ -110,14 +110,14 @@ def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
         return table.csv(filename="notifications.csv")
     context = {
         "table": table,
-        "lines": lines(table.rows),
+        "lines": render_lines(table.rows),
         "unread": selectors.unread_count(request.user),
-        "undo": request.GET.get("read", "") if _instant(request.GET.get("read", "")) else "",
+        "undo": request.GET.get("read", "") if _parse_instant(request.GET.get("read", "")) else "",
     }
     return render(request, "notifications/notifications.html", context)
 
 
-def _instant(text: str) -> datetime | None:
+def _parse_instant(text: str) -> datetime | None:
     try:
         found = parse_datetime(text)
     except ValueError:
@@ -152,7 +152,7 @@ def notifications_read(request: AuthenticatedRequest) -> HttpResponse:
 @login_required
 @require_POST
 def notifications_undo(request: AuthenticatedRequest) -> HttpResponse:
-    read_at = _instant(request.POST.get("read_at", ""))
+    read_at = _parse_instant(request.POST.get("read_at", ""))
     count = services.notifications_unread(user=request.user, read_at=read_at) if read_at else 0
     unread = ngettext("%(count)d is unread again.", "%(count)d are unread again.", count)
     messages.success(request, unread % {"count": count})
@@ -172,11 +172,11 @@ def bell(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=204)
     context = {"bell": shown, "mark": mark}
     response = render(request, "notifications/bell.html", context)
-    before = _instant(seen.partition(" ")[2])
+    before = _parse_instant(seen.partition(" ")[2])
     is_new = newest is not None and seen and (before is None or newest.notification.at > before)
     if newest is not None and is_new and not _looked_at(request, newest):
         level = _LEVELS[NotificationSeverity(newest.notification.severity)]
-        return toast(response, level=level, text=newest.told.title)
+        return add_toast(response, level=level, text=newest.told.title)
     return response
 
 
@@ -189,7 +189,7 @@ def _looked_at(request: HttpRequest, line: NotificationLine) -> bool:
 def settings(request: AuthenticatedRequest) -> HttpResponse:
     """Each kind and how to hear of it; what is kept is the whole matrix."""
     if request.method == "POST":
-        services.preferences_set(user=request.user, wishes=_wishes(request))
+        services.preferences_set(user=request.user, wishes=_submitted_preferences(request))
         messages.success(request, _("Your choice was kept."))
         return redirect("notification-settings")
     context = {
@@ -207,7 +207,7 @@ def settings(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "notifications/preferences.html", context)
 
 
-def _wishes(request: AuthenticatedRequest) -> Iterator[selectors.DeliveryPreference]:
+def _submitted_preferences(request: AuthenticatedRequest) -> Iterator[selectors.DeliveryPreference]:
     ticked = set(request.POST.getlist("wish"))
     for kind, news in NOTIFICATION_TYPES.items():
         if news.optional:
@@ -221,7 +221,7 @@ def _wishes(request: AuthenticatedRequest) -> Iterator[selectors.DeliveryPrefere
 
 @login_required
 @require_POST
-def trial(request: AuthenticatedRequest) -> HttpResponse:
+def send_test_notification(request: AuthenticatedRequest) -> HttpResponse:
     """Tell them something by every channel."""
     services.trial_send(user=request.user, at=timezone.now())
     if selectors.mail_configured() and request.user.email:

@@ -28,7 +28,7 @@ from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.forms import PlainForm
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import keyset, row_action, show
+from controlplane.web.pages import keyset_page, render_page, row_action
 
 #: The rail's entry, although an address begins otherwise.
 _SECTION = {"section": "teams"}
@@ -58,29 +58,29 @@ class WebhookForm(PlainForm):
     )
 
 
-def _team(request: AuthenticatedRequest, slug: str) -> Team:
+def _find_team(request: AuthenticatedRequest, slug: str) -> Team:
     team = get_object_or_404(accounts.teams_of(request.user), slug=slug)
     accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
     return team
 
 
-def _webhook(request: AuthenticatedRequest, uid: str) -> Webhook:
+def _find_webhook(request: AuthenticatedRequest, uid: str) -> Webhook:
     return get_object_or_404(selectors.webhooks_visible(request.user), uid=uid)
 
 
 @login_required
 def webhooks(request: AuthenticatedRequest, slug: str) -> HttpResponse:
-    team = _team(request, slug)
+    team = _find_team(request, slug)
     rows = selectors.webhooks_visible(request.user).filter(team=team)
     context = {
         **_SECTION,
         "team": team,
-        "webhooks": [{"webhook": row, "state": _state(row)} for row in rows],
+        "webhooks": [{"webhook": row, "state": _webhook_state(row)} for row in rows],
     }
     return render(request, "notifications/webhooks.html", context)
 
 
-def _state(webhook: Webhook) -> str:
+def _webhook_state(webhook: Webhook) -> str:
     """A state of the common table of looks."""
     if not webhook.active:
         return "switched_off" if webhook.trouble else "paused"
@@ -92,7 +92,7 @@ def _state(webhook: Webhook) -> str:
 @login_required
 def webhook_new(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     """The form; the secret is in the answer to it and nowhere else."""
-    team = _team(request, slug)
+    team = _find_team(request, slug)
     bound = request.method == "POST"
     form = WebhookForm(request.POST if bound else None)
     if bound and form.is_valid():
@@ -124,27 +124,27 @@ def _secret_page(
 @login_required
 def webhook(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """One webhook and its deliveries; looks again by itself while one is on its way."""
-    row = _webhook(request, uid)
+    row = _find_webhook(request, uid)
     deliveries = selectors.deliveries_visible(request.user).filter(webhook=row)
-    page = keyset(deliveries, before=request.GET.get("before", ""))
+    page = keyset_page(deliveries, before=request.GET.get("before", ""))
     now = timezone.now()
     context = {
         **_SECTION,
         "webhook": row,
-        "state": _state(row),
+        "state": _webhook_state(row),
         "kinds": [
             NOTIFICATION_LABELS[kind].label for kind in selectors.SENDABLE if kind in row.kinds
         ],
         "page": page,
-        "deliveries": [_delivery(one) for one in page.rows],
+        "deliveries": [_delivery_row(one) for one in page.rows],
     }
     soon = any(one.state == DeliveryState.WAITING and one.next_try_at <= now for one in page.rows)
     template = "notifications/webhook.html"
     changing = row.active and soon
-    return show(request, template, context, fragment="now", changing=changing)
+    return render_page(request, template, context, fragment="now", changing=changing)
 
 
-def _delivery(delivery: WebhookDelivery) -> Mapping[str, Any]:
+def _delivery_row(delivery: WebhookDelivery) -> Mapping[str, Any]:
     tries = list(delivery.history.all())
     return {
         "delivery": delivery,
@@ -157,7 +157,7 @@ def _delivery(delivery: WebhookDelivery) -> Mapping[str, Any]:
 
 @login_required
 def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    row = _webhook(request, uid)
+    row = _find_webhook(request, uid)
     bound = request.method == "POST"
     current = {"name": row.name, "url": row.url, "kinds": row.kinds}
     form = WebhookForm(request.POST if bound else None, initial=current)
@@ -184,7 +184,7 @@ def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 _act = row_action(
-    load=_webhook, page="webhook", refusals=(IllegalTransition, services.WebhookRefused)
+    load=_find_webhook, page="webhook", refusals=(IllegalTransition, services.WebhookRefused)
 )
 
 
@@ -217,7 +217,7 @@ def delivery_again(request: AuthenticatedRequest, found: Webhook, delivery: str)
 @login_required
 @require_POST
 def webhook_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    row = _webhook(request, uid)
+    row = _find_webhook(request, uid)
     secret = services.webhook_rotate(webhook=row, actor=request.user)
     return _secret_page(request, row, secret, new=False)
 
@@ -225,7 +225,7 @@ def webhook_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def webhook_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    row = _webhook(request, uid)
+    row = _find_webhook(request, uid)
     slug, name = row.team.slug, row.name
     services.webhook_delete(webhook=row, actor=request.user)
     messages.success(request, _("The webhook %(name)s was deleted.") % {"name": name})

@@ -86,11 +86,11 @@ class ChangeReview:
     @property
     def refusals(self) -> list[str]:
         forbidden = self.forbidden.split("; ") if self.forbidden else []
-        return forbidden + (_messages(self.preview.findings) if self.preview else [])
+        return forbidden + (_finding_messages(self.preview.findings) if self.preview else [])
 
     @property
     def warnings(self) -> list[str]:
-        return _messages(self.preview.warnings) if self.preview else []
+        return _finding_messages(self.preview.warnings) if self.preview else []
 
     @property
     def differences(self) -> list[DisplayedDifference]:
@@ -130,19 +130,19 @@ class ChangeReview:
         values = ngettext("%(count)d change", "%(count)d changes", count) % {"count": count}
         return _("%(told)s. %(consequence)s") % {
             "told": values,
-            "consequence": self._consequence() or _("No claim starts or stops by it."),
+            "consequence": self._describe_consequence() or _("No claim starts or stops by it."),
         }
 
     @property
     def label(self) -> str:
         """Label of the save button, with the consequence of saving."""
         verb = self.verb or _("Save")
-        consequence = "" if self.blocked else self._consequence()
+        consequence = "" if self.blocked else self._describe_consequence()
         return (
             _("%(verb)s: %(what)s") % {"verb": verb, "what": consequence} if consequence else verb
         )
 
-    def _consequence(self) -> str:
+    def _describe_consequence(self) -> str:
         if self.reclaims:
             return _stop_summary(self.reclaims)
         starting = len({claim for gain in self.gains for claim in gain.starting})
@@ -167,7 +167,7 @@ def _stop_summary(reclaims: tuple[PreviewedEviction, ...]) -> str:
     ) % {"count": count}
 
 
-def _messages(findings: tuple[FieldFinding, ...]) -> list[str]:
+def _finding_messages(findings: tuple[FieldFinding, ...]) -> list[str]:
     return [finding.message for finding in findings]
 
 
@@ -186,12 +186,14 @@ def differences_of(change: QueueChange, documents: Documents) -> tuple[QueueDiff
 
 
 def differences_shown(differences: tuple[QueueDifference, ...]) -> list[DisplayedDifference]:
-    return list(_shown(differences))
+    return list(_displayed_differences(differences))
 
 
-def _shown(differences: tuple[QueueDifference, ...]) -> Iterator[DisplayedDifference]:
+def _displayed_differences(
+    differences: tuple[QueueDifference, ...],
+) -> Iterator[DisplayedDifference]:
     for one in differences:
-        before, after = (_value(one.field, value) for value in (one.before, one.after))
+        before, after = (_format_value(one.field, value) for value in (one.before, one.after))
         yield DisplayedDifference(
             message=one.message,
             before=before,
@@ -200,7 +202,7 @@ def _shown(differences: tuple[QueueDifference, ...]) -> Iterator[DisplayedDiffer
         )
 
 
-def _value(name: str, value: str) -> str:
+def _format_value(name: str, value: str) -> str:
     if name in POLICIES:
         return _("yes") if value == "yes" else _("no")
     return str(state_badge(value).label) if name == "state" and value else value
@@ -258,14 +260,14 @@ def review_response(
     """Save the change, or render its preview: the page, or only the preview fragment for htmx."""
     user = _signed_in_user(request)
     previewed = request.method == "POST" or proposal.preview_on_get
-    review = _review(proposal, user) if previewed else ChangeReview(verb=proposal.verb)
+    review = _review_change(proposal, user) if previewed else ChangeReview(verb=proposal.verb)
     # None: no concurrent change.
     concurrent_changes: list[ChangeEntry] | None = None
     edit = proposal.edit
     if "save" in request.POST and edit is not None and proposal.saving.is_valid():
         try:
-            if _confirmed(proposal, review):
-                _save(proposal, edit, user)
+            if _is_confirmed(proposal, review):
+                _save_change(proposal, edit, user)
                 messages.success(request, proposal.done)
                 return redirect(proposal.back)
         except queue_trees.TreeConflict:
@@ -284,7 +286,7 @@ def review_response(
     return render(request, template, shown)
 
 
-def _review(proposal: ProposedChange, user: User) -> ChangeReview:
+def _review_change(proposal: ProposedChange, user: User) -> ChangeReview:
     if proposal.edit is None:
         form_errors = tuple(
             form_error for form in proposal.forms for form_error in _form_errors(form)
@@ -304,7 +306,7 @@ def _form_errors(form: BaseForm) -> Iterator[FormError]:
             yield FormError(field=bound.id_for_label, label=str(bound.label), message=str(error))
 
 
-def _confirmed(proposal: ProposedChange, review: ChangeReview) -> bool:
+def _is_confirmed(proposal: ProposedChange, review: ChangeReview) -> bool:
     typed = proposal.saving.cleaned_data["confirm"].strip()
     if not review.confirmation or typed == review.confirmation:
         return True
@@ -313,7 +315,7 @@ def _confirmed(proposal: ProposedChange, review: ChangeReview) -> bool:
     return False
 
 
-def _save(proposal: ProposedChange, edit: TreeEdit, user: User) -> None:
+def _save_change(proposal: ProposedChange, edit: TreeEdit, user: User) -> None:
     values = proposal.saving.cleaned_data
     at = timezone.now()
     if proposal.reverts is not None:

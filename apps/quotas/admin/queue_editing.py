@@ -25,7 +25,7 @@ from controlplane.domain.quotas.documents import (
     QueueDocument,
     TreeAction,
     TreeEdit,
-    ancestors,
+    ancestor_uids,
     path_of,
 )
 from controlplane.domain.quotas.permissions import (
@@ -75,7 +75,7 @@ class QueueDraft:
         for uid, document in sorted(
             self.documents.items(), key=lambda item: path_of(item[0], self.documents)
         ):
-            above = ancestors(uid, self.documents)
+            above = ancestor_uids(uid, self.documents)
             if self.saved is not None and self.saved.uid in above:
                 continue
             standing = self.saved is not None and uid == self.saved.parent
@@ -118,7 +118,7 @@ def _edit_response(
     )
     configured = saved.entitlements if saved else {}
     cards = EntitlementTable(
-        configured, _chips(request, documents), data=data, fixed=draft.assigned
+        configured, _table_chips(request, documents), data=data, fixed=draft.assigned
     )
     proposal = ProposedChange(
         edit=_queue_edit(form, cards, saved),
@@ -152,7 +152,7 @@ def _new_queue_initial(documents: Documents, below: str) -> dict[str, Any]:
     return {"parent": above.uid, "team": above.team}
 
 
-def _chips(request: HttpRequest, documents: Documents) -> Sequence[str]:
+def _table_chips(request: HttpRequest, documents: Documents) -> Sequence[str]:
     """Rows of the table: chips of the fleet, then of other queues' entitlements, then those that were added."""
     fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
     configured = {chip for document in documents.values() for chip in document.entitlements if chip}
@@ -320,7 +320,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
         "grid_rows": grid_rows,
         "edited": edited,
         "dimension": dimension,
-        "dimensions": _dimensions(documents),
+        "dimensions": _quota_dimensions(documents),
     }
     proposal = ProposedChange(
         edit=_bulk_edit(edited, dimension),
@@ -333,7 +333,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
     return review_response(request, proposal, template="admin/quotas/bulk.html", context=shown)
 
 
-def _dimensions(documents: Documents) -> list[tuple[str, str]]:
+def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
     fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
     configured = {chip for document in documents.values() for chip in document.entitlements if chip}
     chips = dict.fromkeys((*fleet, *sorted(configured)))

@@ -88,7 +88,7 @@ def export_tree(request: HttpRequest) -> HttpResponse:
 
 def import_tree(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     form = FileForm(request.POST or None, request.FILES or None)
-    edit = _edit(form)
+    edit = _tree_edit_of(form)
     if form.is_bound and (text := form.cleaned_data.get("text")) and "file" in request.FILES:
         # Show the uploaded file as text, so that saving submits it again.
         form = FileForm({**request.POST.dict(), "text": text})
@@ -106,7 +106,7 @@ def import_tree(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     )
 
 
-def _edit(form: FileForm) -> TreeEdit | None:
+def _tree_edit_of(form: FileForm) -> TreeEdit | None:
     if not form.is_bound or not form.is_valid():
         return None
     try:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from apps.quotas.models import Queue
-from apps.quotas.selectors.queues import QueueEntry, QueueShare, QuotaTree, flatten
+from apps.quotas.selectors.queues import QueueEntry, QueueShare, QuotaTree, flatten_entries
 from apps.quotas.selectors.quota_bars import QuotaBar, quota_bar
 from controlplane.domain.quotas.documents import Documents
 from controlplane.domain.quotas.permissions import QueuePermissions, is_topmost, may_change
@@ -99,7 +99,7 @@ def chip_columns(tree: QuotaTree) -> tuple[ChipColumn, ...]:
             if chip in tree.capacity
             else _("none in the fleet"),
         )
-        for chip in _dimensions(tree)
+        for chip in _quota_dimensions(tree)
     )
 
 
@@ -112,35 +112,37 @@ def queue_rows(
     :param warnings: messages by queue name.
     """
     return [
-        _row(entry, depth, tree, scope, tuple(warnings.get(entry.queue.name, ())))
-        for entry, depth in _matching(tree.roots, scope, q.strip().lower(), 0)
+        _queue_row(entry, depth, tree, scope, tuple(warnings.get(entry.queue.name, ())))
+        for entry, depth in _matching_entries(tree.roots, scope, q.strip().lower(), 0)
     ]
 
 
-def _dimensions(tree: QuotaTree) -> tuple[str, ...]:
+def _quota_dimensions(tree: QuotaTree) -> tuple[str, ...]:
     return (*tree.chips, TOTAL) if len(tree.chips) != 1 or _states_total(tree) else tree.chips
 
 
 def _states_total(tree: QuotaTree) -> bool:
-    return any(share.chip == TOTAL for entry in flatten(tree.roots) for share in entry.shares)
+    return any(
+        share.chip == TOTAL for entry in flatten_entries(tree.roots) for share in entry.shares
+    )
 
 
 def _chip_name(chip: str) -> str:
     return chip or _("all chips")
 
 
-def _matching(
+def _matching_entries(
     entries: Iterable[QueueEntry], scope: EditScope, q: str, depth: int
 ) -> Iterator[tuple[QueueEntry, int]]:
     for entry in entries:
-        below = list(_matching(entry.below, scope, q, depth + 1))
+        below = list(_matching_entries(entry.below, scope, q, depth + 1))
         fits = scope.can_change(entry.queue) and q in entry.queue.name.lower()
         if fits or below:
             yield entry, depth
             yield from below
 
 
-def _row(
+def _queue_row(
     entry: QueueEntry, depth: int, tree: QuotaTree, scope: EditScope, warnings: tuple[str, ...]
 ) -> QueueTableRow:
     queue = entry.queue
@@ -149,11 +151,11 @@ def _row(
         queue=queue,
         parent_uid=queue.parent.uid if queue.parent else "",
         steps=range(depth),
-        cells=tuple(_cell(entry, chip, tree) for chip in _dimensions(tree)),
+        cells=tuple(_quota_cell(entry, chip, tree) for chip in _quota_dimensions(tree)),
         has_below=bool(entry.below),
         weight=f"{queue.weight:.12g}",
         waiting=_pending_text(entry),
-        actions=tuple(_actions(queue, scope)) if may else (),
+        actions=tuple(_queue_actions(queue, scope)) if may else (),
         edit_href=reverse("admin:quotas_queue_change", args=[queue.pk]) if may else "",
         warnings=warnings,
     )
@@ -169,7 +171,7 @@ def _pending_text(entry: QueueEntry) -> tuple[str, ...]:
     )
 
 
-def _cell(entry: QueueEntry, chip: str, tree: QuotaTree) -> QuotaCell:
+def _quota_cell(entry: QueueEntry, chip: str, tree: QuotaTree) -> QuotaCell:
     share = entry.share(chip)
     own_guarantee = _own_guarantee(entry, chip)
     standing = replace(share.standing, guaranteed=own_guarantee)
@@ -226,7 +228,7 @@ _STATES = (
 )
 
 
-def _actions(queue: Queue, scope: EditScope) -> Iterator[QueueAction]:
+def _queue_actions(queue: Queue, scope: EditScope) -> Iterator[QueueAction]:
     def to(name: str, **query: str) -> str:
         return reverse(f"admin:quotas_queue_{name}", args=[queue.pk], query=query or None)
 

@@ -87,12 +87,12 @@ class QueueAdmin(ScopedAdmin[Queue]):
         )
         warnings: dict[str, list[str]] = {}
         for warning in validate_tree_change(
-            documents, documents, queue_trees.surroundings()
+            documents, documents, queue_trees.tree_context()
         ).warnings:
             warnings.setdefault(warning.field, []).append(warning.message)
         q = request.GET.get("q", "")
         rows = queue_table.queue_rows(seen, scope, q=q, warnings=warnings)
-        return self._page(
+        return self._render_page(
             request,
             "admin/quotas/tree.html",
             tab="changelist",
@@ -115,49 +115,49 @@ class QueueAdmin(ScopedAdmin[Queue]):
 
     def add_view(self, request: HttpRequest, *_args: Any, **_kwargs: Any) -> HttpResponse:
         self._require_view(request)
-        return queue_editing.add_queue(request, self._context(request, title=_("New queue")))
+        return queue_editing.add_queue(request, self._page_context(request, title=_("New queue")))
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_kwargs: Any
     ) -> HttpResponse:
-        queue = self._of(request, object_id)
+        queue = self._editable_queue_by_text(request, object_id)
         if queue.retired_at is not None:
             # A retired queue has only its history.
             return redirect("admin:quotas_queue_history", queue.pk)
-        context = self._context(request, title=queue.name)
+        context = self._page_context(request, title=queue.name)
         return queue_editing.edit_queue(request, context, queue)
 
     def history_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_kwargs: Any
     ) -> HttpResponse:
-        queue = self._of(request, object_id)
+        queue = self._editable_queue_by_text(request, object_id)
         title = _("History of %(queue)s") % {"queue": queue.name}
         return queue_changes.list_changes(
-            request, self._context(request, tab="changes", title=title), queue=queue
+            request, self._page_context(request, tab="changes", title=title), queue=queue
         )
 
     def move_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        queue = self._queue(request, pk)
+        queue = self._editable_queue(request, pk)
         title = _("Move %(queue)s") % {"queue": queue.name}
-        return queue_editing.move_queue(request, self._context(request, title=title), queue)
+        return queue_editing.move_queue(request, self._page_context(request, title=title), queue)
 
     def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        queue = self._queue(request, pk)
+        queue = self._editable_queue(request, pk)
         return queue_editing.set_queue_state(
-            request, self._context(request, title=queue.name), queue
+            request, self._page_context(request, title=queue.name), queue
         )
 
     def retire_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        queue = self._queue(request, pk)
+        queue = self._editable_queue(request, pk)
         title = _("Retire %(queue)s") % {"queue": queue.name}
-        return queue_editing.retire_queue(request, self._context(request, title=title), queue)
+        return queue_editing.retire_queue(request, self._page_context(request, title=title), queue)
 
     # -- Many queues --
 
     def bulk_view(self, request: HttpRequest) -> HttpResponse:
         self._require_view(request)
         return queue_editing.bulk_edit_queues(
-            request, self._context(request, tab="bulk", title=_("Bulk edit"))
+            request, self._page_context(request, tab="bulk", title=_("Bulk edit"))
         )
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
@@ -168,21 +168,21 @@ class QueueAdmin(ScopedAdmin[Queue]):
         self._require_view(request)
         title = _("Import queues")
         return queue_import_export.import_tree(
-            request, self._context(request, tab="import", title=title)
+            request, self._page_context(request, tab="import", title=title)
         )
 
     def changes_view(self, request: HttpRequest) -> HttpResponse:
         self._require_view(request)
         title = _("History of the queues")
         return queue_changes.list_changes(
-            request, self._context(request, tab="changes", title=title)
+            request, self._page_context(request, tab="changes", title=title)
         )
 
     def change_detail_view(self, request: HttpRequest, uid: str) -> HttpResponse:
         self._require_view(request)
         title = _("A change of the queues")
         return queue_changes.show_change(
-            request, self._context(request, tab="changes", title=title), uid=uid
+            request, self._page_context(request, tab="changes", title=title), uid=uid
         )
 
     # -- Shared by all pages --
@@ -192,7 +192,7 @@ class QueueAdmin(ScopedAdmin[Queue]):
         if not self.has_view_permission(request):
             raise PermissionDenied
 
-    def _of(self, request: HttpRequest, key: str) -> Queue:
+    def _editable_queue_by_text(self, request: HttpRequest, key: str) -> Queue:
         """:raises Http404: if the queue does not exist or cannot be changed by the user."""
         self._require_view(request)
         queue = self.get_object(request, key)
@@ -200,14 +200,16 @@ class QueueAdmin(ScopedAdmin[Queue]):
             raise Http404
         return queue
 
-    def _queue(self, request: HttpRequest, key: int) -> Queue:
+    def _editable_queue(self, request: HttpRequest, key: int) -> Queue:
         """:raises Http404: if the queue does not exist, is retired, or cannot be changed by the user."""
-        queue = self._of(request, str(key))
+        queue = self._editable_queue_by_text(request, str(key))
         if queue.retired_at is not None:
             raise Http404
         return queue
 
-    def _context(self, request: HttpRequest, *, tab: str = "", **context: Any) -> dict[str, Any]:
+    def _page_context(
+        self, request: HttpRequest, *, tab: str = "", **context: Any
+    ) -> dict[str, Any]:
         tabs = [
             {
                 "label": each.label,
@@ -225,8 +227,8 @@ class QueueAdmin(ScopedAdmin[Queue]):
             **context,
         }
 
-    def _page(
+    def _render_page(
         self, request: HttpRequest, template: str, *, tab: str, **context: Any
     ) -> HttpResponse:
         request.current_app = self.admin_site.name
-        return TemplateResponse(request, template, self._context(request, tab=tab, **context))
+        return TemplateResponse(request, template, self._page_context(request, tab=tab, **context))

@@ -134,7 +134,7 @@ def defragmentation_json(
             {
                 "number": move.number,
                 "state": move.state,
-                **_work(move.claim, visibility),
+                **_workload_document(move.claim, visibility),
                 "chip": move.chip,
                 "from_nodes": [place["node"] for place in move.source],
                 "to_nodes": [place["node"] for place in move.target],
@@ -167,7 +167,7 @@ def proposal_json(
             {
                 "number": number,
                 "state": None,
-                **_work(claims[move.claim], visibility),
+                **_workload_document(claims[move.claim], visibility),
                 "chip": move.chip,
                 "from_nodes": [replica.node for replica in move.source],
                 "to_nodes": [replica.node for replica in move.target],
@@ -191,7 +191,7 @@ def _plan_values(plan: Rearrangement | DefragmentationPlan) -> dict[str, Any]:
     }
 
 
-def _work(claim: Claim, visibility: QueueVisibility) -> dict[str, Any]:
+def _workload_document(claim: Claim, visibility: QueueVisibility) -> dict[str, Any]:
     return {
         "team": claim.team.name,
         "work": claim.work_name if visibility.can_name(claim) else None,
@@ -229,15 +229,15 @@ class RearrangementViewSet(
     def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
         """Serialize rows for the caller, without names of workloads that the caller may not see."""
         if args and kwargs.get("many"):
-            args = ([self._json(row) for row in args[0]], *args[1:])
+            args = ([self._plan_document(row) for row in args[0]], *args[1:])
         elif args and isinstance(args[0], Rearrangement):
-            args = (self._json(args[0]), *args[1:])
+            args = (self._plan_document(args[0]), *args[1:])
         return super().get_serializer(*args, **kwargs)
 
-    def _json(self, row: Rearrangement) -> dict[str, Any]:
-        return defragmentation_json(row, list(selectors.moves_of(row)), self._visibility())
+    def _plan_document(self, row: Rearrangement) -> dict[str, Any]:
+        return defragmentation_json(row, list(selectors.moves_of(row)), self._queue_visibility())
 
-    def _visibility(self) -> QueueVisibility:
+    def _queue_visibility(self) -> QueueVisibility:
         return visibility_of(self.request.user, Queue.objects.all())
 
     @extend_schema(
@@ -255,7 +255,7 @@ class RearrangementViewSet(
     def create(self, request: Request) -> Response:
         selectors.require_proposing(request.user)
         body = WishSerializer(
-            data=request.data, claims=_waiting, context=self.get_serializer_context()
+            data=request.data, claims=_pending_claims, context=self.get_serializer_context()
         )
         body.is_valid(raise_exception=True)
         plan_request, at = body.plan_request(), timezone.now()
@@ -266,7 +266,7 @@ class RearrangementViewSet(
             return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
         plan = services.defragmentation_preview(plan_request=plan_request, at=at).plan
         claims = _claims_by_uid(move.claim for move in plan.moves)
-        answer = proposal_json(plan_request.purpose, plan, claims, self._visibility())
+        answer = proposal_json(plan_request.purpose, plan, claims, self._queue_visibility())
         return Response(RearrangementSerializer(answer).data)
 
     @extend_schema(
@@ -300,7 +300,7 @@ class RearrangementViewSet(
         return Response(self.get_serializer(row).data)
 
 
-def _waiting(user: Any) -> QuerySet[Claim]:
+def _pending_claims(user: Any) -> QuerySet[Claim]:
     claims, _ = claims_readable(user)
     return claims.filter(state=ClaimState.PENDING)
 

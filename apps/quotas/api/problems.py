@@ -14,29 +14,32 @@ from apps.quotas.services.forecasts import WhatIfRefused
 from apps.quotas.services.priority_classes import PriorityRefused
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.files import InvalidQueueFile
-from controlplane.web.problems import Problem, translates
+from controlplane.web.problems import Problem, problem_translator
 
 
-def _errors(findings: tuple[FieldFinding, ...]) -> list[dict[str, Any]]:
+def _field_errors(findings: tuple[FieldFinding, ...]) -> list[dict[str, Any]]:
     return [{"field": finding.field, "message": finding.message} for finding in findings]
 
 
-@translates(TreeRefused)
-def _tree(error: TreeRefused) -> Problem:
+@problem_translator(TreeRefused)
+def _tree_problem(error: TreeRefused) -> Problem:
     return Problem(
-        status=422, code="queues-refused", detail=str(error), errors=_errors(error.findings)
+        status=422, code="queues-refused", detail=str(error), errors=_field_errors(error.findings)
     )
 
 
-@translates(InvalidQueueFile)
-def _file(error: InvalidQueueFile) -> Problem:
+@problem_translator(InvalidQueueFile)
+def _queue_file_problem(error: InvalidQueueFile) -> Problem:
     return Problem(
-        status=422, code="queue-file-refused", detail=str(error), errors=_errors(error.findings)
+        status=422,
+        code="queue-file-refused",
+        detail=str(error),
+        errors=_field_errors(error.findings),
     )
 
 
-@translates(TreeConflict)
-def _conflict(error: TreeConflict) -> Problem:
+@problem_translator(TreeConflict)
+def _tree_conflict_problem(error: TreeConflict) -> Problem:
     status = 412 if isinstance(error, TreeOutdated) else 409
     since = [difference.message for difference in error.differences]
     return Problem(
@@ -44,27 +47,27 @@ def _conflict(error: TreeConflict) -> Problem:
     )
 
 
-@translates(WhatIfRefused)
-def _question(error: WhatIfRefused) -> Problem:
+@problem_translator(WhatIfRefused)
+def _what_if_problem(error: WhatIfRefused) -> Problem:
     return Problem(status=422, code="refused", detail=str(error))
 
 
-@translates(PriorityRefused)
-def _priority(error: PriorityRefused) -> Problem:
+@problem_translator(PriorityRefused)
+def _priority_problem(error: PriorityRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=422, code="refused", detail=str(error), errors=errors)
 
 
-@translates(NothingToMove)
-def _nothing(error: NothingToMove) -> Problem:
+@problem_translator(NothingToMove)
+def _nothing_to_move_problem(error: NothingToMove) -> Problem:
     return Problem(status=422, code="nothing-to-move", detail=str(error))
 
 
-@translates(RearrangementStale)
-def _stale(error: RearrangementStale) -> Problem:
+@problem_translator(RearrangementStale)
+def _stale_plan_problem(error: RearrangementStale) -> Problem:
     return Problem(status=409, code="rearrangement-stale", detail=str(error))
 
 
-@translates(AnotherUnderWay)
-def _busy(error: AnotherUnderWay) -> Problem:
+@problem_translator(AnotherUnderWay)
+def _plan_in_progress_problem(error: AnotherUnderWay) -> Problem:
     return Problem(status=409, code="another-under-way", detail=str(error))

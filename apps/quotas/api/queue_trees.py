@@ -23,7 +23,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.quotas import services
 from apps.quotas.api import queues
-from apps.quotas.api.queues import IF_MATCH, etag, if_match, preview_response
+from apps.quotas.api.queues import IF_MATCH, etag_header, if_match, preview_response
 from apps.quotas.models import QueueChange
 from apps.quotas.selectors.queue_trees import (
     changes_visible,
@@ -112,7 +112,7 @@ class QueueTreeView(APIView):
         if name is not None and name not in uids:
             raise Http404
         file = dump_queue_file(documents, of=uids[name] if name is not None else "")
-        return Response(file, headers=etag(tree_fingerprint()))
+        return Response(file, headers=etag_header(tree_fingerprint()))
 
     @extend_schema(
         summary="Make the queue tree what a file says",
@@ -134,8 +134,10 @@ class QueueTreeView(APIView):
         try:
             change = services.tree_apply(edit, actor=acting_user(request), at=timezone.now())
         except TreeUnchanged:
-            return Response({"change": None}, headers=etag(tree_fingerprint()))
-        return Response({"change": change_json(change, request)}, headers=etag(tree_fingerprint()))
+            return Response({"change": None}, headers=etag_header(tree_fingerprint()))
+        return Response(
+            {"change": change_json(change, request)}, headers=etag_header(tree_fingerprint())
+        )
 
 
 def change_json(change: QueueChange, request: Request) -> dict[str, Any]:
@@ -189,4 +191,6 @@ class QueueChangeViewSet(
         back = services.change_revert(
             change, actor=acting_user(request), at=timezone.now(), note=note
         )
-        return Response({"change": change_json(back, request)}, headers=etag(tree_fingerprint()))
+        return Response(
+            {"change": change_json(back, request)}, headers=etag_header(tree_fingerprint())
+        )

@@ -38,7 +38,7 @@ from controlplane.domain.quotas.documents import (
     POLICIES,
     DifferenceKind,
     QueueDocument,
-    fingerprint,
+    documents_fingerprint,
 )
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.ports import registry
@@ -370,14 +370,14 @@ def if_match(request: Request) -> str:
     return "" if given == "*" else given.removeprefix("W/").strip('"')
 
 
-def etag(value: str) -> dict[str, str]:
+def etag_header(value: str) -> dict[str, str]:
     return {"ETag": f'"{value}"'}
 
 
 def preview_response(edit: TreeEdit, request: Request) -> Response:
     """A preview of the edit, as far as the requesting user may see it."""
     preview = services.tree_preview(edit, at=timezone.now(), by_person=acting_user(request))
-    return Response(TreePreviewSerializer(preview).data, headers=etag(preview.fingerprint))
+    return Response(TreePreviewSerializer(preview).data, headers=etag_header(preview.fingerprint))
 
 
 @extend_schema_view(
@@ -434,7 +434,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         },
     )
     def partial_update(self, request: Request, uid: str) -> Response:
-        document, now = self._document(uid)
+        document, now = self._queue_document(uid)
         body = QueueWriteSerializer(
             data=request.data, partial=True, context=self.get_serializer_context()
         )
@@ -459,7 +459,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         responses={200: TreePreviewSerializer, 204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
-        self._document(uid)
+        self._queue_document(uid)
         edit = TreeEdit(
             queues={uid: None},
             act=TreeAction.RETIRE,
@@ -468,20 +468,20 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         )
         return self._edit_response(edit, code=status.HTTP_204_NO_CONTENT)
 
-    def _document(self, uid: str) -> tuple[QueueDocument, str]:
+    def _queue_document(self, uid: str) -> tuple[QueueDocument, str]:
         """The document of the requested queue, and the fingerprint of the tree."""
         self.get_object()
         documents = tree_documents()
         if uid not in documents:
             raise Http404
-        return documents[uid], fingerprint(documents)
+        return documents[uid], documents_fingerprint(documents)
 
     def _edit_response(self, edit: TreeEdit, *, code: int = status.HTTP_200_OK) -> Response:
         """A preview for a dry run; otherwise apply the edit."""
         if self.query["dry_run"]:
             return preview_response(edit, self.request)
         change = services.tree_apply(edit, actor=acting_user(self.request), at=timezone.now())
-        headers = etag(tree_fingerprint())
+        headers = etag_header(tree_fingerprint())
         if code == status.HTTP_204_NO_CONTENT:
             return Response(status=code, headers=headers)
         (uid,) = change.after

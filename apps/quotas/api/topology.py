@@ -100,12 +100,12 @@ class TopologyView(APIView):
         answer = {
             "here": domain_json(here),
             "below": [domain_json(domain) for domain in here.below],
-            "cards": [_cell(cell) for cell in cells],
+            "cards": [_cell_document(cell) for cell in cells],
         }
         return Response(TopologySerializer(answer).data)
 
 
-def _cell(cell: CardCell) -> dict[str, Any]:
+def _cell_document(cell: CardCell) -> dict[str, Any]:
     return {
         "index": cell.index,
         "chip": cell.chip,

@@ -365,7 +365,7 @@ class CardRateView(APIView):
         responses=CardRateSerializer,
     )
     def put(self, request: Request, chip: str) -> Response:
-        self._allowed(request, chip)
+        self._check_may_edit(request, chip)
         body = CardRateChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         rate = card_rate_set(
@@ -380,11 +380,11 @@ class CardRateView(APIView):
         responses={204: None},
     )
     def delete(self, request: Request, chip: str) -> Response:
-        self._allowed(request, chip)
+        self._check_may_edit(request, chip)
         card_rate_set(chip=chip, per_hour=None, actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    def _allowed(self, request: Request, chip: str) -> None:
+    def _check_may_edit(self, request: Request, chip: str) -> None:
         Query.read(request)
         accounts.require(request.user, Permission.MANAGE_QUEUES, team=None)
         if chip not in registry.chips():

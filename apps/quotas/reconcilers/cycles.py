@@ -122,14 +122,14 @@ def cycle_run(*, policy: SchedulingPolicy, at: datetime) -> int:
             return 0
         for number in range(MAX_CYCLES_PER_RUN):
             now = at + timedelta(seconds=perf_counter() - begun) if number else at
-            done = _cycle(policy, lease, now)
+            done = _run_cycle(policy, lease, now)
             admitted += done.admitted
             if not done.unfinished or not lease.renew(ttl=LEASE_TTL):
                 break
     return admitted
 
 
-def _cycle(policy: SchedulingPolicy, lease: LeaderLease, at: datetime) -> _CycleResult:
+def _run_cycle(policy: SchedulingPolicy, lease: LeaderLease, at: datetime) -> _CycleResult:
     with _gc_disabled():
         return _run_phases(policy, lease, at)
 
@@ -157,7 +157,7 @@ def _run_phases(policy: SchedulingPolicy, lease: LeaderLease, at: datetime) -> _
         decided = PLANNER.plan(snapshot, CYCLE_BUDGET.scaled(policy), at)
     with done.timed("commit"):
         try:
-            _commit(done, decided, snapshot, policy, lease, at)
+            _commit_plan(done, decided, snapshot, policy, lease, at)
             if due := REASON_THROTTLE.due(decided.pending, reasons):
                 with _lease_transaction(lease):
                     services.claims_reasons_update(refusals=due)
@@ -170,7 +170,7 @@ def _run_phases(policy: SchedulingPolicy, lease: LeaderLease, at: datetime) -> _
     return done
 
 
-def _commit(
+def _commit_plan(
     done: _CycleResult,
     decided: SchedulingPlan,
     snapshot: SchedulingSnapshot,
@@ -187,7 +187,7 @@ def _commit(
         with _lease_transaction(lease):
             released = services.nominations_release(claims=decided.state.deferred)
     for first in range(0, len(decided.placements), BATCH):
-        outcome = _admit(decided.placements[first : first + BATCH], lease=lease, at=at)
+        outcome = _admit_placements(decided.placements[first : first + BATCH], lease=lease, at=at)
         done.admitted += len(outcome.admitted)
         done.dropped += len(outcome.conflicts)
     if decided.revocations:
@@ -216,7 +216,7 @@ def _lease_transaction(lease: LeaderLease) -> Iterator[None]:
         yield
 
 
-def _admit(
+def _admit_placements(
     placements: Sequence[ClaimPlacement], *, lease: LeaderLease, at: datetime
 ) -> services.Admissions:
     """Admit the placements that are still valid. Conflicting ones are dropped; the next cycle plans again.
@@ -229,7 +229,7 @@ def _admit(
     except IntegrityError as error:
         if len(placements) > 1:
             # One of them would allocate a card twice; the others need not wait for the next cycle.
-            alone = [_admit((each,), lease=lease, at=at) for each in placements]
+            alone = [_admit_placements((each,), lease=lease, at=at) for each in placements]
             return services.Admissions(
                 admitted=tuple(uid for each in alone for uid in each.admitted),
                 conflicts={uid: why for each in alone for uid, why in each.conflicts.items()},

@@ -47,13 +47,13 @@ def defragmentation_reconcile(*, at: datetime) -> int:
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        done = sum(_expired(row, at) for row in waiting)
+        done = sum(_is_expired(row, at) for row in waiting)
         while done < MAX_STEPS and lease.renew(ttl=LEASE_TTL) and _one_step(lease, at):
             done += 1
     return done
 
 
-def _expired(row: Rearrangement, at: datetime) -> bool:
+def _is_expired(row: Rearrangement, at: datetime) -> bool:
     try:
         apply_transition(
             row,
@@ -81,7 +81,7 @@ def _one_step(lease: LeaderLease, at: datetime) -> bool:
     )
     if row is None:
         return False
-    step = _next(row, at)
+    step = _next_step(row, at)
     try:
         with transaction.atomic():
             if not lease.check():
@@ -91,7 +91,7 @@ def _one_step(lease: LeaderLease, at: datetime) -> bool:
                 return False
             step()
     except defragmentation.PlanOutOfDate as stale:
-        _fail(lease, row, at, str(stale))
+        _fail_plan(lease, row, at, str(stale))
     except IllegalTransition as overtaken:
         # It was dismissed, or its claim changed state, concurrently: the next run handles that.
         log.info("a step was overtaken", extra={"rearrangement": row.uid, "why": str(overtaken)})
@@ -99,14 +99,14 @@ def _one_step(lease: LeaderLease, at: datetime) -> bool:
     return True
 
 
-def _next(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
+def _next_step(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
     """The step that is due; None while waiting for something else."""
     if row.state == DefragmentationState.APPROVED:
         return lambda: defragmentation.defragmentation_begin(row=row, at=at)
     moves = list(selectors.moves_of(row))
     current = next((one for one in moves if one.state in IN_MOTION), None)
     if current is not None:
-        return _landing(current, at)
+        return _relocation_step(current, at)
     missed = next((one for one in moves if one.state == RelocationState.MISSED), None)
     if missed is not None:
         reason = f"move {missed.number} did not land in time; what was left has not been begun"
@@ -115,7 +115,7 @@ def _next(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
         )
     planned = next((one for one in moves if one.state == RelocationState.PLANNED), None)
     if planned is None:
-        return lambda: _finish(row, moves, at)
+        return lambda: _finish_plan(row, moves, at)
     if row.stop_asked_at is not None:
         finished = sum(
             one.state in (RelocationState.LANDED, RelocationState.ENDED) for one in moves
@@ -128,7 +128,7 @@ def _next(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
     return lambda: defragmentation.move_begin(step=planned, at=at)
 
 
-def _landing(current: RearrangementMove, at: datetime) -> Callable[[], None] | None:
+def _relocation_step(current: RearrangementMove, at: datetime) -> Callable[[], None] | None:
     event: RelocationEvent | None = relocation_event(
         RelocationState(current.state), defragmentation.move_observation(step=current, at=at)
     )
@@ -139,7 +139,7 @@ def _landing(current: RearrangementMove, at: datetime) -> Callable[[], None] | N
     )
 
 
-def _finish(row: Rearrangement, moves: list[RearrangementMove], at: datetime) -> None:
+def _finish_plan(row: Rearrangement, moves: list[RearrangementMove], at: datetime) -> None:
     reason = f"all {len(moves)} moves made"
     defragmentation.defragmentation_end(
         row=row, event=DefragmentationEvent.FINISH, at=at, reason=reason
@@ -151,7 +151,7 @@ def _finish(row: Rearrangement, moves: list[RearrangementMove], at: datetime) ->
     )
 
 
-def _fail(lease: LeaderLease, row: Rearrangement, at: datetime, reason: str) -> None:
+def _fail_plan(lease: LeaderLease, row: Rearrangement, at: datetime, reason: str) -> None:
     with transaction.atomic():
         if lease.check():
             defragmentation.defragmentation_end(

@@ -19,7 +19,7 @@ from apps.quotas.models import Claim, ForecastRun, WhatIf
 from apps.quotas.selectors import forecasts
 from apps.quotas.services.forecasts import forecasts_write, what_if_answer, what_if_refuse
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.scheduling.forecast import Forecast, forecast
+from controlplane.domain.scheduling.forecast import Forecast, forecast_starts
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.domain.scheduling.what_if import (
@@ -64,11 +64,11 @@ def forecasts_refresh(
         if lease is None:
             return 0
         with transaction.atomic():
-            snapshot = selectors.snapshot()
+            snapshot = selectors.scheduling_snapshot()
         order = forecasts.scheduling_order(snapshot)
-        considered = forecasts.narrowed(snapshot, order, most=_max_considered(last))
+        considered = forecasts.limit_pending_claims(snapshot, order, most=_max_considered(last))
         assumed = forecasts.forecast_assumptions(at, claims=len(considered.claims))
-        forecasted = forecast(considered, policy, at=at, assumptions=assumed)
+        forecasted = forecast_starts(considered, policy, at=at, assumptions=assumed)
         with transaction.atomic():
             if not lease.check():
                 return 0
@@ -113,18 +113,18 @@ def what_ifs_reconcile(*, policy: SchedulingPolicy, at: datetime) -> int:
             .select_related("claim", "queue")
             .order_by("id")[:WHAT_IF_BATCH]
         )
-        return sum(_answer(one, policy=policy, at=at) for one in what_if_row)
+        return sum(_answer_what_if(one, policy=policy, at=at) for one in what_if_row)
 
 
-def _answer(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: datetime) -> bool:
+def _answer_what_if(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: datetime) -> bool:
     began = time.monotonic()
     with transaction.atomic():
-        snapshot = selectors.snapshot()
+        snapshot = selectors.scheduling_snapshot()
     changes = changes_from_json(what_if_row.changes)
-    considered = forecasts.narrowed(
+    considered = forecasts.limit_pending_claims(
         snapshot,
         forecasts.scheduling_order(snapshot),
-        always=_subjects(what_if_row, changes, snapshot),
+        always=_subject_claims(what_if_row, changes, snapshot),
         most=forecasts.MAX_CONSIDERED,
     )
     assumed = forecasts.forecast_assumptions(at, claims=len(considered.claims))
@@ -147,7 +147,7 @@ def _answer(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: datetime) -> b
     return what_if_answer(uid=what_if_row.uid, answer=answer, at=at)
 
 
-def _subjects(
+def _subject_claims(
     what_if_row: WhatIf, changes: Iterable[WhatIfChange], snapshot: SchedulingSnapshot
 ) -> set[str]:
     """Claims that the request is about; they are considered wherever they are in the queue."""
@@ -167,9 +167,11 @@ def _effects_json(
     waiting = {claim.uid for claim in snapshot.claims}
     running = {claim.uid for claim in snapshot.running}
     known = [each for each in differences if each.claim in waiting]
-    moved = [each for each in known if each is not own and _seconds(each)]
-    earlier = sorted((each for each in moved if _seconds(each) > 0), key=_seconds, reverse=True)
-    later = sorted((each for each in moved if _seconds(each) < 0), key=_seconds)
+    moved = [each for each in known if each is not own and _seconds_earlier(each)]
+    earlier = sorted(
+        (each for each in moved if _seconds_earlier(each) > 0), key=_seconds_earlier, reverse=True
+    )
+    later = sorted((each for each in moved if _seconds_earlier(each) < 0), key=_seconds_earlier)
     stopped = [
         each
         for each in differences
@@ -182,20 +184,20 @@ def _effects_json(
         "earlier_count": len(earlier),
         "later_count": len(later),
         "stopped_count": len(stopped),
-        "starting_before": sum(_starts(each.before) for each in known),
-        "starting_after": sum(_starts(each.after) for each in known),
+        "starting_before": sum(_has_start(each.before) for each in known),
+        "starting_after": sum(_has_start(each.after) for each in known),
     }
 
 
-def _seconds(each: StartTimeChange) -> float:
+def _seconds_earlier(each: StartTimeChange) -> float:
     """Seconds that it starts earlier; the whole horizon if it starts in only one of the forecasts."""
     if each.gained is not None:
         return each.gained.total_seconds()
     whole = forecasts.HORIZON.total_seconds()
-    return whole * (_starts(each.after) - _starts(each.before))
+    return whole * (_has_start(each.after) - _has_start(each.before))
 
 
-def _starts(forecast: Forecast | None) -> bool:
+def _has_start(forecast: Forecast | None) -> bool:
     return forecast is not None and forecast.starts_at is not None
 
 
@@ -212,14 +214,14 @@ def _forecast_json(forecast: Forecast | None) -> dict[str, Any] | None:
     if forecast is None:
         return None
     return {
-        "starts_at": _iso(forecast.starts_at),
-        "earliest": _iso(forecast.earliest),
-        "latest": _iso(forecast.latest),
+        "starts_at": _format_iso(forecast.starts_at),
+        "earliest": _format_iso(forecast.earliest),
+        "latest": _format_iso(forecast.latest),
         "chip": forecast.chip,
         "nodes": len(forecast.nodes),
         "waits_for": list(forecast.waits_for[:4]),
     }
 
 
-def _iso(at: datetime | None) -> str | None:
+def _format_iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()

@@ -40,7 +40,7 @@ def cluster_queues_sync() -> int:
         for cluster, keeper in nominees:
             if not lease.renew(ttl=LEASE_TTL):
                 break
-            synced += _sync(cluster, keeper, documents=documents, classes=classes)
+            synced += _sync_cluster(cluster, keeper, documents=documents, classes=classes)
     return synced
 
 
@@ -58,7 +58,7 @@ def _syncing_clusters() -> list[tuple[Cluster, QueueSyncingCluster]]:
     return found
 
 
-def _sync(
+def _sync_cluster(
     cluster: Cluster,
     keeper: QueueSyncingCluster,
     *,

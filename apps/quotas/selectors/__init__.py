@@ -25,7 +25,7 @@ from apps.quotas.selectors.queues import (
     queues_for,
     queues_visible,
 )
-from apps.quotas.selectors.snapshots import snapshot, snapshot_and_pending_reasons
+from apps.quotas.selectors.snapshots import scheduling_snapshot, snapshot_and_pending_reasons
 
 __all__ = [
     "QueuePosition",
@@ -44,7 +44,7 @@ __all__ = [
     "queue_position",
     "queues_for",
     "queues_visible",
-    "snapshot",
+    "scheduling_snapshot",
     "snapshot_and_pending_reasons",
     "usage_by_team",
 ]

@@ -79,7 +79,7 @@ def queue_occupancy(
     until = datetime.fromtimestamp((at.timestamp() // seconds + 1) * seconds, tz=at.tzinfo)
     since = until - steps * window.step
     starts = tuple(since + step * window.step for step in range(steps))
-    used = _averages(below, chip, since=since, until=at, steps=starts, step=window.step)
+    used = _average_allocations(below, chip, since=since, until=at, steps=starts, step=window.step)
     configured = _entitlement_history(queue, chip, starts=starts)
     known = [start + window.step > queue.created_at for start in starts]
     return QueueOccupancy(
@@ -95,7 +95,7 @@ def queue_occupancy(
     )
 
 
-def _averages(
+def _average_allocations(
     queues: Collection[int],
     chip: str,
     *,

@@ -171,7 +171,7 @@ def active_claims(*, server: object) -> ActiveClaims:
     feed = _PENDING.refresh(server=server)
     # Read last: a claim that was admitted in between is no longer pending, and its cards are allocated.
     holding = _ALLOCATED.refresh(server=server)
-    pending, reasons = _pending(feed, without=holding.values.keys())
+    pending, reasons = _group_pending_claims(feed, without=holding.values.keys())
     return ActiveClaims(pending=pending, running=tuple(holding.values.values()), reasons=reasons)
 
 
@@ -183,25 +183,25 @@ class _PendingClaims(NamedTuple):
     unexplained: Set[str]
 
 
-def _pending(
+def _group_pending_claims(
     feed: FeedState[_PendingClaim, _PendingClaims], *, without: Set[int]
 ) -> tuple[GroupedClaims, PendingReasons]:
     """The pending claims and their stored reasons."""
     if without.isdisjoint(feed.values):
         every = feed.values.values()
-        reasons = PendingReasons(feed.summary.unexplained, partial(_reasons, every))
+        reasons = PendingReasons(feed.summary.unexplained, partial(_stored_reasons, every))
         return GroupedClaims.of(every, feed.summary.by_kind), reasons
     left = [each for pk, each in feed.values.items() if pk not in without]
     return GroupedClaims.of(left, claims_by_class(left)), PendingReasons(
-        _unexplained(left), partial(_reasons, left)
+        _claims_without_reason(left), partial(_stored_reasons, left)
     )
 
 
-def _reasons(pending: Collection[_PendingClaim]) -> Mapping[str, str]:
+def _stored_reasons(pending: Collection[_PendingClaim]) -> Mapping[str, str]:
     return {each.uid: each.reason for each in pending}
 
 
-def _unexplained(pending: Collection[_PendingClaim]) -> Set[str]:
+def _claims_without_reason(pending: Collection[_PendingClaim]) -> Set[str]:
     return {each.uid for each in pending if each.reason == NOT_EVALUATED_REASON}
 
 
@@ -211,7 +211,9 @@ def _update_pending(
     classes = dict(before.by_kind) if before else {}
     old = {each.uid: each for each in removed}
     new = {each.uid: each for each in added}
-    unexplained = {*(before.unexplained if before else ())}.difference(old) | _unexplained(added)
+    unexplained = {*(before.unexplained if before else ())}.difference(
+        old
+    ) | _claims_without_reason(added)
     # For most of them only the reason changed.
     left = claims_by_class([view for uid, view in old.items() if new.get(uid) != view])
     joined = claims_by_class([view for uid, view in new.items() if old.get(uid) != view])
@@ -239,16 +241,18 @@ def _no_summary(
 
 
 def _read_pending(keys: Collection[int]) -> Mapping[int, _PendingClaim]:
-    return {row.pk: _pending_view(row) for row in _rows(keys) if row.state == ClaimState.PENDING}
+    return {
+        row.pk: _pending_view(row) for row in _claim_rows(keys) if row.state == ClaimState.PENDING
+    }
 
 
 def _read_allocated(keys: Collection[int]) -> Mapping[int, RunningClaim]:
-    rows = [row for row in _rows(keys) if row.state in ALLOCATED_STATES]
+    rows = [row for row in _claim_rows(keys) if row.state in ALLOCATED_STATES]
     held = _cards_by_replica([row.pk for row in rows])
     return {row.pk: _running_view(row, held[row.pk]) for row in rows}
 
 
-def _rows(keys: Collection[int]) -> list[_ClaimRow]:
+def _claim_rows(keys: Collection[int]) -> list[_ClaimRow]:
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [list(keys)])
         return [_ClaimRow(*row) for row in cursor.fetchall()]
@@ -268,11 +272,11 @@ def _pending_view(row: _ClaimRow) -> _PendingClaim:
         uid=row.uid,
         queue=row.queue,
         shape=_shape_of(row.shape),
-        chips=_chips(row.chips),
+        chips=_parse_chips(row.chips),
         equal_chips=where.equal_chips,
         priority=row.priority,
-        created_at=_instant(row.created_at if row.in_line_since is None else row.in_line_since),
-        speeds=_speeds(row.speeds),
+        created_at=_datetime_of(row.created_at if row.in_line_since is None else row.in_line_since),
+        speeds=_parse_speeds(row.speeds),
         selector=where.selector,
         tolerations=where.tolerations,
         within=where.within,
@@ -284,8 +288,8 @@ def _pending_view(row: _ClaimRow) -> _PendingClaim:
 
 
 def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
-    where, speeds = _constraints_of(row.where), _speeds(row.speeds)
-    admitted_at = _instant(row.created_at if row.admitted_at is None else row.admitted_at)
+    where, speeds = _constraints_of(row.where), _parse_speeds(row.speeds)
+    admitted_at = _datetime_of(row.created_at if row.admitted_at is None else row.admitted_at)
     ends_at = None
     if row.runtime is not None:
         ends_at = admitted_at + timedelta(seconds=row.runtime) / speeds.get(row.chip, 1.0)
@@ -294,12 +298,12 @@ def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
         queue=row.queue,
         shape=_shape_of(row.shape),
         chip=row.chip,
-        chips=_chips(row.chips),
+        chips=_parse_chips(row.chips),
         priority=row.priority,
         admitted_at=admitted_at,
-        replicas=_replicas(json.loads(row.placement), held),
+        replicas=_replica_placements(json.loads(row.placement), held),
         preemptible=row.preemptible,
-        checkpointed_at=None if row.checkpointed_at is None else _instant(row.checkpointed_at),
+        checkpointed_at=None if row.checkpointed_at is None else _datetime_of(row.checkpointed_at),
         ends_at=ends_at,
         revoking=row.state == ClaimState.REVOKING,
         revoked_for=row.heir,
@@ -327,7 +331,7 @@ def _cards_by_replica(keys: Collection[int]) -> Mapping[int, CardsByReplica]:
     return held
 
 
-def _replicas(
+def _replica_placements(
     placement: list[dict[str, Any]], held: CardsByReplica
 ) -> tuple[ReplicaPlacement, ...]:
     return tuple(
@@ -342,7 +346,7 @@ def _replicas(
     )
 
 
-def _instant(microseconds: int) -> datetime:
+def _datetime_of(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
@@ -365,11 +369,11 @@ def _constraints_of(text: str) -> NodeConstraints:
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _chips(text: str) -> tuple[str, ...]:
+def _parse_chips(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _speeds(text: str) -> Mapping[str, float]:
+def _parse_speeds(text: str) -> Mapping[str, float]:
     value: Mapping[str, float] = json.loads(text)
     return value

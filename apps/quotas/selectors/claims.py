@@ -186,7 +186,7 @@ def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExpla
         claim=claim,
         named=tree.visibility.can_name(claim),
         entry=entry,
-        shares=_shares(entry, chips),
+        shares=_queue_shares(entry, chips),
         free={chip: tree.capacity[chip].free for chip in chips if chip in tree.capacity},
         ahead=ahead,
         waiting=waiting,
@@ -196,7 +196,7 @@ def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExpla
     )
 
 
-def _shares(entry: QueueEntry, chips: list[str]) -> tuple[QueueShare, ...]:
+def _queue_shares(entry: QueueEntry, chips: list[str]) -> tuple[QueueShare, ...]:
     shares = [entry.share(chip) for chip in chips]
     if any(share.chip == TOTAL for share in entry.shares):
         shares.append(entry.share(TOTAL))

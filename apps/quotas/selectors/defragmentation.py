@@ -14,8 +14,8 @@ from apps.accounts.models import Team, User
 from apps.fleet.models import Node
 from apps.quotas.models import Claim, Rearrangement, RearrangementMove
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
-from apps.quotas.selectors.snapshots import snapshot
-from controlplane.domain.common.permissions import Permission, allows
+from apps.quotas.selectors.snapshots import scheduling_snapshot
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.scheduling.defragmentation_runs import RelocationState, relocation_blockers
 from controlplane.domain.scheduling.relocation import Relocation
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement, SchedulingSnapshot
@@ -85,7 +85,7 @@ def _not_permitted(user: accounts.RequestUser, teams: Iterable[Team]) -> list[Te
     return [
         team
         for team in teams
-        if not allows(roles.get(team.pk, frozenset()), Permission.MANAGE_QUEUES)
+        if not roles_grant(roles.get(team.pk, frozenset()), Permission.MANAGE_QUEUES)
     ]
 
 
@@ -97,7 +97,7 @@ def defragmentation_snapshot() -> SchedulingSnapshot:
     nameless = frozenset(
         Claim.objects.filter(state__in=ALLOCATED_STATES, work_uid="").values_list("uid", flat=True)
     )
-    seen = snapshot()
+    seen = scheduling_snapshot()
     if not nameless:
         return seen
     running = (

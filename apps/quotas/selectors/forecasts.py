@@ -17,7 +17,11 @@ from apps.quotas.selectors.snapshots import claim_view
 from apps.quotas.selectors.visibility import QueueVisibility
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.forecast import Assumptions
-from controlplane.domain.scheduling.pending_queues import ClaimOrder, nominated, queue_tree
+from controlplane.domain.scheduling.pending_queues import (
+    ClaimOrder,
+    find_nominated_cards,
+    queue_tree,
+)
 from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
 
@@ -47,7 +51,7 @@ def forecast_assumptions(at: datetime, *, claims: int) -> Assumptions:
         resolution=GRAIN if claims <= FEW else COARSE_GRAIN,
         cycles=MAX_CYCLES,
         runtimes=RuntimeHistory(_past_runs(at)),
-        arrivals=_arrivals(at),
+        arrivals=_expected_arrivals(at),
         grace=policy_now().grace,
     )
 
@@ -70,7 +74,7 @@ def _past_runs(at: datetime) -> list[CompletedRun]:
     ]
 
 
-def _arrivals(at: datetime) -> tuple[ClaimSnapshot, ...]:
+def _expected_arrivals(at: datetime) -> tuple[ClaimSnapshot, ...]:
     """Claims of the last day, expected again a day later."""
     rows = (
         Claim.objects.filter(
@@ -97,11 +101,13 @@ def scheduling_order(snapshot: SchedulingSnapshot) -> tuple[str, ...]:
     """Uids of all pending claims in the current scheduling order."""
     return tuple(
         claim.uid
-        for claim in ClaimOrder(snapshot.claims, queue_tree(snapshot, nominated(snapshot)))
+        for claim in ClaimOrder(
+            snapshot.claims, queue_tree(snapshot, find_nominated_cards(snapshot))
+        )
     )
 
 
-def narrowed(
+def limit_pending_claims(
     snapshot: SchedulingSnapshot, order: Sequence[str], *, always: Collection[str] = (), most: int
 ) -> SchedulingSnapshot:
     """The snapshot with only as many pending claims as a forecast can consider: the first of each queue.
@@ -274,8 +280,8 @@ def what_if_result(what_if: WhatIf, *, visibility: QueueVisibility) -> WhatIfOut
         return WhatIfEffect(
             work=workload_summary(claims[each["claim"]], visibility=visibility),
             gained=None if each["gained"] is None else timedelta(seconds=each["gained"]),
-            before=_start(each["before"]),
-            after=_start(each["after"]),
+            before=_parse_start_forecast(each["before"]),
+            after=_parse_start_forecast(each["after"]),
         )
 
     return WhatIfOutcome(
@@ -294,17 +300,17 @@ def what_if_result(what_if: WhatIf, *, visibility: QueueVisibility) -> WhatIfOut
     )
 
 
-def _start(stored: Mapping[str, Any] | None) -> StartForecast | None:
+def _parse_start_forecast(stored: Mapping[str, Any] | None) -> StartForecast | None:
     if stored is None:
         return None
     return StartForecast(
-        starts_at=_instant(stored["starts_at"]),
-        earliest=_instant(stored["earliest"]),
-        latest=_instant(stored["latest"]),
+        starts_at=_parse_instant(stored["starts_at"]),
+        earliest=_parse_instant(stored["earliest"]),
+        latest=_parse_instant(stored["latest"]),
         chip=stored["chip"],
         nodes=stored["nodes"],
     )
 
 
-def _instant(text: str | None) -> datetime | None:
+def _parse_instant(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)

@@ -152,18 +152,20 @@ def fleet_nodes() -> Sequence[NodeOccupancy]:
     with connection.cursor() as cursor:
         cursor.execute(_NODE_CARDS)
         cards = {row[0]: row[1:] for row in cursor.fetchall()}
-    rows = [row for row in _nodes() if row.pk in cards]
-    rows.sort(key=lambda row: (row.cluster, *_place(row.labels), natural_sort_key(row.name)))
+    rows = [row for row in _node_rows() if row.pk in cards]
+    rows.sort(
+        key=lambda row: (row.cluster, *_topology_sort_key(row.labels), natural_sort_key(row.name))
+    )
     layouts = [_node_cards(row, *cards[row.pk][:3], allocated=allocated) for row in rows]
     distinct = tuple(dict.fromkeys(layouts))
-    views = tuple(_view(str(number), layout) for number, layout in enumerate(distinct))
+    views = tuple(_node_snapshot(str(number), layout) for number, layout in enumerate(distinct))
     found = free_capacity(SchedulingSnapshot(nodes=views, claims=(), queues={}), typical)
     known = {
-        layout: (view, opening, _uses(layout, view, opening))
+        layout: (view, opening, _displayed_uses(layout, view, opening))
         for layout, view, opening in zip(distinct, views, found, strict=True)
     }
     return [
-        _occupancy(row, layout, cards[row.pk][3], known[layout])
+        _node_occupancy(row, layout, cards[row.pk][3], known[layout])
         for row, layout in zip(rows, layouts, strict=True)
     ]
 
@@ -194,11 +196,11 @@ def natural_sort_key(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
-def _place(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+def _topology_sort_key(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
     return tuple(natural_sort_key(name) for name in network_domains(labels).values())
 
 
-def _nodes() -> list[_NodeRow]:
+def _node_rows() -> list[_NodeRow]:
     rows = Node.objects.order_by().values_list(
         "pk",
         "uid",
@@ -235,7 +237,7 @@ def _node_cards(
     )
 
 
-def _view(uid: str, layout: _NodeCards) -> NodeSnapshot:
+def _node_snapshot(uid: str, layout: _NodeCards) -> NodeSnapshot:
     chips = layout.chips.split(",")
     return NodeSnapshot(
         uid=uid,
@@ -261,7 +263,7 @@ def _view(uid: str, layout: _NodeCards) -> NodeSnapshot:
     )
 
 
-def _uses(layout: _NodeCards, view: NodeSnapshot, opening: NodeFreeCapacity) -> str:
+def _displayed_uses(layout: _NodeCards, view: NodeSnapshot, opening: NodeFreeCapacity) -> str:
     """Uses as displayed: with cordoned nodes and fragments."""
     shown = layout.letters.translate(_SHOWN)
     if not view.takes_work:
@@ -276,7 +278,7 @@ def _uses(layout: _NodeCards, view: NodeSnapshot, opening: NodeFreeCapacity) -> 
     )
 
 
-def _occupancy(
+def _node_occupancy(
     row: _NodeRow,
     layout: _NodeCards,
     claims: str,

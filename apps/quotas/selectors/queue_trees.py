@@ -20,7 +20,7 @@ from controlplane.domain.quotas.documents import (
     Documents,
     QueueDifference,
     QueueDocument,
-    fingerprint,
+    documents_fingerprint,
     from_json,
     tree_differences,
 )
@@ -67,7 +67,7 @@ def standings_by_queue() -> Mapping[str, Sequence[tuple[str, QueueStatus]]]:
 
 def tree_fingerprint() -> str:
     """A fingerprint that changes with any change of the tree."""
-    return fingerprint(tree_documents())
+    return documents_fingerprint(tree_documents())
 
 
 def queue_document(queue: Queue) -> QueueDocument:
@@ -93,7 +93,7 @@ def queue_document(queue: Queue) -> QueueDocument:
     )
 
 
-def surroundings() -> TreeContext:
+def tree_context() -> TreeContext:
     """The current state that trees are validated against."""
     counts = (
         Claim.objects.exclude(state=ClaimState.RELEASED)
@@ -111,12 +111,12 @@ def surroundings() -> TreeContext:
         cards=dict(Card.objects.order_by().values_list("chip").annotate(Count("id"))),
         waiting={queue: waiting for queue, waiting, _ in rows if waiting},
         holding={queue: holding for queue, _, holding in rows if holding},
-        used=_used(),
+        used=_cards_in_use(),
         retired=dict(Queue.objects.exclude(retired_at=None).values_list("name", "uid")),
     )
 
 
-def _used() -> dict[str, dict[str, int]]:
+def _cards_in_use() -> dict[str, dict[str, int]]:
     used: dict[str, dict[str, int]] = defaultdict(dict)
     rows = (
         Allocation.objects.filter(released_at=None)

@@ -71,7 +71,7 @@ class QueueEntry:
     @property
     def subtree_ids(self) -> list[int]:
         """Primary keys of the queue and of those below."""
-        return [entry.queue.pk for entry in flatten([self])]
+        return [entry.queue.pk for entry in flatten_entries([self])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,17 +89,17 @@ class QuotaTree:
 
     def entry(self, queue: Queue) -> QueueEntry:
         """The entry of a queue; an empty one for a retired queue."""
-        for entry in flatten(self.roots):
+        for entry in flatten_entries(self.roots):
             if entry.queue.pk == queue.pk:
                 return entry
         return QueueEntry(queue=queue, shares=(), waiting=0, waiting_cards=0, can_open=False)
 
 
-def flatten(entries: Iterable[QueueEntry]) -> Iterator[QueueEntry]:
+def flatten_entries(entries: Iterable[QueueEntry]) -> Iterator[QueueEntry]:
     """Those entries and all below, from the top down."""
     for entry in entries:
         yield entry
-        yield from flatten(entry.below)
+        yield from flatten_entries(entry.below)
 
 
 def queues_active() -> list[Queue]:
@@ -132,7 +132,7 @@ def queue_tree(user: accounts.RequestUser) -> QuotaTree:
         claims, cards = waiting.get(queue.pk, (0, 0))
         return QueueEntry(
             queue=queue,
-            shares=_shares(views, queue, by_chip),
+            shares=_queue_shares(views, queue, by_chip),
             waiting=claims + sum(entry.waiting for entry in below),
             waiting_cards=cards + sum(entry.waiting_cards for entry in below),
             can_open=visibility.can_open(queue.pk),
@@ -197,7 +197,7 @@ def _pending_counts() -> Mapping[int, tuple[int, int]]:
     return {queue: (claims, cards) for queue, claims, cards in rows}
 
 
-def _shares(
+def _queue_shares(
     views: Mapping[str, QueueSnapshot],
     queue: Queue,
     by_chip: Mapping[str, Mapping[str, QueueStatus]],

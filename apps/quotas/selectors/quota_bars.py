@@ -62,7 +62,7 @@ def quota_bar(share: QueueShare, *, cards: int) -> QuotaBar:
     scale = WIDTH / whole
     return QuotaBar(
         share=share,
-        segments=_segments((*lengths, ("room", room), ("fleet", whole - drawn - room)), scale),
+        segments=_bar_segments((*lengths, ("room", room), ("fleet", whole - drawn - room)), scale),
         reserved_x=round(standing.reserved * scale, 1) if standing.reserved else None,
         guaranteed_x=round(standing.guaranteed * scale, 1) if standing.guaranteed else None,
     )
@@ -104,7 +104,7 @@ def _fleet_bar(tree: QuotaTree, chip: str) -> FleetBar:
         own=own,
         borrowed=borrowed,
         unusable=unusable,
-        segments=_segments(lengths, WIDTH / max(1, capacity.total)),
+        segments=_bar_segments(lengths, WIDTH / max(1, capacity.total)),
     )
 
 
@@ -138,7 +138,7 @@ def quota_bars(
     return tuple(quota_bar(share, cards=tree.scales.get(share.chip, 1)) for share in asked)
 
 
-def _segments(lengths: Iterable[tuple[str, int]], scale: float) -> tuple[BarSegment, ...]:
+def _bar_segments(lengths: Iterable[tuple[str, int]], scale: float) -> tuple[BarSegment, ...]:
     segments, x = [], 0.0
     for kind, length in lengths:
         if length > 0:

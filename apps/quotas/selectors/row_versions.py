@@ -119,14 +119,14 @@ class ChangeFeed(Generic[Value, Summary]):
         if known is not None and known.server != server:
             known = None
         try:
-            seen = self._refreshed(known, server=server)
+            seen = self._refresh_state(known, server=server)
         except _OutOfSync:
-            seen = self._refreshed(None, server=server)
+            seen = self._refresh_state(None, server=server)
         if seen.committed:
             self._known = seen
         return seen
 
-    def _refreshed(
+    def _refresh_state(
         self, known: FeedState[Value, Summary] | None, *, server: object
     ) -> FeedState[Value, Summary]:
         """:raises _OutOfSync: if the known state cannot be updated; never without one."""
@@ -144,10 +144,10 @@ class ChangeFeed(Generic[Value, Summary]):
         newest = next(reversed(versions), 0)
         unordered = any(key < newest and key not in versions for key in fresh)
         versions.update(fresh)
-        for key in self._missing(versions.keys(), changes):
+        for key in self._missing_keys(versions.keys(), changes):
             del versions[key]
             fresh.pop(key, None)
-            removed += _popped(values, key)
+            removed += _pop_values(values, key)
         added: Mapping[int, Value] = self._read(fresh) if fresh else {}
         for key in fresh:
             if key in added:
@@ -155,7 +155,7 @@ class ChangeFeed(Generic[Value, Summary]):
                 values[key] = added[key]
             else:
                 del versions[key]
-                removed += _popped(values, key)
+                removed += _pop_values(values, key)
         if unordered:
             values = {key: values[key] for key in sorted(values)}
             versions = {key: versions[key] for key in values}
@@ -165,7 +165,7 @@ class ChangeFeed(Generic[Value, Summary]):
             total = known.summary
         return FeedState(server, changes.horizon, changes.unwritten, values, versions, total)
 
-    def _missing(self, known: Set[int], changes: _Changes) -> Set[int]:
+    def _missing_keys(self, known: Set[int], changes: _Changes) -> Set[int]:
         """Keys of rows that no longer exist.
 
         :raises _OutOfSync: if rows exist that are not among them.
@@ -175,7 +175,7 @@ class ChangeFeed(Generic[Value, Summary]):
             return frozenset()
         missing = known & changes.elsewhere
         if tally.without(missing) != changes.tally:
-            left = _keys(self._query)
+            left = _select_keys(self._query)
             missing = known - left
             # Rows may have been added since the query; the next one returns them.
             if len(known) - len(missing) < changes.tally.rows and not left <= known:
@@ -183,7 +183,7 @@ class ChangeFeed(Generic[Value, Summary]):
         return missing
 
 
-def _popped(values: dict[int, Value], key: int) -> list[Value]:
+def _pop_values(values: dict[int, Value], key: int) -> list[Value]:
     return [values.pop(key)] if key in values else []
 
 
@@ -194,17 +194,19 @@ def _run_query(query: FeedQuery, known: FeedState[Value, Summary] | None) -> _Ch
     versions = (
         {int(version[: version.index("(")]): version for version in text.split(" ")} if text else {}
     )
-    return _Changes(int(horizon), unwritten, _RowTally(count, total), versions, _split(elsewhere))
+    return _Changes(
+        int(horizon), unwritten, _RowTally(count, total), versions, _split_keys(elsewhere)
+    )
 
 
-def _keys(query: FeedQuery) -> Set[int]:
+def _select_keys(query: FeedQuery) -> Set[int]:
     with connection.cursor() as cursor:
         cursor.execute(query.keys)
         (text,) = cursor.fetchone()
-    return _split(text)
+    return _split_keys(text)
 
 
-def _split(text: str | None) -> Set[int]:
+def _split_keys(text: str | None) -> Set[int]:
     return set(map(int, text.split(" "))) if text else set()
 
 
@@ -224,7 +226,7 @@ class RowVersionCache(Generic[Value]):
         """
         known = self._known if server == self._server else {}
         if missing := set(versions) - known.keys():
-            keys = {_key(version): version for version in missing}
+            keys = {_version_key(version): version for version in missing}
             fresh = {keys[key]: value for key, value in self._read(keys).items()}
             known = {**known, **fresh}
             versions = [version for version in versions if version in known]
@@ -259,5 +261,5 @@ def server_identity() -> object:
     return found
 
 
-def _key(version: RowVersion) -> int:
+def _version_key(version: RowVersion) -> int:
     return int(version[: version.index("(")])

@@ -13,10 +13,10 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.selectors.cycles import policy_now
 from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
 from apps.quotas.selectors.queues import queues_active
-from apps.quotas.selectors.snapshots import snapshot
+from apps.quotas.selectors.snapshots import scheduling_snapshot
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of
 from controlplane.domain.scheduling.queue_change_preview import preview_policy
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
@@ -75,7 +75,7 @@ class ClaimDryRunResult:
 def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) -> ClaimDryRunResult:
     """The decision of the next cycle on the claim if it were created now. Changes nothing."""
     with transaction.atomic():
-        current = snapshot()
+        current = scheduling_snapshot()
     view = ClaimSnapshot(
         uid=_DRY_RUN_UID,
         queue=request.queue.uid,
@@ -105,11 +105,11 @@ def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) ->
         outcome=found.outcome,
         code=found.refusal.code if found.refusal else "",
         reason=found.refusal.reason if found.refusal else "",
-        stopped=_preempted(stopped, lost, person),
+        stopped=_preempted_workloads(stopped, lost, person),
     )
 
 
-def _preempted(
+def _preempted_workloads(
     reasons: dict[str, str], lost: dict[str, timedelta], person: User
 ) -> tuple[PreemptedWorkload, ...]:
     rows = Claim.objects.filter(uid__in=reasons).select_related("queue", "team").order_by("id")
@@ -198,8 +198,8 @@ def reclaim_preview(
             f"ask for a multiple of {reclaim_request.together}"
         )
     with transaction.atomic():
-        current = snapshot()
-    decided = plan(_with_hypothetical_claim(current, reclaim_request, at=at), policy, at)
+        current = scheduling_snapshot()
+    decided = plan_cycle(_with_hypothetical_claim(current, reclaim_request, at=at), policy, at)
     stopping = {each.claim: each.reason for each in decided.revocations}
     reasons = [each.reason for each in decided.placements]
     reasons += [each.reason for each in decided.pending]
@@ -207,7 +207,7 @@ def reclaim_preview(
         reclaim_request=reclaim_request,
         starts=bool(decided.placements),
         reason=reasons[0] if reasons else "",
-        losers=_victims(
+        losers=_reclaim_victims(
             [view for view in current.running if view.uid in stopping], stopping, visibility, at
         ),
     )
@@ -232,7 +232,7 @@ def _with_hypothetical_claim(
     return replace(current, claims=(claim,))
 
 
-def _victims(
+def _reclaim_victims(
     stopping: list[RunningClaim], reasons: dict[str, str], visibility: QueueVisibility, at: datetime
 ) -> tuple[ReclaimVictim, ...]:
     rows = {

@@ -34,7 +34,7 @@ from controlplane.domain.scheduling.snapshots import (
 from controlplane.ports.registry import geometries_on_node
 
 
-def snapshot() -> SchedulingSnapshot:
+def scheduling_snapshot() -> SchedulingSnapshot:
     """The scheduler's snapshot. Call it in one short transaction."""
     return snapshot_and_pending_reasons()[0]
 

@@ -164,11 +164,13 @@ class FleetTopology:
             occupancy.indices, occupancy.chips, occupancy.uses, occupancy.claims, strict=True
         )
         return [
-            self._cell(index, chip, CardUse(use), claims.get(allocated))
+            self._card_cell(index, chip, CardUse(use), claims.get(allocated))
             for index, chip, use, allocated in cards
         ]
 
-    def _cell(self, index: int, chip: str, use: CardUse, claim: AllocatedClaim | None) -> CardCell:
+    def _card_cell(
+        self, index: int, chip: str, use: CardUse, claim: AllocatedClaim | None
+    ) -> CardCell:
         if claim is None:
             return CardCell(index=index, chip=chip, use=use)
         return CardCell(
@@ -185,7 +187,7 @@ class FleetTopology:
 def fleet_topology(user: accounts.RequestUser) -> FleetTopology:
     """The topology of the whole fleet, as that user sees it."""
     queues = list(Queue.objects.order_by("name"))
-    root, by_key = _tree(fleet_nodes())
+    root, by_key = _domain_tree(fleet_nodes())
     return FleetTopology(
         root=root,
         by_key=by_key,
@@ -204,7 +206,7 @@ def allocated_claims(keys: Iterable[int] | None = None) -> Mapping[int, Allocate
     return {row[0]: AllocatedClaim(*row) for row in rows.values_list(*columns, *work)}
 
 
-def _tree(occupancies: Iterable[NodeOccupancy]) -> tuple[Domain, dict[str, Domain]]:
+def _domain_tree(occupancies: Iterable[NodeOccupancy]) -> tuple[Domain, dict[str, Domain]]:
     root = Domain(kind=FLEET, name="", key="")
     by_key = {"": root}
 
@@ -260,13 +262,13 @@ def topology_document(topology: FleetTopology) -> dict[str, Any]:
     claims = allocated_claims()
     chips, numbers = _Numbering(), _Numbering()
     nodes = [
-        _node(one.occupancy, places[domain.key], claims, chips, numbers)
+        _encode_node(one.occupancy, places[domain.key], claims, chips, numbers)
         for domain in domains
         for one in domain.below
         if one.occupancy is not None
     ]
     queues, teams = _Numbering(), _Numbering()
-    written = [_claim(topology, claims[pk], queues, teams) for pk in numbers]
+    written = [_encode_claim(topology, claims[pk], queues, teams) for pk in numbers]
     return {
         "domains": [
             [one.kind, one.name, one.key, places[one.parent.key] if one.parent else -1]
@@ -280,7 +282,7 @@ def topology_document(topology: FleetTopology) -> dict[str, Any]:
     }
 
 
-def _node(
+def _encode_node(
     occupancy: NodeOccupancy,
     place: int,
     claims: Mapping[int, AllocatedClaim],
@@ -322,7 +324,7 @@ def group_starts(indices: tuple[int, ...], geometries: tuple[Geometry, ...]) -> 
     )
 
 
-def _claim(
+def _encode_claim(
     topology: FleetTopology, claim: AllocatedClaim, queues: _Numbering, teams: _Numbering
 ) -> list[Any]:
     named = topology.can_name(claim)

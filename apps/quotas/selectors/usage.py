@@ -296,8 +296,8 @@ def usage_report(
 ) -> UsageReport:
     """The report as far as the user may see it; current allocations count up to ``at``."""
     query, priced = _report_query(user, period, at=at), card_rates()
-    amounts = _amounts(query, by=by, per=per)
-    by_day = _amounts(query, by=Grouping.CHIP, per=ReportInterval.DAY)
+    amounts = _report_amounts(query, by=by, per=per)
+    by_day = _report_amounts(query, by=Grouping.CHIP, per=ReportInterval.DAY)
     days: dict[str, dict[date, int]] = defaultdict(dict)
     for (day, _, chip), amount in by_day.items():
         if day is not None:
@@ -307,7 +307,7 @@ def usage_report(
     return UsageReport(
         period=period,
         at=at,
-        rows=_rows(amounts, by=by, priced=priced),
+        rows=_report_rows(amounts, by=by, priced=priced),
         card_microseconds=sum(chips.values()),
         cost=cost_of(chips, priced),
         chips=chips,
@@ -315,7 +315,7 @@ def usage_report(
     )
 
 
-def _rows(
+def _report_rows(
     amounts: Amounts, *, by: Grouping, priced: Mapping[str, Decimal]
 ) -> tuple[ReportRow, ...]:
     used: dict[tuple[date | None, Any], dict[str, int]] = defaultdict(dict)
@@ -356,19 +356,19 @@ def _report_query(user: accounts.RequestUser, period: DayRange, *, at: datetime)
     return _ReportQuery(scope=usage_scope(user), period=period, touched=touched, at=at)
 
 
-def _amounts(query: _ReportQuery, *, by: Grouping, per: ReportInterval) -> Amounts:
+def _report_amounts(query: _ReportQuery, *, by: Grouping, per: ReportInterval) -> Amounts:
     found: dict[tuple[date | None, Any, str], int] = defaultdict(int)
-    for when, since, key, chip, amount in _read(query, by=by, per=per):
+    for when, since, key, chip, amount in _query_amounts(query, by=by, per=per):
         if since is None:
             found[when, key, chip] += amount
             continue
         allocated = query.period.span.within(TimeSpan(since=since, until=query.at))
         for part in allocated.by_day():
-            found[_bucket(per, part.day), key, chip] += amount * part.microseconds
+            found[_interval_day(per, part.day), key, chip] += amount * part.microseconds
     return found
 
 
-def _read(
+def _query_amounts(
     query: _ReportQuery, *, by: Grouping, per: ReportInterval
 ) -> QuerySet[Any, tuple[Any, ...]]:
     """(when, since, key, chip, amount): sums of card-microseconds; with a ``since``, allocated cards."""
@@ -382,11 +382,11 @@ def _read(
     summed = Sum("card_microseconds")
     return (
         rolled.order_by()
-        .values_list(_when(per, F("day")), never, key.column, "chip")
+        .values_list(_interval_start(per, F("day")), never, key.column, "chip")
         .annotate(amount=summed)
         .union(
             records.order_by()
-            .values_list(_when(per, RECORD_DAY), never, key.column, "chip")
+            .values_list(_interval_start(per, RECORD_DAY), never, key.column, "chip")
             .annotate(amount=summed),
             allocated.order_by()
             .values_list(nowhen, metered_from("claim__"), key.allocated, "card__chip")
@@ -396,13 +396,13 @@ def _read(
     )
 
 
-def _when(per: ReportInterval, day: Any) -> Any:
+def _interval_start(per: ReportInterval, day: Any) -> Any:
     if per is ReportInterval.WHOLE:
         return Cast(Value(None), DateField())
     return day if per is ReportInterval.DAY else TruncMonth(day, output_field=DateField())
 
 
-def _bucket(per: ReportInterval, day: date) -> date | None:
+def _interval_day(per: ReportInterval, day: date) -> date | None:
     if per is ReportInterval.WHOLE:
         return None
     return day if per is ReportInterval.DAY else day.replace(day=1)

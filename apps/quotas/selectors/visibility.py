@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from apps.accounts import selectors as accounts
 from apps.quotas.models import Claim, Queue
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +41,11 @@ def visibility_of(user: accounts.RequestUser, queues: Iterable[Queue]) -> QueueV
     :param queues: all queues.
     """
     roles = accounts.roles_by_team(user)
-    managing = {team for team, held in roles.items() if allows(held, Permission.MANAGE_QUEUES)}
+    managing = {team for team, held in roles.items() if roles_grant(held, Permission.MANAGE_QUEUES)}
     by_key = {queue.pk: queue for queue in queues}
     usable, managed = set[int](), set[int]()
     for queue in by_key.values():
-        above = list(_ancestors(queue, by_key))
+        above = list(_with_ancestors(queue, by_key))
         if any(one.team_id in managing for one in above):
             managed.add(queue.pk)
         if queue.team_id is None or queue.team_id in roles:
@@ -58,7 +58,7 @@ def visibility_of(user: accounts.RequestUser, queues: Iterable[Queue]) -> QueueV
     )
 
 
-def _ancestors(queue: Queue, by_key: dict[int, Queue]) -> Iterable[Queue]:
+def _with_ancestors(queue: Queue, by_key: dict[int, Queue]) -> Iterable[Queue]:
     """The queue and its ancestors; in a cycle, each once."""
     seen: set[int] = set()
     above: Queue | None = queue

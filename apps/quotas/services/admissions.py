@@ -35,7 +35,7 @@ from controlplane.domain.scheduling.plans import ClaimPlacement
 from controlplane.domain.scheduling.snapshots import CardBinding, CardSnapshot, NodeSnapshot
 from controlplane.outbox.messages import publish_each
 from controlplane.persistence.state_transitions import RowTransition, apply_transitions
-from controlplane.persistence.transactions import pipelined
+from controlplane.persistence.transactions import pipelined_statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +72,16 @@ def claims_admit(*, placements: Sequence[ClaimPlacement], at: datetime) -> Admis
     for placement in placements:
         claim = claims.get(placement.claim)
         try:
-            validated.append(_validated(claim, placement, books))
+            validated.append(_validate_placement(claim, placement, books))
         except PlacementConflict as conflict:
             conflicts[placement.claim] = str(conflict)
-    _write(validated, {card.uid: card for card in cards}, at=at)
+    _write_admissions(validated, {card.uid: card for card in cards}, at=at)
     if not claims.keys().isdisjoint(nominated.values()):
         Nomination.objects.filter(claim__in=[claim for claim, _ in validated]).delete()
     return Admissions(admitted=tuple(claim.uid for claim, _ in validated), conflicts=conflicts)
 
 
-def _validated(
+def _validate_placement(
     claim: Claim | None, placement: ClaimPlacement, books: CommitValidator
 ) -> tuple[Claim, ClaimPlacement]:
     if claim is None:
@@ -148,7 +148,7 @@ def _commit_state(
     nominated = nominated_cards()
     nodes = [
         _node_view(node, by_node.get(node.pk, ()), holders=holders, nominated=nominated)
-        for node in _nodes(hosts)
+        for node in _lock_nodes(hosts)
     ]
     stated = queues_locked({claim.queue.uid for claim in claims.values()})
     used = cards_used()
@@ -161,7 +161,7 @@ def _commit_state(
     return CommitValidator(nodes=nodes, queues=queues, running=running), nominated
 
 
-def _nodes(uids: Collection[str]) -> list[NodeRow]:
+def _lock_nodes(uids: Collection[str]) -> list[NodeRow]:
     rows = Node.objects.filter(_any_of("uid", sorted(uids))).order_by()
     return [
         NodeRow(*row, labels="")
@@ -223,7 +223,7 @@ def _any_of(column: str, values: Sequence[object]) -> Func:
 # -- Writes --
 
 
-def _write(
+def _write_admissions(
     validated: Sequence[tuple[Claim, ClaimPlacement]],
     cards: Mapping[str, _LockedCard],
     *,
@@ -244,13 +244,13 @@ def _write(
         )
         for claim, placement in validated
     ]
-    with pipelined():
+    with pipelined_statements():
         apply_transitions(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at, locked=True)
-        _allocate(validated, cards, at=at)
+        _insert_allocations(validated, cards, at=at)
         publish_each("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in validated))
 
 
-def _allocate(
+def _insert_allocations(
     validated: Sequence[tuple[Claim, ClaimPlacement]],
     cards: Mapping[str, _LockedCard],
     *,

@@ -30,14 +30,14 @@ from controlplane.domain.quotas.claims import (
 )
 from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.plans import PendingClaim, Revocation
-from controlplane.outbox.messages import publish, publish_each
+from controlplane.outbox.messages import publish_each, publish_message
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.state_transitions import (
     RowTransition,
     apply_transition,
     apply_transitions,
 )
-from controlplane.persistence.transactions import pipelined
+from controlplane.persistence.transactions import pipelined_statements
 
 #: Large columns of a claim.
 _DOCUMENTS = (
@@ -201,7 +201,7 @@ def claims_request(*, requests: Sequence[ClaimRequest]) -> list[Claim]:
     nominations_reassign(claims=claims)
     # One message for all of them: the scheduler considers all pending claims.
     if claims:
-        publish("claim.requested", claim_uid=claims[0].uid)
+        publish_message("claim.requested", claim_uid=claims[0].uid)
     return claims
 
 
@@ -288,7 +288,7 @@ def claim_revoke(
         revoke_by=at + grace,
         revoked_for=for_claim,
     )
-    publish("claim.revoking", claim_uid=claim.uid)
+    publish_message("claim.revoking", claim_uid=claim.uid)
 
 
 def claim_release(*, uid: str, reason: ReleaseReason, at: datetime) -> bool:
@@ -306,7 +306,7 @@ def claims_release(*, uids: Sequence[str], reason: ReleaseReason, at: datetime) 
     # Request and placement are large and not needed here.
     rows = rows.defer(*_DOCUMENTS, *(f"revoked_for__{name}" for name in _DOCUMENTS))
     claims = list(rows.filter(uid__in=uids).exclude(state=ClaimState.RELEASED).order_by("uid"))
-    with pipelined():
+    with pipelined_statements():
         ends = usage_record_releases(claims=claims, at=at)
         nominations_create(released=claims, at=at)
         for ended in set(ends.values()):
@@ -359,7 +359,7 @@ def claims_revoke(
     uids = {uid for each in revocations for uid in (each.claim, each.beneficiary)}
     rows = Claim.objects.select_for_update(no_key=True, of=("self",)).filter(uid__in=uids)
     claims = {claim.uid: claim for claim in rows.order_by("uid")}
-    if not _unchanged(queues):
+    if not _queues_unchanged(queues):
         return ()
     steps = []
     for revocation in revocations:
@@ -426,7 +426,7 @@ def claims_evict(
     return tuple(step.row for step in steps)
 
 
-def _unchanged(queues: Mapping[str, QueueSnapshot]) -> bool:
+def _queues_unchanged(queues: Mapping[str, QueueSnapshot]) -> bool:
     stated = {uid: replace(view, used={}) for uid, view in queues.items()}
     now = queues_locked(stated)
     return all(now.get(uid) == view for uid, view in stated.items())

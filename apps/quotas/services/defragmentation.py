@@ -34,7 +34,7 @@ from controlplane.domain.scheduling.defragmentation import (
     EmptyNodes,
     FitClaim,
     ReduceFragments,
-    defragmentation,
+    plan_defragmentation,
 )
 from controlplane.domain.scheduling.defragmentation_runs import (
     ACTIVE,
@@ -105,7 +105,7 @@ def defragmentation_preview(
     :raises NothingToMove: if no relocation helps, or none is worth its cost.
     """
     snapshot = selectors.defragmentation_snapshot()
-    chip, plan = _planned(plan_request, snapshot, at)
+    chip, plan = _build_plan(plan_request, snapshot, at)
     if not plan.moves:
         raise NothingToMove(plan.reason)
     moves, room = with_named_cards(plan.moves, plan.room, snapshot, chip=chip)
@@ -117,19 +117,19 @@ def defragmentation_preview(
     )
 
 
-def _planned(
+def _build_plan(
     plan_request: DefragmentationRequest, snapshot: SchedulingSnapshot, at: datetime
 ) -> tuple[str, DefragmentationPlan]:
     if plan_request.claim is None:
         if plan_request.purpose is DefragmentationPurpose.WHOLE_NODES:
             asked = EmptyNodes(nodes=plan_request.nodes, chip=plan_request.chip)
-            return plan_request.chip, defragmentation(snapshot, asked, at=at)
-        return "", defragmentation(snapshot, ReduceFragments(), at=at)
+            return plan_request.chip, plan_defragmentation(snapshot, asked, at=at)
+        return "", plan_defragmentation(snapshot, ReduceFragments(), at=at)
     view = next((one for one in snapshot.claims if one.uid == plan_request.claim.uid), None)
     if view is None:
         raise NothingToMove("the claim does not wait any more")
     plans = (
-        (chip, defragmentation(snapshot, FitClaim(claim=view, chip=chip), at=at))
+        (chip, plan_defragmentation(snapshot, FitClaim(claim=view, chip=chip), at=at))
         for chip in view.chips
     )
     first = next(plans)
@@ -182,7 +182,7 @@ def defragmentation_propose(
         )
         for number, one in enumerate(plan.moves, 1)
     )
-    _audit(row, "rearrangement.propose", actor)
+    _audit_plan(row, "rearrangement.propose", actor)
     return row
 
 
@@ -221,7 +221,7 @@ def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: da
         approved_by_name=actor.username,
         approved_at=at,
     )
-    _audit(rearrangement, "rearrangement.approve", actor)
+    _audit_plan(rearrangement, "rearrangement.approve", actor)
 
 
 @transaction.atomic
@@ -233,7 +233,7 @@ def defragmentation_dismiss(*, rearrangement: Rearrangement, actor: User, at: da
     """
     if rearrangement.proposed_by_id != actor.pk:
         selectors.require_moving(actor, selectors.teams_moved(rearrangement))
-    _audit(rearrangement, "rearrangement.dismiss", actor)
+    _audit_plan(rearrangement, "rearrangement.dismiss", actor)
     if rearrangement.state == DefragmentationState.UNDER_WAY:
         Rearrangement.objects.filter(pk=rearrangement.pk, stop_asked_at=None).update(
             stop_asked_at=at, stop_asked_by=actor.username
@@ -251,7 +251,7 @@ def defragmentation_dismiss(*, rearrangement: Rearrangement, actor: User, at: da
     return True
 
 
-def _audit(row: Rearrangement, action: str, actor: User) -> None:
+def _audit_plan(row: Rearrangement, action: str, actor: User) -> None:
     teams: Sequence[Team] = selectors.teams_moved(row)
     audit(
         actor=actor,
@@ -274,8 +274,8 @@ def defragmentation_begin(*, row: Rearrangement, at: datetime) -> None:
     :raises PlanOutOfDate: if the claims or cards have changed.
     """
     moves = selectors.moves_of(row)
-    _lock({*row.room, *(card for step in moves for card in _target(step))})
-    _check(row)
+    _lock_cards({*row.room, *(card for step in moves for card in _target_cards(step))})
+    _check_state(row)
     cards_reserve(row=row, at=at)
     defragmentation_transition(row, DefragmentationEvent.BEGIN, at=at, reason="moving")
 
@@ -287,15 +287,17 @@ def cards_reserve(*, row: Rearrangement, at: datetime) -> None:
     _reserve_room(row, at)
     for step in selectors.moves_of(row):
         if step.state in (RelocationState.PLANNED, *IN_MOTION):
-            _nominate(_target(step), until=at + NOMINATION_LIFETIME, work_uid=step.claim.work_uid)
+            _nominate_cards(
+                _target_cards(step), until=at + NOMINATION_LIFETIME, work_uid=step.claim.work_uid
+            )
 
 
 def _reserve_room(row: Rearrangement, at: datetime) -> None:
     work_uid = "" if row.claim is not None else row.uid
-    _nominate(row.room, until=at + NOMINATION_LIFETIME, claim=row.claim, work_uid=work_uid)
+    _nominate_cards(row.room, until=at + NOMINATION_LIFETIME, claim=row.claim, work_uid=work_uid)
 
 
-def _target(step: RearrangementMove) -> set[str]:
+def _target_cards(step: RearrangementMove) -> set[str]:
     return card_uids(selectors.replicas_of(step.target))
 
 
@@ -304,12 +306,12 @@ def move_begin(*, step: RearrangementMove, at: datetime) -> None:
 
     :raises PlanOutOfDate: if this relocation, or a later one, is not possible any more.
     """
-    _check(step.rearrangement)
+    _check_state(step.rearrangement)
     cards_reserve(row=step.rearrangement, at=at)
     why = f"it goes on elsewhere, so that {step.rearrangement.reason}"
     claim_revoke(claim=step.claim, reason=ReleaseReason.MOVED, grace=EVICTION_GRACE, at=at, why=why)
     until = at + RELOCATION_TIMEOUT
-    _move(
+    _move_relocation(
         step, RelocationEvent.STOP, at=at, reason="told to save and stop", begun_at=at, until=until
     )
 
@@ -317,7 +319,7 @@ def move_begin(*, step: RearrangementMove, at: datetime) -> None:
 def move_observation(*, step: RearrangementMove, at: datetime) -> RelocationStatus:
     """The observed state of a relocation in progress."""
     claim = Claim.objects.get(pk=step.claim_id)
-    successor = _successor(step)
+    successor = _successor_claim(step)
     return RelocationStatus(
         released=claim.state == ClaimState.RELEASED,
         successor=ClaimState(successor.state) if successor else None,
@@ -327,12 +329,14 @@ def move_observation(*, step: RearrangementMove, at: datetime) -> RelocationStat
 
 def move_advance(*, step: RearrangementMove, event: RelocationEvent, at: datetime) -> None:
     """Record an event of a relocation in progress."""
-    successor = _successor(step)
+    successor = _successor_claim(step)
     if event is RelocationEvent.LEAVE:
-        _move(step, event, at=at, reason="stopped; waiting for its cards", successor=successor)
+        _move_relocation(
+            step, event, at=at, reason="stopped; waiting for its cards", successor=successor
+        )
         return
     if event is RelocationEvent.LAND:
-        reason = _landing(step, successor)
+        reason = _landing_node(step, successor)
     elif event is RelocationEvent.END:
         reason = "the work is over; its cards are free"
     else:
@@ -340,11 +344,11 @@ def move_advance(*, step: RearrangementMove, event: RelocationEvent, at: datetim
         reason = f"it did not go on elsewhere within {minutes} min"
     if event is not RelocationEvent.MISS:
         # A late workload may still get the cards until the reservation expires.
-        _release(_target(step), step.claim.work_uid, successor)
-    _move(step, event, at=at, reason=reason, successor=successor, ended_at=at)
+        _release_nominations(_target_cards(step), step.claim.work_uid, successor)
+    _move_relocation(step, event, at=at, reason=reason, successor=successor, ended_at=at)
 
 
-def _landing(step: RearrangementMove, successor: Claim | None) -> str:
+def _landing_node(step: RearrangementMove, successor: Claim | None) -> str:
     planned = {replica.node for replica in selectors.replicas_of(step.target)}
     placed = {replica["node"] for replica in successor.placement} if successor else set()
     if placed <= planned:
@@ -361,27 +365,27 @@ def defragmentation_end(
 ) -> None:
     """End the plan and drop relocations that have not begun. Cards freed for a claim stay reserved for a while."""
     for step in selectors.moves_of(row).filter(state=RelocationState.PLANNED):
-        _release(_target(step), step.claim.work_uid, None)
-        _move(step, RelocationEvent.DROP, at=at, reason="not begun", ended_at=at)
+        _release_nominations(_target_cards(step), step.claim.work_uid, None)
+        _move_relocation(step, RelocationEvent.DROP, at=at, reason="not begun", ended_at=at)
     if event is DefragmentationEvent.FINISH and row.claim is not None:
         _reserve_room(row, at)
     else:
-        _release(row.room, row.uid, row.claim)
+        _release_nominations(row.room, row.uid, row.claim)
     defragmentation_transition(row, event, at=at, reason=reason, ended_at=at)
 
 
-def _lock(cards: Iterable[str]) -> None:
+def _lock_cards(cards: Iterable[str]) -> None:
     """Lock the cards in the order of the scheduler."""
     rows = Card.objects.select_for_update(no_key=True).filter(uid__in=cards).order_by("uid")
     list(rows.values_list("pk", flat=True))
 
 
-def _check(row: Rearrangement) -> None:
+def _check_state(row: Rearrangement) -> None:
     if changes := selectors.changes_since(row):
         raise PlanOutOfDate(f"the fleet has changed: {'; '.join(changes)}")
 
 
-def _nominate(
+def _nominate_cards(
     cards: Iterable[str], *, until: datetime, claim: Claim | None = None, work_uid: str = ""
 ) -> None:
     """Nominate those cards; nominations for others are kept."""
@@ -396,7 +400,7 @@ def _nominate(
     )
 
 
-def _release(cards: Iterable[str], work_uid: str, claim: Claim | None) -> None:
+def _release_nominations(cards: Iterable[str], work_uid: str, claim: Claim | None) -> None:
     Nomination.objects.filter(_nominated_for(work_uid, claim), card__uid__in=cards).delete()
 
 
@@ -406,13 +410,13 @@ def _nominated_for(work_uid: str, claim: Claim | None) -> Q:
     return mine | Q(work_uid=work_uid) | Q(claim__work_uid=work_uid) if work_uid else mine
 
 
-def _successor(step: RearrangementMove) -> Claim | None:
+def _successor_claim(step: RearrangementMove) -> Claim | None:
     """The claim that resumes the workload."""
     later = Claim.objects.filter(work_uid=step.claim.work_uid, pk__gt=step.claim_id)
     return later.order_by("pk").first()
 
 
-def _move(
+def _move_relocation(
     step: RearrangementMove, event: RelocationEvent, *, at: datetime, reason: str, **changes: Any
 ) -> None:
     apply_transition(step, RELOCATION, event, into=MoveTransition, at=at, reason=reason, **changes)

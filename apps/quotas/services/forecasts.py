@@ -17,7 +17,7 @@ from controlplane.domain.common.permissions import Permission
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.forecast import Forecast
 from controlplane.domain.scheduling.what_if import WhatIfChange, WhatIfState, changes_as_json
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 
 #: Forecast runs that are stored.
 _MAX_RUNS = 200
@@ -137,18 +137,18 @@ def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
         queue=question.queue,
         changes=changes_as_json(question.changes),
     )
-    publish("what_if.asked", what_if_uid=row.uid)
+    publish_message("what_if.asked", what_if_uid=row.uid)
     return row
 
 
 def what_if_answer(*, uid: str, answer: Mapping[str, Any], at: datetime) -> bool:
     """Store the result; False if it is closed already."""
-    return _close(uid, state=WhatIfState.ANSWERED, answer=dict(answer), answered_at=at)
+    return _close_what_if(uid, state=WhatIfState.ANSWERED, answer=dict(answer), answered_at=at)
 
 
 def what_if_refuse(*, uid: str, why: str, at: datetime) -> bool:
     """Store why it was refused; False if it is closed already."""
-    return _close(uid, state=WhatIfState.REFUSED, refusal=why, answered_at=at)
+    return _close_what_if(uid, state=WhatIfState.REFUSED, refusal=why, answered_at=at)
 
 
 def what_ifs_prune(*, at: datetime) -> int:
@@ -156,6 +156,6 @@ def what_ifs_prune(*, at: datetime) -> int:
     return WhatIf.objects.filter(created_at__lt=at - WHAT_IF_RETENTION).delete()[0]
 
 
-def _close(uid: str, **fields: Any) -> bool:
+def _close_what_if(uid: str, **fields: Any) -> bool:
     open_requests = WhatIf.objects.filter(uid=uid, state=WhatIfState.ASKED)
     return bool(open_requests.update(**fields))

@@ -67,11 +67,18 @@ def priority_class_save(
                 "value",
                 f"priority class {other.name} has the value {value} already; choose another",
             )
-    before = _snapshot(row) if existing else None
+    before = _audited_columns(row) if existing else None
     row.name, row.value, row.description = name, value, description
     row.save()
     action = "priority_class.edit" if existing else "priority_class.create"
-    audit(actor=actor, action=action, uid=row.uid, name=name, before=before, after=_snapshot(row))
+    audit(
+        actor=actor,
+        action=action,
+        uid=row.uid,
+        name=name,
+        before=before,
+        after=_audited_columns(row),
+    )
     return row
 
 
@@ -96,7 +103,7 @@ def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = Fals
             f"{row.name}. Say that you mean it to delete the class all the same",
         )
     uid = row.uid
-    before = _snapshot(row)
+    before = _audited_columns(row)
     row.delete()
     audit(
         actor=actor,
@@ -109,5 +116,5 @@ def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = Fals
     return live
 
 
-def _snapshot(row: PriorityClass) -> dict[str, object]:
+def _audited_columns(row: PriorityClass) -> dict[str, object]:
     return {"name": row.name, "value": row.value, "description": row.description}

@@ -12,7 +12,7 @@ import yaml
 from apps.quotas.models import Queue
 from apps.quotas.selectors.queue_trees import tree_documents
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import TreeAction, TreeEdit, fingerprint
+from controlplane.domain.quotas.documents import TreeAction, TreeEdit, documents_fingerprint
 from controlplane.domain.quotas.files import (
     InvalidQueueFile,
     dump_queue_file,
@@ -60,7 +60,7 @@ def content_edit(content: Any, *, prune: bool = False, note: str = "", seen: str
         queues=dict(queues),
         act=TreeAction.IMPORT,
         note=note,
-        seen=seen or fingerprint(documents),
+        seen=seen or documents_fingerprint(documents),
     )
 
 
@@ -94,7 +94,7 @@ def load_yaml(text: str) -> Any:
     """
     size = len(text.encode("utf-8", errors="replace"))
     if size > MAX_FILE_BYTES:
-        raise _refusal(f"the file has {size} bytes; {MAX_FILE_BYTES} are the most")
+        raise _invalid_file(f"the file has {size} bytes; {MAX_FILE_BYTES} are the most")
     try:
         _check_events(text)
         loader = yaml.CSafeLoader(text)
@@ -102,12 +102,12 @@ def load_yaml(text: str) -> Any:
         _check_keys(node)
         return None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        line = _line(error.problem_mark or error.context_mark)
-        raise _refusal(f"line {line} is no YAML: {error.problem or error.context}") from error
+        line = _line_number(error.problem_mark or error.context_mark)
+        raise _invalid_file(f"line {line} is no YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidQueueFile):
             raise
-        raise _refusal(f"the file is no YAML: {error}") from error
+        raise _invalid_file(f"the file is no YAML: {error}") from error
 
 
 def _check_events(text: str) -> None:
@@ -118,13 +118,15 @@ def _check_events(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            line = _line(event.start_mark)
-            raise _refusal(f"line {line} has an anchor or refers to one; write it out instead")
+            line = _line_number(event.start_mark)
+            raise _invalid_file(f"line {line} has an anchor or refers to one; write it out instead")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
-            line = _line(event.start_mark)
-            raise _refusal(f"line {line} is more than {_MAX_DEPTH} levels deep; queues need fewer")
+            line = _line_number(event.start_mark)
+            raise _invalid_file(
+                f"line {line} is more than {_MAX_DEPTH} levels deep; queues need fewer"
+            )
 
 
 def _check_keys(node: yaml.Node | None) -> None:
@@ -138,16 +140,16 @@ def _check_keys(node: yaml.Node | None) -> None:
     for key, value in node.value:
         name = key.value if isinstance(key, yaml.ScalarNode) else id(key)
         if name in seen:
-            line = _line(key.start_mark)
-            raise _refusal(f"line {line}: {key.value} is there twice; write it once")
+            line = _line_number(key.start_mark)
+            raise _invalid_file(f"line {line}: {key.value} is there twice; write it once")
         seen.add(name)
         _check_keys(value)
 
 
-def _line(mark: Any) -> int:
+def _line_number(mark: Any) -> int:
     """Line number from 1; 1 if the parser does not report it."""
     return mark.line + 1 if mark else 1
 
 
-def _refusal(message: str) -> InvalidQueueFile:
+def _invalid_file(message: str) -> InvalidQueueFile:
     return InvalidQueueFile(FieldFinding(field="", message=message))

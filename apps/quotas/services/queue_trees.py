@@ -22,7 +22,7 @@ from apps.quotas import selectors
 from apps.quotas.models import Claim, Entitlement, Queue, QueueChange
 from apps.quotas.selectors.cycles import policy_now
 from apps.quotas.selectors.queue_trees import (
-    surroundings,
+    tree_context,
     tree_documents,
     tree_fingerprint,
     tree_rights,
@@ -39,7 +39,7 @@ from controlplane.domain.quotas.documents import (
     TreeEdit,
     apply_tree_edit,
     as_json,
-    fingerprint,
+    documents_fingerprint,
     from_json,
     is_new,
     tree_differences,
@@ -55,7 +55,7 @@ from controlplane.domain.scheduling.queue_change_preview import (
     preview_effects,
     preview_policy,
 )
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
 
@@ -114,7 +114,7 @@ def tree_check(edit: TreeEdit) -> tuple[FieldFinding, ...]:
     documents = tree_documents()
     return (
         *_unknown_queues(edit, documents),
-        *validate_tree_change(documents, apply_tree_edit(documents, edit), surroundings()).findings,
+        *validate_tree_change(documents, apply_tree_edit(documents, edit), tree_context()).findings,
     )
 
 
@@ -125,19 +125,19 @@ def tree_preview(edit: TreeEdit, *, at: datetime, by_person: User) -> TreePrevie
     """
     documents = tree_documents()
     after = apply_tree_edit(documents, edit)
-    _require(documents, after, by_person)
-    around = surroundings()
+    _require_permission(documents, after, by_person)
+    around = tree_context()
     judgement = validate_tree_change(documents, after, around)
     preview = TreePreview(
         differences=tree_differences(documents, after),
         findings=(*_unknown_queues(edit, documents), *judgement.findings),
         warnings=judgement.warnings,
-        fingerprint=fingerprint(documents),
+        fingerprint=documents_fingerprint(documents),
     )
     if preview.findings or not preview.differences:
         return preview
     with transaction.atomic():
-        snapshot = selectors.snapshot()
+        snapshot = selectors.scheduling_snapshot()
     effect = preview_effects(snapshot, documents, after, at=at, policy=preview_policy(policy_now()))
     return replace(preview, gains=effect.gains, reclaims=_with_names(effect.reclaims, by_person))
 
@@ -152,18 +152,18 @@ def tree_apply(
     :raises TreeOutdated: if the tree is not the one that the user saw.
     :raises TreeRefused: if the tree would be invalid, or would not change.
     """
-    documents = _locked(edit)
-    if edit.seen and edit.seen != fingerprint(documents):
-        raise _outdated()
+    documents = _lock_tree(edit)
+    if edit.seen and edit.seen != documents_fingerprint(documents):
+        raise _tree_outdated_error()
     edit = without_unchanged(documents, edit)
     after = apply_tree_edit(documents, edit)
-    _require(documents, after, actor)
+    _require_permission(documents, after, actor)
     if not edit.queues:
         message = "nothing would change: the queues are like that already"
         raise TreeUnchanged(FieldFinding(field="", message=message))
     if wrong := (
         *_unknown_queues(edit, documents),
-        *validate_tree_change(documents, after, surroundings()).findings,
+        *validate_tree_change(documents, after, tree_context()).findings,
     ):
         raise TreeRefused(*wrong)
     saved = with_assigned_uids(edit, {uid: new_uid() for uid in edit.queues if is_new(uid)})
@@ -190,7 +190,7 @@ def tree_apply(
             before=change.before[uid],
             after=change.after[uid],
         )
-    publish("queues.changed", change_uid=change.uid)
+    publish_message("queues.changed", change_uid=change.uid)
     return change
 
 
@@ -210,7 +210,7 @@ def change_revert_edit(change: QueueChange, *, note: str = "") -> TreeEdit:
         queues={uid: before.get(uid) for uid in change.before},
         act=TreeAction.REVERT,
         note=note,
-        seen=fingerprint(documents),
+        seen=documents_fingerprint(documents),
     )
 
 
@@ -255,7 +255,7 @@ def _documents_of(documents: Mapping[str, dict[str, object] | None]) -> Document
     return {uid: from_json(document) for uid, document in documents.items() if document}
 
 
-def _locked(edit: TreeEdit) -> Documents:
+def _lock_tree(edit: TreeEdit) -> Documents:
     """The current tree, locked until the transaction ends."""
     # Without any queue there would be no row to lock.
     tree_lock()
@@ -264,7 +264,7 @@ def _locked(edit: TreeEdit) -> Documents:
     return tree_documents()
 
 
-def _require(before: Documents, after: Documents, person: User) -> None:
+def _require_permission(before: Documents, after: Documents, person: User) -> None:
     """:raises PermissionRefused: if that user may not make this change of the tree."""
     if refused := permission_errors(before, after, tree_rights(person)):
         raise PermissionRefused("; ".join(refused))
@@ -284,7 +284,7 @@ def _unknown_queues(edit: TreeEdit, documents: Documents) -> tuple[FieldFinding,
     )
 
 
-def _outdated() -> TreeOutdated:
+def _tree_outdated_error() -> TreeOutdated:
     last = QueueChange.objects.order_by("-id").first()
     if last is None:
         return TreeOutdated("the queues were changed meanwhile; look at them again, then save")
@@ -313,7 +313,7 @@ def _write_queues(saved: Mapping[str, QueueDocument | None], *, at: datetime) ->
         for team in Team.objects.filter(slug__in=[one.team for one in documents.values()])
     }
     for uid, document in documents.items():
-        _fill(
+        _fill_columns(
             rows[uid], document, parent=parents.get(document.parent), team=teams.get(document.team)
         )
     for uid in set(rows) - set(documents):
@@ -323,7 +323,9 @@ def _write_queues(saved: Mapping[str, QueueDocument | None], *, at: datetime) ->
     return rows
 
 
-def _fill(row: Queue, document: QueueDocument, *, parent: Queue | None, team: Team | None) -> None:
+def _fill_columns(
+    row: Queue, document: QueueDocument, *, parent: Queue | None, team: Team | None
+) -> None:
     for name in _PLAIN:
         setattr(row, name, getattr(document, name))
     row.parent, row.team, row.retired_at = parent, team, None

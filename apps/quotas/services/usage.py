@@ -42,20 +42,22 @@ def usage_record_releases(*, claims: Sequence[Claim], at: datetime) -> Mapping[i
     each claim's usage, which is its release time: ``at``, or the end of the last record if the clock was set back
     since then. Two statements for any number of claims.
     """
-    allocated = _allocated_by_chip([claim for claim in claims if _metered(claim) is not None])
+    allocated = _allocated_by_chip(
+        [claim for claim in claims if _next_record_start(claim) is not None]
+    )
     ends: dict[int, datetime] = {}
     records: list[UsageRecord] = []
     for claim in claims:
-        ends[claim.pk] = end = _end(claim, at)
-        if _metered(claim) is not None and end == at:
-            records += _records(claim, allocated[claim.pk], until=at)
+        ends[claim.pk] = end = _metering_end(claim, at)
+        if _next_record_start(claim) is not None and end == at:
+            records += _usage_records(claim, allocated[claim.pk], until=at)
             claim.metered_until = at
     bulk_insert_rows(records)
     return ends
 
 
-def _end(claim: Claim, at: datetime) -> datetime:
-    since = _metered(claim)
+def _metering_end(claim: Claim, at: datetime) -> datetime:
+    since = _next_record_start(claim)
     if since is not None and at < since:
         log.warning(
             "the clock went backwards: nothing was recorded",
@@ -99,19 +101,21 @@ def _record_midnight_batch(midnight: datetime, *, after: int) -> list[Claim]:
     UsageRecord.objects.bulk_create(
         record
         for claim in claims
-        for record in _records(claim, allocated[claim.pk], until=midnight)
+        for record in _usage_records(claim, allocated[claim.pk], until=midnight)
     )
     Claim.objects.filter(pk__in=allocated).update(metered_until=midnight)
     return claims
 
 
-def _metered(claim: Claim) -> datetime | None:
+def _next_record_start(claim: Claim) -> datetime | None:
     """Start of its next record; None for a claim that never had cards."""
     return claim.metered_until or claim.admitted_at
 
 
-def _records(claim: Claim, cards: Mapping[str, int], *, until: datetime) -> Iterator[UsageRecord]:
-    since = _metered(claim)
+def _usage_records(
+    claim: Claim, cards: Mapping[str, int], *, until: datetime
+) -> Iterator[UsageRecord]:
+    since = _next_record_start(claim)
     if since is None:
         return
     span = TimeSpan(since=since, until=until)
@@ -139,11 +143,11 @@ def usage_roll_up() -> int:
     lock_in_transaction(AdvisoryLock.ROLL_USAGE)
     days = days_to_roll_up()
     for day in days:
-        _roll(day)
+        _roll_up_day(day)
     return len(days)
 
 
-def _roll(day: date) -> None:
+def _roll_up_day(day: date) -> None:
     UsageDay.objects.filter(day=day).delete()
     sums = (
         records_by_day([day])

@@ -28,7 +28,7 @@ from apps.quotas.selectors.defragmentation import may_propose
 from apps.quotas.selectors.forecasts import VisibleForecast, WorkloadSummary
 from apps.quotas.selectors.quota_bars import quota_bars
 from apps.quotas.selectors.visibility import QueueVisibility
-from controlplane.web.pages import show
+from controlplane.web.pages import render_page
 
 #: Labels of the numbers of a reason; see ``controlplane.domain.scheduling.explanations`` and ``blockers``.
 NUMBERS: Mapping[str, str | Promise] = {
@@ -148,7 +148,7 @@ def claim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         and any(cards >= found.card_count for cards in explanation.free.values())
         and may_propose(request.user),
     }
-    return show(
+    return render_page(
         request, "quotas/claim.html", context, fragment="panel", changing=explanation.is_pending
     )
 

@@ -34,7 +34,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     NodeBeforeAfter,
 )
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import keyset, row_action, show
+from controlplane.web.pages import keyset_page, render_page, row_action
 
 STEP = 22
 SIZE = 18
@@ -82,7 +82,7 @@ class NodeDrawing:
     after: NodeCardsRow
 
 
-def drawings(pictures: Iterable[NodeBeforeAfter]) -> list[NodeDrawing]:
+def draw_plan(pictures: Iterable[NodeBeforeAfter]) -> list[NodeDrawing]:
     """Drawings of a computed plan."""
     return stored_drawings(asdict(picture) for picture in pictures)
 
@@ -92,14 +92,14 @@ def stored_drawings(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
     return [
         NodeDrawing(
             name=picture["name"],
-            before=_row(picture["before"], ()),
-            after=_row(picture["after"], picture["room"]),
+            before=_cards_row(picture["before"], ()),
+            after=_cards_row(picture["after"], picture["room"]),
         )
         for picture in pictures
     ]
 
 
-def _row(spots: Sequence[str], room: Sequence[int]) -> NodeCardsRow:
+def _cards_row(spots: Sequence[str], room: Sequence[int]) -> NodeCardsRow:
     labels = {
         CardOccupancy.FREE.value: _("free"),
         CardOccupancy.OTHER.value: _("other work"),
@@ -192,8 +192,8 @@ def defragmentation_list(request: AuthenticatedRequest) -> HttpResponse:
     """Plans that the user may see, newest first."""
     rows = selectors.defragmentations_visible(request.user)
     context = {
-        "page": keyset(rows, before=request.GET.get("before", "")),
-        "purposes": _purposes(),
+        "page": keyset_page(rows, before=request.GET.get("before", "")),
+        "purposes": _purpose_labels(),
         "may_propose": selectors.may_propose(request.user),
     }
     return render(request, "quotas/defragmentation_list.html", context)
@@ -204,7 +204,7 @@ def defragmentation_new(request: AuthenticatedRequest) -> HttpResponse:
     """Compute a plan; POST proposes it."""
     selectors.require_proposing(request.user)
     given = request.POST or request.GET
-    claim = _claim(request, given.get("claim", ""))
+    claim = _find_claim(request, given.get("claim", ""))
     filled = {
         "nodes": "1",
         "purpose": DefragmentationPurpose.ROOM_FOR if claim else DefragmentationPurpose.WHOLE_NODES,
@@ -216,8 +216,8 @@ def defragmentation_new(request: AuthenticatedRequest) -> HttpResponse:
     if form.is_bound and form.is_valid():
         try:
             if request.method == "POST":
-                return _proposed(request, form.plan_request())
-            context |= _preview(request, form.plan_request())
+                return _propose_plan(request, form.plan_request())
+            context |= _preview_context(request, form.plan_request())
         except services.NothingToMove as reason:
             context["nothing"] = str(reason)
             status = 422 if request.method == "POST" else 200
@@ -226,7 +226,7 @@ def defragmentation_new(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "quotas/defragmentation_new.html", context, status=status)
 
 
-def _proposed(
+def _propose_plan(
     request: AuthenticatedRequest, plan_request: services.DefragmentationRequest
 ) -> HttpResponse:
     row = services.defragmentation_propose(
@@ -235,11 +235,11 @@ def _proposed(
     return redirect("rearrangement", row.uid)
 
 
-def _preview(
+def _preview_context(
     request: AuthenticatedRequest, plan_request: services.DefragmentationRequest
 ) -> dict[str, Any]:
     proposal = services.defragmentation_preview(plan_request=plan_request, at=timezone.now())
-    plan, visibility = proposal.plan, _visibility(request)
+    plan, visibility = proposal.plan, _queue_visibility(request)
     uids = [move.claim for move in plan.moves]
     claims = {
         one.uid: one for one in Claim.objects.filter(uid__in=uids).select_related("team", "queue")
@@ -253,8 +253,8 @@ def _preview(
             claim=claims[move.claim],
             named=visibility.can_name(claims[move.claim]),
             cards=claims[move.claim].card_count,
-            source=_nodes((replica.node for replica in move.source), nodes),
-            target=_nodes((replica.node for replica in move.target), nodes),
+            source=_node_labels((replica.node for replica in move.source), nodes),
+            target=_node_labels((replica.node for replica in move.target), nodes),
             lost=move.lost.total_seconds(),
             cost=move.cost / 3600,
         )
@@ -263,7 +263,7 @@ def _preview(
     return {
         "plan": plan,
         "moves": rows,
-        "pictures": drawings(proposal.pictures),
+        "pictures": draw_plan(proposal.pictures),
         "cost": plan.cost / 3600,
         "gain": plan.gain / 3600,
     }
@@ -272,10 +272,10 @@ def _preview(
 @login_required
 def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """A plan with its effect on nodes and its progress."""
-    found = _found(request, uid)
+    found = _find_plan(request, uid)
     teams = selectors.teams_moved(found)
     moves = list(selectors.moves_of(found))
-    visibility = _visibility(request)
+    visibility = _queue_visibility(request)
     may_move = selectors.may_move(request.user, teams)
     now = timezone.now()
     state = DefragmentationState(found.state)
@@ -283,9 +283,9 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
     context = {
         "found": found,
         "plan": found,
-        "purpose": _purposes()[found.purpose],
+        "purpose": _purpose_labels()[found.purpose],
         "teams": teams,
-        "moves": _rows(moves, visibility),
+        "moves": _move_rows(moves, visibility),
         "made": sum(move.state in ("landed", "ended") for move in moves),
         "pictures": stored_drawings(found.pictures),
         "cost": found.cost / 3600,
@@ -297,12 +297,12 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
         and found.stop_asked_at is None,
         "events": list(found.transitions.order_by("id")),
     }
-    return show(
+    return render_page(
         request, "quotas/defragmentation.html", context, fragment="now", changing=state in ACTIVE
     )
 
 
-def _rows(moves: Iterable[RearrangementMove], visibility: QueueVisibility) -> list[MoveRow]:
+def _move_rows(moves: Iterable[RearrangementMove], visibility: QueueVisibility) -> list[MoveRow]:
     moves = list(moves)
     nodes = selectors.node_names(
         place["node"] for move in moves for place in (*move.source, *move.target)
@@ -313,8 +313,8 @@ def _rows(moves: Iterable[RearrangementMove], visibility: QueueVisibility) -> li
             claim=move.claim,
             named=visibility.can_name(move.claim),
             cards=move.claim.card_count,
-            source=_nodes((place["node"] for place in move.source), nodes),
-            target=_nodes((place["node"] for place in move.target), nodes),
+            source=_node_labels((place["node"] for place in move.source), nodes),
+            target=_node_labels((place["node"] for place in move.target), nodes),
             lost=move.lost,
             cost=move.cost / 3600,
             row=move,
@@ -323,36 +323,36 @@ def _rows(moves: Iterable[RearrangementMove], visibility: QueueVisibility) -> li
     ]
 
 
-def _nodes(uids: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+def _node_labels(uids: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names.get(uid, uid) for uid in uids))
 
 
-def _purposes() -> dict[str, str]:
+def _purpose_labels() -> dict[str, str]:
     return {purpose.value: str(label) for purpose, label in PURPOSES.items()}
 
 
-def _visibility(request: AuthenticatedRequest) -> QueueVisibility:
+def _queue_visibility(request: AuthenticatedRequest) -> QueueVisibility:
     return visibility_of(request.user, Queue.objects.all())
 
 
-def _claim(request: AuthenticatedRequest, uid: str) -> Claim | None:
+def _find_claim(request: AuthenticatedRequest, uid: str) -> Claim | None:
     if not uid:
         return None
     claims, _unused = claims_readable(request.user)
     return get_object_or_404(claims, uid=uid, state=ClaimState.PENDING)
 
 
-def _found(request: AuthenticatedRequest, uid: str) -> Rearrangement:
+def _find_plan(request: AuthenticatedRequest, uid: str) -> Rearrangement:
     return get_object_or_404(selectors.defragmentations_visible(request.user), uid=uid)
 
 
-@row_action(load=_found, page="rearrangement", refusals=REFUSALS)
+@row_action(load=_find_plan, page="rearrangement", refusals=REFUSALS)
 def defragmentation_approve(request: AuthenticatedRequest, found: Rearrangement) -> str:
     services.defragmentation_approve(rearrangement=found, actor=request.user, at=timezone.now())
     return _("It is approved; the first work is told to save and stop.")
 
 
-@row_action(load=_found, page="rearrangement", refusals=REFUSALS)
+@row_action(load=_find_plan, page="rearrangement", refusals=REFUSALS)
 def defragmentation_dismiss(request: AuthenticatedRequest, found: Rearrangement) -> str:
     ended = services.defragmentation_dismiss(
         rearrangement=found, actor=request.user, at=timezone.now()

@@ -32,7 +32,7 @@ from apps.quotas.selectors.forecasts import (
     what_if_result,
     what_ifs_visible,
 )
-from apps.quotas.selectors.queues import QuotaTree, flatten, queue_tree
+from apps.quotas.selectors.queues import QuotaTree, flatten_entries, queue_tree
 from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
 from apps.quotas.services.forecasts import WhatIfRefused, WhatIfRequest, what_if_create
 from apps.quotas.web.claims import (
@@ -57,7 +57,7 @@ from controlplane.domain.scheduling.what_if import (
     WhatIfState,
 )
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import show
+from controlplane.web.pages import render_page
 
 
 class WhatIfForm(PlainForm):
@@ -110,19 +110,22 @@ class WhatIfForm(PlainForm):
         self._queues = {queue.uid: queue for queue in queues}
         self.choice("queue").choices = [(queue.uid, queue.name) for queue in queues]
         self.choice("chip").choices = [(chip, chip) for chip in chips]
-        self._others = {_token(uid): uid for uid, _name in others}
+        self._others = {_opaque_claim_token(uid): uid for uid, _name in others}
         nobody = [("", _("everything stays"))]
-        self.choice("gone").choices = [*nobody, *((_token(uid), name) for uid, name in others)]
+        self.choice("gone").choices = [
+            *nobody,
+            *((_opaque_claim_token(uid), name) for uid, name in others),
+        ]
         if claim is None:
             del self.fields["priority"]
 
     def clean_like(self) -> str:
-        return self._node("like")
+        return self._node_uid("like")
 
     def clean_drained(self) -> str:
-        return self._node("drained")
+        return self._node_uid("drained")
 
-    def _node(self, field: str) -> str:
+    def _node_uid(self, field: str) -> str:
         """The uid of the node of that name."""
         name = self.cleaned_data[field].strip()
         if not name:
@@ -168,7 +171,7 @@ class WhatIfForm(PlainForm):
         return self._claim.queue if self._claim else next(iter(self._queues.values()))
 
 
-def _token(uid: str) -> str:
+def _opaque_claim_token(uid: str) -> str:
     """An opaque token in place of the uid of a claim that the reader may not see."""
     return salted_hmac("what-if", uid).hexdigest()[:16]
 
@@ -208,7 +211,7 @@ def claim_what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     claim, _unused = claim_or_404(request, uid)
     accounts.require(request.user, Permission.VIEW, team=claim.team)
     tree = queue_tree(request.user)
-    form = _form(request, tree, claim=claim)
+    form = _what_if_form(request, tree, claim=claim)
     context = {"claim": claim, "name": claim_label(claim, visibility=tree.visibility)}
     return _form_response(
         request, form, claim=claim, template="quotas/what_if.html", context=context
@@ -238,16 +241,18 @@ def forecast(request: AuthenticatedRequest) -> HttpResponse:
         ],
         "recent_requests": what_ifs_visible(request.user)[:10],
     }
-    form = _form(request, tree)
+    form = _what_if_form(request, tree)
     return _form_response(
         request, form, claim=None, template="quotas/forecast.html", context=context
     )
 
 
-def _form(
+def _what_if_form(
     request: AuthenticatedRequest, tree: QuotaTree, *, claim: Claim | None = None
 ) -> WhatIfForm:
-    leaves = [entry.queue for entry in flatten(tree.roots) if entry.can_open and not entry.below]
+    leaves = [
+        entry.queue for entry in flatten_entries(tree.roots) if entry.can_open and not entry.below
+    ]
     if claim is not None:
         leaves.sort(key=lambda queue: queue.pk != claim.queue_id)
     chips = [*claim.chips] if claim else []
@@ -257,15 +262,15 @@ def _form(
         queues=leaves,
         chips=chips,
         claim=claim,
-        others=_others(tree, claim),
+        others=_running_claim_choices(tree, claim),
     )
 
 
-def _others(tree: QuotaTree, claim: Claim | None) -> list[tuple[str, str]]:
+def _running_claim_choices(tree: QuotaTree, claim: Claim | None) -> list[tuple[str, str]]:
     """Running claims with labels: first those that have to end before the claim starts."""
     forecast_row = ClaimForecast.objects.filter(claim=claim).first() if claim else None
     awaits = list(forecast_row.waits_for) if forecast_row else []
-    holding = claims_allocated([entry.queue.pk for entry in flatten(tree.roots)])
+    holding = claims_allocated([entry.queue.pk for entry in flatten_entries(tree.roots)])
     if claim is not None:
         holding = holding.filter(chip__in=claim.chips)
     first = list(holding.filter(uid__in=awaits))
@@ -319,22 +324,22 @@ def what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         else "",
         "changes": format_changes(what_if_row, tree),
         "answer": answer,
-        **(_answered(answer, now=at) if answer else {}),
+        **(_outcome_context(answer, now=at) if answer else {}),
     }
     changing = what_if_row.state == WhatIfState.ASKED
-    return show(
+    return render_page(
         request, "quotas/what_if_result.html", context, fragment="answer", changing=changing
     )
 
 
-def _answered(answer: WhatIfOutcome, *, now: datetime) -> dict[str, Any]:
+def _outcome_context(answer: WhatIfOutcome, *, now: datetime) -> dict[str, Any]:
     def effect_row(each: WhatIfEffect) -> dict[str, Any]:
         return {
             "work": workload_link(each.work),
             "gained": each.gained,
             "lost": -each.gained if each.gained is not None else None,
-            "before": _start(each.before, now=now),
-            "after": _start(each.after, now=now),
+            "before": _format_start(each.before, now=now),
+            "after": _format_start(each.after, now=now),
         }
 
     return {
@@ -345,7 +350,7 @@ def _answered(answer: WhatIfOutcome, *, now: datetime) -> dict[str, Any]:
     }
 
 
-def _start(start: StartForecast | None, *, now: datetime) -> str:
+def _format_start(start: StartForecast | None, *, now: datetime) -> str:
     """The formatted start; empty if it is not pending."""
     if start is None:
         return ""
@@ -357,7 +362,7 @@ def _start(start: StartForecast | None, *, now: datetime) -> str:
 
 def format_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
     """The changes of a what-if, one sentence each."""
-    queues = {entry.queue.uid: entry.queue.name for entry in flatten(tree.roots)}
+    queues = {entry.queue.uid: entry.queue.name for entry in flatten_entries(tree.roots)}
     uids = [
         change[name]
         for change in what_if_row.changes

@@ -32,14 +32,14 @@ from apps.quotas.selectors.claims import (
     queue_positions,
 )
 from apps.quotas.selectors.queue_trees import queue_names
-from apps.quotas.selectors.queues import QueueEntry, QuotaTree, flatten, queue_tree
+from apps.quotas.selectors.queues import QueueEntry, QuotaTree, flatten_entries, queue_tree
 from apps.quotas.selectors.quota_bars import fleet_bars, queue_bars, quota_bars
 from apps.quotas.selectors.visibility import QueueVisibility
 from apps.quotas.web.claims import claim_label, format_start_short
 from controlplane.domain.quotas.documents import from_json, tree_differences
 from controlplane.domain.quotas.queues import TOTAL
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import Tab, keyset
+from controlplane.web.pages import Tab, keyset_page
 from controlplane.web.tables import Column, FilterForm, Table
 
 
@@ -78,10 +78,10 @@ def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[Column, 
         Column(
             key="work", label=lazy("Work"), csv=lambda row: claim_label(row, visibility=visibility)
         ),
-        Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_cards),
+        Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_card_count),
         Column(key="chips", label=lazy("Chips"), csv=lambda row: " / ".join(row.chips)),
         Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
-        Column(key="since", label=lazy("Waits since"), sort="since", csv=_since),
+        Column(key="since", label=lazy("Waits since"), sort="since", csv=_pending_since),
         Column(
             key="why",
             label=lazy("Why it waits"),
@@ -100,29 +100,29 @@ def running_columns(visibility: QueueVisibility) -> tuple[Column, ...]:
         Column(
             key="work", label=lazy("Work"), csv=lambda row: claim_label(row, visibility=visibility)
         ),
-        Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_cards),
+        Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_card_count),
         Column(key="chip", label=lazy("Chip"), sort="chip"),
         Column(key="where", label=lazy("Where"), csv=lambda row: len(row.placement)),
         Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
-        Column(key="admitted_at", label=lazy("Since"), sort="admitted_at", csv=_admitted),
+        Column(key="admitted_at", label=lazy("Since"), sort="admitted_at", csv=_admitted_at),
         Column(key="progress", label=lazy("Progress"), sort="progress", numeric=True),
-        Column(key="saved", label=lazy("Last saved"), sort="checkpointed_at", csv=_saved),
+        Column(key="saved", label=lazy("Last saved"), sort="checkpointed_at", csv=_saved_at),
     )
 
 
-def _cards(row: Claim) -> int:
+def _card_count(row: Claim) -> int:
     return row.card_count
 
 
-def _since(row: Claim) -> str:
+def _pending_since(row: Claim) -> str:
     return (row.in_line_since or row.created_at).isoformat()
 
 
-def _admitted(row: Claim) -> str:
+def _admitted_at(row: Claim) -> str:
     return row.admitted_at.isoformat() if row.admitted_at else ""
 
 
-def _saved(row: Claim) -> str:
+def _saved_at(row: Claim) -> str:
     return row.checkpointed_at.isoformat() if row.checkpointed_at else ""
 
 
@@ -147,7 +147,7 @@ def entry_or_404(tree: QuotaTree, uid: str) -> QueueEntry:
 
     :raises Http404: if there is none.
     """
-    for entry in flatten(tree.roots):
+    for entry in flatten_entries(tree.roots):
         if entry.queue.uid == uid and entry.can_open:
             return entry
     raise Http404
@@ -159,11 +159,11 @@ def queue(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     tree = queue_tree(request.user)
     entry = entry_or_404(tree, uid)
     parts: Mapping[str, Callable[[AuthenticatedRequest, QuotaTree, QueueEntry], dict[str, Any]]] = {
-        "waiting": _pending,
-        "running": _running,
-        "usage": _usage,
-        "changes": _changes,
-        "below": _below,
+        "waiting": _pending_context,
+        "running": _running_context,
+        "usage": _usage_context,
+        "changes": _changes_context,
+        "below": _subqueues_context,
     }
     tab = request.GET.get("tab", "waiting")
     if tab not in parts:
@@ -175,21 +175,21 @@ def queue(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     context = {
         "queue": entry.queue,
         "entry": entry,
-        "above": _above(tree, entry),
+        "above": _ancestor_entries(tree, entry),
         "bars": quota_bars(entry.shares, tree=tree),
-        "tabs": _tabs(entry, tab),
+        "tabs": _queue_tabs(entry, tab),
         "may_change": tree.visibility.everything or entry.queue.pk in tree.visibility.managed,
         **part,
     }
     return render(request, f"quotas/queue_{tab}.html", context)
 
 
-def _above(tree: QuotaTree, entry: QueueEntry) -> list[QueueEntry]:
+def _ancestor_entries(tree: QuotaTree, entry: QueueEntry) -> list[QueueEntry]:
     """The queues above it, from the top down."""
-    return [one for one in flatten(tree.roots) if entry in flatten(one.below)]
+    return [one for one in flatten_entries(tree.roots) if entry in flatten_entries(one.below)]
 
 
-def _tabs(entry: QueueEntry, current: str) -> list[Tab]:
+def _queue_tabs(entry: QueueEntry, current: str) -> list[Tab]:
     labels = {
         "waiting": (_("Waiting"), entry.waiting),
         "running": (_("Running"), None),
@@ -206,7 +206,9 @@ def _tabs(entry: QueueEntry, current: str) -> list[Tab]:
     ]
 
 
-def _pending(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _pending_context(
+    request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry
+) -> dict[str, Any]:
     at = timezone.now()
     table = Table(
         request,
@@ -231,7 +233,9 @@ def _pending(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) 
     }
 
 
-def _running(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _running_context(
+    request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry
+) -> dict[str, Any]:
     table = Table(
         request,
         claims_allocated(entry.subtree_ids),
@@ -241,7 +245,7 @@ def _running(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) 
     )
     shown = [] if table.wants_csv else table.rows
     nodes = claim_node_names(shown)
-    beyond = claims_borrowing(entry.subtree_ids, _rights(entry))
+    beyond = claims_borrowing(entry.subtree_ids, _guarantees_by_chip(entry))
     return {
         "table": table,
         "rows": [
@@ -257,17 +261,19 @@ def _running(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) 
     }
 
 
-def _rights(entry: QueueEntry) -> dict[tuple[int, str], int]:
+def _guarantees_by_chip(entry: QueueEntry) -> dict[tuple[int, str], int]:
     """Guarantee of each queue there by chip. With a guarantee for all chips only, no single chip is borrowed."""
     rights = {}
-    for one in flatten([entry]):
+    for one in flatten_entries([entry]):
         for share in one.shares:
             right = share.standing.guaranteed if share.borrowing_known else share.standing.used
             rights[one.queue.pk, share.chip] = right
     return rights
 
 
-def _usage(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _usage_context(
+    request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry
+) -> dict[str, Any]:
     chips = [share.chip for share in entry.shares] or [TOTAL]
     chip = request.GET.get("chip", chips[0])
     requested = request.GET.get("window", AllocationWindow.DAY)
@@ -304,10 +310,10 @@ def queue_usage(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         window=AllocationWindow(requested),
         at=timezone.now(),
     )
-    return JsonResponse(_chart(found))
+    return JsonResponse(_occupancy_chart(found))
 
 
-def _chart(found: QueueOccupancy) -> dict[str, Any]:
+def _occupancy_chart(found: QueueOccupancy) -> dict[str, Any]:
     x = [start.isoformat() for start in found.starts]
     series: list[dict[str, Any]] = [
         {"name": _("held"), "kind": "line", "x": x, "y": list(found.used)}
@@ -328,13 +334,15 @@ def _chart(found: QueueOccupancy) -> dict[str, Any]:
     }
 
 
-def _changes(request: AuthenticatedRequest, _tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
-    page = keyset(queue_changes(entry.queue), before=request.GET.get("before", ""))
+def _changes_context(
+    request: AuthenticatedRequest, _tree: QuotaTree, entry: QueueEntry
+) -> dict[str, Any]:
+    page = keyset_page(queue_changes(entry.queue), before=request.GET.get("before", ""))
     names = queue_names()
-    return {"page": page, "rows": [_change(row, entry.queue.uid, names) for row in page.rows]}
+    return {"page": page, "rows": [_change_row(row, entry.queue.uid, names) for row in page.rows]}
 
 
-def _change(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, Any]:
+def _change_row(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, Any]:
     """A change, with its differences for this queue."""
     before = {one: from_json(document) for one, document in row.before.items() if document}
     after = {one: from_json(document) for one, document in row.after.items() if document}
@@ -344,5 +352,7 @@ def _change(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, A
     return {"change": row, "messages": messages}
 
 
-def _below(_request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _subqueues_context(
+    _request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry
+) -> dict[str, Any]:
     return {"entries": queue_bars(entry.below, tree=tree)}

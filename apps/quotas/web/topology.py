@@ -26,7 +26,7 @@ from apps.quotas.selectors.topology import (
     fleet_topology,
     topology_document,
 )
-from controlplane.web.pages import Tab, show
+from controlplane.web.pages import Tab, render_page
 
 #: Defragmentation is suggested from this percentage of fragments among free cards.
 SUGGESTION_PERCENT = 5
@@ -69,7 +69,7 @@ class DomainLink:
 def topology(request: AuthenticatedRequest) -> HttpResponse:
     """The domain with the key ``?at=``, and the domains below it."""
     seen = fleet_topology(request.user)
-    here = _here(seen.at, request.GET.get("at", ""))
+    here = _find_domain(seen.at, request.GET.get("at", ""))
     by = request.GET.get("by", "state")
     if by not in COLOUR_LABELS:
         raise Http404
@@ -93,7 +93,7 @@ def topology(request: AuthenticatedRequest) -> HttpResponse:
         },
         "suggests": here.fragment_percent >= SUGGESTION_PERCENT and may_propose(request.user),
     }
-    return show(request, "quotas/topology.html", context, fragment="zoomed", changing=True)
+    return render_page(request, "quotas/topology.html", context, fragment="zoomed", changing=True)
 
 
 @login_required
@@ -106,7 +106,7 @@ def topology_cards(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _here(at: Any, key: str) -> Domain:
+def _find_domain(at: Any, key: str) -> Domain:
     try:
         found: Domain = at(key)
     except NoSuchDomain as missing:

@@ -210,18 +210,18 @@ def report(request: AuthenticatedRequest) -> HttpResponseBase:
             head=_csv_head(by),
             lines=_csv_lines(found, by=by, per=per),
         )
-    return render(request, "quotas/usage_report.html", _context(request, form, found))
+    return render(request, "quotas/usage_report.html", _report_context(request, form, found))
 
 
-def _context(
+def _report_context(
     request: AuthenticatedRequest, form: ReportForm, found: UsageReport
 ) -> Mapping[str, Any]:
     by, per = form.grouping, form.interval
     query = request.GET.urlencode()
-    lines = [_line(row, by=by, per=per) for row in found.rows[:MAX_ROWS]]
+    lines = [_table_row(row, by=by, per=per) for row in found.rows[:MAX_ROWS]]
     return {
         "form": form,
-        "fields": _fields(form, found.period),
+        "fields": _filter_fields(form, found.period),
         "report": found,
         "lines": lines,
         "more": len(found.rows) - len(lines),
@@ -236,7 +236,7 @@ def _context(
     }
 
 
-def _fields(form: ReportForm, period: DayRange) -> list[forms.BoundField]:
+def _filter_fields(form: ReportForm, period: DayRange) -> list[forms.BoundField]:
     """Filter fields; first and last day are shown only for a custom range."""
     for name, value in (("first", period.first), ("last", period.last)):
         form.fields[name].widget.attrs["value"] = value.isoformat()
@@ -254,7 +254,7 @@ def _cards_on_average(found: UsageReport) -> float:
     return found.card_microseconds / lasted / 1e6 if lasted > 0 else 0.0
 
 
-def _line(row: ReportRow, *, by: Grouping, per: ReportInterval) -> ReportTableRow:
+def _table_row(row: ReportRow, *, by: Grouping, per: ReportInterval) -> ReportTableRow:
     return ReportTableRow(
         when=format_interval(row, per),
         name=row_label(row, by),
@@ -307,24 +307,24 @@ def chart(request: AuthenticatedRequest) -> HttpResponse:
         {
             "x": {"label": _("day"), "type": "category"},
             "y": {"label": _("Card-hours"), "unit": ""},
-            "series": _series(found, days),
+            "series": _chart_series(found, days),
             "stacked": True,
             "ended": True,
         }
     )
 
 
-def _series(found: UsageReport, days: list[date]) -> list[dict[str, Any]]:
+def _chart_series(found: UsageReport, days: list[date]) -> list[dict[str, Any]]:
     """A series per chip; the least used chips share the last."""
     names = list(found.days)
     shown = names if len(names) <= MAX_SERIES else names[: MAX_SERIES - 1]
-    series = [_bars(chip, [found.days[chip]], days) for chip in shown]
+    series = [_chart_bars(chip, [found.days[chip]], days) for chip in shown]
     if rest := names[len(shown) :]:
-        series.append(_bars(_("other chips"), [found.days[chip] for chip in rest], days))
+        series.append(_chart_bars(_("other chips"), [found.days[chip] for chip in rest], days))
     return series
 
 
-def _bars(name: str, used: list[Mapping[date, int]], days: list[date]) -> dict[str, Any]:
+def _chart_bars(name: str, used: list[Mapping[date, int]], days: list[date]) -> dict[str, Any]:
     amounts = (sum(one.get(day, 0) for one in used) for day in days)
     return {
         "name": name,

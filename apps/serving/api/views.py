@@ -47,13 +47,13 @@ class DeploymentViewSet(
             return serializers.DeploymentSerializer
         return serializers.DeploymentDetailSerializer
 
-    def _deployable(self) -> Deployment:
+    def _changeable_deployment(self) -> Deployment:
         """The deployment of this address, if the caller may change it."""
         deployment = self.get_object()
         accounts.require(self.request.user, Permission.DEPLOY, team=deployment.team)
         return deployment
 
-    def _shown(self, uid: str) -> Response:
+    def _deployment_response(self, uid: str) -> Response:
         fresh = self.get_queryset().get(uid=uid)
         return Response(self.get_serializer(fresh).data)
 
@@ -68,7 +68,7 @@ class DeploymentViewSet(
         given = self.checked(serializers.DeploymentCreateSerializer)
         accounts.require(request.user, Permission.DEPLOY, team=given["team"])
         deployment = deployments.deployment_create(actor=acting_user(request), **given)
-        response = self._shown(deployment.uid)
+        response = self._deployment_response(deployment.uid)
         response.status_code = status.HTTP_201_CREATED
         return response
 
@@ -83,12 +83,12 @@ class DeploymentViewSet(
     @action(detail=True, methods=["post"])
     def revise(self, request: Request, uid: str) -> Response:
         deployments.deployment_revise(
-            deployment=self._deployable(),
+            deployment=self._changeable_deployment(),
             actor=acting_user(request),
             at=timezone.now(),
             **self.checked(serializers.ReviseSerializer),
         )
-        return self._shown(uid)
+        return self._deployment_response(uid)
 
     @extend_schema(
         summary="Change the number of replicas",
@@ -100,12 +100,12 @@ class DeploymentViewSet(
     @action(detail=True, methods=["post"])
     def scale(self, request: Request, uid: str) -> Response:
         deployments.deployment_scale(
-            deployment=self._deployable(),
+            deployment=self._changeable_deployment(),
             actor=acting_user(request),
             at=timezone.now(),
             **self.checked(serializers.ScaleSerializer),
         )
-        return self._shown(uid)
+        return self._deployment_response(uid)
 
     @extend_schema(
         summary="Stop a deployment",
@@ -118,9 +118,9 @@ class DeploymentViewSet(
     @action(detail=True, methods=["post"])
     def stop(self, request: Request, uid: str) -> Response:
         deployments.deployment_stop(
-            deployment=self._deployable(), actor=acting_user(request), at=timezone.now()
+            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
         )
-        return self._shown(uid)
+        return self._deployment_response(uid)
 
     @extend_schema(
         summary="Start a stopped deployment",
@@ -132,9 +132,9 @@ class DeploymentViewSet(
     @action(detail=True, methods=["post"])
     def start(self, request: Request, uid: str) -> Response:
         deployments.deployment_start(
-            deployment=self._deployable(), actor=acting_user(request), at=timezone.now()
+            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
         )
-        return self._shown(uid)
+        return self._deployment_response(uid)
 
     @extend_schema(
         summary="Delete a stopped deployment",
@@ -144,7 +144,7 @@ class DeploymentViewSet(
     )
     def destroy(self, request: Request, uid: str) -> Response:
         deployments.deployment_delete(
-            deployment=self._deployable(), actor=acting_user(request), at=timezone.now()
+            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
 

@@ -44,7 +44,7 @@ def engine_choices(*, chip: Chip, model: ModelFacts | None) -> tuple[EngineChoic
         for engine in engines
         if Task.SERVE in engine.tasks
     ]
-    choices.sort(key=lambda choice: (bool(choice[1]), *_rank(choice[0], chip=chip)))
+    choices.sort(key=lambda choice: (bool(choice[1]), *_engine_sort_key(choice[0], chip=chip)))
     return tuple(
         EngineChoice(
             name=engine.name,
@@ -83,7 +83,7 @@ def engine_limits(name: str, *, chip: Chip, model: ModelFacts | None) -> tuple[F
     return registry.engine(name).limits(Task.SERVE, chip=chip, model=model)
 
 
-def _rank(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
+def _engine_sort_key(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
     """Sort key: most supported models of the catalog, then metrics, then verified flags, then name."""
     profile = engine.profile()
     supported = catalog.supported_model_counts(task=CatalogTask.SERVE, vendor=chip.vendor)
@@ -199,7 +199,7 @@ def _check_engine(configuration: RevisionConfiguration) -> Iterator[FieldFinding
 def _check_engine_chips(
     configuration: RevisionConfiguration, engine: Engine, *, serving: list[str]
 ) -> Iterator[FieldFinding]:
-    for chip in _chips(configuration):
+    for chip in _configured_chips(configuration):
         if not (reason := engine_refusal(engine, chip=chip, model=None)):
             continue
         others = [
@@ -215,7 +215,7 @@ def _check_engine_chips(
 def _check_spec(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     engine = registry.engine(configuration.engine)
     facts = registry_selectors.engine_model_facts(configuration.model_version)
-    for chip in _chips(configuration):
+    for chip in _configured_chips(configuration):
         wrong = engine.check(Task.SERVE, configuration.spec, chip=chip, model=facts)
         yield from wrong or _check_plan(configuration, engine, chip=chip, model=facts)
 
@@ -234,6 +234,6 @@ def _check_plan(
     )
 
 
-def _chips(configuration: RevisionConfiguration) -> list[Chip]:
+def _configured_chips(configuration: RevisionConfiguration) -> list[Chip]:
     known = registry.chips()
     return [known[name] for name in configuration.chips]

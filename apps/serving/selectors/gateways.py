@@ -53,12 +53,12 @@ def snapshot_content(*, at: datetime) -> dict[str, Any]:
     """Routes, endpoints, keys and limits as they are now; in a stable order, so that it can be compared."""
     return {
         "gateways": max(1, live_gateways(at=at)),
-        "routes": [_route(route) for route in _routes()],
-        "keys": [_key(key) for key in _valid_keys(at)],
+        "routes": [_route_document(route) for route in _published_routes()],
+        "keys": [_key_document(key) for key in _valid_keys(at)],
     }
 
 
-def _routes() -> QuerySet[Route]:
+def _published_routes() -> QuerySet[Route]:
     ready = Prefetch(
         "replicas",
         queryset=Replica.objects.filter(state=ReplicaState.READY).order_by("id"),
@@ -78,7 +78,7 @@ def _routes() -> QuerySet[Route]:
     )
 
 
-def _route(route: Route) -> dict[str, Any]:
+def _route_document(route: Route) -> dict[str, Any]:
     weights = sorted(route.weights.all(), key=lambda weight: weight.pk)
     lengths = [
         weight.backend.revision.model_version.context_length for weight in weights if weight.weight
@@ -113,7 +113,7 @@ def _valid_keys(at: datetime) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(valid_keys_filter(at=at)).select_related("team").order_by("id")
 
 
-def _key(key: ApiKey) -> dict[str, Any]:
+def _key_document(key: ApiKey) -> dict[str, Any]:
     return {
         "digest": key.digest,
         "uid": key.uid,

@@ -69,8 +69,8 @@ def lineage_of_versions(
 ) -> Lineage:
     """Ancestors and descendants of the versions (by primary key)."""
     seeds = "SELECT unnest(%s::bigint[])"
-    keys, more = _generations(seeds, [list(versions)], user=user, depth=depth)
-    return _lineage(keys, user=user, more=more, seeds=versions)
+    keys, more = _related_version_keys(seeds, [list(versions)], user=user, depth=depth)
+    return _build_lineage(keys, user=user, more=more, seeds=versions)
 
 
 def lineage_of_dataset(
@@ -78,8 +78,8 @@ def lineage_of_dataset(
 ) -> Lineage:
     """Jobs that read the dataset version, and the models derived from it."""
     seeds = "SELECT id FROM registry_modelversion WHERE dataset_version_id = %s"
-    keys, more = _generations(seeds, [dataset.pk], user=user, depth=depth, upwards=False)
-    return _lineage(keys, user=user, more=more, readers_of=dataset)
+    keys, more = _related_version_keys(seeds, [dataset.pk], user=user, depth=depth, upwards=False)
+    return _build_lineage(keys, user=user, more=more, readers_of=dataset)
 
 
 _VISIBLE = "(l.team_id IS NULL OR l.team_id IN ({teams}))"
@@ -109,7 +109,7 @@ GROUP BY id ORDER BY nearest, id DESC LIMIT %s
 """
 
 
-def _generations(
+def _related_version_keys(
     seeds: str,
     parameters: list[Any],
     *,
@@ -132,7 +132,7 @@ def _generations(
     return near[:MAX_VERSIONS], len(near) < len(rows) or len(near) > MAX_VERSIONS
 
 
-def _lineage(
+def _build_lineage(
     keys: list[int],
     *,
     user: accounts.RequestUser,
@@ -151,7 +151,7 @@ def _lineage(
         )
         .order_by("id")
     )
-    runs = _jobs(versions, user=user, readers_of=readers_of)
+    runs = _lineage_jobs(versions, user=user, readers_of=readers_of)
     builder = _LineageBuilder(versions, runs)
     if readers_of is not None:
         builder.dataset(readers_of)
@@ -170,7 +170,7 @@ def _lineage(
     return builder.lineage(seeds=seeds, more=more)
 
 
-def _jobs(
+def _lineage_jobs(
     versions: Iterable[ModelVersion],
     *,
     user: accounts.RequestUser,
@@ -190,15 +190,15 @@ class _LineageBuilder:
     def __init__(self, versions: Iterable[ModelVersion], runs: Iterable[Job]) -> None:
         self._nodes: dict[str, LineageNode] = {}
         self._edges: dict[NodePair, None] = {}
-        self._models = {version.pk: _model(version) for version in versions}
-        self._jobs = {run.uid: _job(run) for run in runs}
+        self._models = {version.pk: _model_node(version) for version in versions}
+        self._jobs = {run.uid: _job_node(run) for run in runs}
 
     def version(self, version: ModelVersion) -> None:
         """Add the version, the job that created it if it is visible, and its inputs."""
-        node = self._add(self._models[version.pk])
+        node = self._add_node(self._models[version.pk])
         producer = self._jobs.get(version.job_uid)
         if producer is not None:
-            self._edges[self._add(producer).key, node.key] = None
+            self._edges[self._add_node(producer).key, node.key] = None
         onto = producer or node
         if version.base_id in self._models:
             self._edges[self._models[version.base_id].key, onto.key] = None
@@ -208,19 +208,19 @@ class _LineageBuilder:
 
     def job(self, run: Job) -> None:
         """Add a job that read a dataset or a model."""
-        node = self._add(self._jobs[run.uid])
+        node = self._add_node(self._jobs[run.uid])
         if run.dataset_version is not None:
-            data = _dataset(run.dataset_version)
+            data = _dataset_node(run.dataset_version)
             if data.key in self._nodes:
                 self._edges[data.key, node.key] = None
         if run.model_version_id in self._models:
             self._edges[self._models[run.model_version_id].key, node.key] = None
 
     def dataset(self, version: DatasetVersion) -> LineageNode:
-        return self._add(_dataset(version))
+        return self._add_node(_dataset_node(version))
 
     def deployment(self, deployment: Deployment, version: int) -> None:
-        node = self._add(
+        node = self._add_node(
             LineageNode(
                 kind=LineageNodeKind.DEPLOYMENT,
                 uid=deployment.uid,
@@ -239,11 +239,11 @@ class _LineageBuilder:
             more=more,
         )
 
-    def _add(self, node: LineageNode) -> LineageNode:
+    def _add_node(self, node: LineageNode) -> LineageNode:
         return self._nodes.setdefault(node.key, node)
 
 
-def _model(version: ModelVersion) -> LineageNode:
+def _model_node(version: ModelVersion) -> LineageNode:
     return LineageNode(
         kind=LineageNodeKind.MODEL,
         uid=version.uid,
@@ -253,13 +253,13 @@ def _model(version: ModelVersion) -> LineageNode:
     )
 
 
-def _job(run: Job) -> LineageNode:
+def _job_node(run: Job) -> LineageNode:
     return LineageNode(
         kind=LineageNodeKind.JOB, uid=run.uid, name=run.name, detail=run.kind, state=run.state
     )
 
 
-def _dataset(version: DatasetVersion) -> LineageNode:
+def _dataset_node(version: DatasetVersion) -> LineageNode:
     return LineageNode(
         kind=LineageNodeKind.DATASET,
         uid=version.uid,

@@ -131,7 +131,7 @@ def usage_window(last: datetime | None, *, at: datetime) -> UsageWindow:
 
 
 def call_statistics(records: QuerySet[UsageRecord], *, since: datetime) -> CallStatistics:
-    return CallStatistics(**records.filter(at__gte=since).aggregate(**_aggregates()))
+    return CallStatistics(**records.filter(at__gte=since).aggregate(**_usage_aggregates()))
 
 
 def usage_steps(
@@ -150,10 +150,11 @@ def usage_steps(
         records.filter(at__gte=first_step_at, at__lte=at)
         .annotate(step=binned)
         .values("step")
-        .annotate(**_aggregates())
+        .annotate(**_usage_aggregates())
     )
     found = {
-        row["step"]: CallStatistics(**{name: row[name] for name in _aggregates()}) for row in rows
+        row["step"]: CallStatistics(**{name: row[name] for name in _usage_aggregates()})
+        for row in rows
     }
     instants = [first_step_at + window.step * number for number in range(window.steps)]
     return [UsageStep(at=one, statistics=found.get(one, CallStatistics())) for one in instants]
@@ -166,7 +167,7 @@ def _first_step_at(window: UsageWindow, *, at: datetime) -> datetime:
     return last - window.step * (window.steps - 1)
 
 
-def _aggregates() -> dict[str, Any]:
+def _usage_aggregates() -> dict[str, Any]:
     successful = Q(outcome__in=_SUCCESSFUL)
     streamed = successful & Q(first_token_ms__isnull=False)
     return {

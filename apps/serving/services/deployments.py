@@ -43,7 +43,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaEvent,
     ReplicaState,
 )
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition
 from controlplane.ports import registry
@@ -110,7 +110,7 @@ def deployment_create(
                 model=str(configuration.model_version),
                 replicas=replicas,
             )
-            publish("deployment.changed", deployment_uid=deployment.uid)
+            publish_message("deployment.changed", deployment_uid=deployment.uid)
     except IntegrityError:
         taken = FieldFinding(
             field="name",
@@ -148,7 +148,7 @@ def deployment_revise(
     :raises SpecRefused: if the configuration is invalid.
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
-    row = _locked(deployment)
+    row = _lock_deployment(deployment)
     _require_valid(configuration, replicas=max(1, row.replica_count))
     backend = _revision_create(row, configuration, actor)
     reason = f"moving to revision {backend.revision.number} ({configuration.model_version})"
@@ -166,7 +166,7 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
     if not 1 <= replicas <= MAX_REPLICAS:
         message = f"must be 1 to {MAX_REPLICAS}, got {replicas}; to serve nothing, stop it"
         raise SpecRefused([FieldFinding(field="replicas", message=message)])
-    row = _locked(deployment)
+    row = _lock_deployment(deployment)
     if replicas > row.replica_count:
         _require_open_queue(row.queue)
     reason = f"scaling from {row.replica_count} to {replicas} replicas"
@@ -181,7 +181,7 @@ def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> Non
 
     :raises IllegalTransition: if it is stopped or being stopped already.
     """
-    row = _locked(deployment)
+    row = _lock_deployment(deployment)
     deployment_transition(
         row,
         DeploymentEvent.STOP,
@@ -190,7 +190,7 @@ def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> Non
         actor=actor.username,
     )
     audit(actor=actor, action="deployment.stop", team=row.team, uid=row.uid, name=row.name)
-    publish("deployment.changed", deployment_uid=row.uid)
+    publish_message("deployment.changed", deployment_uid=row.uid)
 
 
 @transaction.atomic
@@ -200,7 +200,7 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
     :raises IllegalTransition: if it is not stopped.
     :raises SpecRefused: if its queue admits nothing new.
     """
-    row = _locked(deployment)
+    row = _lock_deployment(deployment)
     _require_open_queue(row.queue)
     deployment_transition(
         row,
@@ -210,7 +210,7 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
         actor=actor.username,
     )
     audit(actor=actor, action="deployment.start", team=row.team, uid=row.uid, name=row.name)
-    publish("deployment.changed", deployment_uid=row.uid)
+    publish_message("deployment.changed", deployment_uid=row.uid)
 
 
 @transaction.atomic
@@ -219,7 +219,7 @@ def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> N
 
     :raises IllegalTransition: if it is not stopped, or a route has backends of it and of another deployment.
     """
-    row = _locked(deployment)
+    row = _lock_deployment(deployment)
     if row.state != DeploymentState.STOPPED:
         raise IllegalTransition(
             machine=DEPLOYMENT.name, state=row.state, event="be deleted before it is stopped"
@@ -246,7 +246,7 @@ def _require_unshared(row: Deployment) -> None:
         raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event=event)
 
 
-def _locked(deployment: Deployment) -> Deployment:
+def _lock_deployment(deployment: Deployment) -> Deployment:
     """The deployment's row, locked.
 
     :raises IllegalTransition: if it has been deleted meanwhile.
@@ -266,7 +266,7 @@ def _request_change(
 ) -> None:
     deployment_transition(row, DeploymentEvent.CHANGE, at=at, reason=reason, actor=actor.username)
     audit(actor=actor, action=action, team=row.team, uid=row.uid, name=row.name, change=reason)
-    publish("deployment.changed", deployment_uid=row.uid)
+    publish_message("deployment.changed", deployment_uid=row.uid)
 
 
 @transaction.atomic
@@ -286,7 +286,7 @@ def deployment_transition(
         state_reason=reason,
     )
     if event is DeploymentEvent.BECOME_READY:
-        publish(
+        publish_message(
             "deployment.ready",
             event_uid=new_uid(),
             deployment_uid=deployment.uid,
@@ -295,7 +295,7 @@ def deployment_transition(
             at=at.isoformat(),
         )
     elif event is DeploymentEvent.DEGRADE:
-        publish(
+        publish_message(
             "deployment.troubled",
             event_uid=new_uid(),
             deployment_uid=deployment.uid,

@@ -67,12 +67,14 @@ def usage_batch_record(*, gateway: str, sequence: int, records: Sequence[dict[st
         key.uid: key for key in ApiKey.objects.filter(uid__in={one.get("key") for one in records})
     }
     UsageRecord.objects.bulk_create(
-        _record(batch, record, keys.get(str(record.get("key")))) for record in records
+        _create_usage_record(batch, record, keys.get(str(record.get("key")))) for record in records
     )
     return True
 
 
-def _record(batch: UsageBatch, record: dict[str, Any], key: ApiKey | None) -> UsageRecord:
+def _create_usage_record(
+    batch: UsageBatch, record: dict[str, Any], key: ApiKey | None
+) -> UsageRecord:
     return UsageRecord(
         batch=batch,
         at=datetime.fromisoformat(record["at"]),

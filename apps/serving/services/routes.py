@@ -42,7 +42,7 @@ def route_weights_set(
             pk__in=[backend.pk for backend in weights]
         ).select_related("revision__deployment__team")
     }
-    _lock(route, backends.values())
+    _lock_route(route, backends.values())
     owner = Deployment.objects.select_related("team").get(pk=route.deployment_id)
     current = {
         row.backend: row.weight
@@ -53,7 +53,7 @@ def route_weights_set(
         *_check_deployments(route, owner, current, wanted, remove),
         *_check_backends(route, owner, wanted),
         *check_weights(
-            {_name(backend): weight for backend, weight in wanted.items()}, route=route.name
+            {_backend_name(backend): weight for backend, weight in wanted.items()}, route=route.name
         ),
     ]
     if findings:
@@ -71,11 +71,13 @@ def route_weights_set(
         team=owner.team,
         uid=route.uid,
         name=route.name,
-        weights=", ".join(f"{_name(backend)} {weight}" for backend, weight in wanted.items()),
+        weights=", ".join(
+            f"{_backend_name(backend)} {weight}" for backend, weight in wanted.items()
+        ),
     )
 
 
-def _lock(route: Route, backends: Collection[Backend]) -> None:
+def _lock_route(route: Route, backends: Collection[Backend]) -> None:
     """Lock deployments before routes, each in the order of their keys, as their deletion does.
 
     :raises SpecRefused: if one of the deployments was deleted.
@@ -95,7 +97,7 @@ def _lock(route: Route, backends: Collection[Backend]) -> None:
     Route.objects.select_for_update(no_key=True).get(pk=route.pk)
 
 
-def _name(backend: Backend) -> str:
+def _backend_name(backend: Backend) -> str:
     return backend.revision.deployment.name
 
 
@@ -155,7 +157,7 @@ def _check_backends(
     weighted = set(
         RouteBackend.objects.filter(backend__in=wanted).values_list("backend", flat=True)
     )
-    for name, count in Counter(map(_name, wanted)).items():
+    for name, count in Counter(map(_backend_name, wanted)).items():
         if count > 1:
             message = (
                 f"{name} has {count} backends in the weights; a deployment has one backend in a route, "

@@ -41,7 +41,7 @@ def deployment_new(request: AuthenticatedRequest) -> HttpResponse:
     form = DeploymentForm(
         request.POST if bound else None,
         user=request.user,
-        initial={} if bound else _suggested(request),
+        initial={} if bound else _initial_values(request),
     )
     if bound and form.is_valid():
         values = form.cleaned_data
@@ -72,7 +72,7 @@ def deployment_new(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "serving/deployment_new.html", context, status=422 if bound else 200)
 
 
-def _suggested(request: AuthenticatedRequest) -> dict[str, Any]:
+def _initial_values(request: AuthenticatedRequest) -> dict[str, Any]:
     """Initial values: the model in ``?model=``, and an available name for its deployment."""
     uid = request.GET.get("model", "")
     version = models.model_versions_usable(request.user).filter(uid=uid).first() if uid else None
@@ -91,18 +91,18 @@ def deployment_check(request: AuthenticatedRequest) -> HttpResponse:
         form.add_findings(
             configuration_check(form.configuration(), replicas=form.cleaned_data["replicas"])
         )
-    return _checked(request, form, queue=form.cleaned_data.get("queue"))
+    return _configuration_check(request, form, queue=form.cleaned_data.get("queue"))
 
 
 @login_required
 @require_POST
 def deployment_fields(request: AuthenticatedRequest) -> HttpResponse:
     """The form fields that depend on the chosen model, chip and engine."""
-    form = DeploymentForm(initial=_typed(request), user=request.user)
+    form = DeploymentForm(initial=_entered_values(request), user=request.user)
     return render(request, "serving/engine_fields.html", {"form": form})
 
 
-def _typed(request: AuthenticatedRequest) -> dict[str, Any]:
+def _entered_values(request: AuthenticatedRequest) -> dict[str, Any]:
     """The values in the form, not validated."""
     return {name: value for name, value in request.POST.items() if value}
 
@@ -117,10 +117,10 @@ def revision_check(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     if form.is_valid():
         replicas = max(1, found.replica_count)
         form.add_findings(configuration_check(form.configuration(), replicas=replicas))
-    return _checked(request, form, queue=found.queue, deployment=found)
+    return _configuration_check(request, form, queue=found.queue, deployment=found)
 
 
-def _checked(
+def _configuration_check(
     request: AuthenticatedRequest,
     form: ConfigurationForm,
     *,

@@ -38,14 +38,14 @@ from apps.serving.selectors.usage import (
     usage_steps,
     usage_window,
 )
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.serving.lifecycle import (
     DEPLOYMENT,
     DeploymentEvent,
     DeploymentState,
     ReplicaState,
 )
-from controlplane.web.pages import Tab, show
+from controlplane.web.pages import Tab, render_page
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import Column, FilterForm, Table
 
@@ -121,7 +121,9 @@ def deployments(request: AuthenticatedRequest) -> HttpResponseBase:
         return table.csv(filename="deployments.csv")
     changing = any(row.state not in SETTLED_STATES for row in table.rows)
     context = {"table": table, "may_deploy": _may_deploy_somewhere(request)}
-    return show(request, "serving/deployments.html", context, fragment="rows", changing=changing)
+    return render_page(
+        request, "serving/deployments.html", context, fragment="rows", changing=changing
+    )
 
 
 def _may_deploy_somewhere(request: AuthenticatedRequest) -> bool:
@@ -142,7 +144,7 @@ class DeploymentActionBlockers:
 def action_blockers(request: AuthenticatedRequest, found: Deployment) -> DeploymentActionBlockers:
     state = DeploymentState(found.state)
     role = ""
-    if not allows(accounts.roles_of(request.user, found.team), Permission.DEPLOY):
+    if not roles_grant(accounts.roles_of(request.user, found.team), Permission.DEPLOY):
         role = _(
             "Your role in team %(team)s lets you look, not deploy; "
             "an administrator can change that."
@@ -177,22 +179,24 @@ def deployment(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``overview``, ``calls``, ``revisions``, ``events`` or ``log``."""
     found = visible_deployment(request, uid)
     tab = request.GET.get("tab", "")
-    context_for = _TAB_CONTEXTS.get(tab, _overview)
+    context_for = _TAB_CONTEXTS.get(tab, _overview_context)
     tab = tab if tab in _TAB_CONTEXTS else "overview"
     state = DeploymentState(found.state)
     context = {
         "deployment": found,
         "blockers": action_blockers(request, found),
-        "tabs": _tabs(found, current=tab),
+        "tabs": _deployment_tabs(found, current=tab),
         **context_for(request, found),
     }
     template = f"serving/deployment_{tab}.html"
     if tab in ("calls", "log"):
         return render(request, template, context)
-    return show(request, template, context, fragment="live", changing=state not in SETTLED_STATES)
+    return render_page(
+        request, template, context, fragment="live", changing=state not in SETTLED_STATES
+    )
 
 
-def _tabs(found: Deployment, *, current: str) -> list[Tab]:
+def _deployment_tabs(found: Deployment, *, current: str) -> list[Tab]:
     page = reverse("deployment", args=[found.uid])
     labels = {
         "overview": _("Overview"),
@@ -218,7 +222,7 @@ class ReplicaRow:
     location: str
 
 
-def _overview(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
+def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     replicas = list(selectors.live_replicas(found).order_by("-backend_id", "id"))
     cards_by_claim = replica_cards(replicas)
     rows = []
@@ -244,7 +248,7 @@ def _overview(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any
     }
 
 
-def _calls(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
+def _calls_context(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     at = timezone.now()
     records = deployment_calls(found, user=request.user)
     last = last_call_at(records)
@@ -297,7 +301,7 @@ def labelled_changes(changes: tuple[Any, ...]) -> list[LabelledChange]:
     ]
 
 
-def _revisions(_request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
+def _revisions_context(_request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     rows: list[RevisionRow] = list(revision_rows(found))
     return {
         "revisions": [
@@ -313,7 +317,7 @@ def _revisions(_request: AuthenticatedRequest, found: Deployment) -> dict[str, A
     }
 
 
-def _events(_request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
+def _events_context(_request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     return {"events": deployment_events(found)}
 
 
@@ -326,7 +330,7 @@ class LogLines:
     complete: bool
 
 
-def _log(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
+def _log_context(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     choices = list(replicas_with_logs(found))
     requested = request.GET.get("replica", "")
     shown = next((one for one in choices if one.uid == requested), choices[0] if choices else None)
@@ -373,7 +377,12 @@ def deployment_log(request: AuthenticatedRequest, uid: str, replica: str) -> Htt
     return render(request, "serving/deployment_log.html#lines", context)
 
 
-_TAB_CONTEXTS = {"calls": _calls, "revisions": _revisions, "events": _events, "log": _log}
+_TAB_CONTEXTS = {
+    "calls": _calls_context,
+    "revisions": _revisions_context,
+    "events": _events_context,
+    "log": _log_context,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +400,7 @@ class UsageChart:
     kind: str = "line"
 
 
-def _chart(name: str) -> UsageChart:
+def _find_chart(name: str) -> UsageChart:
     if name == "calls":
         return UsageChart(
             series=(
@@ -415,16 +424,16 @@ def _chart(name: str) -> UsageChart:
             series=(
                 UsageSeries(
                     name=_("first token, median"),
-                    value=lambda one: _seconds(one.median_first_token_ms),
+                    value=lambda one: _to_seconds(one.median_first_token_ms),
                 ),
                 UsageSeries(
                     name=_("first token, 95 %"),
-                    value=lambda one: _seconds(one.p95_first_token_ms),
+                    value=lambda one: _to_seconds(one.p95_first_token_ms),
                     dash="dash",
                 ),
                 UsageSeries(
                     name=_("whole answer, median"),
-                    value=lambda one: _seconds(one.median_duration_ms),
+                    value=lambda one: _to_seconds(one.median_duration_ms),
                 ),
             ),
             label=_("time"),
@@ -434,14 +443,14 @@ def _chart(name: str) -> UsageChart:
     raise Http404(f"there is no chart {name}")
 
 
-def _seconds(milliseconds: float | None) -> float | None:
+def _to_seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else round(milliseconds / 1000, 4)
 
 
 @login_required
 def deployment_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
     """The chart's JSON (see ``static/js/charts.js``) over ``?window=``."""
-    chart_spec = _chart(chart)
+    chart_spec = _find_chart(chart)
     deployment = visible_deployment(request, uid)
     requested = request.GET.get("window", "")
     window = UsageWindow(requested) if requested in set(UsageWindow) else UsageWindow.HOUR

@@ -139,12 +139,12 @@ class ConfigurationForm(PlainForm):
         self._add_engine_fields(chip.choices[0][0], version.queryset)
 
     def _add_engine_fields(self, first_chip: str, versions: QuerySet[ModelVersion]) -> None:
-        chip = registry.chips().get(self._chosen("chip") or first_chip)
-        uid = self._chosen("model_version")
+        chip = registry.chips().get(self._selected_value("chip") or first_chip)
+        uid = self._selected_value("model_version")
         version = versions.filter(uid=uid).first() if uid else None
         facts = models.engine_model_facts(version) if version else None
         self.fields["engine"] = engine_field(chip=chip, model=facts)
-        engine = self._chosen("engine")
+        engine = self._selected_value("engine")
         if engine not in registry.engine_names() or (
             Task.SERVE not in registry.engine(engine).tasks
         ):
@@ -155,7 +155,7 @@ class ConfigurationForm(PlainForm):
         for name in ("model_version", "chip", "engine"):
             self.fields[name].widget.attrs |= _REFRESHES_ENGINE_FIELDS
 
-    def _chosen(self, name: str) -> str:
+    def _selected_value(self, name: str) -> str:
         return str(self.data.get(name) or self.initial.get(name) or "")
 
     @property
@@ -177,12 +177,12 @@ class ConfigurationForm(PlainForm):
         return RevisionConfiguration(
             model_version=values["model_version"],
             engine=values["engine"],
-            spec=self._filled(),
+            spec=self._filled_spec(),
             chips=(values["chip"],),
             cards=values["cards"],
         )
 
-    def _filled(self) -> dict[str, Any]:
+    def _filled_spec(self) -> dict[str, Any]:
         """The spec of the fields that have a value and are enabled."""
         spec: dict[str, Any] = {}
         for path, placed in SPEC_FIELDS.items():

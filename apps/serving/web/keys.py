@@ -33,9 +33,9 @@ from apps.serving.selectors.gateways import (
 )
 from apps.serving.services import gateways as services
 from apps.serving.web.forms import KeyForm, RotationForm
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import show
+from controlplane.web.pages import render_page
 from controlplane.web.tables import Column, FilterForm, Table
 
 _ENDED, _ALL = "ended", "all"
@@ -132,7 +132,7 @@ def keys(request: AuthenticatedRequest) -> HttpResponseBase:
         return table.csv(filename="keys.csv")
     roles_by_team = accounts.roles_by_team(request.user)
     manageable_teams = {
-        team for team, roles in roles_by_team.items() if allows(roles, Permission.MANAGE_KEYS)
+        team for team, roles in roles_by_team.items() if roles_grant(roles, Permission.MANAGE_KEYS)
     }
     rows = [(key, key_state(key, at=now), key.team_id in manageable_teams) for key in table.rows]
     context = {
@@ -149,7 +149,7 @@ def _denied_message() -> str:
     )
 
 
-def _found(request: AuthenticatedRequest, uid: str, *, to_change: bool) -> ApiKey:
+def _find_key(request: AuthenticatedRequest, uid: str, *, to_change: bool) -> ApiKey:
     """The key, or 404.
 
     :raises PermissionRefused: if ``to_change`` and the user may only view it.
@@ -165,9 +165,9 @@ def _found(request: AuthenticatedRequest, uid: str, *, to_change: bool) -> ApiKe
 def key(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The page of a key: its permissions, its usage, and actions to revoke or rotate it."""
     now = timezone.now()
-    found = _found(request, uid, to_change=False)
+    found = _find_key(request, uid, to_change=False)
     state = key_state(found, at=now)
-    may = allows(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS)
+    may = roles_grant(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS)
     context = {
         "key": found,
         "state": state,
@@ -203,7 +203,7 @@ def key_new(request: AuthenticatedRequest) -> HttpResponse:
         tokens_per_minute=values["tokens_per_minute"],
         concurrency=values["concurrency"],
     )
-    return _created(request, new_key, text, replaced=None)
+    return _show_new_key(request, new_key, text, replaced=None)
 
 
 @login_required
@@ -211,7 +211,7 @@ def key_new(request: AuthenticatedRequest) -> HttpResponse:
 @require_POST
 def key_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Show the new key once, or redirect to the old one with the reason of the refusal."""
-    old = _found(request, uid, to_change=True)
+    old = _find_key(request, uid, to_change=True)
     form = RotationForm(request.POST)
     if not form.is_valid():
         messages.error(request, str(form.errors["overlap"][0]))
@@ -225,10 +225,10 @@ def key_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         messages.error(request, translate_message(str(refusal)))
         return redirect("key", uid=old.uid)
     old.refresh_from_db()
-    return _created(request, new_key, text, replaced=old)
+    return _show_new_key(request, new_key, text, replaced=old)
 
 
-def _created(
+def _show_new_key(
     request: AuthenticatedRequest, new_key: ApiKey, text: str, *, replaced: ApiKey | None
 ) -> HttpResponse:
     newest = selectors.latest_snapshot()
@@ -249,7 +249,7 @@ def _propagation_context(version: int) -> dict[str, Any]:
 @login_required
 def key_propagation(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Whether the gateways have the key; ``?version=`` is the first snapshot that contains it."""
-    found = _found(request, uid, to_change=False)
+    found = _find_key(request, uid, to_change=False)
     requested = request.GET.get("version", "")
     context = {
         "key": found,
@@ -258,7 +258,7 @@ def key_propagation(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         ),
     }
     changing = bool(context["changing"])
-    return show(
+    return render_page(
         request, "serving/key_propagation.html", context, fragment="propagation", changing=changing
     )
 
@@ -266,7 +266,7 @@ def key_propagation(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def key_revoke(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _found(request, uid, to_change=True)
+    found = _find_key(request, uid, to_change=True)
     services.key_revoke(key=found, actor=request.user, at=timezone.now())
     messages.success(request, _("The key %(name)s was revoked.") % {"name": found.name})
     return redirect("keys")

@@ -78,60 +78,60 @@ class LineageDrawing:
 def dataset_lineage(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The lineage of a dataset version: the jobs that read it, and the models derived from it."""
     version = get_object_or_404(registry.dataset_versions_visible(request.user), uid=uid)
-    depth = _depth(request)
+    depth = _requested_depth(request)
     found = lineage_of_dataset(version, user=request.user, depth=depth)
     context = {
         "version": version,
         "tabs": dataset_tabs(version, "lineage"),
-        "drawing": _drawing(found, here={f"{LineageNodeKind.DATASET}:{uid}"}, depth=depth),
+        "drawing": _draw_lineage(found, here={f"{LineageNodeKind.DATASET}:{uid}"}, depth=depth),
     }
     return render(request, "registry/dataset_lineage.html", context)
 
 
 def versions_lineage(request: AuthenticatedRequest, versions: Sequence[int]) -> LineageDrawing:
     """The lineage of those model versions to the depth of ``?depth=``."""
-    depth = _depth(request)
+    depth = _requested_depth(request)
     found = lineage_of_versions(versions, user=request.user, depth=depth)
-    return _drawing(found, here=found.seeds, depth=depth)
+    return _draw_lineage(found, here=found.seeds, depth=depth)
 
 
-def _depth(request: AuthenticatedRequest) -> int:
+def _requested_depth(request: AuthenticatedRequest) -> int:
     requested = request.GET.get("depth", "")
     if not (requested.isdecimal() and len(requested) < 4):
         return DEFAULT_DEPTH
     return min(max(int(requested), DEFAULT_DEPTH), MAX_DEPTH)
 
 
-def _drawing(found: Lineage, *, here: frozenset[str] | set[str], depth: int) -> LineageDrawing:
+def _draw_lineage(found: Lineage, *, here: frozenset[str] | set[str], depth: int) -> LineageDrawing:
     nodes = {node.key: node for node in found.nodes}
     layout = layout_lineage(list(nodes), found.edges)
     return LineageDrawing(
         boxes=tuple(
             LineageNodeBox(
                 node=nodes[box.key],
-                href=_href(nodes[box.key]),
+                href=_node_url(nodes[box.key]),
                 x=box.x,
                 y=box.y,
                 here=box.key in here,
             )
             for box in layout.boxes
         ),
-        wires=tuple(_path(wire) for wire in layout.wires),
+        wires=tuple(_edge_path(wire) for wire in layout.wires),
         width=layout.width + 2 * MARGIN,
         height=layout.height + 2 * MARGIN,
         box_width=DEFAULT_SPACING.width,
         box_height=DEFAULT_SPACING.height,
         view=f"{-MARGIN} {-MARGIN} {layout.width + 2 * MARGIN} {layout.height + 2 * MARGIN}",
-        roots=_roots(nodes, found.edges, here),
+        roots=_nested_branches(nodes, found.edges, here),
         deeper=depth * 2 if found.more and depth < MAX_DEPTH else 0,
     )
 
 
-def _href(node: LineageNode) -> str:
+def _node_url(node: LineageNode) -> str:
     return reverse(PAGES[node.kind], args=[node.uid])
 
 
-def _path(wire: LineageEdge) -> str:
+def _edge_path(wire: LineageEdge) -> str:
     """Curves from layer to layer, horizontal where the edge passes a layer."""
     (x, y), *_ = wire.points
     parts = [f"M{x} {y}"]
@@ -143,7 +143,7 @@ def _path(wire: LineageEdge) -> str:
     return "".join(parts)
 
 
-def _roots(
+def _nested_branches(
     nodes: Mapping[str, LineageNode], edges: Sequence[NodePair], here: frozenset[str] | set[str]
 ) -> tuple[LineageBranch, ...]:
     """The graph as nested lists: each item below its first source."""
@@ -157,7 +157,7 @@ def _roots(
         listed.add(key)
         return LineageBranch(
             node=nodes[key],
-            href=_href(nodes[key]),
+            href=_node_url(nodes[key]),
             here=key in here,
             again=again and bool(made[key]),
             made=() if again else tuple(branch(one) for one in made[key]),

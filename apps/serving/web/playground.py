@@ -37,7 +37,7 @@ from apps.serving.selectors.gateways import PLAYGROUND_KEY_LIFETIME, PLAYGROUND_
 from apps.serving.services.gateways import key_create
 from apps.serving.web.deployments import action_blockers
 from apps.serving.web.forms import PlaygroundForm
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.web.message_translation import translate_message
@@ -73,7 +73,7 @@ class GatewayResponse:
 def playground_key(*, session: SessionBase, user: User, team: Team, at: datetime) -> str:
     """The text of a key that stays valid for a while; created if there is none."""
     stored: dict[str, Any] = session.get(_SESSION, {})
-    text = _unsealed(stored.get(team.uid), at=at)
+    text = _decrypt_key(stored.get(team.uid), at=at)
     if text is None:
         expires_at = at + PLAYGROUND_KEY_LIFETIME
         _key, text = key_create(
@@ -93,7 +93,7 @@ def playground_key(*, session: SessionBase, user: User, team: Team, at: datetime
     return text
 
 
-def _unsealed(stored: Mapping[str, str] | None, *, at: datetime) -> str | None:
+def _decrypt_key(stored: Mapping[str, str] | None, *, at: datetime) -> str | None:
     if stored is None or datetime.fromisoformat(stored["expires_at"]) - at < MIN_KEY_LIFETIME:
         return None
     try:
@@ -111,19 +111,19 @@ def chat_completion(*, key: str, body: Mapping[str, Any]) -> GatewayResponse:
     """
     deadline = time.monotonic() + KEY_PROPAGATION_SECONDS
     while True:
-        connection, response = _post("/v1/chat/completions", key=key, body=body)
+        connection, response = _post_to_gateway("/v1/chat/completions", key=key, body=body)
         if response.status != http.HTTPStatus.UNAUTHORIZED or time.monotonic() > deadline:
             return GatewayResponse(
                 status=response.status,
                 content_type=response.headers.get("Content-Type", "application/json"),
                 retry_after=response.headers.get("Retry-After", ""),
-                chunks=_chunks(connection, response),
+                chunks=_body_chunks(connection, response),
             )
         connection.close()
         time.sleep(KEY_RETRY_SECONDS)
 
 
-def _post(
+def _post_to_gateway(
     path: str, *, key: str, body: Mapping[str, Any]
 ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
     parts = urlsplit(settings.NINEFOLD_GATEWAY_URL)
@@ -141,7 +141,7 @@ def _post(
         raise GatewayUnreachable(f"{settings.NINEFOLD_GATEWAY_URL}: {error}") from error
 
 
-def _chunks(
+def _body_chunks(
     connection: http.client.HTTPConnection, response: http.client.HTTPResponse
 ) -> Iterator[bytes]:
     """Chunks of the body. Closing the iterator closes the connection, which ends the generation."""
@@ -166,7 +166,7 @@ def playground(request: AuthenticatedRequest) -> HttpResponse:
     form = PlaygroundForm(request.POST if bound else None)
     turns: list[dict[str, str]] = []
     if bound and chosen is not None and form.is_valid():
-        turns = _turns(request, chosen, form)
+        turns = _message_turns(request, chosen, form)
     context = {
         "deployments": rows,
         "chosen": chosen,
@@ -186,14 +186,14 @@ def _ready_first(request: AuthenticatedRequest) -> list[Deployment]:
 
     def rank(row: Deployment) -> tuple[bool, bool]:
         own = roles.get(row.team_id, frozenset())
-        return row.state != DeploymentState.READY, not allows(own, Permission.MANAGE_KEYS)
+        return row.state != DeploymentState.READY, not roles_grant(own, Permission.MANAGE_KEYS)
 
     return sorted(rows, key=rank)
 
 
 def _denied_reason(request: AuthenticatedRequest, found: Deployment) -> str:
     """Why the user may not call it; empty if they may. Calls use the team's limits, so viewing is not enough."""
-    if allows(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS):
+    if roles_grant(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS):
         return ""
     message = _(
         "Your role in team %(team)s lets you look, not call its deployments; "
@@ -202,7 +202,7 @@ def _denied_reason(request: AuthenticatedRequest, found: Deployment) -> str:
     return message % {"team": found.team}
 
 
-def _complete(
+def _call_deployment(
     request: AuthenticatedRequest, found: Deployment, body: dict[str, Any]
 ) -> GatewayResponse:
     """Call the deployment.
@@ -217,13 +217,13 @@ def _complete(
     return chat_completion(key=key, body={**body, "model": found.name})
 
 
-def _turns(
+def _message_turns(
     request: AuthenticatedRequest, found: Deployment, form: PlaygroundForm
 ) -> list[dict[str, str]]:
     """The user's message and the response, or the error."""
     question = {"role": "user", "content": form.cleaned_data["message"]}
     try:
-        reply = _complete(request, found, {"messages": form.messages(), **form.parameters()})
+        reply = _call_deployment(request, found, {"messages": form.messages(), **form.parameters()})
         whole = b"".join(reply.chunks)
         if reply.status != HTTPStatus.OK:
             return [question, {"role": "error", "content": _error_message(reply.status, whole)}]
@@ -259,16 +259,16 @@ def playground_chat(request: AuthenticatedRequest, uid: str) -> HttpResponseBase
         requested = json.loads(request.body)
         body = {name: requested[name] for name in FORWARDED_PARAMETERS if name in requested}
     except (ValueError, TypeError):
-        return _error(
+        return _json_error(
             HTTPStatus.BAD_REQUEST, _("The body must be a JSON object with the messages.")
         )
     streaming = {"stream": True, "stream_options": {"include_usage": True}}
     try:
-        reply = _complete(request, found, {**body, **streaming})
+        reply = _call_deployment(request, found, {**body, **streaming})
     except accounts.PermissionRefused as refusal:
-        return _error(HTTPStatus.FORBIDDEN, translate_message(str(refusal)))
+        return _json_error(HTTPStatus.FORBIDDEN, translate_message(str(refusal)))
     except GatewayUnreachable as unreachable:
-        return _error(HTTPStatus.BAD_GATEWAY, _unreachable_message(unreachable))
+        return _json_error(HTTPStatus.BAD_GATEWAY, _unreachable_message(unreachable))
     if reply.status != HTTPStatus.OK:
         return _error_response(reply)
     response = StreamingHttpResponse(reply.chunks, content_type=reply.content_type)
@@ -280,11 +280,11 @@ def playground_chat(request: AuthenticatedRequest, uid: str) -> HttpResponseBase
 
 def _error_response(reply: GatewayResponse) -> JsonResponse:
     content = b"".join(reply.chunks)[:MAX_ERROR_BYTES]
-    response = _error(reply.status, _error_message(reply.status, content))
+    response = _json_error(reply.status, _error_message(reply.status, content))
     if reply.retry_after:
         response["Retry-After"] = reply.retry_after
     return response
 
 
-def _error(status: int, message: str) -> JsonResponse:
+def _json_error(status: int, message: str) -> JsonResponse:
     return JsonResponse({"error": {"message": message}}, status=status)

@@ -57,7 +57,7 @@ class LineFilter(FilterForm):
         return narrowed.filter(serving__gt=0) if self.chosen("serving") else narrowed
 
 
-def _bytes(row: Any) -> str:
+def _format_size(row: Any) -> str:
     return format_bytes(row.size) if row.size else ""
 
 
@@ -67,7 +67,7 @@ LINES = (
     Column(key="newest_state", label=lazy("State")),
     Column(key="architecture", label=lazy("Architecture"), sort="architecture"),
     Column(key="parameters", label=lazy("Parameters"), sort="parameters", numeric=True),
-    Column(key="size", label=lazy("Size"), sort="size", numeric=True, csv=_bytes),
+    Column(key="size", label=lazy("Size"), sort="size", numeric=True, csv=_format_size),
     Column(key="serving", label=lazy("Deployments"), sort="serving", numeric=True),
     Column(key="team", label=lazy("Team"), csv=lambda row: row.team or _("every team")),
     Column(key="newest_at", label=lazy("Made"), sort="newest_at"),
@@ -117,10 +117,12 @@ def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     versions = selectors.versions_with_origin(request.user).filter(line=line)
     requested = request.GET.get("tab", "")
     tab = requested if requested in ("compare", "lineage") else "versions"
-    context: dict[str, Any] = {"line": line, "tabs": _tabs(line, tab)}
+    context: dict[str, Any] = {"line": line, "tabs": _model_tabs(line, tab)}
     if tab == "compare":
         return render(
-            request, "registry/model_compare.html", {**context, **_compared(request, versions)}
+            request,
+            "registry/model_compare.html",
+            {**context, **_comparison_context(request, versions)},
         )
     if tab == "lineage":
         newest = versions.order_by("-number").values_list("pk", flat=True)
@@ -138,7 +140,7 @@ def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     return render(request, "registry/model.html", {**context, "table": table, "rows": rows})
 
 
-def _tabs(line: ModelLine, current: str) -> list[Tab]:
+def _model_tabs(line: ModelLine, current: str) -> list[Tab]:
     page = reverse("model", args=[line.uid])
     return [
         Tab(label=_("Versions"), href=page, current=current == "versions"),
@@ -147,7 +149,9 @@ def _tabs(line: ModelLine, current: str) -> list[Tab]:
     ]
 
 
-def _compared(request: AuthenticatedRequest, versions: QuerySet[ModelVersion]) -> dict[str, Any]:
+def _comparison_context(
+    request: AuthenticatedRequest, versions: QuerySet[ModelVersion]
+) -> dict[str, Any]:
     """Context of the comparison: the versions in ``?version=``, or else the newest."""
     all_versions = list(versions.order_by("-number")[:100])
     wanted = set(request.GET.getlist("version"))

@@ -30,11 +30,11 @@ from apps.models.web.catalog import catalog_context
 from apps.serving.selectors import catalog as selectors
 from apps.serving.selectors import route_name_available
 from apps.serving.web.lineage import versions_lineage
-from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.quantization import MetricComparison
 from controlplane.domain.registry.versions import GateDecision, ModelState
-from controlplane.web.pages import Tab, show
+from controlplane.web.pages import Tab, render_page
 from controlplane.web.templatetags.ninefold import figure, humanized
 
 
@@ -73,9 +73,11 @@ def model_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     if tab == "lineage":
         drawing = versions_lineage(request, [version.pk])
         return render(request, "registry/version_lineage.html", {**context, "drawing": drawing})
-    context |= _overview(request, version)
+    context |= _overview_context(request, version)
     changing = version.state == ModelState.IMPORTING
-    return show(request, "registry/model_version.html", context, fragment="live", changing=changing)
+    return render_page(
+        request, "registry/model_version.html", context, fragment="live", changing=changing
+    )
 
 
 def version_tabs(version: ModelVersion, current: str) -> list[Tab]:
@@ -92,7 +94,7 @@ def version_tabs(version: ModelVersion, current: str) -> list[Tab]:
     return tabs
 
 
-def _overview(request: AuthenticatedRequest, version: ModelVersion) -> dict[str, Any]:
+def _overview_context(request: AuthenticatedRequest, version: ModelVersion) -> dict[str, Any]:
     serving = selectors.deployments_by_version([version.pk], user=request.user)
     producing_job = None
     if version.job_uid:
@@ -114,8 +116,8 @@ def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> NextStep
     roles_by_team = accounts.roles_by_team(request.user)
     missing = _files_unavailable(version)
     team = version.line.team_id or min(roles_by_team, default=0)
-    run = any(allows(roles, Permission.RUN) for roles in roles_by_team.values())
-    deploy = allows(roles_by_team.get(team, frozenset()), Permission.DEPLOY)
+    run = any(roles_grant(roles, Permission.RUN) for roles in roles_by_team.values())
+    deploy = roles_grant(roles_by_team.get(team, frozenset()), Permission.DEPLOY)
     no_run = _("Your roles let you look, not run jobs; an administrator of a team can change that.")
     no_deploy = _(
         "Your roles let you look, not deploy; an administrator of the team can change that."
@@ -182,7 +184,7 @@ def version_quantization(request: AuthenticatedRequest, uid: str) -> HttpRespons
         "maker": producing_job,
         "found": found,
         "rows": list(_comparison_rows(found)),
-        "may_decide": allows(roles, Permission.CONTRIBUTE),
+        "may_decide": roles_grant(roles, Permission.CONTRIBUTE),
     }
     return render(request, "registry/version_quantization.html", context)
 
@@ -199,7 +201,7 @@ def _comparison_rows(found: QuantizationReport) -> Iterator[QuantizationComparis
             label=_("answers a second"),
             before=figure(found.speed.before),
             after=figure(found.speed.after),
-            difference=_ratio(found.speed),
+            difference=_format_ratio(found.speed),
             hint=_("where it was made, by plain kernels"),
         )
 
@@ -209,12 +211,12 @@ def _size_row(label: str, change: BeforeAfter, hint: str = "") -> QuantizationCo
         label=label,
         before=format_bytes(int(change.before or 0)),
         after=format_bytes(int(change.after or 0)),
-        difference=_ratio(change),
+        difference=_format_ratio(change),
         hint=hint,
     )
 
 
-def _ratio(change: BeforeAfter) -> str:
+def _format_ratio(change: BeforeAfter) -> str:
     """After as a multiple of before: ``0.48 ×``."""
     return "–" if change.share is None else f"{change.share:.3g} ×"
 
@@ -225,13 +227,13 @@ def _metric_row(each: MetricComparison) -> QuantizationComparisonRow:
         label=humanized(each.metric),
         before=figure(each.before),
         after=figure(each.after),
-        difference=_difference(each),
-        tolerance=_tolerance(each),
+        difference=_format_difference(each),
+        tolerance=_format_tolerance(each),
         tolerable=each.tolerable if has_tolerance else None,
     )
 
 
-def _difference(each: MetricComparison) -> str:
+def _format_difference(each: MetricComparison) -> str:
     if each.loss is None:
         return "–"
     if each.relative:
@@ -239,7 +241,7 @@ def _difference(each: MetricComparison) -> str:
     return _("%(points)s points") % {"points": f"{-each.loss * 100:+.2f}"}
 
 
-def _tolerance(each: MetricComparison) -> str:
+def _format_tolerance(each: MetricComparison) -> str:
     if each.tolerance is None:
         return "–"
     if each.relative:

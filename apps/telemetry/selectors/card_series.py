@@ -115,24 +115,24 @@ def _from_history(
         .order_by()
         .annotate(bin=binned)
         .values("bin")
-        .annotate(**{f"the_{metric.value}": _summed(metric) for metric in metrics})
+        .annotate(**{f"the_{metric.value}": _hourly_aggregate(metric) for metric in metrics})
         .values_list("bin", *(f"the_{metric.value}" for metric in metrics))
     )
     return {row[0]: tuple(row[1:]) for row in rows}
 
 
-def _summed(metric: Metric) -> Aggregate:
+def _hourly_aggregate(metric: Metric) -> Aggregate:
     """A counter stands where it stood last; what goes up and down is averaged."""
     return Max(metric.value) if MEASURES[metric].counter else Avg(metric.value)
 
 
 def _from_hours(card: Card, *, metrics: Sequence[Metric], since: datetime) -> _Found:
-    columns = [_column(metric) for metric in metrics]
+    columns = [_hourly_column(metric) for metric in metrics]
     rows = CardHour.objects.filter(card=card, hour__gte=since).order_by("hour")
     return {row[0]: tuple(row[1:]) for row in rows.values_list("hour", *columns)}
 
 
-def _column(metric: Metric) -> str:
+def _hourly_column(metric: Metric) -> str:
     """How an hour sums it up: what has no mean is known by its highest."""
     means = {field.name for field in CardHour._meta.get_fields()}
     mean = f"{metric.value}_mean"

@@ -17,7 +17,7 @@ from django.db.models import Count, F, Max, Min, Model, Q, QuerySet
 from apps.accounts.selectors import RequestUser
 from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Cluster, Node
-from apps.fleet.selectors import operates
+from apps.fleet.selectors import operates_fleet
 from apps.telemetry.models import CardFigures, NodeToken, Source
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
@@ -50,13 +50,13 @@ SELECT token.id, token.agent::text, node.id, node.name, node.locality::text, clu
 def sources_visible(user: RequestUser) -> QuerySet[Source]:
     """All of them for whoever operates the fleet, for their addresses tell of the company's network; else none."""
     rows = Source.objects.select_related("cluster")
-    return rows if operates(user) else rows.none()
+    return rows if operates_fleet(user) else rows.none()
 
 
 def node_tokens_visible(user: RequestUser) -> QuerySet[NodeToken]:
     """All of them for whoever operates the fleet, the newest first; else none."""
     rows = NodeToken.objects.select_related("node__cluster").order_by("-id")
-    return rows if operates(user) else rows.none()
+    return rows if operates_fleet(user) else rows.none()
 
 
 def node_token_known(text: str) -> NodeToken | None:
@@ -70,15 +70,15 @@ def node_token_known(text: str) -> NodeToken | None:
     if row is None:
         return None
     token, agent, node, name, locality, cluster, uid, named = row
-    found = _loaded(NodeToken, id=token, agent=json.loads(agent), node_id=node)
-    found.node = _loaded(
+    found = _partial_instance(NodeToken, id=token, agent=json.loads(agent), node_id=node)
+    found.node = _partial_instance(
         Node, id=node, name=name, locality=json.loads(locality), cluster_id=cluster
     )
-    found.node.cluster = _loaded(Cluster, id=cluster, uid=uid, name=named)
+    found.node.cluster = _partial_instance(Cluster, id=cluster, uid=uid, name=named)
     return found
 
 
-def _loaded(model: type[Row], **columns: object) -> Row:
+def _partial_instance(model: type[Row], **columns: object) -> Row:
     """As ``only`` leaves it: any other column is asked for when it is looked at."""
     names = [each.attname for each in model._meta.concrete_fields if each.attname in columns]
     return model.from_db(connection.alias, names, [columns[name] for name in names])
@@ -111,11 +111,11 @@ def source_adapter(source: Source) -> Telemetry:
     :raises TelemetryError: if its kind, an option or its token cannot be used.
     """
     options = json.dumps(source.options, sort_keys=True)
-    return _adapter(source.kind, options, bytes(source.credential or b""))
+    return _cached_adapter(source.kind, options, bytes(source.credential or b""))
 
 
 @lru_cache(maxsize=64)
-def _adapter(kind: str, options: str, sealed: bytes) -> Telemetry:
+def _cached_adapter(kind: str, options: str, sealed: bytes) -> Telemetry:
     try:
         token = decrypt(sealed).decode() if sealed else ""
     except Undecryptable as error:
@@ -235,7 +235,7 @@ def source_statuses(*, at: datetime) -> Sequence[SourceStatus]:
     fresh = Count("figures", filter=Q(figures__at__gte=at - FRESH))
     rows = Source.objects.filter(cluster__removed_at=None).annotate(measured=fresh)
     return [
-        SourceStatus(source, _hearing(source, at=at), source.measured)
+        SourceStatus(source, _source_health(source, at=at), source.measured)
         for source in rows.select_related("cluster").defer("credential").order_by("name")
     ]
 
@@ -243,10 +243,10 @@ def source_statuses(*, at: datetime) -> Sequence[SourceStatus]:
 def source_status(source: Source, *, at: datetime) -> SourceStatus:
     """How one of them does."""
     measured = CardFigures.objects.filter(source=source, at__gte=at - FRESH).count()
-    return SourceStatus(source, _hearing(source, at=at), measured)
+    return SourceStatus(source, _source_health(source, at=at), measured)
 
 
-def _hearing(source: Source, *, at: datetime) -> SourceHealth:
+def _source_health(source: Source, *, at: datetime) -> SourceHealth:
     if not source.enabled:
         return SourceHealth.PAUSED
     if source.trouble or source.stalled:

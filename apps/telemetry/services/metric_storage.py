@@ -112,7 +112,7 @@ def hours_keep(*, hours: Collection[datetime]) -> None:
     Any number keep an hour at once: they wait for no other.
     """
     for hour in sorted(hours):
-        lock_in_transaction(AdvisoryLock.SUM_HOUR, _key(hour), shared=True)
+        lock_in_transaction(AdvisoryLock.SUM_HOUR, _hour_number(hour), shared=True)
 
 
 def hours_reopen(*, hours: Collection[datetime]) -> None:
@@ -134,7 +134,7 @@ def hour_of(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def _key(hour: datetime) -> int:
+def _hour_number(hour: datetime) -> int:
     """The hour's number since 1970."""
     return int(hour.timestamp()) // 3600
 
@@ -197,7 +197,7 @@ SELECT card_id, %(hour)s, count(*), {sums}
 @transaction.atomic
 def _sum_hour(hour: datetime, *, at: datetime) -> None:
     # Figures that come late are there by now, or wait for this transaction and then reopen the hour.
-    lock_in_transaction(AdvisoryLock.SUM_HOUR, _key(hour))
+    lock_in_transaction(AdvisoryLock.SUM_HOUR, _hour_number(hour))
     SummedHour.objects.update_or_create(hour=hour, defaults={"summed_at": at})
     with connection.cursor() as cursor:
         cursor.execute(_SUM_HOUR, {"hour": hour})
@@ -275,7 +275,7 @@ def columns_of(rows: Sequence[MetricRow]) -> Columns:
     )
 
 
-def joined(parts: Sequence[Columns]) -> Columns:
+def join_columns(parts: Sequence[Columns]) -> Columns:
     """One below the other."""
     parts = [part for part in parts if part.cards] or [NOTHING]
     if len(parts) == 1:
@@ -305,14 +305,14 @@ def metrics_write(
     if not columns.cards:
         return frozenset()
     # Most of a batch was measured at the same moment.
-    instants = {at: _instant(at) for at in set(columns.at)}
+    instants = {at: _sql_timestamp(at) for at in set(columns.at)}
     parameters: list[Any] = [
-        _array(map(str, columns.cards)),
-        _array(map(instants.__getitem__, columns.at)),
-        _texts(columns.serials),
-        *(_numbers(columns.values.get(metric)) for metric in METRICS),
+        _to_sql_array(map(str, columns.cards)),
+        _to_sql_array(map(instants.__getitem__, columns.at)),
+        _serials_array(columns.serials),
+        *(_numbers_array(columns.values.get(metric)) for metric in METRICS),
     ]
-    write = _execute_behind if behind else partial(_execute, newest=[source, received_at])
+    write = _execute_behind if behind else partial(_write_metrics, newest=[source, received_at])
     try:
         newest = write(parameters)
     except IntegrityError as error:
@@ -324,7 +324,7 @@ def metrics_write(
     return newest
 
 
-def _execute(given: Sequence[Any], *, newest: Sequence[Any]) -> frozenset[int]:
+def _write_metrics(given: Sequence[Any], *, newest: Sequence[Any]) -> frozenset[int]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WRITE, [*given, *newest])
         return frozenset(card for (card,) in cursor.fetchall())
@@ -336,20 +336,22 @@ def _execute_behind(given: Sequence[Any]) -> frozenset[int]:
     return frozenset()
 
 
-def _array(texts: Iterable[str]) -> str:
+def _to_sql_array(texts: Iterable[str]) -> str:
     return "{" + ",".join(texts) + "}"
 
 
-def _texts(serials: Sequence[str]) -> str:
+def _serials_array(serials: Sequence[str]) -> str:
     # They are printable, so none of them holds the line's end that stands between them.
     lines = "\n".join(serials).replace("\\", r"\\").replace('"', r"\"")
     return '{"' + lines.replace("\n", '","') + '"}'
 
 
-def _numbers(column: Numbers | None) -> str | None:
+def _numbers_array(column: Numbers | None) -> str | None:
     # What is missing at the end of an array is null, and so is all of one that is not there.
-    return None if column is None else _array(map(repr, column.tolist())).replace("nan", "NULL")
+    return (
+        None if column is None else _to_sql_array(map(repr, column.tolist())).replace("nan", "NULL")
+    )
 
 
-def _instant(at: datetime) -> str:
+def _sql_timestamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -40,7 +40,7 @@ from apps.telemetry.services.metric_storage import (
     columns_of,
     hour_of,
     hours_reopen,
-    joined,
+    join_columns,
     metrics_write,
 )
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
@@ -98,7 +98,7 @@ def card_index(cluster: int, *, anew: bool = False) -> CardIndex:
     places = _known.get(cluster)
     age = time.monotonic() - places.read_at if places is not None else LONGEST
     if places is None or age >= (SHORTEST if anew else LONGEST):
-        places = _known[cluster] = _read(cluster)
+        places = _known[cluster] = _load_card_index(cluster)
     return places
 
 
@@ -107,7 +107,7 @@ def card_index_invalidate(cluster: int) -> None:
     _known.pop(cluster, None)
 
 
-def _read(cluster: int) -> CardIndex:
+def _load_card_index(cluster: int) -> CardIndex:
     whole = Card.objects.filter(node__cluster=cluster, node__removed_at=None, parent=None)
     rows = list(whole.values_list("pk", "node__name", "index", "serial"))
     heard = CardFigures.objects.filter(card__in=whole)
@@ -168,7 +168,7 @@ def batches_validate(
         else:
             taken.append(ValidBatch(sheet=sheet, cards=cards))
     good = []
-    for one, is_good in zip(taken, _possible(taken), strict=True):
+    for one, is_good in zip(taken, _plausible_batches(taken), strict=True):
         if is_good:
             good.append(one)
         else:
@@ -186,8 +186,8 @@ def columns_of_batches(taken: Sequence[ValidBatch], *, at: datetime) -> Columns:
         serials=[whose.serial for one in taken for whose in one.sheet.whose],
         values={
             metric: np.where(np.abs(column) < TINY, 0.0, column)
-            for metric in _metrics(taken)
-            for column in (_column(taken, metric),)
+            for metric in _reported_metrics(taken)
+            for column in (_metric_column(taken, metric),)
         },
     )
 
@@ -204,36 +204,36 @@ def _cards_of(sheet: MetricBatch, places: CardIndex) -> list[int] | None:
     return cards
 
 
-def _possible(taken: Sequence[ValidBatch]) -> list[bool]:
+def _plausible_batches(taken: Sequence[ValidBatch]) -> list[bool]:
     """Which of them hold numbers that cards can have, and at least something of each card."""
     if not taken:
         return []
     wrong = np.zeros(sum(len(one.cards) for one in taken), dtype=np.bool_)
     says = np.concatenate([one.sheet.speaks for one in taken])
-    for metric in _metrics(taken):
-        column, measure = _column(taken, metric), MEASURES[metric]
+    for metric in _reported_metrics(taken):
+        column, measure = _metric_column(taken, metric), MEASURES[metric]
         wrong |= (column < measure.lowest) | (column > measure.highest)
         says |= ~np.isnan(column)
     firsts = np.cumsum([0, *(len(one.cards) for one in taken[:-1])])
     return [not one for one in np.logical_or.reduceat(wrong | ~says, firsts).tolist()]
 
 
-def _metrics(taken: Sequence[ValidBatch]) -> list[Metric]:
+def _reported_metrics(taken: Sequence[ValidBatch]) -> list[Metric]:
     told = {metric for one in taken for metric in one.sheet.figures}
     return [metric for metric in METRICS if metric in told]
 
 
-def _column(taken: Sequence[ValidBatch], metric: Metric) -> Numbers:
+def _metric_column(taken: Sequence[ValidBatch], metric: Metric) -> Numbers:
     """One figure of all cards of all of them."""
     return np.concatenate(
         [
-            column if (column := one.sheet.figures.get(metric)) is not None else _nothing(one)
+            column if (column := one.sheet.figures.get(metric)) is not None else _empty_column(one)
             for one in taken
         ]
     )
 
 
-def _nothing(one: ValidBatch) -> Numbers:
+def _empty_column(one: ValidBatch) -> Numbers:
     return np.full(len(one.cards), np.nan)
 
 
@@ -283,11 +283,11 @@ class _Refusals:
 
     def words(self) -> tuple[str, ...]:
         return tuple(
-            _counted(why, what=what, times=self.times[why]) for why, what in self.told.items()
+            _count_message(why, what=what, times=self.times[why]) for why, what in self.told.items()
         )
 
 
-def _counted(why: str, *, what: str, times: int) -> str:
+def _count_message(why: str, *, what: str, times: int) -> str:
     # What came from outside is shown in plain ASCII: it may hold anything.
     return f"{times}× {why} (such as {what[:60]!a})"
 
@@ -318,7 +318,7 @@ class StoredReadings:
         """
         faulty = {card for one in self._sheets for card in one.faulty()}
         looked_at = self.newest & (open_faults.keys() | faulty)
-        return _signals(
+        return _fault_signals(
             [
                 *(
                     (self._rows[card], self._readings[card])
@@ -366,11 +366,11 @@ def readings_store(
         told, taken = _told_of(apart, told, cluster=cluster, node=node, notes=notes), []
     rows = {}
     for card, reading in told.items():
-        row = _row(card, reading, at=at, notes=notes)
+        row = _valid_row(card, reading, at=at, notes=notes)
         if row is not None:
             rows[card] = row
-    renumbered = _renumbered(rows.values(), source=source)
-    columns = joined([columns_of_batches(taken, at=at), columns_of(list(rows.values()))])
+    renumbered = _serial_changes(rows.values(), source=source)
+    columns = join_columns([columns_of_batches(taken, at=at), columns_of(list(rows.values()))])
     newest = metrics_write(columns=columns, source=source.pk, received_at=at, behind=behind)
     late = {hour for each in set(columns.at) if (hour := hour_of(each)) < hour_of(at)}
     if late:
@@ -425,7 +425,7 @@ def _told_of(
     return told
 
 
-def _row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -> MetricRow | None:
+def _valid_row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -> MetricRow | None:
     """The figures that can be, at a time that can be; None if nothing is left."""
     if reading.at > at + AHEAD:
         notes.add(why="its time is more than a minute ahead of ours", what=reading.at.isoformat())
@@ -443,7 +443,7 @@ def _row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -> Metr
             values.append(value if abs(value) >= TINY else 0.0)
             some = True
         else:
-            notes.add(why=f"no {metric.value} of a card can be that", what=_shown(value))
+            notes.add(why=f"no {metric.value} of a card can be that", what=_format_value(value))
             values.append(None)
     if not some:
         notes.add(why="nothing is said of the card", what=f"{reading.node}/{reading.index}")
@@ -453,11 +453,11 @@ def _row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -> Metr
     return MetricRow(card=card, at=min(reading.at, at), serial=serial[:80], values=values)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value) if isinstance(value, float | str | bool) else type(value).__name__
 
 
-def _renumbered(rows: Collection[MetricRow], *, source: Source) -> dict[int, SerialChange]:
+def _serial_changes(rows: Collection[MetricRow], *, source: Source) -> dict[int, SerialChange]:
     """Cards that say another serial number than they did, or one for the first time."""
     found = _renumbered_in(rows, card_index(source.cluster_id), source=source)
     if any(one.before for one in found.values()):
@@ -481,7 +481,7 @@ def _renumbered_in(
     return found
 
 
-def _signals(
+def _fault_signals(
     current: Sequence[tuple[MetricRow, Reading]],
     *,
     stood: Mapping[int, Mapping[str, FaultLevel]],
@@ -493,7 +493,7 @@ def _signals(
     places = card_index(cluster.pk)
     signals = []
     for row, reading in current:
-        levels, messages = _levels(reading), {}
+        levels, messages = _fault_levels(reading), {}
         if row.card in renumbered:
             code, messages[code] = _note_of(row.card, renumbered[row.card], places)
             levels[code] = FaultLevel.NOTE
@@ -521,7 +521,7 @@ def _signals(
     return signals
 
 
-def _levels(reading: Reading) -> dict[str, FaultLevel]:
+def _fault_levels(reading: Reading) -> dict[str, FaultLevel]:
     """The codes that stand, each with what the maker's fault map says of it."""
     plugin = registry.chip_plugins().get(reading.vendor)
     if plugin is None or not reading.faults:

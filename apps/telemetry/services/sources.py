@@ -82,7 +82,7 @@ def source_create(
     if kind not in kinds_readable():
         known = ", ".join(kinds_readable())
         raise SourceRefused(f"{kind!r} is no kind of source; choose among {known}", field="kind")
-    _check(kind=kind, options=options, every=every, token=token)
+    _check_source(kind=kind, options=options, every=every, token=token)
     try:
         with transaction.atomic():
             source = Source.objects.create(
@@ -95,7 +95,7 @@ def source_create(
                 enabled=enabled,
                 created_by_name=actor.username,
             )
-            _audit(source, actor=actor, action="source.create", kind=kind)
+            _audit_source(source, actor=actor, action="source.create", kind=kind)
     except IntegrityError:
         message = f"there is a source named {name} already; choose another name"
         raise SourceRefused(message, field="name") from None
@@ -137,14 +137,16 @@ def source_change(
         row.enabled = enabled
     # One that became unusable can still be switched off.
     if options is not None or token is not None or every is not None:
-        _check(kind=row.kind, options=row.options, every=row.every, token=_token_of(row))
+        _check_source(kind=row.kind, options=row.options, every=row.every, token=_token_of(row))
     changed = [
         name
         for name, value in (("options", options), ("every", every), ("enabled", enabled))
         if value is not None
     ]
     row.save(update_fields=["options", "every", "credential", "enabled"])
-    _audit(row, actor=actor, action="source.change", changed=changed, token=token is not None)
+    _audit_source(
+        row, actor=actor, action="source.change", changed=changed, token=token is not None
+    )
     source.refresh_from_db()
 
 
@@ -154,7 +156,7 @@ def source_detach(*, source: Source, actor: User) -> None:
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
     require_operator(actor)
-    _audit(source, actor=actor, action="source.delete")
+    _audit_source(source, actor=actor, action="source.delete")
     # Metrics before faults, each in one order, as a reading of it has them.
     figures = CardFigures.objects.select_for_update(no_key=True).filter(source=source)
     list(figures.order_by("card_id").values_list("pk"))
@@ -184,11 +186,11 @@ def source_try(*, source: Source, actor: User) -> SourceTrial:
         nodes=tuple(sorted(told)),
         strangers=tuple(sorted(told - known)),
         refused=batch.refused[:TOLD],
-        silent=_kept(batch),
+        silent=_stored_refusals(batch),
     )
 
 
-def _check(*, kind: str, options: Mapping[str, Any], every: int, token: str) -> None:
+def _check_source(*, kind: str, options: Mapping[str, Any], every: int, token: str) -> None:
     if not SHORTEST <= every <= LONGEST:
         message = f"must be {SHORTEST} to {LONGEST} seconds, got {every}"
         raise SourceRefused(message, field="every")
@@ -215,7 +217,7 @@ def _token_of(source: Source) -> str:
         raise SourceRefused(str(error), field="token") from error
 
 
-def _audit(source: Source, *, actor: User, action: str, **detail: Any) -> None:
+def _audit_source(source: Source, *, actor: User, action: str, **detail: Any) -> None:
     audit(
         actor=actor,
         action=action,
@@ -234,7 +236,7 @@ def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: Tele
         readings=recorded.cards,
         refused=recorded.refused,
         refusals=list(recorded.refusals),
-        silent=_kept(batch),
+        silent=_stored_refusals(batch),
     )
 
 
@@ -253,18 +255,18 @@ def unreachable_reason(source: Source, part: str) -> str | None:
 
     Of a reading that failed nothing is known, nor of those beyond as many silent ones as are kept.
     """
-    if why := source.silent.get(_plain(part)):
+    if why := source.silent.get(_storable_text(part)):
         return str(why)
     known = not source.trouble and len(source.silent) < _SILENT_KEPT
     return "" if known else None
 
 
-def _kept(batch: TelemetryBatch) -> dict[str, str]:
+def _stored_refusals(batch: TelemetryBatch) -> dict[str, str]:
     silent = sorted(batch.silent.items())[:_SILENT_KEPT]
-    return {_plain(name): _plain(why) for name, why in silent}
+    return {_storable_text(name): _storable_text(why) for name, why in silent}
 
 
-def _plain(text: str) -> str:
+def _storable_text(text: str) -> str:
     """As a database takes it, whatever an exporter answered."""
     return "".join(one if one.isprintable() else "?" for one in text[:300])
 

@@ -54,16 +54,17 @@ class Brief(NamedTuple):
 _BRIEF = (Metric.UTILIZATION, Metric.TEMPERATURE, Metric.POWER)
 
 
-def briefly(figures: Iterable[CardFigures], *, at: datetime) -> Mapping[int, Brief]:
+def metric_summaries(figures: Iterable[CardFigures], *, at: datetime) -> Mapping[int, Brief]:
     """By the card's primary key."""
     return {
-        one.card_id: Brief(text=_line(one), at=one.at, stale=at - one.at > FRESH) for one in figures
+        one.card_id: Brief(text=_summary_line(one), at=one.at, stale=at - one.at > FRESH)
+        for one in figures
     }
 
 
-def _line(newest: CardFigures) -> str:
+def _summary_line(newest: CardFigures) -> str:
     shown = (
-        _shown(metric, value, newest)
+        _metric_label(metric, value, newest)
         for metric in _BRIEF
         if (value := getattr(newest, metric.value)) is not None
     )
@@ -75,13 +76,13 @@ def metrics_shown(newest: CardFigures | None) -> list[Shown]:
     if newest is None:
         return []
     return [
-        _shown(metric, value, newest)
+        _metric_label(metric, value, newest)
         for metric in LABELS
         if (value := getattr(newest, metric.value)) is not None
     ]
 
 
-def _shown(metric: Metric, value: float, newest: CardFigures) -> Shown:
+def _metric_label(metric: Metric, value: float, newest: CardFigures) -> Shown:
     hint = ""
     if metric is Metric.MEMORY_USED and newest.memory_total:
         hint = _("of %(total)s GiB") % {"total": f"{newest.memory_total / GIB:.0f}"}

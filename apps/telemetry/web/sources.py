@@ -53,7 +53,7 @@ from apps.telemetry.web.source_forms import (
 )
 from controlplane.ports.telemetry import exporter_name
 from controlplane.web.message_translation import translate_message
-from controlplane.web.pages import Tab, row_action, show
+from controlplane.web.pages import Tab, render_page, row_action
 from controlplane.web.tables import Column, FilterForm, Table
 
 #: Of many exporters a list shows so many addresses, and how many more there are.
@@ -85,12 +85,14 @@ def sources(request: AuthenticatedRequest) -> HttpResponse:
         "tabs": tabs_of("sources", sources=len(rows), agents=agents),
         "kinds": kinds_offered(),
     }
-    return show(request, "telemetry/sources.html", context, fragment="now", changing=bool(rows))
+    return render_page(
+        request, "telemetry/sources.html", context, fragment="now", changing=bool(rows)
+    )
 
 
 def _source_row(heard: figures.SourceStatus) -> dict[str, Any]:
     source = heard.source
-    addresses = _addresses(source)
+    addresses = _source_urls(source)
     return {
         "source": source,
         "state": heard.how.value,
@@ -101,14 +103,14 @@ def _source_row(heard: figures.SourceStatus) -> dict[str, Any]:
     }
 
 
-def _addresses(source: Source) -> list[str]:
+def _source_urls(source: Source) -> list[str]:
     """Where it is read; nothing for one that is pushed to."""
     if source.kind == EXPORTER:
         return [one["url"] for one in source.options.get("targets", ())]
     return [source.options["url"]] if "url" in source.options else []
 
 
-def _found(request: AuthenticatedRequest, uid: str) -> Source:
+def _find_source(request: AuthenticatedRequest, uid: str) -> Source:
     require_operator(request.user)
     return get_object_or_404(sources_visible(request.user), uid=uid)
 
@@ -116,10 +118,10 @@ def _found(request: AuthenticatedRequest, uid: str) -> Source:
 @login_required
 def source(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """One source: what is read where, and why something of it was not kept."""
-    return _page(request, _found(request, uid))
+    return _source_page(request, _find_source(request, uid))
 
 
-def _page(
+def _source_page(
     request: AuthenticatedRequest,
     found: Source,
     *,
@@ -131,8 +133,8 @@ def _page(
         **_source_row(figures.source_status(found, at=at)),
         "pushes": found.kind == PUSH,
         "agents": agent_counts(at=at, cluster=found.cluster) if found.kind == PUSH else None,
-        "targets": _targets(found),
-        "settings": _settings(found),
+        "targets": _target_rows(found),
+        "settings": _setting_rows(found),
         "silent": sorted(found.silent.items()),
         "trial": trial,
         "refusal": refusal,
@@ -141,7 +143,7 @@ def _page(
     return render(request, "telemetry/source.html", context, status=status)
 
 
-def _targets(source: Source) -> list[dict[str, str | None]]:
+def _target_rows(source: Source) -> list[dict[str, str | None]]:
     """Every exporter with its node, and why it did not answer the last time; None where that is not known."""
     if source.kind != EXPORTER:
         return []
@@ -153,7 +155,7 @@ def _targets(source: Source) -> list[dict[str, str | None]]:
     return found
 
 
-def _settings(source: Source) -> list[tuple[str, Any]]:
+def _setting_rows(source: Source) -> list[tuple[str, Any]]:
     """What else it was told, by the names that REST has for it."""
     own = {"url", "vendor"} | ({"targets"} if source.kind == EXPORTER else set())
     return sorted((name, value) for name, value in source.options.items() if name not in own)
@@ -204,7 +206,7 @@ def source_new(request: AuthenticatedRequest) -> HttpResponse:
 @sensitive_post_parameters("token")
 @login_required
 def source_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _found(request, uid)
+    found = _find_source(request, uid)
     bound = request.method == "POST"
     form = form_of(found.kind)(request.POST if bound else None, source=found)
     if bound and form.is_valid():
@@ -229,15 +231,15 @@ def source_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @require_POST
 def source_try(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The answer tells what was read; nothing of it is kept."""
-    found = _found(request, uid)
+    found = _find_source(request, uid)
     try:
         trial = services.source_try(source=found, actor=request.user)
     except SourceRefused as refusal:
-        return _page(request, found, refusal=translate_message(str(refusal)))
-    return _page(request, found, trial=trial)
+        return _source_page(request, found, refusal=translate_message(str(refusal)))
+    return _source_page(request, found, trial=trial)
 
 
-_act = row_action(load=_found, page="source", refusals=(SourceRefused,))
+_act = row_action(load=_find_source, page="source", refusals=(SourceRefused,))
 
 
 @_act
@@ -352,7 +354,9 @@ def token_new(request: AuthenticatedRequest) -> HttpResponse:
     """The form; the token is in the answer to it and nowhere else."""
     require_operator(request.user)
     bound = request.method == "POST"
-    form = NodeTokenForm(request.POST if bound else None, initial={"node": _named(request)})
+    form = NodeTokenForm(
+        request.POST if bound else None, initial={"node": _requested_node(request)}
+    )
     if bound and form.is_valid():
         node = form.cleaned_data["node"]
         text = node_tokens.token_issue(node=node, actor=request.user)
@@ -362,7 +366,7 @@ def token_new(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "telemetry/agent_token_new.html", {"form": form}, status=status)
 
 
-def _named(request: AuthenticatedRequest) -> str:
+def _requested_node(request: AuthenticatedRequest) -> str:
     """The node that ``?node=`` names, as the form takes it."""
     node = fleet.nodes().filter(uid=request.GET.get("node", "")).first()
     return f"{node.cluster.name}/{node.name}" if node is not None else ""

@@ -39,19 +39,19 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     def get_queryset(self) -> QuerySet[Pipeline]:
         return selectors.pipelines_visible(self.request.user)
 
-    def _require(self, kinds: Sequence[StepKind], *, team: Team) -> None:
+    def _require_step_permissions(self, kinds: Sequence[StepKind], *, team: Team) -> None:
         """A step that deploys needs what deploying needs, of the person and of the token."""
         services.steps_require_permissions(self.request.user, kinds, team=team)
         if StepKind.DEPLOY in kinds:
             scope_require(self.request, Scope.SERVING)
 
-    def _runnable(self) -> Pipeline:
+    def _runnable_pipeline(self) -> Pipeline:
         """The pipeline of this address, if the caller may run what it runs."""
         pipeline = self.get_object()
-        self._require(services.step_kinds(pipeline), team=pipeline.team)
+        self._require_step_permissions(services.step_kinds(pipeline), team=pipeline.team)
         return pipeline
 
-    def _shown(self, uid: str) -> Response:
+    def _pipeline_response(self, uid: str) -> Response:
         return Response(self.get_serializer(self.get_queryset().get(uid=uid)).data)
 
     @extend_schema(
@@ -67,9 +67,9 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.checked(serializers.PipelineSubmitSerializer)
-        self._require(given["request"].kinds, team=given["team"])
+        self._require_step_permissions(given["request"].kinds, team=given["team"])
         pipeline = services.pipeline_submit(actor=acting_user(request), **given)
-        response = self._shown(pipeline.uid)
+        response = self._pipeline_response(pipeline.uid)
         response.status_code = status.HTTP_201_CREATED
         return response
 
@@ -97,9 +97,9 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, uid: str) -> Response:
         services.pipeline_cancel(
-            pipeline=self._runnable(), actor=acting_user(request), at=timezone.now()
+            pipeline=self._runnable_pipeline(), actor=acting_user(request), at=timezone.now()
         )
-        return self._shown(uid)
+        return self._pipeline_response(uid)
 
     @extend_schema(
         summary="Try the step again at which it failed or was cancelled, then go on",
@@ -111,9 +111,9 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, uid: str) -> Response:
         services.pipeline_retry(
-            pipeline=self._runnable(), actor=acting_user(request), at=timezone.now()
+            pipeline=self._runnable_pipeline(), actor=acting_user(request), at=timezone.now()
         )
-        return self._shown(uid)
+        return self._pipeline_response(uid)
 
     @extend_schema(
         summary="Wave it through the gate that it missed",
@@ -126,12 +126,12 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     def wave(self, request: Request, uid: str) -> Response:
         given = self.checked(serializers.WaveSerializer)
         services.gate_override(
-            pipeline=self._runnable(),
+            pipeline=self._runnable_pipeline(),
             actor=acting_user(request),
             reason=given["reason"],
             at=timezone.now(),
         )
-        return self._shown(uid)
+        return self._pipeline_response(uid)
 
     @extend_schema(
         summary="Every move of it and of its steps, the newest first",

@@ -45,7 +45,7 @@ from controlplane.domain.pipelines import (
 from controlplane.domain.quantization import SCHEMES
 from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent, DeploymentState
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish_message
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports import registry
@@ -121,7 +121,7 @@ def _step_findings(
     if step.kind is StepKind.DEPLOY:
         yield from _deployment_findings(step, team=team)
         yield from configuration_check(
-            _configuration(step, version), replicas=default_replicas(step)
+            _deployment_configuration(step, version), replicas=default_replicas(step)
         )
     else:
         wanted = job_request(
@@ -204,7 +204,7 @@ def job_request(step: StepRequest, *, name: str, queue: Queue, version: ModelVer
     )
 
 
-def _configuration(step: StepRequest, version: ModelVersion) -> RevisionConfiguration:
+def _deployment_configuration(step: StepRequest, version: ModelVersion) -> RevisionConfiguration:
     return RevisionConfiguration(
         model_version=version,
         engine=step.chosen_engine,
@@ -239,7 +239,7 @@ def step_job_request(step: Step, *, pipeline: Pipeline, version: ModelVersion) -
 
 def step_configuration(step: Step, *, version: ModelVersion) -> RevisionConfiguration:
     """The configuration of the deployment of the step."""
-    return _configuration(step_request(step), version)
+    return _deployment_configuration(step_request(step), version)
 
 
 MAX_REASON_LENGTH = 500
@@ -296,7 +296,7 @@ def pipeline_submit(*, actor: User, team: Team, request: PipelineRequest) -> Pip
         name=pipeline.name,
         steps=[kind.value for kind in request.kinds],
     )
-    publish("pipeline.changed", pipeline_uid=pipeline.uid)
+    publish_message("pipeline.changed", pipeline_uid=pipeline.uid)
     return pipeline
 
 
@@ -306,7 +306,7 @@ def pipeline_cancel(*, pipeline: Pipeline, actor: User, at: datetime) -> bool:
 
     :raises IllegalTransition: if it has already ended.
     """
-    row = _locked(pipeline)
+    row = _lock_pipeline(pipeline)
     if not PIPELINE.allows(PipelineState(row.state), PipelineEvent.CANCEL):
         raise IllegalTransition(machine=PIPELINE.name, state=row.state, event=PipelineEvent.CANCEL)
     if row.cancel_requested_at is not None:
@@ -319,7 +319,7 @@ def pipeline_cancel(*, pipeline: Pipeline, actor: User, at: datetime) -> bool:
         reason = f"cancelled by {actor.username}"
         pipeline_move(row, PipelineEvent.CANCEL, at=at, reason=reason, actor=actor.username)
     else:
-        publish("pipeline.changed", pipeline_uid=row.uid)
+        publish_message("pipeline.changed", pipeline_uid=row.uid)
     return True
 
 
@@ -330,14 +330,14 @@ def pipeline_retry(*, pipeline: Pipeline, actor: User, at: datetime) -> None:
     :raises IllegalTransition: if it has neither failed nor been cancelled (of two concurrent requests one gets
         this).
     """
-    row = _locked(pipeline)
+    row = _lock_pipeline(pipeline)
     if not selectors.pipeline_can_be_retried(row):
         raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be tried again")
     for step in row.steps.filter(state__in=RETRIABLE_STATES).order_by("number"):
         reason = f"tried again by {actor.username}"
         step_move(step, StepEvent.RETRY, at=at, reason=reason, actor=actor.username, ended_at=None)
     audit(actor=actor, action="pipeline.retry", team=row.team, uid=row.uid, name=row.name)
-    _resume(row, actor=actor, at=at, reason=f"tried again by {actor.username}")
+    _resume_pipeline(row, actor=actor, at=at, reason=f"tried again by {actor.username}")
 
 
 @transaction.atomic
@@ -354,7 +354,7 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
     if not given or len(given) > MAX_REASON_LENGTH:
         message = f"say in 1 to {MAX_REASON_LENGTH} characters why it may go on, got {len(given)}"
         raise SpecRefused([FieldFinding(field="reason", message=message)])
-    row = _locked(pipeline)
+    row = _lock_pipeline(pipeline)
     steps = selectors.pipeline_steps(row)
     step = selectors.step_held_by_gate(steps)
     if step is None or row.state not in (PipelineState.HELD, PipelineState.SUCCEEDED):
@@ -381,11 +381,11 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
         verdict=step.gate_verdict,
         reason=given,
     )
-    _resume(row, actor=actor, at=at, reason=why)
+    _resume_pipeline(row, actor=actor, at=at, reason=why)
     return step
 
 
-def _resume(row: Pipeline, *, actor: User, at: datetime, reason: str) -> None:
+def _resume_pipeline(row: Pipeline, *, actor: User, at: datetime, reason: str) -> None:
     pipeline_move(
         row,
         PipelineEvent.GO_ON,
@@ -397,10 +397,10 @@ def _resume(row: Pipeline, *, actor: User, at: datetime, reason: str) -> None:
         cancel_requested_by=None,
         ended_at=None,
     )
-    publish("pipeline.changed", pipeline_uid=row.uid)
+    publish_message("pipeline.changed", pipeline_uid=row.uid)
 
 
-def _locked(pipeline: Pipeline) -> Pipeline:
+def _lock_pipeline(pipeline: Pipeline) -> Pipeline:
     return (
         Pipeline.objects.select_for_update(no_key=True, of=("self",))
         .select_related("team", "created_by")
@@ -437,7 +437,7 @@ def pipeline_move(
     )
     if resting:
         asked = pipeline.cancel_requested_by
-        publish(
+        publish_message(
             "pipeline.ended",
             event_uid=new_uid(),
             pipeline_uid=pipeline.uid,

@@ -71,9 +71,9 @@ def step_begin(step: Step, *, pipeline: Pipeline, at: datetime) -> None:
             )
             steps_require_permissions(pipeline.runs_as, [StepKind(step.kind)], team=pipeline.team)
             if step.kind == StepKind.DEPLOY:
-                _deploy(step, pipeline=pipeline, version=version, at=at)
+                _deploy_version(step, pipeline=pipeline, version=version, at=at)
             else:
-                _submit(step, pipeline=pipeline, version=version, at=at)
+                _submit_job(step, pipeline=pipeline, version=version, at=at)
             step.save(update_fields=["job", "deployment", "revision"])
             Pipeline.objects.filter(pk=pipeline.pk).update(
                 state_reason=f"step {step.number} of {len(steps)} is under way"
@@ -86,7 +86,7 @@ def step_begin(step: Step, *, pipeline: Pipeline, at: datetime) -> None:
         raise StepRefused(str(refusal)) from refusal
 
 
-def _submit(step: Step, *, pipeline: Pipeline, version: ModelVersion, at: datetime) -> None:
+def _submit_job(step: Step, *, pipeline: Pipeline, version: ModelVersion, at: datetime) -> None:
     """Submit a new job, or retry the existing one."""
     if step.job is None:
         request = step_job_request(step, pipeline=pipeline, version=version)
@@ -95,7 +95,7 @@ def _submit(step: Step, *, pipeline: Pipeline, version: ModelVersion, at: dateti
         jobs.job_retry(job=step.job, actor=pipeline.runs_as, at=at)
 
 
-def _deploy(step: Step, *, pipeline: Pipeline, version: ModelVersion, at: datetime) -> None:
+def _deploy_version(step: Step, *, pipeline: Pipeline, version: ModelVersion, at: datetime) -> None:
     """Add a revision to the team's deployment of that name, or create the deployment.
 
     An existing deployment keeps its replica count: the request was checked to have the same, so another count was
@@ -148,7 +148,7 @@ def step_observe(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
     """
     if step.kind == StepKind.DEPLOY:
         return _observe_deployment(step, pipeline=pipeline, at=at)
-    job = _job(step)
+    job = _job_of_step(step)
     if job.state == JobState.SUCCEEDED:
         _complete_step(step, job, pipeline=pipeline, at=at)
         return True
@@ -173,11 +173,11 @@ def step_stop(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
             return True
         with transaction.atomic():
             lock_leased_pipeline(pipeline, cancelling=True)
-            if left := _withdraw(step, actor=actor, at=at):
+            if left := _withdraw_deployment(step, actor=actor, at=at):
                 reason = f"{reason}; {left}"
             step_move(step, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
         return True
-    job = _job(step)
+    job = _job_of_step(step)
     if job.state == JobState.SUCCEEDED:
         _complete_step(step, job, pipeline=pipeline, at=at)
         return True
@@ -194,7 +194,7 @@ def step_stop(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
     return False
 
 
-def _withdraw(step: Step, *, actor: User, at: datetime) -> str:
+def _withdraw_deployment(step: Step, *, actor: User, at: datetime) -> str:
     """Stop the deployment that the step created, or restore the previous revision of an existing one.
 
     Return why the deployment was left unchanged, or an empty string. The step can end in either case.
@@ -250,13 +250,13 @@ def _restore_previous_revision(
         )
 
 
-def _job(step: Step) -> Job:
+def _job_of_step(step: Step) -> Job:
     if step.job_id is None:
         raise RuntimeError(f"{step} runs without a job")
     return Job.objects.get(pk=step.job_id)
 
 
-def _deployment(step: Step) -> Deployment:
+def _deployment_of_step(step: Step) -> Deployment:
     if step.deployment_id is None:
         raise RuntimeError(f"{step} runs without a deployment")
     return Deployment.objects.get(pk=step.deployment_id)
@@ -269,7 +269,7 @@ def _update_reason(step: Step, *, reason: str) -> None:
 
 
 def _observe_deployment(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
-    deployment = _deployment(step)
+    deployment = _deployment_of_step(step)
     cancelling = pipeline.cancel_requested_at is not None
     if deployment.state == DeploymentState.READY and _is_current(step, deployment):
         with transaction.atomic():

@@ -27,11 +27,11 @@ from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.web.forms import PipelineForm, form_initial, form_supports
 from apps.workflows.web.step_labels import pipeline_step_row
-from controlplane.domain.common.permissions import allows
+from controlplane.domain.common.permissions import roles_grant
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines import PipelineState, permissions_for_steps
 from controlplane.web.forms import only_unfilled
-from controlplane.web.pages import Tab, row_action, run_action, show
+from controlplane.web.pages import Tab, render_page, row_action, run_action
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import Column, Table
 
@@ -74,7 +74,7 @@ def pipelines(request: AuthenticatedRequest) -> HttpResponseBase:
     if table.wants_csv:
         return table.csv(filename="pipelines.csv")
     changing = any(row.state == PipelineState.RUNNING for row in table.rows)
-    return show(
+    return render_page(
         request, "workflows/pipelines.html", {"table": table}, fragment="rows", changing=changing
     )
 
@@ -115,7 +115,9 @@ def pipeline(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     if tab == "events":
         context["events"] = selectors.pipeline_events(found)
     changing = found.state == PipelineState.RUNNING
-    return show(request, f"workflows/{tab}.html", context, fragment="live", changing=changing)
+    return render_page(
+        request, f"workflows/{tab}.html", context, fragment="live", changing=changing
+    )
 
 
 def _retry_step(found: Pipeline, steps: list[Step]) -> Step | None:
@@ -131,7 +133,7 @@ def _pipeline_actions(
     role = cancel = retry = wave = ""
     held = accounts.roles_of(request.user, found.team)
     if not all(
-        allows(held, needed) for needed in permissions_for_steps(services.step_kinds(found))
+        roles_grant(held, needed) for needed in permissions_for_steps(services.step_kinds(found))
     ):
         role = _(
             "Your role in team %(team)s lets you look, not run; an administrator can change that."
@@ -193,7 +195,7 @@ def pipeline_wave(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     )
 
 
-def _form(request: AuthenticatedRequest) -> PipelineForm:
+def _pipeline_form(request: AuthenticatedRequest) -> PipelineForm:
     if request.method == "POST":
         return PipelineForm(request.POST, user=request.user)
     if clone := request.GET.get("clone"):
@@ -210,10 +212,10 @@ def _form(request: AuthenticatedRequest) -> PipelineForm:
 @login_required
 def pipeline_new(request: AuthenticatedRequest) -> HttpResponse:
     """Errors are shown at the fields, and the input is kept."""
-    form = _form(request)
+    form = _pipeline_form(request)
     if form.is_bound and form.is_valid():
         try:
-            uid, now = _submit(request, form)
+            uid, now = _submit_once(request, form)
         except SpecRefused as refusal:
             form.add_findings(refusal.findings)
         except IdempotencyBusy as busy:
@@ -233,7 +235,7 @@ def pipeline_new(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "workflows/pipeline_new.html", {"form": form}, status=status)
 
 
-def _submit(request: AuthenticatedRequest, form: PipelineForm) -> tuple[str, bool]:
+def _submit_once(request: AuthenticatedRequest, form: PipelineForm) -> tuple[str, bool]:
     """The uid of the pipeline, and whether it was submitted by this request."""
     pipeline_request, team = form.request(), form.head.cleaned_data["team"]
     services.steps_require_permissions(request.user, pipeline_request.kinds, team=team)
@@ -249,7 +251,7 @@ def _submit(request: AuthenticatedRequest, form: PipelineForm) -> tuple[str, boo
 @require_POST
 def pipeline_check(request: AuthenticatedRequest) -> HttpResponse:
     """Findings of the form so far, or a summary of the pipeline, as a fragment; nothing is stored."""
-    form = _form(request)
+    form = _pipeline_form(request)
     pipeline_request = None
     if form.is_valid():
         pipeline_request = form.request()

@@ -171,18 +171,18 @@ class Company:
     clusters: tuple[SimulatedCluster, ...]
 
 
-def company(*, admin: User) -> Company:
+def create_company(*, admin: User) -> Company:
     """All of it; what is there is left alone."""
     for department in DEPARTMENTS:
-        _queue(department.name, entitlements=department.entitlements)
+        _create_queue(department.name, entitlements=department.entitlements)
     teams = tuple(_demo_team(description, admin=admin) for description in TEAMS)
-    return Company(teams=teams, model=_model(teams[0]), clusters=_clusters())
+    return Company(teams=teams, model=_register_model(teams[0]), clusters=_create_clusters())
 
 
-def _clusters() -> tuple[SimulatedCluster, ...]:
+def _create_clusters() -> tuple[SimulatedCluster, ...]:
     described = files("config.demo").joinpath("fleets.toml").read_text(encoding="utf-8")
     for name, fleet in tomllib.loads(described).items():
-        simulated_clusters.ensure(name, fleet=fleet, hours=_HOURS)
+        simulated_clusters.ensure_simulated_cluster(name, fleet=fleet, hours=_HOURS)
     return tuple(adapter for _, adapter in simulated_clusters.all_clusters())
 
 
@@ -191,7 +191,7 @@ def _demo_team(description: TeamDescription, *, admin: User) -> DemoTeam:
     engineer, head = (_demo_user(name, admin=admin) for name in description.members)
     team = team_ensure(name=description.name, slug=slug, administrator=head)
     membership_set(team=team, user=engineer, roles=frozenset({TeamRole.ENGINEER}), actor=None)
-    queue = _queue(
+    queue = _create_queue(
         f"{slug}-training",
         entitlements=description.entitlements,
         parent=Queue.objects.get(name=description.department),
@@ -203,11 +203,13 @@ def _demo_team(description: TeamDescription, *, admin: User) -> DemoTeam:
         team=team,
         engineer=engineer,
         queue=queue,
-        dataset=_dataset(description, team=team, actor=engineer),
+        dataset=_create_dataset(description, team=team, actor=engineer),
     )
 
 
-def _queue(name: str, *, entitlements: dict[str, EntitlementDescription], **defaults: Any) -> Queue:
+def _create_queue(
+    name: str, *, entitlements: dict[str, EntitlementDescription], **defaults: Any
+) -> Queue:
     queue, _ = Queue.objects.get_or_create(name=name, defaults=defaults)
     for chip, entitlement in entitlements.items():
         queue.entitlements.get_or_create(chip=chip, defaults=asdict(entitlement))
@@ -220,7 +222,7 @@ def _demo_user(name: str, *, admin: User) -> User:
     return found or user_create(username=name, email=f"{name}@example.com", actor=admin)
 
 
-def _dataset(description: TeamDescription, *, team: Team, actor: User) -> DatasetVersion:
+def _create_dataset(description: TeamDescription, *, team: Team, actor: User) -> DatasetVersion:
     name = description.topics[0].replace(" ", "-")
     found = DatasetVersion.objects.filter(dataset__team=team, dataset__name=name).first()
     if found is not None:
@@ -241,7 +243,7 @@ def _dataset(description: TeamDescription, *, team: Team, actor: User) -> Datase
 
 
 @transaction.atomic
-def _model(demo_team: DemoTeam) -> ModelVersion:
+def _register_model(demo_team: DemoTeam) -> ModelVersion:
     """Register a shared model with valid files and no weights."""
     store = artifact_store()
     blobs = {path: store.put([content]) for path, content in placeholder_model().items()}

@@ -31,7 +31,7 @@ from apps.quotas import handlers as quotas
 from apps.quotas.reconcilers import cycle_run
 from config import simulated_clusters
 from config.demo.company import Company
-from config.demo.workload import DemoJobRequest, requests
+from config.demo.workload import DemoJobRequest, demo_job_requests
 from config.wiring import TOPICS
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.adapters.clusters.simulated.progress_reports import ReportRejected
@@ -71,24 +71,24 @@ class DemoDay:
             cluster.hold(None)
 
     def _simulate_interval(self, before: datetime, at: datetime) -> None:
-        for request in requests(since=before, until=at, shares=self._shares):
+        for request in demo_job_requests(since=before, until=at, shares=self._shares):
             with time_frozen_at(request.at):
-                submit(self._company, request)
+                submit_demo_job(self._company, request)
         for cluster in self._company.clusters:
             cluster.hold(at)
         with time_frozen_at(at):
             self._inject_faults(after=before, at=at)
             cycle_run(policy=SchedulingPolicy(), at=at)
-            _relay()
+            _relay_outbox()
             simulated_clusters.report_processes(
                 listener=DirectReporter(), interval=_REPORTS, limit=_ALL
             )
             for cluster in self._company.clusters:
-                for uid in self._changed(cluster):
+                for uid in self._changed_attempts(cluster):
                     attempts_reconcile(at=at, uids=(uid,))
-            _relay()
+            _relay_outbox()
 
-    def _changed(self, cluster: SimulatedCluster) -> list[str]:
+    def _changed_attempts(self, cluster: SimulatedCluster) -> list[str]:
         """Return the uids of attempts that changed since the last interval."""
         names = cluster.names()
         live = [name for name in names if self._stages.get(name) != "ended"]
@@ -121,9 +121,9 @@ class DemoDay:
             inventories_sync(at=at)
 
 
-def _relay() -> None:
+def _relay_outbox() -> None:
     """Relay all outbox messages now. One cycle per interval is enough, so none is run per claim."""
-    while messages.relay(_run_handlers):
+    while messages.relay_messages(_run_handlers):
         pass
 
 
@@ -148,21 +148,23 @@ class DirectReporter:
     """Calls the services behind the attempt endpoints directly, with the same token."""
 
     def progress(self, report: ReportTarget, points: Sequence[Mapping[str, Any]]) -> None:
-        services.progress_record(attempt=_attempt(report), points=points, at=timezone.now())
+        services.progress_record(
+            attempt=_reported_attempt(report), points=points, at=timezone.now()
+        )
 
     def file(self, report: ReportTarget, path: str, content: bytes) -> None:
         services.file_receive(
-            attempt=_attempt(report),
+            attempt=_reported_attempt(report),
             path=path,
             sha256=hashlib.sha256(content).hexdigest(),
             chunks=[content],
         )
 
     def manifest(self, report: ReportTarget, manifest: Mapping[str, Any]) -> None:
-        services.manifest_record(attempt=_attempt(report), manifest=manifest)
+        services.manifest_record(attempt=_reported_attempt(report), manifest=manifest)
 
 
-def _attempt(report: ReportTarget) -> Attempt:
+def _reported_attempt(report: ReportTarget) -> Attempt:
     uid = report.url.rstrip("/").rpartition("/")[2]
     attempt = selectors.attempt_by_token(uid=uid, token=report.token)
     if attempt is None:
@@ -173,7 +175,7 @@ def _attempt(report: ReportTarget) -> Attempt:
 log = logging.getLogger(__name__)
 
 
-def submit(company: Company, request: DemoJobRequest) -> Job | None:
+def submit_demo_job(company: Company, request: DemoJobRequest) -> Job | None:
     """Submit the job; None if the product refuses it."""
     demo_team = company.teams[request.team]
     topic = demo_team.description.topics[request.topic]
@@ -183,8 +185,8 @@ def submit(company: Company, request: DemoJobRequest) -> Job | None:
             team=demo_team.team,
             request=services.JobRequest(
                 kind=request.kind,
-                name=_name(request, topic),
-                spec=_spec(request),
+                name=_job_name(request, topic),
+                spec=_job_spec(request),
                 queue=demo_team.queue,
                 engine=request.engine,
                 model_version=None if request.kind is JobKind.SCRIPT else company.model,
@@ -199,7 +201,7 @@ def submit(company: Company, request: DemoJobRequest) -> Job | None:
         return None
 
 
-def _name(request: DemoJobRequest, topic: str) -> str:
+def _job_name(request: DemoJobRequest, topic: str) -> str:
     match request.kind:
         case JobKind.EVALUATE:
             return f"measure {topic}"
@@ -209,7 +211,7 @@ def _name(request: DemoJobRequest, topic: str) -> str:
             return f"{topic}, learning rate {request.learning_rate:g}"
 
 
-def _spec(request: DemoJobRequest) -> dict[str, object]:
+def _job_spec(request: DemoJobRequest) -> dict[str, object]:
     match request.kind:
         case JobKind.EVALUATE:
             return {"split": "test"}

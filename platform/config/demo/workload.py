@@ -47,7 +47,7 @@ class DemoJobRequest:
     learning_rate: float
 
 
-def requests(
+def demo_job_requests(
     *, since: datetime, until: datetime, shares: tuple[int, ...]
 ) -> Iterator[DemoJobRequest]:
     """Yield the jobs submitted after ``since`` and not after ``until``, in order, by shares of the teams."""
@@ -61,10 +61,10 @@ def _of_hour(hour: datetime, shares: tuple[int, ...]) -> list[DemoJobRequest]:
     rng = seeded_random("demo", hour.isoformat())
     count = _A_BUSY_HOUR if hour.hour in _BUSY else _A_QUIET_HOUR
     minutes = sorted(rng.uniform(0, 60) for _ in range(count))
-    return [_request(hour + timedelta(minutes=minute), shares) for minute in minutes]
+    return [_random_job_request(hour + timedelta(minutes=minute), shares) for minute in minutes]
 
 
-def _request(at: datetime, shares: tuple[int, ...]) -> DemoJobRequest:
+def _random_job_request(at: datetime, shares: tuple[int, ...]) -> DemoJobRequest:
     rng = seeded_random("demo", at.isoformat())
     (kind,) = rng.choices(list(_KINDS), weights=list(_KINDS.values()))
     (chips,) = rng.choices(list(_CHIPS), weights=list(_CHIPS.values()))

@@ -13,15 +13,15 @@ from controlplane.domain.accounts.single_sign_on import Provider, parse_groups
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
-def networks(variable: str) -> tuple[IPv4Network | IPv6Network, ...]:
+def networks_from(variable: str) -> tuple[IPv4Network | IPv6Network, ...]:
     """Addresses and networks of a comma-separated list.
 
     :raises ImproperlyConfigured: naming the one that is neither.
     """
-    return tuple(_network(variable, text) for text in comma_separated(variable))
+    return tuple(_parse_network(variable, text) for text in comma_separated(variable))
 
 
-def _network(variable: str, text: str) -> IPv4Network | IPv6Network:
+def _parse_network(variable: str, text: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(text)
     except ValueError as error:
@@ -80,8 +80,8 @@ def sign_on_provider() -> Provider | None:
         raise ImproperlyConfigured(f"NINEFOLD_OIDC_GROUPS: {error}") from None
     return Provider(
         issuer=issuer,
-        client_id=_needed("NINEFOLD_OIDC_CLIENT_ID"),
-        client_secret=_needed("NINEFOLD_OIDC_CLIENT_SECRET"),
+        client_id=_required_variable("NINEFOLD_OIDC_CLIENT_ID"),
+        client_secret=_required_variable("NINEFOLD_OIDC_CLIENT_SECRET"),
         name=env.str("NINEFOLD_OIDC_NAME", default="OpenID"),
         scopes=tuple(scopes),
         username_claim=env.str("NINEFOLD_OIDC_USERNAME_CLAIM", default="preferred_username"),
@@ -93,7 +93,7 @@ def sign_on_provider() -> Provider | None:
     )
 
 
-def _needed(variable: str) -> str:
+def _required_variable(variable: str) -> str:
     value: str = env.str(variable, default="")
     if not value:
         raise ImproperlyConfigured(f"set {variable}: NINEFOLD_OIDC_ISSUER is set and needs it")

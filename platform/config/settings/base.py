@@ -6,18 +6,23 @@ from datetime import timedelta
 
 from django.templatetags.static import static
 
-from config.settings.access import at_least, networks, sign_on_provider, tls_terminated_by_proxy
+from config.settings.access import (
+    at_least,
+    networks_from,
+    sign_on_provider,
+    tls_terminated_by_proxy,
+)
 from config.settings.environment import (
     HOME,
     ROOT,
     allowed_hosts,
-    currency,
-    database,
+    database_settings,
     database_url,
     env,
     host_of,
     one_of,
-    secret,
+    read_currency,
+    read_secret,
 )
 from config.settings.outbound import (
     egress_policy,
@@ -31,10 +36,10 @@ from config.settings.outbound import (
 BASE_DIR = ROOT
 NINEFOLD_HOME = HOME
 DEBUG = False
-SECRET_KEY = secret("secret_key")
+SECRET_KEY = read_secret("secret_key")
 #: Not SECRET_KEY: it encrypts credentials at rest and can be rotated (first key encrypts, all decrypt).
-NINEFOLD_ENCRYPTION_KEYS = [key for key in secret("encryption_key").split(",") if key]
-NINEFOLD_GATEWAY_TOKEN = secret("gateway_token")
+NINEFOLD_ENCRYPTION_KEYS = [key for key in read_secret("encryption_key").split(",") if key]
+NINEFOLD_GATEWAY_TOKEN = read_secret("gateway_token")
 
 BIND = env.str("NINEFOLD_BIND", default="127.0.0.1")
 WEB_PORT = env.int("NINEFOLD_WEB_PORT", default=8000)
@@ -80,13 +85,13 @@ NINEFOLD_GRACE_SECONDS = at_least("NINEFOLD_GRACE_SECONDS", default=120, least=0
 #: Most pending claims of one user; 0 means no limit.
 NINEFOLD_PENDING_PER_USER = at_least("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
 #: Currency of usage costs.
-NINEFOLD_CURRENCY = currency("NINEFOLD_CURRENCY")
+NINEFOLD_CURRENCY = read_currency("NINEFOLD_CURRENCY")
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
 
 #: Whether the OpenAPI schema and its page are served to clients that are not signed in.
 NINEFOLD_PUBLIC_SCHEMA = env.bool("NINEFOLD_PUBLIC_SCHEMA", default=False)
 #: The bearer token for ``/metrics`` of the web and of gateways; empty: none is accepted.
-NINEFOLD_METRICS_TOKEN = secret("metrics_token", required=False)
+NINEFOLD_METRICS_TOKEN = read_secret("metrics_token", required=False)
 #: Long-polling endpoints, which are not logged as slow.
 NINEFOLD_LONG_POLLS = frozenset({"/internal/gateway/snapshot"})
 
@@ -164,14 +169,14 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "config.context_processors.product",
+                "config.context_processors.product_context",
             ],
             "builtins": ["controlplane.web.templatetags.ninefold"],
         },
     },
 ]
 
-DATABASES = {"default": database(database_url())}
+DATABASES = {"default": database_settings(database_url())}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
@@ -196,7 +201,7 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login"
 
 #: Proxies whose X-Forwarded-For is trusted.
-NINEFOLD_TRUSTED_PROXIES = networks("NINEFOLD_TRUSTED_PROXIES")
+NINEFOLD_TRUSTED_PROXIES = networks_from("NINEFOLD_TRUSTED_PROXIES")
 NINEFOLD_OIDC = sign_on_provider()
 #: The longest life of a personal token in days; 0 sets no limit.
 NINEFOLD_TOKEN_MAX_DAYS = at_least("NINEFOLD_TOKEN_MAX_DAYS", default=0, least=0)

@@ -18,7 +18,7 @@ env = environ.Env()
 HOME = Path(env.str("NINEFOLD_HOME", default=str(ROOT / "var"))).resolve()
 
 
-def secret(name: str, *, required: bool = True) -> str:
+def read_secret(name: str, *, required: bool = True) -> str:
     """``NINEFOLD_<NAME>``, or the file ``<home>/secrets/<name>`` that ``make up`` generates.
 
     :returns: empty if there is neither and it is not required.
@@ -53,7 +53,7 @@ def one_of(variable: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def currency(variable: str) -> str:
+def read_currency(variable: str) -> str:
     """Three letters of ISO 4217, by default ``CNY``.
 
     :raises ImproperlyConfigured: if it is anything else.
@@ -77,7 +77,7 @@ def database_url() -> str:
     return value
 
 
-def database(url: str) -> dict[str, Any]:
+def database_settings(url: str) -> dict[str, Any]:
     """Django's settings for ``postgresql://user:password@host:port/name?option=…``.
 
     A unix socket is given as ``?host=/folder`` (libpq's own form), since a folder's letters must keep

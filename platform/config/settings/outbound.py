@@ -26,7 +26,7 @@ def egress_policy() -> EgressPolicy:
             allow=comma_separated("NINEFOLD_EGRESS_ALLOW"),
             deny=comma_separated("NINEFOLD_EGRESS_DENY"),
             schemes=schemes,
-            ports=_ports(schemes),
+            ports=_ports_of_schemes(schemes),
         )
     except EgressMisconfigured as error:
         raise ImproperlyConfigured(f"NINEFOLD_EGRESS_…: {error}") from None
@@ -54,7 +54,7 @@ def telemetry_policy(egress: EgressPolicy) -> EgressPolicy:
     )
 
 
-def _ports(schemes: list[str]) -> list[int]:
+def _ports_of_schemes(schemes: list[str]) -> list[int]:
     usual = ["443", "8443", *(["80"] if "http" in schemes else [])]
     named = comma_separated("NINEFOLD_EGRESS_PORTS") or usual
     wrong = [entry for entry in named if not (entry.isdecimal() and 0 < int(entry) < 65536)]
@@ -152,17 +152,17 @@ def hub_access() -> Mapping[str, HubAccess]:
     """
     return {
         "huggingface": HubAccess(
-            address=_address("NINEFOLD_HUGGINGFACE_URL") or _address("HF_ENDPOINT"),
+            address=_hub_url("NINEFOLD_HUGGINGFACE_URL") or _hub_url("HF_ENDPOINT"),
             token=env.str("NINEFOLD_HUGGINGFACE_TOKEN", default=""),
         ),
         "modelscope": HubAccess(
-            address=_address("NINEFOLD_MODELSCOPE_URL"),
+            address=_hub_url("NINEFOLD_MODELSCOPE_URL"),
             token=env.str("NINEFOLD_MODELSCOPE_TOKEN", default=""),
         ),
     }
 
 
-def _address(name: str) -> str:
+def _hub_url(name: str) -> str:
     address: str = env.str(name, default="")
     parts = urlsplit(address)
     if address and (parts.scheme not in ("http", "https") or not parts.hostname):

@@ -84,10 +84,10 @@ class HuggingFaceHub:
         commit = text_or_empty(found.get("sha")) if isinstance(found, Mapping) else ""
         if not re.fullmatch(r"[0-9a-f]{40}", commit):
             raise HubUnreachable(f"the hub names no commit of {about}")
-        files = self._files(outbound, f"{base}/tree/{commit}?recursive=true", headers, about)
+        files = self._list_files(outbound, f"{base}/tree/{commit}?recursive=true", headers, about)
         return RepositoryListing(commit=commit, files=tuple(files))
 
-    def _files(
+    def _list_files(
         self, outbound: Outbound, url: str, headers: Mapping[str, str], about: str
     ) -> Iterator[HubFile]:
         for _ in range(_MOST_PAGES):

@@ -37,7 +37,7 @@ Resolve = Callable[[str, int], Sequence[Address]]
 _FAULTS = (OSError, HTTPError, HTTPException)
 
 
-def resolve(host: str, port: int) -> Sequence[Address]:
+def resolve_host(host: str, port: int) -> Sequence[Address]:
     """As the machine's own resolver does.
 
     :raises OSError: if the name does not resolve.
@@ -61,7 +61,7 @@ class HttpOutbound:
         seconds: float = 10.0,
         largest_answer: int = LARGEST_ANSWER,
         certificates: ssl.SSLContext | None = None,
-        resolver: Resolve = resolve,
+        resolver: Resolve = resolve_host,
     ) -> None:
         self._policy = policy
         self._proxy = urlsplit(proxy) if proxy else None
@@ -77,14 +77,16 @@ class HttpOutbound:
         self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
     ) -> OutboundResponse:
         bound = self._largest if largest is None else largest
-        return self._call("GET", url, body=None, headers=headers or {}, largest=bound)
+        return self._send_request("GET", url, body=None, headers=headers or {}, largest=bound)
 
     def post(
         self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None
     ) -> OutboundResponse:
-        return self._call("POST", url, body=body, headers=headers or {}, largest=self._largest)
+        return self._send_request(
+            "POST", url, body=body, headers=headers or {}, largest=self._largest
+        )
 
-    def _call(
+    def _send_request(
         self,
         method: str,
         url: str,
@@ -96,10 +98,10 @@ class HttpOutbound:
         began = time.monotonic()
         target = parse_target(url)
         self._policy.check_target(target)
-        addresses = self._addresses(target)
+        addresses = self._allowed_addresses(target)
         for address in addresses:
             self._policy.check_address(address, host=target.host)
-        connection, address = self._connect(target, addresses)
+        connection, address = self._connect_to_first(target, addresses)
         sent = {"User-Agent": AGENT, **headers, "Host": target.authority, "Connection": "close"}
         deadline = _Deadline(connection, seconds=self._seconds - (time.monotonic() - began))
         try:
@@ -114,7 +116,7 @@ class HttpOutbound:
                 )
                 # The answer has taken the socket over, and must be closed where it is not read to its end.
                 with closing(connection.getresponse()) as response:
-                    content = _content(response, largest=largest)
+                    content = _read_content(response, largest=largest)
         except _FAULTS as error:
             if not deadline.passed and not isinstance(error, TimeoutError):
                 raise OutboundFailed(
@@ -134,7 +136,7 @@ class HttpOutbound:
             address=str(address),
         )
 
-    def _addresses(self, target: EgressTarget) -> Sequence[Address]:
+    def _allowed_addresses(self, target: EgressTarget) -> Sequence[Address]:
         if target.literal is not None:
             return [target.literal]
         try:
@@ -145,13 +147,13 @@ class HttpOutbound:
             raise OutboundFailed(f"the name {target.host} has no address")
         return found
 
-    def _connect(
+    def _connect_to_first(
         self, target: EgressTarget, addresses: Sequence[Address]
     ) -> tuple[HTTPConnection, Address]:
         """The first address that answers; all of them have been checked."""
         until = time.monotonic() + min(CONNECT_SECONDS, self._seconds)
         for place, address in enumerate(addresses):
-            connection = self._connection(target, address, seconds=until - time.monotonic())
+            connection = self._open_connection(target, address, seconds=until - time.monotonic())
             try:
                 connection.connect()
                 return connection, address
@@ -159,12 +161,12 @@ class HttpOutbound:
                 connection.close()
                 # A certificate that is invalid at one address is not retried at another.
                 if isinstance(error, ssl.SSLError) or place == len(addresses) - 1:
-                    _refuse(target, address, error)
+                    _raise_unreachable(target, address, error)
                 if time.monotonic() >= until:
-                    _refuse(target, address, error)
+                    _raise_unreachable(target, address, error)
         raise OutboundFailed(f"the name {target.host} has no address")
 
-    def _connection(
+    def _open_connection(
         self, target: EgressTarget, address: Address, *, seconds: float
     ) -> HTTPConnection:
         host, port = str(address), target.port
@@ -186,7 +188,7 @@ class HttpOutbound:
         return connection
 
 
-def _content(response: HTTPResponse, *, largest: int) -> bytes:
+def _read_content(response: HTTPResponse, *, largest: int) -> bytes:
     """:raises OutboundFailed: if there is more than fits."""
     chunks = bytearray()
     while chunk := response.read(_CHUNK_SIZE):
@@ -202,7 +204,7 @@ class _Deadline:
     def __init__(self, connection: HTTPConnection, *, seconds: float) -> None:
         # Kept apart: a connection lets go of its socket as soon as the answer's head is there.
         self._socket = connection.sock
-        self._watch = threading.Timer(max(0.0, seconds), self._end)
+        self._watch = threading.Timer(max(0.0, seconds), self._close_socket)
         self._watch.daemon = True
         self.passed = False
         if self._socket is not None:
@@ -215,7 +217,7 @@ class _Deadline:
     def __exit__(self, *_: object) -> None:
         self._watch.cancel()
 
-    def _end(self) -> None:
+    def _close_socket(self) -> None:
         self.passed = True
         if self._socket is not None:
             with suppress(OSError):
@@ -223,7 +225,7 @@ class _Deadline:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
-def _refuse(target: EgressTarget, address: Address, error: Exception) -> NoReturn:
+def _raise_unreachable(target: EgressTarget, address: Address, error: Exception) -> NoReturn:
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         raise OutboundFailed(
             f"{target.host} has no certificate that can be trusted: {error}"

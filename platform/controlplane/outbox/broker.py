@@ -34,7 +34,7 @@ def queue_depths() -> Mapping[str, int]:
         try:
             connection.ensure_connection(max_retries=1, timeout=_TIMEOUT_SECONDS)
             channel: Any = connection.default_channel
-            return {queue: _depth(channel, queue) for queue in QUEUES}
+            return {queue: _queue_depth(channel, queue) for queue in QUEUES}
         except unreachable as error:
             raise BrokerUnreachable(str(error)) from error
 
@@ -51,7 +51,7 @@ class BrokerChannel(Protocol):
     def queue_declare(self, queue: str, *, passive: bool) -> QueueDeclaration: ...
 
 
-def _depth(channel: BrokerChannel, queue: str) -> int:
+def _queue_depth(channel: BrokerChannel, queue: str) -> int:
     try:
         return channel.queue_declare(queue, passive=True).message_count
     except ChannelError as error:

@@ -54,7 +54,7 @@ def _wake_when_committed() -> None:
         transaction.on_commit(_run_wake_callbacks, robust=True)
 
 
-def publish(topic: str, **payload: Any) -> None:
+def publish_message(topic: str, **payload: Any) -> None:
     """Store a message; it becomes visible if and only if the transaction of the caller commits.
 
     :raises RuntimeError: outside a transaction, where it could announce a change that never happened.
@@ -105,7 +105,7 @@ def publish_once(topic: str, **payload: Any) -> None:
         _wake_when_committed()
 
 
-def relay(send: Send, *, limit: int = 200) -> int:
+def relay_messages(send: Send, *, limit: int = 200) -> int:
     """Send undelivered messages of subscribed topics in order and mark them; return their number.
 
     Messages without subscribers stay, without blocking others, until a version that subscribes to them runs.
@@ -162,7 +162,7 @@ class OutboxBacklog:
     unsubscribed: Mapping[str, int] = field(default_factory=dict)
 
 
-def backlog() -> OutboxBacklog:
+def outbox_backlog() -> OutboxBacklog:
     """Return the pending messages, in one query of a partial index."""
     topics = list(
         OutboxMessage.objects.filter(delivered_at=None)
@@ -183,7 +183,7 @@ def backlog() -> OutboxBacklog:
     )
 
 
-def prune() -> int:
+def prune_messages() -> int:
     """Delete messages past their retention; return their number."""
     deleted, _ = OutboxMessage.objects.filter(delivered_at__lt=Now() - DELIVERED_RETENTION).delete()
     return deleted

@@ -43,7 +43,7 @@ def bulk_update_rows(rows: Sequence[models.Model], names: Sequence[str]) -> int:
     if not rows:
         return 0
     meta = type(rows[0])._meta
-    fields = _fields([meta.pk, *(meta.get_field(name) for name in names)])
+    fields = _concrete_fields([meta.pk, *(meta.get_field(name) for name in names)])
     pk, *changed = (sql.Identifier(str(field.column)) for field in fields)
     statement = sql.SQL(
         "UPDATE {table} AS kept SET {changes} FROM json_to_recordset(%s::json) AS given ({columns})"
@@ -53,10 +53,10 @@ def bulk_update_rows(rows: Sequence[models.Model], names: Sequence[str]) -> int:
         changes=sql.SQL(", ").join(
             sql.SQL("{name} = given.{name}").format(name=name) for name in changed
         ),
-        columns=_typed(fields),
+        columns=_typed_columns(fields),
         pk=pk,
     )
-    return _executed(statement, _document(rows, fields, add=False))
+    return _execute_statement(statement, _rows_as_json(rows, fields, add=False))
 
 
 def bulk_insert_rows(rows: Sequence[models.Model], *, numbered: bool = False) -> int:
@@ -69,7 +69,7 @@ def bulk_insert_rows(rows: Sequence[models.Model], *, numbered: bool = False) ->
     if not rows:
         return 0
     meta = type(rows[0])._meta
-    fields = _fields(
+    fields = _concrete_fields(
         [
             field
             for field in meta.concrete_fields
@@ -83,10 +83,10 @@ def bulk_insert_rows(rows: Sequence[models.Model], *, numbered: bool = False) ->
         "INSERT INTO {table} ({columns}) SELECT {columns}"
         " FROM ROWS FROM (json_to_recordset(%s::json) AS ({typed})) WITH ORDINALITY"
         " AS given ({columns}, the_order) ORDER BY the_order"
-    ).format(table=sql.Identifier(meta.db_table), columns=columns, typed=_typed(fields))
-    document = _document(rows, fields, add=True)
+    ).format(table=sql.Identifier(meta.db_table), columns=columns, typed=_typed_columns(fields))
+    document = _rows_as_json(rows, fields, add=True)
     if not numbered:
-        return _executed(statement, document)
+        return _execute_statement(statement, document)
     pk = sql.Identifier(str(meta.pk.column))
     returning = sql.SQL("{statement} RETURNING {pk}").format(statement=statement, pk=pk)
     with connection.cursor() as cursor:
@@ -99,22 +99,22 @@ def bulk_insert_rows(rows: Sequence[models.Model], *, numbered: bool = False) ->
     return len(keys)
 
 
-def _executed(statement: sql.Composed, document: str) -> int:
+def _execute_statement(statement: sql.Composed, document: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(statement.as_string(cursor.connection), [document])
         count: int = cursor.rowcount
     return count
 
 
-def _document(rows: Sequence[models.Model], fields: Sequence[Field], *, add: bool) -> str:
+def _rows_as_json(rows: Sequence[models.Model], fields: Sequence[Field], *, add: bool) -> str:
     """The rows, as the database reads them."""
     names = [str(field.column) for field in fields]
-    columns = [_column(rows, field, add=add) for field in fields]
+    columns = [_column_values(rows, field, add=add) for field in fields]
     written = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-    return json.dumps(written, default=_plain)
+    return json.dumps(written, default=_json_value)
 
 
-def _column(rows: Sequence[models.Model], field: Field, *, add: bool) -> list[object]:
+def _column_values(rows: Sequence[models.Model], field: Field, *, add: bool) -> list[object]:
     """What the field has for each row; what is the same for all of them is prepared once."""
     # Most fields know of nothing but what the row has.
     if add and type(field).pre_save is not models.Field.pre_save:
@@ -129,7 +129,7 @@ def _column(rows: Sequence[models.Model], field: Field, *, add: bool) -> list[ob
     return [field.get_db_prep_save(value, connection) for value in values]
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     """:raises TypeError: for a value that the database would not read from JSON."""
     if isinstance(value, date):
         return value.isoformat()
@@ -138,11 +138,11 @@ def _plain(value: object) -> object:
     raise TypeError(f"a {type(value).__name__} cannot be written in bulk: {value!r}")
 
 
-def _fields(fields: Sequence[object]) -> list[Field]:
+def _concrete_fields(fields: Sequence[object]) -> list[Field]:
     return [field for field in fields if isinstance(field, models.Field)]
 
 
-def _typed(fields: Sequence[Field]) -> sql.Composed:
+def _typed_columns(fields: Sequence[Field]) -> sql.Composed:
     """Columns with their types, as the database does not guess them."""
     return sql.SQL(", ").join(
         sql.SQL("{} {}").format(

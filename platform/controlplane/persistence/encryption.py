@@ -12,13 +12,13 @@ class Undecryptable(Exception):
     """None of the configured keys decrypts it."""
 
 
-def _cipher() -> MultiFernet:
+def _configured_cipher() -> MultiFernet:
     return MultiFernet([Fernet(key) for key in settings.NINEFOLD_ENCRYPTION_KEYS])
 
 
 def encrypt(plain: bytes) -> bytes:
     """By the first key."""
-    return _cipher().encrypt(plain)
+    return _configured_cipher().encrypt(plain)
 
 
 def decrypt(encrypted: bytes | memoryview) -> bytes:
@@ -27,14 +27,14 @@ def decrypt(encrypted: bytes | memoryview) -> bytes:
     :raises Undecryptable: if none does.
     """
     try:
-        return _cipher().decrypt(bytes(encrypted))
+        return _configured_cipher().decrypt(bytes(encrypted))
     except InvalidToken:
         raise Undecryptable(
             "none of the keys in NINEFOLD_ENCRYPTION_KEY decrypts this; add the old key to the list"
         ) from None
 
 
-def reencrypted(encrypted: bytes | memoryview) -> bytes | None:
+def reencrypt(encrypted: bytes | memoryview) -> bytes | None:
     """The same by the first key; None if that encrypted it already.
 
     :raises Undecryptable: if no key fits.
@@ -46,7 +46,7 @@ def reencrypted(encrypted: bytes | memoryview) -> bytes | None:
     return None
 
 
-def decryptable(encrypted: bytes | memoryview) -> bool:
+def is_decryptable(encrypted: bytes | memoryview) -> bool:
     """Whether one of the keys that are known now encrypted it."""
     try:
         decrypt(encrypted)
@@ -55,13 +55,13 @@ def decryptable(encrypted: bytes | memoryview) -> bool:
     return True
 
 
-def fingerprints() -> tuple[str, ...]:
+def key_fingerprints() -> tuple[str, ...]:
     """Of each key, the first one first: enough to recognise a key, useless to decrypt with."""
     return tuple(
-        hashlib.sha256(b"ninefold encryption key " + _bytes(key)).hexdigest()[:16]
+        hashlib.sha256(b"ninefold encryption key " + _key_bytes(key)).hexdigest()[:16]
         for key in settings.NINEFOLD_ENCRYPTION_KEYS
     )
 
 
-def _bytes(key: str | bytes) -> bytes:
+def _key_bytes(key: str | bytes) -> bytes:
     return key.encode() if isinstance(key, str) else key

@@ -53,7 +53,7 @@ def process_identity() -> str:
 @contextmanager
 def leader_lease(name: str, *, ttl: timedelta) -> Iterator[LeaderLease | None]:
     """Hold the lease for the block; None if another process has it."""
-    lease = _acquire(name, ttl=ttl)
+    lease = _acquire_lease(name, ttl=ttl)
     try:
         yield lease
     finally:
@@ -67,7 +67,7 @@ def holder_of(name: str) -> str:
     return active.values_list("holder", flat=True).first() or ""
 
 
-def _acquire(name: str, *, ttl: timedelta) -> LeaderLease | None:
+def _acquire_lease(name: str, *, ttl: timedelta) -> LeaderLease | None:
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -51,14 +51,14 @@ class ReconcileRuns:
     records: dict[str, ControllerRecord]
 
 
-def intervals() -> dict[str, timedelta]:
+def controller_intervals() -> dict[str, timedelta]:
     """Return the beat interval of each controller, by the name of its task."""
     return {entry["task"]: entry["schedule"] for entry in current_app.conf.beat_schedule.values()}
 
 
 def run_started(name: str) -> None:
     """Record the start of a run. Database errors are logged only."""
-    _write(
+    _write_run(
         """
         INSERT INTO persistence_loop_state AS state
                (name, started_at, failures, error, turns, failed_turns, seconds, recent)
@@ -73,7 +73,7 @@ def run_ended(
     name: str, *, seconds: float, error: str | None = None, handled: int | None = None
 ) -> None:
     """Record the end of a run; ``error`` is None if it succeeded. Database errors are logged only."""
-    _write(
+    _write_run(
         """
         INSERT INTO persistence_loop_state AS state
                (name, ended_at, succeeded_at, failures, error, failed_at, handled,
@@ -106,7 +106,7 @@ def run_ended(
     )
 
 
-def _write(statement: str, parameters: dict[str, str | float | bool | None]) -> None:
+def _write_run(statement: str, parameters: dict[str, str | float | bool | None]) -> None:
     try:
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters)
@@ -116,16 +116,16 @@ def _write(statement: str, parameters: dict[str, str | float | bool | None]) -> 
         log.warning("a loop's turn could not be noted", exc_info=True, extra=detail)
 
 
-def read(*, otherwise: datetime) -> ReconcileRuns:
+def read_reconcile_runs(*, otherwise: datetime) -> ReconcileRuns:
     """Return every controller that has run, in one query; ``otherwise`` is the time if there is none."""
     rows = list(LoopState.objects.annotate(now=Now()))
     return ReconcileRuns(
         at=rows[0].now if rows else otherwise,
-        records={row.name: _record(row) for row in rows},
+        records={row.name: _controller_record(row) for row in rows},
     )
 
 
-def _record(row: LoopState) -> ControllerRecord:
+def _controller_record(row: LoopState) -> ControllerRecord:
     return ControllerRecord(
         turns=Turns(
             started_at=row.started_at,

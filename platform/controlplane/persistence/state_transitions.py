@@ -13,7 +13,7 @@ from django.db import models, transaction
 from controlplane.domain.common.state_machine import IllegalTransition, StateMachine
 from controlplane.persistence.bulk_writes import bulk_insert_rows, bulk_update_rows
 from controlplane.persistence.models import Transition
-from controlplane.persistence.transactions import pipelined
+from controlplane.persistence.transactions import pipelined_statements
 
 State = TypeVar("State", bound=StrEnum)
 Event = TypeVar("Event", bound=StrEnum)
@@ -51,7 +51,7 @@ def apply_transition(
     manager = type(entity)._default_manager
     with transaction.atomic():
         if not manager.filter(**guards).update(state=target, **changes):
-            raise _rejection(entity, machine, event, lease_token=lease_token)
+            raise _rejection_error(entity, machine, event, lease_token=lease_token)
         into._default_manager.create(
             **{into.entity_field: entity},
             from_state=current,
@@ -106,7 +106,7 @@ def apply_transitions(
         if locked:
             state_of = {row.pk: str(row.serializable_value("state")) for row in rows}
         else:
-            state_of = _locked(rows, leased=leased)
+            state_of = _lock_states(rows, leased=leased)
         transitions = []
         for row_transition in row_transitions:
             current: State = type(machine.initial)(state_of[row_transition.row.pk])
@@ -123,12 +123,12 @@ def apply_transitions(
                     at=at,
                 )
             )
-        with pipelined():
+        with pipelined_statements():
             bulk_update_rows(rows, ("state", *row_transitions[0].changes))
             bulk_insert_rows(transitions)
 
 
-def _locked(rows: Sequence[models.Model], *, leased: bool) -> dict[Any, str]:
+def _lock_states(rows: Sequence[models.Model], *, leased: bool) -> dict[Any, str]:
     """Lock the rows; return their current states by primary key.
 
     :raises LeaseLost: if the lease of one of them has been lost.
@@ -149,7 +149,7 @@ def _locked(rows: Sequence[models.Model], *, leased: bool) -> dict[Any, str]:
     return state_of
 
 
-def _rejection(
+def _rejection_error(
     entity: models.Model,
     machine: StateMachine[State, Event],
     event: Event,

@@ -9,7 +9,7 @@ from django.db import connection
 
 
 @contextmanager
-def pipelined() -> Iterator[None]:
+def pipelined_statements() -> Iterator[None]:
     """Pipeline statements: send each without waiting for the result of the previous one.
 
     So one is prepared while another runs. For statements whose result is not needed: row counts are not available

@@ -223,7 +223,7 @@ class FoundCards:
     geometry: Geometry
 
 
-def discover(
+def discover_cards(
     plugins: Iterable[ChipPlugin],
     *,
     labels: Mapping[str, str],
@@ -238,7 +238,7 @@ def discover(
     found = []
     for plugin in plugins:
         profile, chips = plugin.profile(), plugin.chips()
-        for resource, count in _resources(profile, chips, allocatable):
+        for resource, count in _card_resources(profile, chips, allocatable):
             chip = chip_on(profile, chips, node_metadata, resource=resource)
             usual = chip.geometry if chip else Geometry()
             parent = next((one for one in chips if chip and one.name == chip.slice_of), None)
@@ -251,8 +251,8 @@ def discover(
                     count=count,
                     chip=chip,
                     vendor=profile.vendor,
-                    memory=(_memory(profile, node_metadata) if whole else Bytes(0)) or memory,
-                    geometry=_geometry(profile, usual, node_metadata) if whole else usual,
+                    memory=(_card_memory(profile, node_metadata) if whole else Bytes(0)) or memory,
+                    geometry=_node_geometry(profile, usual, node_metadata) if whole else usual,
                 )
             )
     return tuple(sorted(found, key=lambda cards: cards.resource))
@@ -266,7 +266,7 @@ def geometry_on(plugin: ChipPlugin, chip: Chip, node_metadata: Mapping[str, str]
     return (
         chip.geometry
         if chip.slice_of
-        else _geometry(plugin.profile(), chip.geometry, node_metadata)
+        else _node_geometry(plugin.profile(), chip.geometry, node_metadata)
     )
 
 
@@ -300,7 +300,7 @@ def chip_on(
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _resources(
+def _card_resources(
     profile: VendorProfile, chips: tuple[Chip, ...], allocatable: Mapping[str, str]
 ) -> Iterator[tuple[str, int]]:
     for resource, amount in allocatable.items():
@@ -311,7 +311,7 @@ def _resources(
             yield resource, int(amount)
 
 
-def _memory(profile: VendorProfile, node_metadata: Mapping[str, str]) -> Bytes:
+def _card_memory(profile: VendorProfile, node_metadata: Mapping[str, str]) -> Bytes:
     """Memory of one card from the node's label, in MiB with or without its unit."""
     text = node_metadata.get(profile.memory_label, "") if profile.memory_label else ""
     found = re.fullmatch(r"(\d{1,9})(G|Gi|GB|M|Mi|MB|)", text.strip())
@@ -320,7 +320,7 @@ def _memory(profile: VendorProfile, node_metadata: Mapping[str, str]) -> Bytes:
     return Bytes(int(found[1]) * (1024 if found[2].startswith("G") else 1) * MIB)
 
 
-def _geometry(
+def _node_geometry(
     profile: VendorProfile, usual: Geometry, node_metadata: Mapping[str, str]
 ) -> Geometry:
     layout = (

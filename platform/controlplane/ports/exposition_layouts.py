@@ -117,7 +117,7 @@ class ExpositionLayout:
     def sheet(self, text: str, *, at: datetime) -> MetricBatch | None:
         """The values of the text; None if it has another layout, or a number that a sheet cannot hold."""
         tails = self.outline.tails(text)
-        numbers = _numbers(tails) if tails is not None else None
+        numbers = _parse_numbers(tails) if tails is not None else None
         if numbers is None:
             return None
         grid, missing = numbers[self.places], self.places == len(self.outline.heads)
@@ -127,13 +127,13 @@ class ExpositionLayout:
         return MetricBatch(
             whose=self.whose,
             at=at,
-            figures={column.metric: _column(column, grid) for column in self.columns},
+            figures={column.metric: _metric_column(column, grid) for column in self.columns},
             speaks=printed.any(axis=0),
-            faults=self._faults(grid[list(self.faults)]),
+            faults=self._fault_codes(grid[list(self.faults)]),
             vendor=self.vendor,
         )
 
-    def _faults(self, printed: Numbers) -> Mapping[int, tuple[str, ...]]:
+    def _fault_codes(self, printed: Numbers) -> Mapping[int, tuple[str, ...]]:
         faults: dict[int, tuple[str, ...]] = {}
         for place in np.flatnonzero((printed >= 1).any(axis=0)).tolist():
             values = [None if isnan(value) else value for value in printed[:, place].tolist()]
@@ -142,10 +142,10 @@ class ExpositionLayout:
         return faults
 
 
-def _numbers(tails: Sequence[str]) -> Numbers | None:
+def _parse_numbers(tails: Sequence[str]) -> Numbers | None:
     """The numbers, and NaN behind the last; None if one of them is none."""
     try:
-        return _floats(tails)
+        return _parse_floats(tails)
     except ValueError:
         pass
     # Behind each number there may be a time.
@@ -155,19 +155,19 @@ def _numbers(tails: Sequence[str]) -> Numbers | None:
             number, time = tail.split()
             int(time)
             texts.append(number)
-        return _floats(texts)
+        return _parse_floats(texts)
     except ValueError:
         return None
 
 
-def _floats(texts: Sequence[str]) -> Numbers:
+def _parse_floats(texts: Sequence[str]) -> Numbers:
     numbers = np.empty(len(texts) + 1)
     numbers[:-1] = list(map(float, texts))
     numbers[-1] = np.nan
     return numbers
 
 
-def _column(column: MetricColumn, grid: Numbers) -> Numbers:
+def _metric_column(column: MetricColumn, grid: Numbers) -> Numbers:
     # What is too large for a number becomes infinite, and is judged with all that no card can have.
     with np.errstate(over="ignore"):
         if len(column.slots) > 1:

@@ -98,12 +98,18 @@ class ExpositionReader:
         self._names: dict[str, tuple[_SlotMatch, ...]] = {}
         self._slots: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         self._figures = [
-            (Metric(figure), series, tuple(self._slot(name, series) for name in series.names))
+            (
+                Metric(figure),
+                series,
+                tuple(self._series_slot(name, series) for name in series.names),
+            )
             for figure, series in exporter.series.items()
             if figure != FAULT
         ]
         fault = exporter.series.get(FAULT)
-        self._faults = tuple(self._slot(name, fault) for name in fault.names) if fault else ()
+        self._faults = (
+            tuple(self._series_slot(name, fault) for name in fault.names) if fault else ()
+        )
         #: Names that fill one place, whatever their labels.
         self._single_slots = {
             name: parts[0].slot
@@ -114,7 +120,7 @@ class ExpositionReader:
         self._labels: dict[str, Mapping[str, str]] = {}
         self._ignored_names: set[str] = set()
 
-    def _slot(self, name: str, series: ExporterSeries) -> int:
+    def _series_slot(self, name: str, series: ExporterSeries) -> int:
         labels = tuple(sorted(series.labels.items()))
         slot = self._slots.setdefault((name, labels), len(self._slots))
         parts = self._names.get(name, ())
@@ -138,12 +144,12 @@ class ExpositionReader:
             self._labels.clear()
         if len(self._ignored_names) > _REMEMBERED:
             self._ignored_names.clear()
-        rows, refused = self._rows(text, most=most)
+        rows, refused = self._read_rows(text, most=most)
         readings = []
         for card, values in rows.items():
             whose = card.node if by_label and card.node else node
             if whose:
-                readings.append(self._reading(card, values, node=whose, at=at))
+                readings.append(self._build_reading(card, values, node=whose, at=at))
             else:
                 refused.append(
                     RejectedReading(what=_name_of(card), why="nothing says which node it is in")
@@ -169,7 +175,7 @@ class ExpositionReader:
                     row[part.slot] = sample.value
         return TelemetryBatch(
             readings=tuple(
-                self._reading(card, values, node=card.node, at=newest[card])
+                self._build_reading(card, values, node=card.node, at=newest[card])
                 for card, values in rows.items()
                 if card.node
             ),
@@ -194,7 +200,7 @@ class ExpositionReader:
         for number, head in enumerate(outline.heads):
             name, _, rest = head.partition("{")
             block, end, _ = rest.rpartition("}")
-            card = self._card(block, head) if end else None
+            card = self._parse_card_labels(block, head) if end else None
             if card is not None:
                 slots = cards.setdefault(card, {})
                 slots.update(dict.fromkeys(self._slots_of(name, block, head), number))
@@ -216,7 +222,7 @@ class ExpositionReader:
                 for metric, series, slots in self._figures
             ),
             faults=self._faults,
-            codes_of=lambda values: self._codes(values) or (),
+            codes_of=lambda values: self._fault_codes(values) or (),
             vendor=self._vendor,
         )
 
@@ -233,7 +239,7 @@ class ExpositionReader:
         """Names of all series that it reads."""
         return tuple(sorted(self._names))
 
-    def _rows(
+    def _read_rows(
         self, text: str, *, most: int
     ) -> tuple[dict[_CardKey, list[float | None]], list[RejectedReading]]:
         """The numbers of each card by slot. The loop over samples: what is usual is done in place."""
@@ -249,9 +255,11 @@ class ExpositionReader:
                 row = row_of.get(block)
                 if row is not None:
                     try:
-                        row[slot] = float(tail) if "_" not in tail else _number(tail, line)
+                        row[slot] = (
+                            float(tail) if "_" not in tail else _parse_sample_value(tail, line)
+                        )
                     except ValueError:
-                        row[slot] = _number(tail, line)
+                        row[slot] = _parse_sample_value(tail, line)
                     continue
             elif name in passed or not line or line[0] == "#":
                 continue
@@ -278,14 +286,14 @@ class ExpositionReader:
         name, block, tail = _split_line(bare)
         if not _NAME.fullmatch(name):
             raise MalformedExposition(line)
-        value = _number(tail, line)
+        value = _parse_sample_value(tail, line)
         parts = self._names.get(name)
         if parts is None:
             self._labels_in(block, line)
             if line.startswith(name + "{"):
                 self._ignored_names.add(name)
             return 0
-        card = self._card(block, line)
+        card = self._parse_card_labels(block, line)
         if card is None:
             return 0
         if card not in rows:
@@ -297,7 +305,7 @@ class ExpositionReader:
             row[slot] = value
         return 0
 
-    def _card(self, block: str, line: str) -> _CardKey | None:
+    def _parse_card_labels(self, block: str, line: str) -> _CardKey | None:
         """Whose labels they are, remembered; None if they are no whole card's."""
         known = self._cards.get(block, _UNKNOWN)
         if not isinstance(known, _Unknown):
@@ -340,7 +348,7 @@ class ExpositionReader:
             place = found.end()
         return labels
 
-    def _reading(
+    def _build_reading(
         self, card: _CardKey, values: Sequence[float | None], *, node: str, at: datetime
     ) -> Reading:
         figures = {}
@@ -360,11 +368,11 @@ class ExpositionReader:
             at=at,
             figures=figures,
             serial=card.serial,
-            faults=self._codes([values[slot] for slot in self._faults]),
+            faults=self._fault_codes([values[slot] for slot in self._faults]),
             vendor=self._vendor,
         )
 
-    def _codes(self, values: Iterable[float | None]) -> tuple[str, ...] | None:
+    def _fault_codes(self, values: Iterable[float | None]) -> tuple[str, ...] | None:
         printed = [value for value in values if value is not None]
         if not printed:
             return None
@@ -390,7 +398,7 @@ def _split_line(line: str) -> tuple[str, str, str]:
     return words[0], "", words[-1] if len(words) > 1 else ""
 
 
-def _number(tail: str, line: str) -> float:
+def _parse_sample_value(tail: str, line: str) -> float:
     """The value at the end of a line, behind which there may be a time.
 
     :raises MalformedExposition: if it is none.

@@ -148,10 +148,10 @@ class LaunchDifference:
 
 def launch_differences(a: Launch, b: Launch) -> tuple[LaunchDifference, ...]:
     """Everything that differs in what the two would run, in a fixed order; secrets and names do not count."""
-    return tuple(_differences(a, b))
+    return tuple(_launch_differences(a, b))
 
 
-def _differences(a: Launch, b: Launch) -> Iterator[LaunchDifference]:
+def _launch_differences(a: Launch, b: Launch) -> Iterator[LaunchDifference]:
     if a.image != b.image:
         yield LaunchDifference(path="image", part=DifferencePart.IMAGE, left=a.image, right=b.image)
     names = (a.engine.name if a.engine else "", b.engine.name if b.engine else "")
@@ -182,7 +182,7 @@ def _differences(a: Launch, b: Launch) -> Iterator[LaunchDifference]:
 
 
 def _of_roles(left: LaunchRole, right: LaunchRole) -> Iterator[LaunchDifference]:
-    cards = tuple(_cards(role) for role in (left, right))
+    cards = tuple(_format_cards(role) for role in (left, right))
     if cards[0] != cards[1]:
         yield LaunchDifference(
             path="cards", part=DifferencePart.CARDS, left=cards[0], right=cards[1]
@@ -225,7 +225,7 @@ def _of_lines(
             )
 
 
-def _cards(role: LaunchRole) -> str:
+def _format_cards(role: LaunchRole) -> str:
     """``2 × 8``: replicas and the cards of each."""
     counts = sorted({len(placement.cards) for placement in role.placements})
     return f"{len(role.placements)} × {'/'.join(map(str, counts))}"

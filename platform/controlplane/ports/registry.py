@@ -35,7 +35,7 @@ class UnknownAdapter(LookupError):
     """No installed package provides an adapter of that name."""
 
 
-def _load(group: str, name: str) -> Any:
+def _load_plugin(group: str, name: str) -> Any:
     found = entry_points(group=group, name=name)
     if not found:
         known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or "none"
@@ -49,7 +49,7 @@ def cluster(kind: str, options: Mapping[str, Any]) -> ClusterAdapter:
     :raises UnknownAdapter: if no package provides it.
     :raises ClusterError: if an option is unknown to it or cannot be used.
     """
-    adapter = _load("ninefold.clusters", kind)
+    adapter = _load_plugin("ninefold.clusters", kind)
     try:
         signature(adapter).bind(**options)
     except TypeError as error:
@@ -71,7 +71,7 @@ def cluster_is_inspectable(kind: str) -> bool:
 @cache
 def _cluster_is(kind: str, protocol: type) -> bool:
     try:
-        provided = _load("ninefold.clusters", kind)
+        provided = _load_plugin("ninefold.clusters", kind)
     except UnknownAdapter:
         return False
     return isinstance(provided, type) and issubclass(provided, protocol)
@@ -82,12 +82,12 @@ def cluster_kinds() -> tuple[str, ...]:
 
 
 def artifact_store(kind: str, options: Mapping[str, Any]) -> ArtifactStore:
-    return cast(ArtifactStore, _load("ninefold.artifacts", kind)(**options))
+    return cast(ArtifactStore, _load_plugin("ninefold.artifacts", kind)(**options))
 
 
 @lru_cache(maxsize=8)
-def _outbound(kind: str, policy: EgressPolicy, proxy: str, seconds: float) -> Outbound:
-    adapter = _load("ninefold.outbound", kind)
+def _cached_outbound(kind: str, policy: EgressPolicy, proxy: str, seconds: float) -> Outbound:
+    adapter = _load_plugin("ninefold.outbound", kind)
     return cast(Outbound, adapter(policy=policy, proxy=proxy, seconds=seconds))
 
 
@@ -96,7 +96,7 @@ def outbound(policy: EgressPolicy, proxy: str, *, seconds: float = 10.0) -> Outb
 
     A whole call takes at most ``seconds``.
     """
-    return _outbound("http", policy, proxy, seconds)
+    return _cached_outbound("http", policy, proxy, seconds)
 
 
 def telemetry(
@@ -107,7 +107,7 @@ def telemetry(
     :raises UnknownAdapter: if no package provides it.
     :raises TelemetryError: if an option is unknown to it or cannot be used.
     """
-    adapter = _load("ninefold.telemetry", kind)
+    adapter = _load_plugin("ninefold.telemetry", kind)
     given = {**options, "outbound": outbound, "token": token}
     try:
         signature(adapter).bind(**given)
@@ -135,7 +135,7 @@ def telemetry_vendors() -> tuple[str, ...]:
 @cache
 def hub(name: str) -> Hub:
     """:raises UnknownAdapter: if no package provides it."""
-    return cast(Hub, _load("ninefold.hubs", name)())
+    return cast(Hub, _load_plugin("ninefold.hubs", name)())
 
 
 def hub_names() -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def hub_names() -> tuple[str, ...]:
 @cache
 def engine(name: str) -> Engine:
     """:raises UnknownAdapter: if no package provides it."""
-    return cast(Engine, _load("ninefold.engines", name)())
+    return cast(Engine, _load_plugin("ninefold.engines", name)())
 
 
 @cache

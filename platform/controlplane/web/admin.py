@@ -55,7 +55,7 @@ __all__ = [
     "ReadOnlyAdmin",
     "RowForm",
     "TransitionAdmin",
-    "shortened",
+    "shorten_digest",
 ]
 
 
@@ -96,7 +96,7 @@ class ReadOnlyAdmin(GuardedAdmin[Row]):
         return False
 
 
-def shortened(digest: str) -> str:
+def shorten_digest(digest: str) -> str:
     """Return the beginning of a digest: enough to compare, too little to use."""
     return f"{digest[:12]}…" if digest else ""
 

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import HtmxRequest, KeysetPage, Tab, ToastLevel, is_fragment, toast
+from controlplane.web.pages import HtmxRequest, KeysetPage, Tab, ToastLevel, add_toast, is_fragment
 from controlplane.web.state_badges import STATE_BADGES
 from controlplane.web.tables import BulkAction, Column, FilterForm, Table
 
@@ -74,7 +74,7 @@ class SampleForm(PlainForm):
 
 
 @staff_only
-def design(request: HtmxRequest) -> HttpResponseBase:
+def design_page(request: HtmxRequest) -> HttpResponseBase:
     if request.method == "POST":
         return _show_message(request)
     own_url = reverse("design")
@@ -121,7 +121,7 @@ def _show_message(request: HtmxRequest) -> HttpResponse:
     level = level if level in set(ToastLevel) else ToastLevel.INFO
     text = _("This is how news look.")
     if is_fragment(request):
-        return toast(HttpResponse(status=204), level=level, text=text)
+        return add_toast(HttpResponse(status=204), level=level, text=text)
     messages.add_message(request, getattr(messages, level.upper()), text)
     return redirect("design")
 
@@ -153,7 +153,7 @@ def design_chart(request: HttpRequest, kind: str) -> HttpResponseBase:
         "ended": True,
     }
     if kind == "live":
-        drawing |= _live(request.GET.get("after", ""))
+        drawing |= _live_chart(request.GET.get("after", ""))
     if kind == "bars":
         drawing |= {
             "x": {"label": _("length"), "unit": _("tokens"), "type": "category"},
@@ -162,19 +162,21 @@ def design_chart(request: HttpRequest, kind: str) -> HttpResponseBase:
     return JsonResponse(drawing)
 
 
-def _curve(name: str | Promise, *, rate: float, kind: str = "line", **more: Any) -> dict[str, Any]:
+def _sample_curve(
+    name: str | Promise, *, rate: float, kind: str = "line", **more: Any
+) -> dict[str, Any]:
     steps = list(range(0, 101, 2))
     values = [round(3 * math.exp(-rate * step) + 0.2 * math.sin(step / 5), 4) for step in steps]
     return {"name": name, "x": steps, "y": values, "kind": kind, **more}
 
 
 def _with_gap() -> dict[str, Any]:
-    curve = _curve(_("card 3"), rate=0.01)
+    curve = _sample_curve(_("card 3"), rate=0.01)
     values = [None if 30 < x < 60 else y for x, y in zip(curve["x"], curve["y"], strict=True)]
     return {**curve, "y": values}
 
 
-def _live(after: str) -> dict[str, Any]:
+def _live_chart(after: str) -> dict[str, Any]:
     """Two more points a call, until there are forty."""
     begin = int(after) if after.isascii() and after.isdecimal() and len(after) < 4 else 0
     steps = list(range(begin, begin + 2))
@@ -186,15 +188,15 @@ def _live(after: str) -> dict[str, Any]:
 
 _SERIES: Mapping[str, list[dict[str, Any]]] = {
     "lines": [
-        _curve(_("training"), rate=0.03),
-        _curve(_("validation"), rate=0.02, kind="markers"),
-        _curve(_("base model"), rate=0.0, dash="dash"),
+        _sample_curve(_("training"), rate=0.03),
+        _sample_curve(_("validation"), rate=0.02, kind="markers"),
+        _sample_curve(_("base model"), rate=0.0, dash="dash"),
     ],
     "gaps": [_with_gap()],
-    "marks": [_curve(_("training"), rate=0.03)],
+    "marks": [_sample_curve(_("training"), rate=0.03)],
     "chips": [
-        _curve("GPU", rate=0.03, hue="gpu"),
-        _curve("NPU", rate=0.025, hue="npu"),
+        _sample_curve("GPU", rate=0.03, hue="gpu"),
+        _sample_curve("NPU", rate=0.025, hue="npu"),
     ],
     "bars": [
         {

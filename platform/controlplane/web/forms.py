@@ -84,16 +84,16 @@ class PlainForm(forms.Form):
 
         :raises TypeError: if it was not declared as one with choices.
         """
-        return self._declared(name, forms.ChoiceField)
+        return self._declared_field(name, forms.ChoiceField)
 
     def row_choice(self, name: str) -> forms.ModelChoiceField[Any]:
         """The field of that name, to give it the rows that it offers.
 
         :raises TypeError: if it was not declared as one that offers rows.
         """
-        return self._declared(name, forms.ModelChoiceField)
+        return self._declared_field(name, forms.ModelChoiceField)
 
-    def _declared(self, name: str, kind: type[Declared]) -> Declared:
+    def _declared_field(self, name: str, kind: type[Declared]) -> Declared:
         field = self.fields[name]
         if not isinstance(field, kind):
             raise TypeError(

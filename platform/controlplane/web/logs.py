@@ -68,7 +68,7 @@ class ContextFilter(logging.Filter):
         return True
 
 
-def redact(line: str) -> str:
+def redact_line(line: str) -> str:
     """The line, with :data:`HIDDEN` in the place of tokens, passwords and this product's own secrets."""
     for value in (
         settings.SECRET_KEY,
@@ -78,10 +78,10 @@ def redact(line: str) -> str:
     ):
         if len(value) >= _SHORTEST_SECRET and value in line:
             line = line.replace(value, REDACTED)
-    return _SECRETS.sub(_redacted, line)
+    return _SECRETS.sub(_redact_match, line)
 
 
-def _redacted(found: re.Match[str]) -> str:
+def _redact_match(found: re.Match[str]) -> str:
     return f"{found['before'] or found['link'] or found['scheme'] or ''}{REDACTED}"
 
 
@@ -96,7 +96,7 @@ class WebTextFormatter(logging.Formatter):
             line = f"{line} {field_text}"
         if record.exc_info:
             line = f"{line}\n{self.formatException(record.exc_info)}"
-        return redact(line)
+        return redact_line(line)
 
 
 class WebJsonFormatter(JsonFormatter):
@@ -114,4 +114,4 @@ class WebJsonFormatter(JsonFormatter):
         record.at = datetime.fromtimestamp(record.created, tz=UTC).isoformat(
             timespec="milliseconds"
         )
-        return redact(super().format(record))
+        return redact_line(super().format(record))

@@ -48,7 +48,9 @@ class MessageCatalog:
         filled = [msgid for msgid in entries if msgid not in self._fixed]
         # The pattern with the most literal text is the most specific one.
         filled.sort(key=lambda msgid: -len(_FILLED.sub("", msgid)))
-        self._filled = [_MessagePattern(_pattern(msgid), entries[msgid]) for msgid in filled]
+        self._filled = [
+            _MessagePattern(_compile_pattern(msgid), entries[msgid]) for msgid in filled
+        ]
 
     def render(self, text: str, *, depth: int = 0) -> str:
         """Return the translation, or the text itself if there is none."""
@@ -65,7 +67,7 @@ class MessageCatalog:
         return self.render(text, depth=depth) if " " in text and depth < _DEEPEST else text
 
 
-def _pattern(msgid: str) -> re.Pattern[str]:
+def _compile_pattern(msgid: str) -> re.Pattern[str]:
     parts = _FILLED.split(msgid)
     seen: set[str] = set()
     pattern: list[str] = []
@@ -86,7 +88,7 @@ def path_of(locale: str) -> Path:
 
 
 @cache
-def _catalogue(locale: str) -> MessageCatalog | None:
+def _load_catalogue(locale: str) -> MessageCatalog | None:
     path = path_of(locale)
     if not path.is_file():
         return None
@@ -95,11 +97,11 @@ def _catalogue(locale: str) -> MessageCatalog | None:
 
 
 @lru_cache(maxsize=4096)
-def _render(locale: str, text: str) -> str:
-    catalogue = _catalogue(locale)
+def _render_message(locale: str, text: str) -> str:
+    catalogue = _load_catalogue(locale)
     return text if catalogue is None else catalogue.render(text)
 
 
 def translate_message(text: str) -> str:
     """Return the message in the current language."""
-    return _render(to_locale(get_language() or "en"), text) if text else text
+    return _render_message(to_locale(get_language() or "en"), text) if text else text

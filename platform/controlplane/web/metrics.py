@@ -42,13 +42,13 @@ REQUEST_SECONDS = Histogram(
 )
 
 
-def observe(*, method: str, route: str, status: int, seconds: float) -> None:
+def count_request(*, method: str, route: str, status: int, seconds: float) -> None:
     """Count one request; ``route`` is the URL pattern, never the path."""
     REQUESTS.labels(method if method in _METHODS else "other", route, str(status)).inc()
     REQUEST_SECONDS.labels(route).observe(seconds)
 
 
-def exposition(*others: Collector) -> bytes:
+def metrics_exposition(*others: Collector) -> bytes:
     """Return the request metrics and the metrics of ``others`` as text."""
     requests = _own
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):

@@ -90,7 +90,7 @@ class RequestMiddleware:
             response = self.get_response(request)
             seconds = time.perf_counter() - began
             route = route_of(request)
-            metrics.observe(
+            metrics.count_request(
                 method=request.method or "",
                 route=route,
                 status=response.status_code,
@@ -131,12 +131,12 @@ def _log_request(
             "path": request.path,
             "status": response.status_code,
             "duration_ms": round(seconds * 1000, 1),
-            "user": _username(request),
+            "user": _authenticated_username(request),
         }
         log.log(level, "a request was answered", extra=fields)
 
 
-def _username(request: HttpRequest) -> str:
+def _authenticated_username(request: HttpRequest) -> str:
     """Return the name of the user if already authenticated; causes no query."""
     user = getattr(request, "user", None)
     if isinstance(user, LazyObject):
@@ -147,12 +147,12 @@ def _username(request: HttpRequest) -> str:
 def route_of(request: HttpRequest) -> str:
     """Return the URL pattern of the request, such as ``/jobs/<uid>``: bounded cardinality."""
     if request.resolver_match is not None:
-        return _simplified(request.resolver_match.route)
+        return _simplify_route(request.resolver_match.route)
     return STATIC if request.path.startswith(settings.STATIC_URL) else UNMATCHED
 
 
 @lru_cache(maxsize=1024)
-def _simplified(route: str) -> str:
+def _simplify_route(route: str) -> str:
     plain = _CONVERTED.sub(r"<\1>", _GROUP.sub(r"<\1>", route))
     return "/" + re.sub(r"\\Z|[\^$?]", "", plain).replace("\\", "").lstrip("/")
 

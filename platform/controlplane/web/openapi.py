@@ -72,7 +72,7 @@ _STATUSES: dict[int, str] = {
 }
 
 
-def _statuses(path: str, method: str) -> list[int]:
+def _error_statuses(path: str, method: str) -> list[int]:
     """Those of ``_STATUSES`` that fit the operation."""
     writes = method != "get"
     excluded = set() if "{" in path else {404}
@@ -90,7 +90,7 @@ def describe_problems(*, result: dict[str, Any], **context: Any) -> dict[str, An
     for path, operations in result["paths"].items():
         for method in _METHODS & set(operations):
             responses = operations[method]["responses"]
-            for status in _statuses(path, method):
+            for status in _error_statuses(path, method):
                 problem = {"description": _STATUSES[status], "content": content}
                 responses.setdefault(str(status), problem)
             responses["default"] = {"description": "A problem", "content": content}

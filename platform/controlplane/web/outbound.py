@@ -8,6 +8,6 @@ from controlplane.ports import registry
 from controlplane.ports.outbound import Outbound
 
 
-def outbound() -> Outbound:
+def configured_outbound() -> Outbound:
     """Return the client with the egress policy of the settings."""
     return registry.outbound(settings.NINEFOLD_EGRESS, settings.NINEFOLD_EGRESS_PROXY)

@@ -62,7 +62,7 @@ class ToastLevel(StrEnum):
     INFO = "info"
 
 
-def keyset(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> KeysetPage[Row]:
+def keyset_page(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> KeysetPage[Row]:
     """Return the page after the row with that uid; the first page if it is empty or unknown."""
     if before and (edge := rows.filter(uid=before).first()) is not None:
         rows = rows.filter(pk__lt=edge.pk)
@@ -77,7 +77,7 @@ def is_fragment(request: HtmxRequest) -> bool:
     return bool(request.htmx) and not request.htmx.boosted
 
 
-def show(
+def render_page(
     request: HtmxRequest,
     template: str,
     context: Mapping[str, Any],
@@ -150,7 +150,7 @@ def row_action(
     return decorated
 
 
-def toast(response: HttpResponse, *, level: str, text: str | Promise) -> HttpResponse:
+def add_toast(response: HttpResponse, *, level: str, text: str | Promise) -> HttpResponse:
     """Add a toast to an htmx response; ``level`` is one of ``ToastLevel``."""
     content = {"level": ToastLevel(level).value, "text": str(text)}
     trigger_client_event(response, "toast", content)

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 _LARGEST_KEY = 2**63 - 1
 
 
-def _number(text: str) -> int | None:
+def _parse_primary_key(text: str) -> int | None:
     """Return the number if it fits a primary key; very long digit strings are not parsed."""
     if not text.isdecimal() or len(text) > len(str(_LARGEST_KEY)):
         return None
@@ -39,7 +39,7 @@ class KeysetPagination(CursorPagination):
         page_size = request.query_params.get("page_size")
         if page_size is None:
             return self.page_size
-        if _number(page_size) not in range(1, self.max_page_size + 1):
+        if _parse_primary_key(page_size) not in range(1, self.max_page_size + 1):
             message = (
                 f"must be a whole number from 1 to {self.max_page_size}, got {page_size[:40]!r}"
             )
@@ -53,7 +53,7 @@ class KeysetPagination(CursorPagination):
             raise self._no_cursor() from None
         if cursor is None or cursor.position is None:
             return cursor
-        if _number(str(cursor.position)) is None:
+        if _parse_primary_key(str(cursor.position)) is None:
             raise self._no_cursor()
         return cursor
 

@@ -64,7 +64,7 @@ Translator = Callable[[Any], Problem | None]
 _translators: dict[type[Exception], Translator] = {}
 
 
-def translates(kind: type[Exception]) -> Callable[[Translator], Translator]:
+def problem_translator(kind: type[Exception]) -> Callable[[Translator], Translator]:
     """Register the problem details of an exception and its subclasses."""
 
     def register(translator: Translator) -> Translator:
@@ -109,18 +109,18 @@ def problem_response(problem: Problem) -> JsonResponse:
     )
 
 
-@translates(IllegalTransition)
-def _illegal(error: IllegalTransition) -> Problem:
+@problem_translator(IllegalTransition)
+def _illegal_transition_problem(error: IllegalTransition) -> Problem:
     return Problem(status=409, code="illegal-transition", detail=str(error))
 
 
-@translates(Http404)
-def _missing(error: Http404) -> Problem:
+@problem_translator(Http404)
+def _not_found_problem(error: Http404) -> Problem:
     return Problem(status=404, code="not-found", detail="there is nothing at this address for you")
 
 
-@translates(SuspiciousOperation)
-def _suspicious(error: SuspiciousOperation) -> Problem:
+@problem_translator(SuspiciousOperation)
+def _bad_request_problem(error: SuspiciousOperation) -> Problem:
     large = isinstance(error, RequestDataTooBig)
     return Problem(
         status=413 if large else 400,
@@ -129,30 +129,30 @@ def _suspicious(error: SuspiciousOperation) -> Problem:
     )
 
 
-@translates(StorageFull)
-def _full(error: StorageFull) -> Problem:
+@problem_translator(StorageFull)
+def _storage_full_problem(error: StorageFull) -> Problem:
     return Problem(status=507, code="storage-full", detail=str(error))
 
 
-@translates(BlobMissing)
+@problem_translator(BlobMissing)
 def _blob_missing(error: BlobMissing) -> Problem:
     return Problem(status=410, code="blob-missing", detail=str(error))
 
 
-@translates(OSError)
-def _disk(error: OSError) -> Problem | None:
+@problem_translator(OSError)
+def _disk_full_problem(error: OSError) -> Problem | None:
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return None
     return Problem(status=507, code="storage-full", detail="no room is left to receive the file")
 
 
-@translates(PermissionDenied)
-def _denied(error: PermissionDenied) -> Problem:
+@problem_translator(PermissionDenied)
+def _permission_denied_problem(error: PermissionDenied) -> Problem:
     return Problem(status=403, code="forbidden", detail=str(error) or "you may not do this")
 
 
-@translates(exceptions.ValidationError)
-def _invalid(error: exceptions.ValidationError) -> Problem:
+@problem_translator(exceptions.ValidationError)
+def _validation_problem(error: exceptions.ValidationError) -> Problem:
     return Problem(
         status=400,
         code="invalid",
@@ -161,8 +161,8 @@ def _invalid(error: exceptions.ValidationError) -> Problem:
     )
 
 
-@translates(exceptions.APIException)
-def _api(error: exceptions.APIException) -> Problem:
+@problem_translator(exceptions.APIException)
+def _api_problem(error: exceptions.APIException) -> Problem:
     headers: dict[str, str] = {}
     wait = getattr(error, "wait", None)
     if wait is not None:

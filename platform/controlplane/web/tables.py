@@ -168,37 +168,37 @@ class Table(Generic[Row]):
 
     @property
     def rows(self) -> list[Row]:
-        return self._page[0]
+        return self._page_rows[0]
 
     @property
     def columns(self) -> list[Heading]:
-        return [self._heading(column) for column in self._declared]
+        return [self._column_heading(column) for column in self._declared]
 
     @property
     def next_href(self) -> str:
         """The page after this one; empty on the last."""
-        rows, more = self._page
-        return self._href({AFTER: self._cursor(rows[-1])}) if more else ""
+        rows, more = self._page_rows
+        return self._table_url({AFTER: self._row_cursor(rows[-1])}) if more else ""
 
     @property
     def first_href(self) -> str:
         """The first page; empty on the first."""
-        return self._href({AFTER: ""}) if self._after is not None else ""
+        return self._table_url({AFTER: ""}) if self._requested_cursor is not None else ""
 
     @property
     def csv_href(self) -> str:
-        return self._href({AFTER: "", FORMAT: "csv"})
+        return self._table_url({AFTER: "", FORMAT: "csv"})
 
     @property
     def clear_href(self) -> str:
         """The same list without filters."""
         names = list(self.filters.fields) if self.filters else []
-        return self._href({AFTER: "", **dict.fromkeys(names, "")})
+        return self._table_url({AFTER: "", **dict.fromkeys(names, "")})
 
     @property
     def saved_query(self) -> str:
         """Return filters and order as a query string without its question mark, for saved filters."""
-        return self._href({AFTER: "", FORMAT: ""}).removeprefix("?")
+        return self._table_url({AFTER: "", FORMAT: ""}).removeprefix("?")
 
     @property
     def carried_parameters(self) -> list[tuple[str, str]]:
@@ -228,8 +228,8 @@ class Table(Generic[Row]):
     @cached_property
     def count_text(self) -> str:
         """How many rows match: ``12``, or ``1,000+``. Takes a query only where it is not known already."""
-        rows, more = self._page
-        if self._after is None and not more:
+        rows, more = self._page_rows
+        if self._requested_cursor is None and not more:
             return str(len(rows))
         counted = self._matching.order_by().values("pk")[: MAX_COUNTED + 1].count()
         return f"{MAX_COUNTED:,}+" if counted > MAX_COUNTED else f"{counted:,}"
@@ -242,75 +242,77 @@ class Table(Generic[Row]):
         """All matching rows in the page's order, sent as they are read."""
         shown = [column for column in self._declared if column.label]
         head = [str(column.label) for column in shown]
-        return downloads.csv_download(filename=filename, head=head, lines=self._lines(shown))
+        return downloads.csv_download(filename=filename, head=head, lines=self._csv_lines(shown))
 
-    def _lines(self, columns: Sequence[Column]) -> Iterator[list[object]]:
-        for row in self._ordered.iterator(chunk_size=500):
+    def _csv_lines(self, columns: Sequence[Column]) -> Iterator[list[object]]:
+        for row in self._ordered_rows.iterator(chunk_size=500):
             yield [
                 column.csv(row) if column.csv else getattr(row, column.key, "")
                 for column in columns
             ]
 
     @cached_property
-    def _page(self) -> tuple[list[Row], bool]:
+    def _page_rows(self) -> tuple[list[Row], bool]:
         """The rows, and whether others follow."""
-        rows = self._ordered
-        if self._after is not None:
-            rows = rows.filter(self._beyond(self._after))
+        rows = self._ordered_rows
+        if self._requested_cursor is not None:
+            rows = rows.filter(self._after_cursor_filter(self._requested_cursor))
         found = list(rows[: self._size + 1])
         return found[: self._size], len(found) > self._size
 
     @cached_property
-    def _after(self) -> CursorPosition | None:
+    def _requested_cursor(self) -> CursorPosition | None:
         return cursor_decode(self._request.GET.get(AFTER, ""), order=self._sort)
 
     @property
-    def _field(self) -> str:
+    def _sort_field(self) -> str:
         column = self._sortable.get(self._sort.removeprefix("-"))
         return column.sort if column else "pk"
 
     @property
-    def _descending(self) -> bool:
+    def _is_descending(self) -> bool:
         return self._sort.startswith("-")
 
     @property
-    def _ordered(self) -> QuerySet[Row]:
+    def _ordered_rows(self) -> QuerySet[Row]:
         """By value with empty ones last, then by primary key, so that every row has one place."""
-        tie = "-pk" if self._descending else "pk"
-        if self._field == "pk":
+        tie = "-pk" if self._is_descending else "pk"
+        if self._sort_field == "pk":
             return self._matching.order_by(tie)
         # An unnecessary NULLS LAST would keep PostgreSQL from using an index.
-        last = True if _is_nullable(self._matching.model, self._field) else None
-        value = F(self._field)
-        order = value.desc(nulls_last=last) if self._descending else value.asc(nulls_last=last)
+        last = True if _is_nullable(self._matching.model, self._sort_field) else None
+        value = F(self._sort_field)
+        order = value.desc(nulls_last=last) if self._is_descending else value.asc(nulls_last=last)
         return self._matching.order_by(order, tie)
 
-    def _beyond(self, edge: CursorPosition) -> Q:
-        further = "lt" if self._descending else "gt"
+    def _after_cursor_filter(self, edge: CursorPosition) -> Q:
+        further = "lt" if self._is_descending else "gt"
         behind = Q(**{f"pk__{further}": edge.key})
-        if self._field == "pk":
+        if self._sort_field == "pk":
             return behind
         if edge.value is None:
-            return Q(**{f"{self._field}__isnull": True}) & behind
-        beyond = Q(**{f"{self._field}__{further}": edge.value})
-        beyond |= Q(**{self._field: edge.value}) & behind
-        if _is_nullable(self._matching.model, self._field):
-            beyond |= Q(**{f"{self._field}__isnull": True})
+            return Q(**{f"{self._sort_field}__isnull": True}) & behind
+        beyond = Q(**{f"{self._sort_field}__{further}": edge.value})
+        beyond |= Q(**{self._sort_field: edge.value}) & behind
+        if _is_nullable(self._matching.model, self._sort_field):
+            beyond |= Q(**{f"{self._sort_field}__isnull": True})
         return beyond
 
-    def _cursor(self, row: Row) -> str:
-        value = None if self._field == "pk" else _value_at(row, self._field)
+    def _row_cursor(self, row: Row) -> str:
+        value = None if self._sort_field == "pk" else _value_at(row, self._sort_field)
         return cursor_encode(CursorPosition(value=value, key=row.pk), order=self._sort)
 
-    def _heading(self, column: Column) -> Heading:
+    def _column_heading(self, column: Column) -> Heading:
         current = self._sort.removeprefix("-") == column.key
         href, direction = "", ""
         if column.sort:
             # Numeric columns sort descending first.
-            descending = not self._descending if current else column.numeric
-            href = self._href({SORT: f"-{column.key}" if descending else column.key, AFTER: ""})
+            descending = not self._is_descending if current else column.numeric
+            href = self._table_url(
+                {SORT: f"-{column.key}" if descending else column.key, AFTER: ""}
+            )
         if current and column.sort:
-            direction = "descending" if self._descending else "ascending"
+            direction = "descending" if self._is_descending else "ascending"
         return Heading(
             key=column.key,
             label=column.label,
@@ -319,7 +321,7 @@ class Table(Generic[Row]):
             direction=direction,
         )
 
-    def _href(self, changes: Mapping[str, str]) -> str:
+    def _table_url(self, changes: Mapping[str, str]) -> str:
         parameters = self._request.GET.copy()
         for name, value in changes.items():
             if value:

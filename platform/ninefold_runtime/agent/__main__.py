@@ -13,7 +13,7 @@ from pathlib import Path
 from ninefold_runtime.agent.pci_topology import card_info
 from ninefold_runtime.agent.push_client import PushServer
 from ninefold_runtime.agent.readers import CHOICES, CardReader, choose_reader
-from ninefold_runtime.agent.samples import CardSample, SampleBatch, exposition
+from ninefold_runtime.agent.samples import CardSample, SampleBatch, format_exposition
 from ninefold_runtime.agent.sender import BatchSender, BatchSequence
 from ninefold_runtime.exits import BadInput, ExitCode, StopRequest, TaskError, TaskStopped
 
@@ -22,10 +22,10 @@ _MOST_SECONDS = 3600.0
 
 def main(arguments: list[str] | None = None) -> int:
     """0 after a stop request; else the exit code of the error, which is one line on standard error."""
-    options = _parser().parse_args(arguments)
+    options = _argument_parser().parse_args(arguments)
     try:
         StopRequest().listen()
-        _run(options)
+        _run_agent(options)
     except TaskStopped as stopped:
         print(f"agent: {stopped}", flush=True)
     except TaskError as fault:
@@ -34,25 +34,25 @@ def main(arguments: list[str] | None = None) -> int:
     return ExitCode.FINISHED
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run_agent(options: argparse.Namespace) -> None:
     server = PushServer.of(options.server, authorities=options.authorities)
     reader = choose_reader(options.reader, node=options.node, cards=options.cards)
     sender = BatchSender(
         server,
         vendor=reader.vendor,
-        token=lambda: _token(options.token_file),
-        sequence=BatchSequence(options.state, log=_log),
+        token=lambda: _read_token(options.token_file),
+        sequence=BatchSequence(options.state, log=_log_line),
         keep=options.keep,
-        log=_log,
+        log=_log_line,
     )
-    _log(f"reads {reader.vendor} cards of {options.node} every {options.every:g} s")
+    _log_line(f"reads {reader.vendor} cards of {options.node} every {options.every:g} s")
     if server.is_plaintext:
-        _log("the token crosses the network in the clear: use an https address")
+        _log_line("the token crosses the network in the clear: use an https address")
     sender.start()
-    watch(reader, sender=sender, every_seconds=options.every)
+    send_periodically(reader, sender=sender, every_seconds=options.every)
 
 
-def watch(reader: CardReader, *, sender: BatchSender, every_seconds: float) -> None:
+def send_periodically(reader: CardReader, *, sender: BatchSender, every_seconds: float) -> None:
     """Read on the beat for ever; a beat that a slow reader missed is left out.
 
     :raises NotReported: if the control plane refuses the token.
@@ -62,7 +62,7 @@ def watch(reader: CardReader, *, sender: BatchSender, every_seconds: float) -> N
         began, at = time.monotonic(), datetime.now(UTC)
         reading = reader.read()
         if reading.error != last_error:
-            _log(reading.error or "the cards can be read again")
+            _log_line(reading.error or "the cards can be read again")
             last_error = reading.error
         metrics = {
             # Where some cards answer, the missing ones show which cards failed.
@@ -75,12 +75,12 @@ def watch(reader: CardReader, *, sender: BatchSender, every_seconds: float) -> N
         }
         own = [CardSample(name=f"ninefold_agent_{name}", value=metrics[name]) for name in metrics]
         located = card_info(reading.addresses)
-        sender.add(SampleBatch(at=at, text=exposition((*reading.samples, *located, *own))))
+        sender.add(SampleBatch(at=at, text=format_exposition((*reading.samples, *located, *own))))
         due = max(due + every_seconds, time.monotonic())
         sender.pause(due - time.monotonic())
 
 
-def _parser() -> argparse.ArgumentParser:
+def _argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ninefold_runtime.agent", description="Send the figures of this node's cards."
     )
@@ -91,41 +91,49 @@ def _parser() -> argparse.ArgumentParser:
         default=os.environ.get("NINEFOLD_NODE") or socket.gethostname(),
         help="the node's name in its cluster; by default NINEFOLD_NODE, or the host's name",
     )
-    parser.add_argument("--every", type=_seconds, default=5.0, help="seconds between two looks")
+    parser.add_argument(
+        "--every", type=_parse_seconds, default=5.0, help="seconds between two looks"
+    )
     parser.add_argument("--reader", choices=CHOICES, default="auto")
     parser.add_argument(
-        "--cards", type=_count, default=0, help="cards the processor is shown as; 0: one a core"
+        "--cards",
+        type=_parse_count,
+        default=0,
+        help="cards the processor is shown as; 0: one a core",
     )
     parser.add_argument("--state", type=Path, help="where the number of the last batch is kept")
     parser.add_argument(
-        "--keep", type=_some, default=720, help="batches kept while the control plane is away"
+        "--keep",
+        type=_parse_positive_count,
+        default=720,
+        help="batches kept while the control plane is away",
     )
     parser.add_argument("--authorities", type=Path, help="certificates (PEM) to trust for https")
     return parser
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     value = float(text)
     if not 1.0 <= value <= _MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and {_MOST_SECONDS:g} seconds")
     return value
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     value = int(text)
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text} is below 0")
     return value
 
 
-def _some(text: str) -> int:
-    value = _count(text)
+def _parse_positive_count(text: str) -> int:
+    value = _parse_count(text)
     if value == 0:
         raise argparse.ArgumentTypeError("at least 1 is needed")
     return value
 
 
-def _token(path: Path) -> str:
+def _read_token(path: Path) -> str:
     """:raises BadInput: if the file cannot be read, or holds no token."""
     try:
         token = path.read_text(encoding="ascii").strip()
@@ -136,7 +144,7 @@ def _token(path: Path) -> str:
     return token
 
 
-def _log(text: str) -> None:
+def _log_line(text: str) -> None:
     print(text, flush=True)
 
 

@@ -45,13 +45,13 @@ def card_info(addresses: Mapping[int, str], *, root: Path = Path("/")) -> tuple[
     :param addresses: PCI address by the card's index, as the vendor's tool prints it.
     :param root: where sys is mounted.
     """
-    nics = dict(_nics(root))
+    nics = dict(_pci_network_adapters(root))
     samples = []
     for index, printed in sorted(addresses.items()):
         address = normalized_pci_address(printed)
         if address:
-            card = _device(root / "sys/bus/pci/devices" / address)
-            samples.append(CardSample(name=SERIES, value=1, labels=_labels(index, card, nics)))
+            card = _read_pci_device(root / "sys/bus/pci/devices" / address)
+            samples.append(CardSample(name=SERIES, value=1, labels=_card_labels(index, card, nics)))
     return tuple(samples)
 
 
@@ -63,7 +63,7 @@ def normalized_pci_address(address: str) -> str:
     return f"{int(found[1], 16):04x}:{found[2]}:{found[3]}.{found[4]}".lower()
 
 
-def _labels(index: int, card: _PciDevice, nics: Mapping[str, _PciDevice]) -> dict[str, str]:
+def _card_labels(index: int, card: _PciDevice, nics: Mapping[str, _PciDevice]) -> dict[str, str]:
     labels = {"card": str(index), "pci_address": card.address}
     if card.numa_node is not None:
         labels["numa_node"] = str(card.numa_node)
@@ -79,7 +79,7 @@ def _labels(index: int, card: _PciDevice, nics: Mapping[str, _PciDevice]) -> dic
     return labels
 
 
-def _nics(root: Path) -> Iterator[tuple[str, _PciDevice]]:
+def _pci_network_adapters(root: Path) -> Iterator[tuple[str, _PciDevice]]:
     """Physical network adapters on PCI by name, each once."""
     seen = set()
     for kind in _NIC_CLASSES:
@@ -90,10 +90,10 @@ def _nics(root: Path) -> Iterator[tuple[str, _PciDevice]]:
             is_virtual_function = (path / "physfn").exists()
             if _ADDRESS.fullmatch(path.name) and path not in seen and not is_virtual_function:
                 seen.add(path)
-                yield entry.name, _device(path)
+                yield entry.name, _read_pci_device(path)
 
 
-def _device(path: Path) -> _PciDevice:
+def _read_pci_device(path: Path) -> _PciDevice:
     path = path.resolve()
     hosts = [place for place, part in enumerate(path.parts) if _HOST_BRIDGE.fullmatch(part)]
     return _PciDevice(

@@ -108,7 +108,7 @@ class PushServer:
         )
 
 
-def push(
+def push_batch(
     server: PushServer,
     batch: SampleBatch,
     *,
@@ -151,14 +151,14 @@ def push(
         kind = PushFailed if status >= 500 and not seconds else ServerUnavailable
         raise kind(f"it answered {status}", wait_seconds=seconds)
     if status in (401, 403):
-        raise TokenRejected(f"it answered {status}: {_reason(body)}")
+        raise TokenRejected(f"it answered {status}: {_refusal_reason(body)}")
     if status != 200:
-        refusal = BatchOutdated if _problem(body).get("code") == _OUTDATED else PushRejected
-        raise refusal(f"it answered {status}: {_reason(body)}")
-    return _answer(body, sequence=sequence)
+        refusal = BatchOutdated if _parse_problem(body).get("code") == _OUTDATED else PushRejected
+        raise refusal(f"it answered {status}: {_refusal_reason(body)}")
+    return _parse_answer(body, sequence=sequence)
 
 
-def _answer(body: bytes, *, sequence: int) -> PushResult:
+def _parse_answer(body: bytes, *, sequence: int) -> PushResult:
     """:raises ServerUnavailable: if the answer is not the control plane's, as of a proxy that shows a page."""
     try:
         answer = json.loads(body)
@@ -169,13 +169,13 @@ def _answer(body: bytes, *, sequence: int) -> PushResult:
         ) from error
 
 
-def _reason(body: bytes) -> str:
-    problem = _problem(body)
+def _refusal_reason(body: bytes) -> str:
+    problem = _parse_problem(body)
     text = body.decode("utf-8", "replace").strip() or "without a word"
     return str(problem.get("detail") or problem.get("title") or text)[:300]
 
 
-def _problem(body: bytes) -> dict[str, Any]:
+def _parse_problem(body: bytes) -> dict[str, Any]:
     """Problem details; empty where the answer has none."""
     try:
         problem = json.loads(body)

@@ -36,17 +36,21 @@ class SampleBatch:
     text: str
 
 
-def exposition(samples: Iterable[CardSample]) -> str:
+def format_exposition(samples: Iterable[CardSample]) -> str:
     """The samples as lines; what is not a finite number is left out, since absent means not measured."""
-    return "".join(f"{_line(sample)}\n" for sample in samples if math.isfinite(sample.value))
+    return "".join(
+        f"{_format_sample(sample)}\n" for sample in samples if math.isfinite(sample.value)
+    )
 
 
-def _line(sample: CardSample) -> str:
-    labels = ",".join(f'{name}="{_escaped(text)}"' for name, text in sample.labels.items())
+def _format_sample(sample: CardSample) -> str:
+    labels = ",".join(
+        f'{name}="{_escape_label_value(text)}"' for name, text in sample.labels.items()
+    )
     value = float(sample.value)
     shown = str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     return f"{sample.name}{{{labels}}} {shown}" if labels else f"{sample.name} {shown}"
 
 
-def _escaped(text: str) -> str:
+def _escape_label_value(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -37,7 +37,7 @@ from ninefold_runtime.agent.push_client import (
     PushServer,
     ServerUnavailable,
     TokenRejected,
-    push,
+    push_batch,
 )
 from ninefold_runtime.agent.samples import SampleBatch
 from ninefold_runtime.exits import NotReported
@@ -135,12 +135,12 @@ class BatchSender:
     def _send_forever(self) -> None:
         try:
             while not self._end:
-                self._send(self._next())
+                self._send_batch(self._next_batch())
         except Exception as error:  # an untraced death would look like a dead node
-            self._finish(f"sending ended unforeseen: {type(error).__name__}: {error}")
+            self._stop_sending(f"sending ended unforeseen: {type(error).__name__}: {error}")
             raise
 
-    def _next(self) -> QueuedBatch:
+    def _next_batch(self) -> QueuedBatch:
         """The newest batch that may be sent, once there is one."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._backlog) > 0)
@@ -156,11 +156,11 @@ class BatchSender:
     def _is_behind(self, waiting: QueuedBatch) -> bool:
         return waiting.number < self._answered
 
-    def _send(self, waiting: QueuedBatch) -> None:
+    def _send_batch(self, waiting: QueuedBatch) -> None:
         """Send it once. Without an answer it waits on, under its number."""
         behind = self._is_behind(waiting)
         try:
-            answer = push(
+            answer = push_batch(
                 self._server,
                 waiting.batch,
                 sequence=waiting.number,
@@ -175,14 +175,14 @@ class BatchSender:
                 self._back_off(away)
         except TokenRejected as refusal:
             if not self._has_new_token():
-                self._finish(
+                self._stop_sending(
                     f"the control plane refuses the token: {refusal}; "
                     "give this node a new one, or name the node as the control plane does"
                 )
         except PushRejected as refusal:
-            self._discard(waiting, refusal)
+            self._discard_batch(waiting, refusal)
         else:
-            self._complete(waiting, answer)
+            self._complete_batch(waiting, answer)
         if behind:
             self._behind_at = max(self._behind_at, time.monotonic() + self._pace.behind)
 
@@ -213,7 +213,7 @@ class BatchSender:
             self._log(f"the control plane is away, figures are kept: {away}")
         time.sleep(seconds)
 
-    def _complete(self, waiting: QueuedBatch, answer: PushResult) -> None:
+    def _complete_batch(self, waiting: QueuedBatch, answer: PushResult) -> None:
         """It was answered."""
         with self._changed:
             if answer.known > self._sequence.last:
@@ -246,7 +246,7 @@ class BatchSender:
                 "others like it are counted and not told"
             )
 
-    def _discard(self, waiting: QueuedBatch, refusal: PushRejected) -> None:
+    def _discard_batch(self, waiting: QueuedBatch, refusal: PushRejected) -> None:
         """It is never taken; one that is too old takes those before it along."""
         with self._changed:
             self._answered = max(self._answered, waiting.number)
@@ -277,7 +277,7 @@ class BatchSender:
             self._log(f"the token cannot be read again: {error}")
         return self._token != before
 
-    def _finish(self, message: str) -> None:
+    def _stop_sending(self, message: str) -> None:
         with self._changed:
             self._end = message
             self._changed.notify_all()
@@ -362,7 +362,7 @@ class BatchSequence:
     ) -> None:
         self._path = path
         self._log = log
-        self._bound = self._remembered()
+        self._bound = self._read_sequence()
         #: The highest that was given; before the first, the one below it.
         self.last = max(self._bound, int(now() * 1000), 1) - 1
 
@@ -371,14 +371,14 @@ class BatchSequence:
         self.last += 1
         if self.last >= self._bound:
             self._bound = self.last + _AHEAD
-            self._remember()
+            self._write_sequence()
         return self.last
 
     def past(self, number: int) -> None:
         """Continue above a number that another sender assigned."""
         self.last = max(self.last, number)
 
-    def _remembered(self) -> int:
+    def _read_sequence(self) -> int:
         if self._path is None:
             return 0
         try:
@@ -392,7 +392,7 @@ class BatchSequence:
             self._log(f"{self._path} cannot be used, numbers begin at the time: {error}")
             return 0
 
-    def _remember(self) -> None:
+    def _write_sequence(self) -> None:
         if self._path is None:
             return
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")

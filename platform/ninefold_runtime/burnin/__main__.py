@@ -26,15 +26,15 @@ RESULT = "RESULT "
 
 def main(arguments: list[str] | None = None) -> int:
     """0 if every card passed, ``ExitCode.UNFIT`` if one did not; else the code of the fault."""
-    options = _parser().parse_args(arguments)
+    options = _argument_parser().parse_args(arguments)
     work = Path(os.environ.get("NINEFOLD_WORK") or ".").absolute()
     try:
-        spec = specs.load(options.spec, BurninSpec)
+        spec = specs.load_spec(options.spec, BurninSpec)
         spec.check()
         _require_torch()
         if options.card is None:
-            return _all(spec, path=options.spec, work=work)
-        return _one(spec, options)
+            return _test_all_cards(spec, path=options.spec, work=work)
+        return _test_one_card(spec, options)
     except Exception as error:  # noqa: BLE001 - the last line of defence: it decides the exit code
         fault = task_error_of(error, work=work)
         if fault is None:
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         return fault.code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ninefold_runtime.burnin")
     parser.add_argument("spec", type=Path)
     alone = parser.add_argument_group("what the process of one card is told")
@@ -64,7 +64,7 @@ def _require_torch() -> None:
         )
 
 
-def _all(spec: BurninSpec, *, path: Path, work: Path) -> int:
+def _test_all_cards(spec: BurninSpec, *, path: Path, work: Path) -> int:
     StopRequest().listen()
     folder, scratch = work / "result", work / "cards"
     for each in (folder, scratch):
@@ -80,22 +80,22 @@ def _all(spec: BurninSpec, *, path: Path, work: Path) -> int:
         }
         result = outcomes.burnin_result(found, device=spec.device, about=about)
         for outcome in found:
-            reporter.message(_line(outcome))
+            reporter.message(_outcome_line(outcome))
         text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
         (folder / "burnin.json").write_text(f"{text}\n", encoding="utf-8")
         reporter.message(RESULT + json.dumps(result, ensure_ascii=False, allow_nan=False))
-        reporter.deliver(folder, kind="report", metrics=_metrics(found))
+        reporter.deliver(folder, kind="report", metrics=_worst_metrics(found))
     return ExitCode.FINISHED if result["passed"] else ExitCode.UNFIT
 
 
-def _one(spec: BurninSpec, options: argparse.Namespace) -> int:
+def _test_one_card(spec: BurninSpec, options: argparse.Namespace) -> int:
     from ninefold_runtime.burnin import card_tests
 
     card_tests.run_card_tests(spec, index=options.card, meeting=options.meeting, out=options.out)
     return ExitCode.FINISHED
 
 
-def _metrics(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
+def _worst_metrics(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
     """The worst value of each test."""
     metrics: dict[str, float] = {}
     for outcome in found:
@@ -105,7 +105,7 @@ def _metrics(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
     return metrics
 
 
-def _line(outcome: outcomes.BurninOutcome) -> str:
+def _outcome_line(outcome: outcomes.BurninOutcome) -> str:
     figure = "" if outcome.measured is None else f"{outcome.measured:.4g} {outcome.unit}, "
     return f"card {outcome.card}, {outcome.test} {outcome.verdict}: {figure}{outcome.words}"
 

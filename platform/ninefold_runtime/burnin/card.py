@@ -53,7 +53,7 @@ class BurninCard:
     def free_memory(self) -> int:
         """Bytes; of the processor, what is there for one core of the machine."""
         if self.device.type == "cpu":
-            return _available() // (os.cpu_count() or 1)
+            return _available_memory() // (os.cpu_count() or 1)
         free, _ = torch.get_device_module(self.device).mem_get_info(self.index)
         return int(free)
 
@@ -63,7 +63,7 @@ class BurninCard:
             torch.get_device_module(self.device).empty_cache()
 
 
-def _available() -> int:
+def _available_memory() -> int:
     """What the machine has free, or the container where that is less."""
     lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))

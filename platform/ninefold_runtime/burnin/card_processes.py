@@ -39,24 +39,24 @@ def run_card_processes(
                 *(sys.executable, "-m", "ninefold_runtime.burnin", str(path)),
                 *("--card", str(index), "--meeting", str(meeting), "--out", str(file)),
             ],
-            env=_environment(spec),
+            env=_process_environment(spec),
         )
         for index, file in enumerate(files)
     ]
     try:
-        late = _wait(started, seconds=spec.seconds + grace_seconds)
+        late = _wait_for_processes(started, seconds=spec.seconds + grace_seconds)
     finally:
-        _end(started)
+        _end_processes(started)
     if any(process.returncode == ExitCode.BAD_INPUT for process in started):
         raise BadInput("the burn-in could not begin; the lines above say why")
     return [
         outcome
         for index, (process, file) in enumerate(zip(started, files, strict=True))
-        for outcome in _found(process, file, index=index, late=process in late)
+        for outcome in _process_outcomes(process, file, index=index, late=process in late)
     ]
 
 
-def _environment(spec: BurninSpec) -> dict[str, str]:
+def _process_environment(spec: BurninSpec) -> dict[str, str]:
     environment = dict(os.environ)
     if spec.device == "cpu":
         threads = environment.get("OMP_NUM_THREADS", "")
@@ -67,7 +67,7 @@ def _environment(spec: BurninSpec) -> dict[str, str]:
     return environment
 
 
-def _wait(
+def _wait_for_processes(
     processes: list[subprocess.Popen[bytes]], *, seconds: float
 ) -> list[subprocess.Popen[bytes]]:
     """Those that have not ended by then."""
@@ -79,14 +79,14 @@ def _wait(
         time.sleep(_POLL_SECONDS)
 
 
-def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+def _end_processes(processes: list[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         process.kill()
     # What waits for a dead card cannot be killed; the cluster ends what is left of the Launch.
-    _wait(processes, seconds=_REAP_SECONDS)
+    _wait_for_processes(processes, seconds=_REAP_SECONDS)
 
 
-def _found(
+def _process_outcomes(
     process: subprocess.Popen[bytes], file: Path, *, index: int, late: bool
 ) -> Iterator[BurninOutcome]:
     outcomes: list[BurninOutcome] = []

@@ -45,7 +45,7 @@ def run_card_tests(spec: BurninSpec, *, index: int, meeting: Path, out: Path) ->
                 test=name, card=index, words=f"{type(error).__name__}: {line:.400}"
             )
         outcomes.append(outcome)
-        _write(outcomes, out)
+        _write_outcomes(outcomes, out)
         card.release_memory()
 
     # Each test's time starts when it begins, so that a late card does not shorten it.
@@ -63,7 +63,7 @@ def run_card_tests(spec: BurninSpec, *, index: int, meeting: Path, out: Path) ->
     test("matrix", lambda: matrix_test.run_matrix_test(spec.matrix, card=card, deadline=end))
 
 
-def _write(outcomes: list[BurninOutcome], out: Path) -> None:
+def _write_outcomes(outcomes: list[BurninOutcome], out: Path) -> None:
     draft = out.with_suffix(".draft")
     draft.write_text(json.dumps([asdict(outcome) for outcome in outcomes]), encoding="utf-8")
     draft.replace(out)
@@ -102,12 +102,12 @@ def run_collective_test(
     )
     try:
         deadline = time.monotonic() + seconds
-        return _reduce(spec, card=card, cards=cards, deadline=deadline)
+        return _test_all_reduce(spec, card=card, cards=cards, deadline=deadline)
     finally:
         distributed.destroy_process_group()
 
 
-def _reduce(
+def _test_all_reduce(
     spec: CollectiveSpec, *, card: BurninCard, cards: int, deadline: float
 ) -> BurninOutcome:
     words = torch.empty(_ELEMENTS, dtype=torch.float32, device=card.device)

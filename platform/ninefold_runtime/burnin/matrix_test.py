@@ -50,28 +50,28 @@ _COMPARE_EVERY_SECONDS = 1.0
 def run_matrix_test(spec: MatrixSpec, *, card: BurninCard, deadline: float) -> BurninOutcome:
     """Products until the deadline on the monotonic clock: the rate in TFLOP/s, and whether all were right."""
     _require_float32_sums()
-    left, right = factors(spec.size, dtype=spec.dtype, seed=1)
+    left, right = exact_factors(spec.size, dtype=spec.dtype, seed=1)
     truth = left[:_ROWS].double() @ right.double()
     on_card = left.to(card.device), right.to(card.device)
     product = torch.empty_like(on_card[0])
     for _ in range(_WARM_UP):
-        multiply(*on_card, out=product)
+        multiply_into(*on_card, out=product)
     error = wrong_by(product[:_ROWS].cpu(), truth)
     if error != 0:
-        return _wrong(f"the first product differs from the true one by {error:.4g}", card)
+        return _failed_outcome(f"the first product differs from the true one by {error:.4g}", card)
     first = product.clone()
     count, busy, batch = 0, 0.0, 1
     while count == 0 or time.monotonic() < deadline:
         card.synchronize()
         began = time.perf_counter()
         for _ in range(batch):
-            multiply(*on_card, out=product)
+            multiply_into(*on_card, out=product)
         card.synchronize()
         seconds = time.perf_counter() - began
         count, busy = count + batch, busy + seconds
-        error = difference(product, first)
+        error = largest_difference(product, first)
         if error != 0:
-            return _wrong(f"product {count} differs from the first by {error:.4g}", card)
+            return _failed_outcome(f"product {count} differs from the first by {error:.4g}", card)
         left_seconds = max(0.0, deadline - time.monotonic())
         wanted = min(_COMPARE_EVERY_SECONDS, left_seconds) / max(seconds / batch, 1e-9)
         batch = max(1, min(int(wanted), batch * 4))
@@ -86,7 +86,7 @@ def run_matrix_test(spec: MatrixSpec, *, card: BurninCard, deadline: float) -> B
     )
 
 
-def factors(size: int, *, dtype: str, seed: int) -> tuple[Any, Any]:
+def exact_factors(size: int, *, dtype: str, seed: int) -> tuple[Any, Any]:
     """Two square tensors of integers times a power of two, whose product is exact in every order of summing."""
     most = min(_EXACT_FACTOR, math.isqrt(_EXACT_SUM // size))
     generator = torch.Generator().manual_seed(seed)
@@ -121,18 +121,18 @@ def _require_float32_sums() -> None:
     matmul.allow_fp16_accumulation = False
 
 
-def multiply(left: Any, right: Any, *, out: Any) -> None:
+def multiply_into(left: Any, right: Any, *, out: Any) -> None:
     torch.matmul(left, right, out=out)
 
 
-def difference(one: Any, other: Any) -> float:
+def largest_difference(one: Any, other: Any) -> float:
     """The largest between two entries; not a number where one of them is not."""
     pairs = zip(one.split(_ROWS_AT_ONCE), other.split(_ROWS_AT_ONCE), strict=True)
     parts = [(here.float() - there.float()).abs().max() for here, there in pairs]
     return float(torch.stack(parts).max())
 
 
-def _wrong(words: str, card: BurninCard) -> BurninOutcome:
+def _failed_outcome(words: str, card: BurninCard) -> BurninOutcome:
     return failed_outcome(
         test=_TEST,
         card=card.index,

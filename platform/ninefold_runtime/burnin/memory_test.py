@@ -38,15 +38,15 @@ def run_memory_test(spec: MemorySpec, *, card: BurninCard, deadline: float) -> B
     """
     wanted = max(1, int(card.free_memory() * spec.share) // _BLOCK_BYTES)
     writer = PatternWriter(card)
-    blocks = _allocate(wanted, device=card.device)
+    blocks = _allocate_blocks(wanted, device=card.device)
     if len(blocks) < wanted:
         words = f"no more than that could be had, with {spec.share:.0%} of what is free wanted"
-        return _failed(words, card=card, blocks=len(blocks), wanted=wanted)
+        return _failed_outcome(words, card=card, blocks=len(blocks), wanted=wanted)
     seconds = deadline - time.monotonic()
     count = min(wanted, int(_MARGIN * seconds / _seconds_per_block(writer, blocks[0], card=card)))
     if count < wanted * _LEAST:
         words = f"in {seconds:.0f} s no more than that can be written and read: it is too slow"
-        return _failed(words, card=card, blocks=count, wanted=wanted)
+        return _failed_outcome(words, card=card, blocks=count, wanted=wanted)
     del blocks[count:]
     for pattern in PATTERNS:
         for number, block in enumerate(blocks):
@@ -55,17 +55,21 @@ def run_memory_test(spec: MemorySpec, *, card: BurninCard, deadline: float) -> B
             found = writer.mismatch(block, pattern=pattern, number=number)
             if found:
                 words = f"pattern {pattern}: {found}"
-                return _failed(words, card=card, blocks=number, wanted=wanted)
+                return _failed_outcome(words, card=card, blocks=number, wanted=wanted)
             if time.monotonic() > deadline + seconds:
                 words = f"time was over in pattern {pattern}: it became slower"
-                return _failed(words, card=card, blocks=number, wanted=wanted)
-    part = "" if count == wanted else f" of {_gib(wanted)} GiB, as much as there was time for"
+                return _failed_outcome(words, card=card, blocks=number, wanted=wanted)
+    part = (
+        ""
+        if count == wanted
+        else f" of {_blocks_in_gib(wanted)} GiB, as much as there was time for"
+    )
     return BurninOutcome(
         test=_TEST,
         card=card.index,
         verdict=BurninVerdict.PASSED,
-        measured=_gib(count),
-        expected=_gib(max(1, math.ceil(wanted * _LEAST))),
+        measured=_blocks_in_gib(count),
+        expected=_blocks_in_gib(max(1, math.ceil(wanted * _LEAST))),
         unit="GiB",
         words=f"read back as written{part}, in the patterns {', '.join(PATTERNS)}",
     )
@@ -82,13 +86,13 @@ class PatternWriter:
 
     def write(self, block: Any, *, pattern: str, number: int) -> None:
         """Fill the block; walking and random patterns differ from block to block."""
-        self._make(block, pattern=pattern, number=number)
+        self._fill_with_pattern(block, pattern=pattern, number=number)
 
-    def _make(self, block: Any, *, pattern: str, number: int) -> None:
+    def _fill_with_pattern(self, block: Any, *, pattern: str, number: int) -> None:
         if pattern == "0x55":
-            block.fill_(_signed(0x5555_5555_5555_5555))
+            block.fill_(_to_signed_int64(0x5555_5555_5555_5555))
         elif pattern == "0xAA":
-            block.fill_(_signed(0xAAAA_AAAA_AAAA_AAAA))
+            block.fill_(_to_signed_int64(0xAAAA_AAAA_AAAA_AAAA))
         elif pattern == "walking one":
             torch.add(self._places, number, out=self._scratch)
             torch.bitwise_and(self._scratch, _WORD_BITS - 1, out=self._scratch)
@@ -97,27 +101,27 @@ class PatternWriter:
             # Places scattered by multiplying and folding: as good as random here, and the same on every card.
             torch.add(self._places, number * _BLOCK_WORDS + 1, out=block)
             for factor in (0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9):
-                block.mul_(_signed(factor))
+                block.mul_(_to_signed_int64(factor))
                 torch.bitwise_right_shift(block, 31, out=self._scratch)
                 torch.bitwise_xor(block, self._scratch, out=block)
 
     def mismatch(self, block: Any, *, pattern: str, number: int) -> str:
         """Where and how the block differs from what was written, as a message; empty if it does not."""
-        self._make(self._should, pattern=pattern, number=number)
+        self._fill_with_pattern(self._should, pattern=pattern, number=number)
         if torch.equal(block, self._should):
             return ""
         places = torch.nonzero(block != self._should).flatten()
-        shown = [self._place(block, int(place), number=number) for place in places[:_SHOWN]]
+        shown = [self._check_block(block, int(place), number=number) for place in places[:_SHOWN]]
         return f"{len(places)} words differ: {'; '.join(shown)}"
 
-    def _place(self, block: Any, place: int, *, number: int) -> str:
+    def _check_block(self, block: Any, place: int, *, number: int) -> str:
         offset = number * _BLOCK_BYTES + place * _WORD_BYTES
         address = block.data_ptr() + place * _WORD_BYTES
         wrote, read = (int(words[place]) & (2**_WORD_BITS - 1) for words in (self._should, block))
         return f"at 0x{address:x} (byte {offset}) wrote 0x{wrote:016x}, read 0x{read:016x}"
 
 
-def _allocate(count: int, *, device: Any) -> list[Any]:
+def _allocate_blocks(count: int, *, device: Any) -> list[Any]:
     """As many of the blocks as there is room for."""
     blocks: list[Any] = []
     for _ in range(count):
@@ -139,21 +143,21 @@ def _seconds_per_block(writer: PatternWriter, block: Any, *, card: BurninCard) -
     return max(time.perf_counter() - began, 1e-6)
 
 
-def _failed(words: str, *, card: BurninCard, blocks: int, wanted: int) -> BurninOutcome:
+def _failed_outcome(words: str, *, card: BurninCard, blocks: int, wanted: int) -> BurninOutcome:
     return failed_outcome(
         test=_TEST,
         card=card.index,
         words=words,
-        measured=_gib(blocks),
-        expected=_gib(max(1, math.ceil(wanted * _LEAST))),
+        measured=_blocks_in_gib(blocks),
+        expected=_blocks_in_gib(max(1, math.ceil(wanted * _LEAST))),
         unit="GiB",
     )
 
 
-def _gib(blocks: int) -> float:
+def _blocks_in_gib(blocks: int) -> float:
     return round(blocks * _BLOCK_BYTES / _GIB, 3)
 
 
-def _signed(word: int) -> int:
+def _to_signed_int64(word: int) -> int:
     """The same 64 bits as torch's int64 has them."""
     return word - 2**_WORD_BITS if word >= 2 ** (_WORD_BITS - 1) else word

@@ -63,30 +63,30 @@ class BurninSpec:
 
     def check(self) -> None:
         """:raises BadInput: if a number is beyond its bounds; the message names it."""
-        _within("cards", self.cards, 1, MOST_CARDS)
-        _within("seconds", self.seconds, SHORTEST_SECONDS, LONGEST_SECONDS)
-        _within("matrix.size", self.matrix.size, 64, 32_768)
-        _share("matrix.floor", self.matrix.floor)
-        _share("memory.share", self.memory.share)
-        _share("collective.floor", self.collective.floor)
-        _positive("matrix.expected_tflops", self.matrix.expected_tflops)
-        _positive("collective.expected_gb_s", self.collective.expected_gb_s)
+        _require_range("cards", self.cards, 1, MOST_CARDS)
+        _require_range("seconds", self.seconds, SHORTEST_SECONDS, LONGEST_SECONDS)
+        _require_range("matrix.size", self.matrix.size, 64, 32_768)
+        _require_share("matrix.floor", self.matrix.floor)
+        _require_share("memory.share", self.memory.share)
+        _require_share("collective.floor", self.collective.floor)
+        _require_positive("matrix.expected_tflops", self.matrix.expected_tflops)
+        _require_positive("collective.expected_gb_s", self.collective.expected_gb_s)
         if not self.device.isidentifier():
             raise BadInput(
                 f"device must be a name of torch, such as cpu or cuda, not {self.device!r}"
             )
 
 
-def _within(name: str, value: float, low: float, high: float) -> None:
+def _require_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise BadInput(f"{name} must be from {low} to {high}, not {value}")
 
 
-def _share(name: str, value: float) -> None:
+def _require_share(name: str, value: float) -> None:
     if not 0 < value <= 1:
         raise BadInput(f"{name} must be above 0 and at most 1, not {value}")
 
 
-def _positive(name: str, value: float | None) -> None:
+def _require_positive(name: str, value: float | None) -> None:
     if value is not None and not value > 0:
         raise BadInput(f"{name} must be above 0, or null where nobody knows it, not {value}")

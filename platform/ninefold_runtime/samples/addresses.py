@@ -78,15 +78,15 @@ def load_divisions() -> Divisions:
 
 def build_divisions(source: Path) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """The content of ``divisions.json`` from a folder with the source's CSV files."""
-    provinces = {row["code"]: row["name"] for row in _rows(source / "provinces.csv")}
+    provinces = {row["code"]: row["name"] for row in _read_table(source / "provinces.csv")}
     cities = {
         row["code"]: row
-        for row in _rows(source / "cities.csv")
+        for row in _read_table(source / "cities.csv")
         if row["name"] != "县" and not _NOT_A_CITY.search(row["name"])
     }
     districts = {
         row["code"]: row
-        for row in _rows(source / "areas.csv")
+        for row in _read_table(source / "areas.csv")
         if row["cityCode"] in cities
         and row["name"] not in (_NO_CITY, cities[row["cityCode"]]["name"])
         and int(row["code"][4:]) not in _STATISTICAL
@@ -94,8 +94,8 @@ def build_divisions(source: Path) -> Mapping[str, Mapping[str, Mapping[str, str]
     known = set("街道镇乡村").union(
         *(row["name"] for row in (*cities.values(), *districts.values()))
     )
-    towns = _sample(source / "streets.csv", _TOWN, _TOWNS_EACH, known)
-    villages = _sample(source / "villages.csv", _VILLAGE, _VILLAGES_EACH, known)
+    towns = _sample_names(source / "streets.csv", _TOWN, _TOWNS_EACH, known)
+    villages = _sample_names(source / "villages.csv", _VILLAGE, _VILLAGES_EACH, known)
 
     tree: dict[str, dict[str, dict[str, str]]] = {name: {} for name in provinces.values()}
     for code, row in districts.items():
@@ -107,15 +107,17 @@ def build_divisions(source: Path) -> Mapping[str, Mapping[str, Mapping[str, str]
     return tree
 
 
-def _rows(path: Path) -> Iterable[Mapping[str, str]]:
+def _read_table(path: Path) -> Iterable[Mapping[str, str]]:
     with path.open(encoding="utf-8", newline="") as stream:
         yield from csv.DictReader(stream)
 
 
-def _sample(path: Path, form: re.Pattern[str], each: int, known: set[str]) -> dict[str, list[str]]:
+def _sample_names(
+    path: Path, form: re.Pattern[str], each: int, known: set[str]
+) -> dict[str, list[str]]:
     """Up to ``each`` names per district: those whose digests come first, so that no run differs."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in _rows(path):
+    for row in _read_table(path):
         match = form.fullmatch(row["name"])
         if match is None:
             continue
@@ -189,7 +191,7 @@ class SampleRow:
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def places() -> tuple[SamplePlace, ...]:
+def sample_places() -> tuple[SamplePlace, ...]:
     """Every place of the shipped divisions that is made of common characters, in a fixed order."""
     every = [
         SamplePlace(province=province, city=city, district=district, street=street)
@@ -204,36 +206,36 @@ def places() -> tuple[SamplePlace, ...]:
     )
 
 
-def phrases() -> Phrases:
+def load_phrases() -> Phrases:
     """The shipped phrases."""
     text = DATA.joinpath("phrases.json").read_text(encoding="utf-8")
     return Phrases(**{kind: tuple(words.split()) for kind, words in json.loads(text).items()})
 
 
-def answer(fields: Sequence[str]) -> str:
+def format_answer(fields: Sequence[str]) -> str:
     """The labelled form of six fields; an empty one becomes a space."""
     return ",".join((field or " ") + label for field, label in zip(fields, LABELS, strict=True))
 
 
-def generate(*, rows: int, seed: int) -> Iterator[SampleRow]:
+def generate_rows(*, rows: int, seed: int) -> Iterator[SampleRow]:
     """That many rows in random order, the same ones for the same seed.
 
     :raises ValueError: if there are fewer places than rows, or too few rows to hold any out.
     """
-    known = places()
+    known = sample_places()
     if not 24 <= rows <= len(known):
         raise ValueError(
             f"rows must be from 24 to {len(known)}, one for each known place; not {rows}"
         )
     rng = random.Random(seed)  # noqa: S311 - reproducible on purpose
-    words = phrases()
+    words = load_phrases()
     chosen = rng.sample(known, rows)
-    for place, split in zip(chosen, _splits(chosen), strict=True):
+    for place, split in zip(chosen, _assign_splits(chosen), strict=True):
         text, fields = _write_down(place, words, rng)
-        yield SampleRow(instruction=text, output=answer(fields), split=split)
+        yield SampleRow(instruction=text, output=format_answer(fields), split=split)
 
 
-def _splits(chosen: Sequence[SamplePlace]) -> list[str]:
+def _assign_splits(chosen: Sequence[SamplePlace]) -> list[str]:
     """A split for each place; only one whose characters training still shows is held out."""
     shown = Counter(character for place in chosen for character in set(str(place)))
     each = int(len(chosen) * HELD_OUT)
@@ -253,9 +255,9 @@ def _write_down(
     place: SamplePlace, words: Phrases, rng: random.Random
 ) -> tuple[str, tuple[str, ...]]:
     """An input for the place as a person would type it, and its six fields."""
-    province, city = _abbreviated(place, rng)
-    detail = _detail(place.street, words, rng) if rng.random() < 0.85 else ""
-    remark = _remark(words, rng) if rng.random() < 0.6 else ""
+    province, city = _abbreviate_place(place, rng)
+    detail = _street_detail(place.street, words, rng) if rng.random() < 0.85 else ""
+    remark = _delivery_remark(words, rng) if rng.random() < 0.6 else ""
     gap = " " if rng.random() < 0.3 else ""
     address = gap.join(filter(None, (province, city, place.district, place.street, detail)))
     if remark:
@@ -267,7 +269,7 @@ def _write_down(
     return address, (province, city, place.district, place.street, detail, remark)
 
 
-def _abbreviated(place: SamplePlace, rng: random.Random) -> tuple[str, str]:
+def _abbreviate_place(place: SamplePlace, rng: random.Random) -> tuple[str, str]:
     province, city = place.province, place.city
     if not city:
         return province, province if rng.random() < 0.5 else ""
@@ -278,7 +280,7 @@ def _abbreviated(place: SamplePlace, rng: random.Random) -> tuple[str, str]:
     return province, city
 
 
-def _detail(street: str, words: Phrases, rng: random.Random) -> str:
+def _street_detail(street: str, words: Phrases, rng: random.Random) -> str:
     number, building, unit = rng.randint(1, 299), rng.randint(1, 28), rng.randint(1, 4)
     room = rng.randint(1, 18) * 100 + rng.randint(1, 4)
     road, estate = rng.choice(words.roads), rng.choice(words.estates)
@@ -302,7 +304,7 @@ def _detail(street: str, words: Phrases, rng: random.Random) -> str:
     return rng.choice(forms)
 
 
-def _remark(words: Phrases, rng: random.Random) -> str:
+def _delivery_remark(words: Phrases, rng: random.Random) -> str:
     clauses = [rng.choice(words.requests)]
     if rng.random() < 0.45:
         clauses.append(rng.choice(words.thanks))
@@ -325,7 +327,7 @@ def main(arguments: list[str] | None = None) -> None:
         _write_divisions(options.divisions, options.out)
         return
     try:
-        content = "".join(row.line() for row in generate(rows=options.rows, seed=options.seed))
+        content = "".join(row.line() for row in generate_rows(rows=options.rows, seed=options.seed))
     except ValueError as error:
         sys.exit(f"addresses: {error}")
     options.out.mkdir(parents=True, exist_ok=True)

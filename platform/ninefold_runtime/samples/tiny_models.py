@@ -55,7 +55,7 @@ _CHINESE = (
 )
 
 
-def build(name: str, *, folder: Path) -> None:
+def build_model(name: str, *, folder: Path) -> None:
     """Write the model into the folder.
 
     :raises BadInput: if the name is not one of ``NAMES``.
@@ -64,13 +64,13 @@ def build(name: str, *, folder: Path) -> None:
         raise BadInput(f"there is no tiny model {name!r}; there are {', '.join(NAMES)}")
     # Training the tokenizer in parallel would make the order of equal merges a matter of luck.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    tokenizer = _tokenizer(name)
-    model = _model(name, tokenizer)
+    tokenizer = _train_tokenizer(name)
+    model = _create_model(name, tokenizer)
     model.save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
 
 
-def _model(name: str, tokenizer: Any) -> Any:
+def _create_model(name: str, tokenizer: Any) -> Any:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
@@ -95,7 +95,7 @@ def _model(name: str, tokenizer: Any) -> Any:
     return model_of(config)
 
 
-def _tokenizer(name: str) -> Any:
+def _train_tokenizer(name: str) -> Any:
     """The tokenizer in the form that the architecture's own loader reads."""
     from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
 
@@ -129,7 +129,7 @@ def _byte_pairs() -> tuple[dict[str, int], list[tuple[str, str]]]:
     pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     special = [_PAD, _SYSTEM, _USER, _ASSISTANT, _END, *LABEL_TOKENS]
     characters = sorted(
-        {character for text in _texts() for character in text if ord(character) > 127}
+        {character for text in _vocabulary_texts() for character in text if ord(character) > 127}
     )
     trainer = trainers.BpeTrainer(
         # Training ends by itself, when no pair is left that occurs twice.
@@ -150,7 +150,7 @@ def _label_tokens() -> list[Any]:
     return [AddedToken(label, normalized=False) for label in LABEL_TOKENS]
 
 
-def _texts() -> Iterator[str]:
+def _vocabulary_texts() -> Iterator[str]:
     """Everything whose characters the vocabulary holds."""
     yield _CHINESE
     yield "，。！？、；：“”‘’（）《》—…·"

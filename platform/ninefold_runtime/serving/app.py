@@ -93,7 +93,7 @@ class AsgiResponse:
         headers: tuple[tuple[bytes, bytes], ...] = (),
     ) -> None:
         length = (b"content-length", str(len(body)).encode())
-        await self._start(status, (b"content-type", kind), length, *headers)
+        await self._start_response(status, (b"content-type", kind), length, *headers)
         await self._send({"type": "http.response.body", "body": body})
 
     async def json(
@@ -104,7 +104,7 @@ class AsgiResponse:
     async def event(self, data: bytes) -> None:
         """One server-sent event; the first one begins the stream."""
         if self.status is None:
-            await self._start(
+            await self._start_response(
                 200, (b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")
             )
         await self._send(
@@ -116,7 +116,7 @@ class AsgiResponse:
         await self.event(b"[DONE]")
         await self._send({"type": "http.response.body", "body": b""})
 
-    async def _start(self, status: int, *headers: tuple[bytes, bytes]) -> None:
+    async def _start_response(self, status: int, *headers: tuple[bytes, bytes]) -> None:
         self.status = status
         await self._send(
             {"type": "http.response.start", "status": status, "headers": list(headers)}
@@ -128,8 +128,8 @@ def json_bytes(value: object) -> bytes:
 
 
 _PARSERS: dict[str, Callable[[bytes], TextRequest]] = {
-    "/v1/chat/completions": requests.chat,
-    "/v1/completions": requests.completion,
+    "/v1/chat/completions": requests.parse_chat_request,
+    "/v1/completions": requests.parse_completion_request,
 }
 
 
@@ -148,9 +148,9 @@ class _ResponseFrame:
             {"message": {"role": "assistant", "content": text}} if self.is_chat else {"text": text}
         )
         return {
-            **self._frame("chat.completion"),
+            **self._chunk_frame("chat.completion"),
             "choices": [{"index": 0, **content, "logprobs": None, "finish_reason": reason}],
-            "usage": _usage(usage),
+            "usage": _usage_document(usage),
         }
 
     def chunk(
@@ -165,14 +165,18 @@ class _ResponseFrame:
         else:
             content = {"text": text or ""}
         return {
-            **self._frame("chat.completion.chunk"),
+            **self._chunk_frame("chat.completion.chunk"),
             "choices": [{"index": 0, **content, "logprobs": None, "finish_reason": reason}],
         }
 
     def usage_chunk(self, usage: GenerationFinished) -> dict[str, Any]:
-        return {**self._frame("chat.completion.chunk"), "choices": [], "usage": _usage(usage)}
+        return {
+            **self._chunk_frame("chat.completion.chunk"),
+            "choices": [],
+            "usage": _usage_document(usage),
+        }
 
-    def _frame(self, kind: str) -> dict[str, Any]:
+    def _chunk_frame(self, kind: str) -> dict[str, Any]:
         return {
             "id": self.id,
             "object": kind if self.is_chat else "text_completion",
@@ -195,7 +199,7 @@ class EngineApp:
         answer = AsgiResponse(send)
         path = scope["path"]
         try:
-            await self._route(scope, receive, answer)
+            await self._route_request(scope, receive, answer)
         except RequestRejected as rejected:
             await answer.json(rejected.status, rejected.body())
         except QueueFull as overloaded:
@@ -207,7 +211,7 @@ class EngineApp:
             operation = path.removeprefix("/v1/") if path in _PARSERS else "other"
             self._metrics.request(operation=operation, status=answer.status or 500)
 
-    async def _route(self, scope: Scope, receive: Receive, answer: AsgiResponse) -> None:
+    async def _route_request(self, scope: Scope, receive: Receive, answer: AsgiResponse) -> None:
         method, path = scope["method"], scope["path"]
         if path == "/health":
             await answer.json(200, {"status": "ok"})
@@ -217,14 +221,14 @@ class EngineApp:
                 "Incorrect API key provided.", status=401, param=None, code="invalid_api_key"
             )
         if path in _PARSERS:
-            _require(method, "POST")
-            await self._generate(path, receive, answer)
+            _require_method(method, "POST")
+            await self._handle_generation(path, receive, answer)
         elif path == "/v1/models":
-            _require(method, "GET")
-            await answer.json(200, {"object": "list", "data": [self._description()]})
+            _require_method(method, "GET")
+            await answer.json(200, {"object": "list", "data": [self._model_description()]})
         elif path == f"/v1/models/{self._model}":
-            _require(method, "GET")
-            await answer.json(200, self._description())
+            _require_method(method, "GET")
+            await answer.json(200, self._model_description())
         elif path.startswith("/v1/models/"):
             raise requests.unknown_model(path.removeprefix("/v1/models/"), served=[self._model])
         elif path == "/metrics":
@@ -234,7 +238,7 @@ class EngineApp:
         else:
             raise RequestRejected(f"Unknown request URL: {method} {path}", status=404)
 
-    def _description(self) -> dict[str, Any]:
+    def _model_description(self) -> dict[str, Any]:
         return {
             "id": self._model,
             "object": "model",
@@ -243,24 +247,24 @@ class EngineApp:
             "max_model_len": self._generator.context_length,
         }
 
-    async def _generate(self, path: str, receive: Receive, answer: AsgiResponse) -> None:
+    async def _handle_generation(self, path: str, receive: Receive, answer: AsgiResponse) -> None:
         wanted = _PARSERS[path](await read_body(receive))
         if wanted.model != self._model:
             raise requests.unknown_model(wanted.model, served=[self._model])
-        prompt = self._encoded(wanted)
+        prompt = self._encode_prompt(wanted)
         reply = _ResponseFrame(
             id=("chatcmpl-" if wanted.messages else "cmpl-") + uuid.uuid4().hex,
             created=int(time.time()),
             model=self._model,
             is_chat=wanted.messages is not None,
         )
-        async with aclosing(self._events(wanted, prompt, receive)) as events:
+        async with aclosing(self._generation_events(wanted, prompt, receive)) as events:
             if wanted.stream:
-                await _stream(events, reply, answer, include_usage=wanted.include_usage)
+                await _stream_response(events, reply, answer, include_usage=wanted.include_usage)
             else:
-                await _collect(events, reply, answer)
+                await _collect_response(events, reply, answer)
 
-    def _encoded(self, wanted: TextRequest) -> list[int]:
+    def _encode_prompt(self, wanted: TextRequest) -> list[int]:
         if wanted.messages is not None:
             prompt = self._generator.encode_chat(wanted.messages)
         else:
@@ -271,7 +275,7 @@ class EngineApp:
             raise requests.too_long(tokens=len(prompt), context=context, param=param)
         return prompt
 
-    async def _events(
+    async def _generation_events(
         self, wanted: TextRequest, prompt: list[int], receive: Receive
     ) -> AsyncGenerator[TextDelta | GenerationFinished, None]:
         """The parts of the answer as they come.
@@ -314,7 +318,7 @@ class EngineApp:
             departure.cancel()
 
 
-async def _stream(
+async def _stream_response(
     events: AsyncIterator[TextDelta | GenerationFinished],
     reply: _ResponseFrame,
     answer: AsgiResponse,
@@ -337,7 +341,7 @@ async def _stream(
     await answer.end()
 
 
-async def _collect(
+async def _collect_response(
     events: AsyncIterator[TextDelta | GenerationFinished],
     reply: _ResponseFrame,
     answer: AsgiResponse,
@@ -351,12 +355,12 @@ async def _collect(
             await answer.json(200, body)
 
 
-def _require(method: str, wanted: str) -> None:
+def _require_method(method: str, wanted: str) -> None:
     if method != wanted:
         raise RequestRejected(f"This address takes {wanted}, not {method}.", status=405)
 
 
-def _usage(finished: GenerationFinished) -> dict[str, int]:
+def _usage_document(finished: GenerationFinished) -> dict[str, int]:
     return {
         "prompt_tokens": finished.prompt_tokens,
         "completion_tokens": finished.completion_tokens,

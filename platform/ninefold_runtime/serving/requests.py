@@ -107,52 +107,54 @@ class TextRequest:
     include_usage: bool
 
 
-def chat(body: bytes) -> TextRequest:
+def parse_chat_request(body: bytes) -> TextRequest:
     """:raises RequestRejected: naming the field that is wrong, missing or not supported."""
-    fields = _fields(body, supported=_CHAT)
-    return _request(fields, messages=_messages(fields), prompt=None, default_tokens=None)
+    fields = _supported_fields(body, supported=_CHAT)
+    return _build_request(
+        fields, messages=_parse_messages(fields), prompt=None, default_tokens=None
+    )
 
 
-def completion(body: bytes) -> TextRequest:
+def parse_completion_request(body: bytes) -> TextRequest:
     """:raises RequestRejected: naming the field that is wrong, missing or not supported."""
-    fields = _fields(body, supported=_COMPLETION)
+    fields = _supported_fields(body, supported=_COMPLETION)
     # OpenAI's default for this endpoint is 16 tokens.
-    return _request(fields, messages=None, prompt=_prompt(fields), default_tokens=16)
+    return _build_request(fields, messages=None, prompt=_parse_prompt(fields), default_tokens=16)
 
 
-def _request(
+def _build_request(
     fields: Mapping[str, Any],
     *,
     messages: tuple[Message, ...] | None,
     prompt: str | None,
     default_tokens: int | None,
 ) -> TextRequest:
-    stream = _boolean(fields, "stream")
+    stream = _parse_boolean(fields, "stream")
     options = fields.get("stream_options") or {}
     if not isinstance(options, dict) or set(options) - {"include_usage"}:
         raise RequestRejected("stream_options may hold include_usage only", param="stream_options")
     if options and not stream:
         raise RequestRejected("stream_options needs stream to be true", param="stream_options")
     chosen = "max_completion_tokens" if fields.get("max_completion_tokens") else "max_tokens"
-    limit = _number(fields, chosen, least=1, most=_LARGEST_SEED, whole=True)
-    seed = _number(fields, "seed", least=-_LARGEST_SEED, most=_LARGEST_SEED, whole=True)
+    limit = _parse_number(fields, chosen, least=1, most=_LARGEST_SEED, whole=True)
+    seed = _parse_number(fields, "seed", least=-_LARGEST_SEED, most=_LARGEST_SEED, whole=True)
     return TextRequest(
-        model=_text(fields, "model"),
+        model=_parse_text(fields, "model"),
         messages=messages,
         prompt=prompt,
         sampling=Sampling(
-            temperature=_number(fields, "temperature", least=0, most=2),
-            top_p=_number(fields, "top_p", least=0, most=1),
+            temperature=_parse_number(fields, "temperature", least=0, most=2),
+            top_p=_parse_number(fields, "top_p", least=0, most=1),
             seed=None if seed is None else int(seed),
             max_tokens=default_tokens if limit is None else int(limit),
-            stops=_stops(fields),
+            stops=_parse_stop_strings(fields),
         ),
         stream=stream,
-        include_usage=_boolean(options, "include_usage"),
+        include_usage=_parse_boolean(options, "include_usage"),
     )
 
 
-def _fields(body: bytes, *, supported: frozenset[str]) -> dict[str, Any]:
+def _supported_fields(body: bytes, *, supported: frozenset[str]) -> dict[str, Any]:
     try:
         fields = json.loads(body)
     except UnicodeDecodeError as error:
@@ -174,21 +176,21 @@ def _fields(body: bytes, *, supported: frozenset[str]) -> dict[str, Any]:
     return fields
 
 
-def _text(fields: Mapping[str, Any], name: str) -> str:
+def _parse_text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not value:
         raise RequestRejected(f"{name} must be a non-empty string", param=name)
     return value
 
 
-def _boolean(fields: Mapping[str, Any], name: str) -> bool:
+def _parse_boolean(fields: Mapping[str, Any], name: str) -> bool:
     value = fields.get(name)
     if value is not None and not isinstance(value, bool):
         raise RequestRejected(f"{name} must be true or false, not {value!r}", param=name)
     return bool(value)
 
 
-def _number(
+def _parse_number(
     fields: Mapping[str, Any], name: str, *, least: float, most: float, whole: bool = False
 ) -> float | None:
     value = fields.get(name)
@@ -202,7 +204,7 @@ def _number(
     return int(value) if whole else float(value)
 
 
-def _stops(fields: Mapping[str, Any]) -> tuple[str, ...]:
+def _parse_stop_strings(fields: Mapping[str, Any]) -> tuple[str, ...]:
     value = fields.get("stop")
     stops = [] if value is None else [value] if isinstance(value, str) else value
     if (
@@ -216,7 +218,7 @@ def _stops(fields: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(stops)
 
 
-def _prompt(fields: Mapping[str, Any]) -> str:
+def _parse_prompt(fields: Mapping[str, Any]) -> str:
     value = fields.get("prompt")
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
@@ -225,14 +227,14 @@ def _prompt(fields: Mapping[str, Any]) -> str:
     return value
 
 
-def _messages(fields: Mapping[str, Any]) -> tuple[Message, ...]:
+def _parse_messages(fields: Mapping[str, Any]) -> tuple[Message, ...]:
     value = fields.get("messages")
     if not isinstance(value, list) or not value:
         raise RequestRejected("messages must be a non-empty list", param="messages")
-    return tuple(_message(each, at=f"messages[{index}]") for index, each in enumerate(value))
+    return tuple(_parse_message(each, at=f"messages[{index}]") for index, each in enumerate(value))
 
 
-def _message(value: Any, *, at: str) -> Message:
+def _parse_message(value: Any, *, at: str) -> Message:
     if not isinstance(value, dict):
         raise RequestRejected(f"{at} must be an object", param=at)
     role = value.get("role")
@@ -248,18 +250,23 @@ def _message(value: Any, *, at: str) -> Message:
             param=f"{at}.{unknown[0]}",
             code="unsupported_parameter",
         )
-    return {"role": _ROLES[role], "content": _content(value.get("content"), at=f"{at}.content")}
+    return {
+        "role": _ROLES[role],
+        "content": _parse_content(value.get("content"), at=f"{at}.content"),
+    }
 
 
-def _content(value: Any, *, at: str) -> str:
+def _parse_content(value: Any, *, at: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value:
-        return "".join(_part(part, at=f"{at}[{index}]") for index, part in enumerate(value))
+        return "".join(
+            _parse_content_part(part, at=f"{at}[{index}]") for index, part in enumerate(value)
+        )
     raise RequestRejected(f"{at} must be a string or a list of text parts", param=at)
 
 
-def _part(part: Any, *, at: str) -> str:
+def _parse_content_part(part: Any, *, at: str) -> str:
     if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
         return str(part["text"])
     kind = part.get("type") if isinstance(part, dict) else type(part).__name__

@@ -46,7 +46,7 @@ class TransformersGenerator:
         self._waiting: deque[GenerationRequest] = deque()
         self._running: GenerationRequest | None = None
         self._changed = threading.Condition()
-        threading.Thread(target=self._work, name="generator", daemon=True).start()
+        threading.Thread(target=self._run_generation_loop, name="generator", daemon=True).start()
 
     @property
     def context_length(self) -> int:
@@ -78,21 +78,21 @@ class TransformersGenerator:
         with self._changed:
             return int(self._running is not None), len(self._waiting)
 
-    def _work(self) -> None:
+    def _run_generation_loop(self) -> None:
         while True:
             with self._changed:
                 self._running = None
                 self._changed.wait_for(lambda: bool(self._waiting))
                 ticket = self._running = self._waiting.popleft()
             try:
-                self._generate(ticket)
+                self._generate_for_request(ticket)
             except Exception as error:  # noqa: BLE001 - one request must not end the process
                 traceback.print_exc(file=sys.stderr)
                 ticket.on_event(
                     GenerationFailed(message=f"generation failed: {type(error).__name__}")
                 )
 
-    def _generate(self, ticket: GenerationRequest) -> None:
+    def _generate_for_request(self, ticket: GenerationRequest) -> None:
         remaining = self._context_length - len(ticket.prompt)
         wanted = ticket.sampling.max_tokens
         limit = remaining if wanted is None else min(wanted, remaining)
@@ -139,10 +139,10 @@ class _TokenStream:
         for token in value.flatten().tolist():
             self._count += 1
             self._ended = token in self._ends
-            self._emit(self._stops.push(self._text.push(token)))
+            self._emit_text(self._stops.push(self._text.push(token)))
 
     def end(self) -> None:
-        self._emit(self._stops.push(self._text.finish()) + self._stops.finish())
+        self._emit_text(self._stops.push(self._text.finish()) + self._stops.finish())
 
     def must_stop(self, input_ids: Any, _scores: Any, **_: Any) -> Any:
         over = self._stops.stopped or self._ticket.cancelled.is_set()
@@ -156,7 +156,7 @@ class _TokenStream:
             completion_tokens=self._count,
         )
 
-    def _emit(self, text: str) -> None:
+    def _emit_text(self, text: str) -> None:
         if text and not self._ticket.cancelled.is_set():
             self._ticket.on_event(TextDelta(text=text))
 
@@ -179,7 +179,7 @@ def _sampling_arguments(sampling: Sampling, defaults: Any) -> dict[str, Any]:
 _DRAIN_SECONDS = 25
 
 
-def serve(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) -> None:
+def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) -> None:
     """Serve until SIGTERM, then let the requests in progress end.
 
     :raises BadInput: if there is no key, or the model cannot be loaded.

@@ -103,23 +103,23 @@ class Detokenizer:
     def push(self, token: int) -> str:
         """The text that this token completes; may be empty."""
         self._tokens.append(token)
-        fresh = self._fresh()
+        fresh = self._new_text()
         if fresh.endswith(_INCOMPLETE) and len(self._tokens) - self._given < _LONGEST_WAIT:
             return ""
-        self._advance()
+        self._advance_window()
         return fresh
 
     def finish(self) -> str:
         """What was held back."""
-        fresh = self._fresh()
-        self._advance()
+        fresh = self._new_text()
+        self._advance_window()
         return fresh
 
-    def _fresh(self) -> str:
+    def _new_text(self) -> str:
         before = self._decode(self._tokens[self._begin : self._given])
         return self._decode(self._tokens[self._begin :])[len(before) :]
 
-    def _advance(self) -> None:
+    def _advance_window(self) -> None:
         self._begin, self._given = self._given, len(self._tokens)
 
 
@@ -141,7 +141,7 @@ class StopScanner:
             self.stopped = True
             sure, self._pending = self._pending[: min(found)], ""
             return sure
-        keep = max((self._overlap(stop) for stop in self._stops), default=0)
+        keep = max((self._overlap_length(stop) for stop in self._stops), default=0)
         cut = len(self._pending) - keep
         sure, self._pending = self._pending[:cut], self._pending[cut:]
         return sure
@@ -151,7 +151,7 @@ class StopScanner:
         rest, self._pending = self._pending, ""
         return rest
 
-    def _overlap(self, stop: str) -> int:
+    def _overlap_length(self, stop: str) -> int:
         """Length of the longest end of the held text with which the stop string begins."""
         longest = min(len(stop) - 1, len(self._pending))
         return next(

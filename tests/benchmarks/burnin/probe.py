@@ -33,12 +33,12 @@ def kernels(sizes: list[int], seeds: int) -> dict[str, Any]:
     for dtype in DTYPES:
         for size in sizes:
             for seed in range(seeds):
-                left, right = matrix_test.factors(size, dtype=dtype, seed=seed)
+                left, right = matrix_test.exact_factors(size, dtype=dtype, seed=seed)
                 truth = left.double() @ right.double()
                 for threads in THREADS:
                     torch.set_num_threads(threads)
                     product = torch.empty_like(left)
-                    matrix_test.multiply(left, right, out=product)
+                    matrix_test.multiply_into(left, right, out=product)
                     checked += 1
                     if error := matrix_test.wrong_by(product, truth):
                         alarms.append([dtype, size, seed, threads, error])
@@ -50,7 +50,7 @@ def orders(size: int, seeds: int) -> dict[str, Any]:
     checked, alarms = 0, []
     for dtype in DTYPES:
         for seed in range(seeds):
-            left, right = matrix_test.factors(size, dtype=dtype, seed=seed)
+            left, right = matrix_test.exact_factors(size, dtype=dtype, seed=seed)
             truth = left[:_ROWS].double() @ right.double()
             for name, total in _summed(left[:_ROWS], right):
                 checked += 1
@@ -119,7 +119,7 @@ def flips(size: int, count: int) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for dtype in DTYPES:
-        left, right = matrix_test.factors(size, dtype=dtype, seed=1)
+        left, right = matrix_test.exact_factors(size, dtype=dtype, seed=1)
         truth = left[:_ROWS].double() @ right.double()
         generator = torch.Generator().manual_seed(2)
         reals = [
@@ -139,7 +139,7 @@ def flips(size: int, count: int) -> dict[str, Any]:
             flipped = _flipped(right_result, bit)
             seen = [matrix_test.wrong_by(one, aim) for one, aim in zip(flipped, exact, strict=True)]
             later = [
-                matrix_test.difference(*pair)
+                matrix_test.largest_difference(*pair)
                 for pair in zip(flipped[:, None], right_result[:, None], strict=True)
             ]
             rates["first"].append(_share(torch.tensor(seen) != 0))

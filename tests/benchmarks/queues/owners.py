@@ -193,7 +193,7 @@ class Owners:
                 elif topic == "claim.revoking" and uid in self.work:
                     evicted[uid] = self.work.pop(uid)
 
-        heard = messages.relay(send)
+        heard = messages.relay_messages(send)
         if evicted:
             services.claims_release(
                 uids=list(evicted), reason=ReleaseReason.PREEMPTED, at=timezone.now()

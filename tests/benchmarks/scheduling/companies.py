@@ -13,7 +13,7 @@ from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import Geometry
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import (
@@ -110,14 +110,14 @@ class Company:
         """A fleet that was filled by the real cycle until it placed no more, and so many claims that wait."""
         filling = self.claims(self.nodes * 4, name="filling")
         world = SnapshotSimulator(replace(self.empty(), claims=filling))
-        decided = plan(world.snapshot(), UNBOUNDED, NOW)
+        decided = plan_cycle(world.snapshot(), UNBOUNDED, NOW)
         while decided.placements:
             for placement in decided.placements:
                 runtime = world.claim(placement.claim).runtime or timedelta()
                 world.start(placement, at=NOW - runtime / 2, ends_at=NOW + runtime / 2)
             for revocation in decided.revocations:
                 world.end(revocation.claim)
-            decided = plan(world.snapshot(), UNBOUNDED, NOW, decided.state)
+            decided = plan_cycle(world.snapshot(), UNBOUNDED, NOW, decided.state)
         for ended in world.running[::JUST_ENDED]:
             world.end(ended.uid)
         full = world.snapshot()

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from controlplane.domain.scheduling.forecast import Assumptions, forecast
+from controlplane.domain.scheduling.forecast import Assumptions, forecast_starts
 from controlplane.domain.scheduling.runtime_estimates import RuntimeHistory
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
 from tests.benchmarks.scheduling.philly import Job, Seconds
@@ -63,7 +63,7 @@ class Foretelling:
             runtimes=history,
             arrivals=self._to_come(now, history),
         )
-        told = forecast(snapshot, POLICY, at=at, assumptions=assumptions)
+        told = forecast_starts(snapshot, POLICY, at=at, assumptions=assumptions)
         for claim in snapshot.claims:
             starts = told[claim.uid].starts_at or at + HORIZON
             self.foretold.append(

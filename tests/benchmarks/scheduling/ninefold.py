@@ -17,7 +17,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
@@ -154,7 +154,9 @@ class Cluster:
             running=tuple(self._running),
         )
         views = {each.uid: each for each in waiting}
-        for placement in plan(snapshot, SchedulingPolicy(), waiting[-1].created_at).placements:
+        for placement in plan_cycle(
+            snapshot, SchedulingPolicy(), waiting[-1].created_at
+        ).placements:
             arrival = int(placement.claim)
             shape = self._trace.shapes[shapes[arrival]]
             self._ledger.enter(shape, placement.replicas)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.defragmentation import (
     DefragmentationLimits,
     EmptyNodes,
-    defragmentation,
+    plan_defragmentation,
 )
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
@@ -54,7 +54,7 @@ def thinned(company: Company, *, seed: int) -> SchedulingSnapshot:
     world = SnapshotSimulator(
         replace(company.empty(), claims=company.claims(company.nodes * 4, name="filling"))
     )
-    for placement in plan(world.snapshot(), UNBOUNDED, NOW).placements:
+    for placement in plan_cycle(world.snapshot(), UNBOUNDED, NOW).placements:
         runtime = world.claim(placement.claim).runtime
         assert runtime is not None
         world.start(placement, at=NOW - runtime / 2, ends_at=NOW + runtime / 2)
@@ -71,7 +71,7 @@ def measure(*, nodes: int = NODES, seed: int) -> Moved:
     snapshot = thinned(Company(nodes=nodes), seed=seed)
     bounds = DefragmentationLimits(moves=round(MOVED * len(snapshot.running)))
     begin = time.process_time()
-    found = defragmentation(snapshot, EmptyNodes(nodes=ALL), at=NOW, bounds=bounds)
+    found = plan_defragmentation(snapshot, EmptyNodes(nodes=ALL), at=NOW, bounds=bounds)
     return Moved(
         seed=seed,
         running=len(snapshot.running),

@@ -20,7 +20,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
 from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
@@ -178,7 +178,7 @@ class Replay:
         snapshot = self._world.snapshot()
         if self._watch is not None:
             self._watch(snapshot, now, self._estimates.at(now))
-        found = plan(snapshot, POLICY, START + timedelta(seconds=now))
+        found = plan_cycle(snapshot, POLICY, START + timedelta(seconds=now))
         for placement in found.placements:
             self._start(placement, now)
 

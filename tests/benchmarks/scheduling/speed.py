@@ -17,7 +17,7 @@ import numpy as np
 
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.quotas.claims import GangShape
-from controlplane.domain.scheduling.cycle import Cycle, plan
+from controlplane.domain.scheduling.cycle import Cycle, plan_cycle
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.pending_queues import ClaimOrder
 from controlplane.domain.scheduling.placement import Placer
@@ -61,7 +61,7 @@ def cycle(snapshot: SchedulingSnapshot, *, rounds: int = ROUNDS) -> tuple[float,
         gc.collect()
         gc.disable()
         begin = time.process_time()
-        found = plan(snapshot, SchedulingPolicy(), NOW)
+        found = plan_cycle(snapshot, SchedulingPolicy(), NOW)
         took.append(time.process_time() - begin)
         gc.enable()
     return statistics.median(took), found

@@ -35,7 +35,7 @@ from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.telemetry.metrics import Metric
 from controlplane.ports import registry
-from controlplane.ports.chips import discover
+from controlplane.ports.chips import discover_cards
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.engines import RenderRequest, Task
 from controlplane.ports.expositions import ExpositionReader
@@ -163,7 +163,7 @@ def test_an_environment_without_its_torch_is_refused_by_the_packages_name(
 
 
 def test_its_nodes_are_recognised_with_their_rings(outside: Path) -> None:
-    (found,) = discover(
+    (found,) = discover_cards(
         registry.chip_plugins().values(),
         labels={**LABELS, "osprey.example/memory": "98304"},
         annotations={},

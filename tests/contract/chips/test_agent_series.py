@@ -8,7 +8,7 @@ from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.ports.expositions import telemetry_reader
 from ninefold_runtime.agent.readers import vendor_tools
 from ninefold_runtime.agent.readers.cpu import CpuReader
-from ninefold_runtime.agent.samples import exposition
+from ninefold_runtime.agent.samples import format_exposition
 from tests.unit.runtime.agent.test_readers import A3, NVIDIA
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -24,7 +24,7 @@ def read(vendor: str, text: str) -> dict[int, Reading]:
 
 def test_cards_of_nvidia() -> None:
     samples, _ = vendor_tools.parse_nvidia_smi(NVIDIA, node="n7")
-    cards = read("nvidia", exposition(samples))
+    cards = read("nvidia", format_exposition(samples))
     assert set(cards) == {0, 1}
     assert cards[0].serial == "GPU-1b9e2d3c-0f1a-4d53-8a7e-5e1f6f0d9a11"
     assert cards[0].figures == {
@@ -43,7 +43,7 @@ def test_cards_of_nvidia() -> None:
 
 
 def test_cards_of_ascend() -> None:
-    cards = read("ascend", exposition(vendor_tools.parse_npu_smi(A3)))
+    cards = read("ascend", format_exposition(vendor_tools.parse_npu_smi(A3)))
     assert cards[2].figures == {
         Metric.UTILIZATION: 41,
         Metric.MEMORY_USED: 3125 * MIB,
@@ -56,6 +56,6 @@ def test_cards_of_ascend() -> None:
 
 
 def test_the_processor() -> None:
-    cards = read("cpu", exposition(CpuReader(node="n7", cards=2).read().samples))
+    cards = read("cpu", format_exposition(CpuReader(node="n7", cards=2).read().samples))
     assert set(cards) == {0, 1}
     assert cards[0].figures[Metric.MEMORY_TOTAL] > cards[0].figures[Metric.MEMORY_USED] > 0

@@ -12,7 +12,7 @@ from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.telemetry.metrics import Metric
 from controlplane.ports import registry
-from controlplane.ports.chips import ChipPlugin, discover
+from controlplane.ports.chips import ChipPlugin, discover_cards
 from controlplane.ports.expositions import FAULT
 from tests.cases import for_each_case
 
@@ -156,7 +156,7 @@ def test_a_node_that_bears_it_is_recognised(chip: Chip) -> None:
         # Labels name whole cards, also where they are divided.
         labels[plugin.profile().model_labels[0]] = chip.slice_of or chip.name
     alone = sum(other.resource == chip.resource for other in plugin.chips()) == 1
-    found = discover(
+    found = discover_cards(
         registry.chip_plugins().values(),
         labels=labels,
         annotations={},

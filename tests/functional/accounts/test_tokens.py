@@ -21,7 +21,13 @@ from rest_framework.views import APIView
 from apps.accounts import services
 from apps.accounts.api.authentication import WithinScope
 from apps.accounts.models import PersonalToken
-from controlplane.domain.common.permissions import SCOPE_GRANTS, Permission, Scope, TeamRole, within
+from controlplane.domain.common.permissions import (
+    SCOPE_GRANTS,
+    Permission,
+    Scope,
+    TeamRole,
+    scopes_allow,
+)
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 
@@ -92,7 +98,7 @@ def test_a_scope_opens_its_own_part_of_rest_and_no_other(staffed: Staffed, scope
         assert client.get(f"{API}/{path}").status_code == 200, needed
     for needed, path in ATTEMPTS:
         answer = client.post(f"{API}/{path}", {})
-        if within(frozenset({scope}), needed):
+        if scopes_allow(frozenset({scope}), needed):
             assert answer.status_code in (400, 422), (path, answer.content)
         else:
             body = problem(answer, 403, "permission-refused")

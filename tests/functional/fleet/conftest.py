@@ -24,9 +24,9 @@ def fakes_stand_for_clusters_over_the_network(
     """With adapters of its own for each test: what one was told must not be heard by the next."""
     Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
     monkeypatch.setattr(selectors, "REMOTE_KINDS", ("fake",))
-    selectors._adapter.cache_clear()
+    selectors._cached_adapter.cache_clear()
     yield
-    selectors._adapter.cache_clear()
+    selectors._cached_adapter.cache_clear()
 
 
 @pytest.fixture

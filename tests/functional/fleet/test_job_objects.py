@@ -81,7 +81,7 @@ def test_an_attempt_reports_where_its_cluster_reaches_the_product(
 ) -> None:
     def reported() -> str:
         attempt = Attempt.objects.get(pk=worked.pk)
-        launch = launches.render(attempt, claim=Claim.objects.get(uid=attempt.claim_uid))
+        launch = launches.render_launch(attempt, claim=Claim.objects.get(uid=attempt.claim_uid))
         return launch.roles[0].environment["NINEFOLD_REPORT_URL"]
 
     here = str(settings.NINEFOLD_CONTROL_URL)

@@ -191,7 +191,7 @@ def test_a_cluster_that_takes_too_long_is_not_waited_for(
     answering = Event()
     try:
         with pytest.raises(ClusterUnavailable, match="east did not answer within"):
-            selectors.inspect(cluster, lambda _: answering.wait(10))
+            selectors.inspect_cluster(cluster, lambda _: answering.wait(10))
     finally:
         answering.set()
 

@@ -23,7 +23,7 @@ QUERIES = 10
 def client(tmp_path: Path, settings: Settings) -> Client:
     settings.NINEFOLD_HOME = tmp_path
     group = {"name": "h800", "chip": "nvidia-h800", "nodes": 64, "levels": {"leaf": 16}}
-    simulated_clusters.ensure("paper", fleet={"groups": [group]})
+    simulated_clusters.ensure_simulated_cluster("paper", fleet={"groups": [group]})
     inventories_sync(at=timezone.now())
     browser = Client()
     browser.force_login(factories.person(admin=True))

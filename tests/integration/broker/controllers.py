@@ -12,7 +12,7 @@ import psutil
 
 from launcher.configuration import PROJECT, LauncherConfiguration
 from launcher.linux import kill_session
-from launcher.services import services
+from launcher.services import product_services
 from tests.contract.waiting import until
 
 #: Seconds for what takes controllers a few turns of their loops, their start included, on a machine that others
@@ -28,7 +28,7 @@ class Controller:
     ) -> None:
         self.name = name
         self._command = next(
-            service.command for service in services(configuration) if service.name == name
+            service.command for service in product_services(configuration) if service.name == name
         )
         self._environment = configuration.child_environment(database_url=database_url)
         self._log = configuration.layout.logs / f"{name}.log"

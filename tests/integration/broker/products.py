@@ -66,7 +66,7 @@ class Product:
                 for task in TOPICS[topic]:
                     task.apply_async(kwargs=payload, producer=producer)
 
-            return messages.relay(send)
+            return messages.relay_messages(send)
 
     def running(self, job: Job) -> Attempt:
         """Its newest attempt, once the program is seen to run."""

@@ -68,7 +68,7 @@ class Speaking(FakeCluster):
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
     """Clusters of kind ``speaking``, and a watcher that looks often."""
-    provided = registry._load
+    provided = registry._load_plugin
 
     def load(group: str, name: str) -> object:
         return (
@@ -77,7 +77,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
             else provided(group, name)
         )
 
-    monkeypatch.setattr(registry, "_load", load)
+    monkeypatch.setattr(registry, "_load_plugin", load)
     monkeypatch.setattr(watch_clusters, "POLL_SECONDS", 0.1)
     monkeypatch.setattr(Speaking, "watched", {})
     monkeypatch.setattr(Speaking, "begun", 0)

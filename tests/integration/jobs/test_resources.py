@@ -123,7 +123,7 @@ def test_chips_by_their_names_are_in_order_of_preference(company: Company) -> No
 def equally_good(job: Job) -> int:
     """As the scheduler reads it, both from the row and from the model."""
     claim = Claim.objects.get(owner_uid=job.attempts.get().uid)
-    (read,) = (view for view in snapshots.snapshot().claims if view.uid == claim.uid)
+    (read,) = (view for view in snapshots.scheduling_snapshot().claims if view.uid == claim.uid)
     assert read.equal_chips == snapshots.claim_view(claim).equal_chips
     return read.equal_chips
 

@@ -14,7 +14,7 @@ import pytest
 from apps.fleet import selectors as fleet
 from apps.jobs import selectors
 from apps.jobs.models import Attempt
-from apps.jobs.selectors.secret_variables import mask
+from apps.jobs.selectors.secret_variables import mask_secrets
 from apps.models import selectors as models
 from controlplane.adapters.clusters.local.folders import HomeFolder
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind
@@ -156,9 +156,9 @@ def test_a_partial_value_at_the_end_is_withheld(company: Company) -> None:
 
 def test_the_end_of_a_value_at_the_beginning_is_masked() -> None:
     secrets = [SECRET.encode()]
-    assert mask(f"{SECRET[-6:]} died".encode(), secrets) == b"****** died"
-    assert mask(b"ET died", secrets) == b"ET died"
-    assert mask(b"died", secrets) == b"died"
+    assert mask_secrets(f"{SECRET[-6:]} died".encode(), secrets) == b"****** died"
+    assert mask_secrets(b"ET died", secrets) == b"ET died"
+    assert mask_secrets(b"died", secrets) == b"died"
 
 
 def test_the_token_of_the_attempt_is_not_replaced(company: Company) -> None:

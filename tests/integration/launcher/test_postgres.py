@@ -19,13 +19,13 @@ from launcher.postgres import (
     NoFittingPostgres,
     PostgresFailed,
     RunningPostgres,
-    installed,
-    prepare,
+    installed_binaries,
+    prepare_server,
     start_temporary,
 )
 from tests.integration.launcher.process_waits import alive, gone, wait_for
 
-_INSTALLED = installed()
+_INSTALLED = installed_binaries()
 _IS_ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not _IS_ROOT, reason="only root starts it under another account")
 
@@ -76,7 +76,7 @@ def test_what_a_project_with_a_space_in_its_name_needs_is_quoted(tmp_path: Path)
 
 
 def test_committed_rows_survive_a_killed_server(tmp_path: Path) -> None:
-    server = prepare(folder=tmp_path / "pg")
+    server = prepare_server(folder=tmp_path / "pg")
     log = tmp_path / "log"
     first = server.start(log=log)
     with psycopg.connect(first.url) as connection:
@@ -84,7 +84,7 @@ def test_committed_rows_survive_a_killed_server(tmp_path: Path) -> None:
     idle = psycopg.connect(first.url)
     _kill(first)
     idle.close()
-    with prepare(folder=tmp_path / "pg").start(log=log) as second:
+    with prepare_server(folder=tmp_path / "pg").start(log=log) as second:
         assert _one(second.url, "SELECT count(*) FROM kept") == 1000
 
 
@@ -156,7 +156,7 @@ def test_it_ends_cleanly_when_its_starter_is_killed(tmp_path: Path) -> None:
 
 def test_a_partially_created_database_is_created_again(tmp_path: Path) -> None:
     folder = tmp_path / "pg"
-    prepare(folder=folder, durable=False)
+    prepare_server(folder=folder, durable=False)
     (folder / "data").rename(folder / "data.new")
     (folder / "data.new" / "global" / "pg_control").unlink()
     with start_temporary(folder) as started:
@@ -165,10 +165,10 @@ def test_a_partially_created_database_is_created_again(tmp_path: Path) -> None:
 
 def test_a_path_too_long_for_a_socket_is_replaced_by_one_place_for_good(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 25) / "pg"
-    server = prepare(folder=folder, durable=False)
+    server = prepare_server(folder=folder, durable=False)
     try:
         assert server.socket_folder.parent != folder
-        assert prepare(folder=folder).socket_folder == server.socket_folder
+        assert prepare_server(folder=folder).socket_folder == server.socket_folder
         assert server.socket_folder.stat().st_mode & 0o777 == 0o700
         with server.start(log=tmp_path / "log") as started:
             assert _one(started.url, "SELECT 1") == 1
@@ -178,12 +178,12 @@ def test_a_path_too_long_for_a_socket_is_replaced_by_one_place_for_good(tmp_path
 
 def test_a_link_in_place_of_the_recorded_socket_folder_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 25) / "pg"
-    first = prepare(folder=folder, durable=False).socket_folder
+    first = prepare_server(folder=folder, durable=False).socket_folder
     first.rmdir()
     victim = tmp_path / "victim"
     victim.mkdir(mode=0o755)
     first.symlink_to(victim)
-    second = prepare(folder=folder, durable=False).socket_folder
+    second = prepare_server(folder=folder, durable=False).socket_folder
     try:
         assert second != first
         assert victim.stat().st_uid == os.geteuid()
@@ -198,11 +198,11 @@ def test_data_of_another_version_names_the_version_to_install(tmp_path: Path) ->
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("9\n")
     with pytest.raises(NoFittingPostgres, match="written by PostgreSQL 9, and this machine has"):
-        prepare(folder=tmp_path / "pg")
+        prepare_server(folder=tmp_path / "pg")
 
 
 def test_a_server_that_cannot_start_shows_its_last_lines(tmp_path: Path) -> None:
-    server = prepare(folder=tmp_path / "pg", durable=False)
+    server = prepare_server(folder=tmp_path / "pg", durable=False)
     (server.data / "postgresql.conf").write_text("no_such_setting = 1\n")
     with pytest.raises(PostgresFailed, match="no_such_setting"):
         server.start(log=tmp_path / "log")

@@ -203,7 +203,7 @@ def test_two_processes_that_launch_one_name_at_once_start_it_once(machine: Machi
 
 def test_a_launch_that_was_cut_off_is_completed_by_the_next_call(machine: Machine) -> None:
     launch = Launch(name="job", roles=(python_role("print('started')"),))
-    machine.cluster._create(launch)
+    machine.cluster._create_launch_folder(launch)
     assert observed(machine.cluster, "job").replicas[0].phase is ReplicaPhase.PREPARING
     machine.cluster.launch(launch)
     ended(machine.cluster, "job")
@@ -244,7 +244,9 @@ def test_a_launch_over_its_run_time_is_stopped_and_says_so(machine: Machine) -> 
 
 def test_a_stop_while_it_prepares_ends_it_before_it_starts(machine: Machine) -> None:
     folder = HomeFolder(machine.home)
-    machine.cluster._create(Launch(name="job", roles=(python_role("print('started')"),)))
+    machine.cluster._create_launch_folder(
+        Launch(name="job", roles=(python_role("print('started')"),))
+    )
     lock = os.open(folder.launch("job").preparing_lock, os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
@@ -330,14 +332,14 @@ def test_a_gang_of_which_one_cannot_start_does_not_start(machine: Machine) -> No
 def test_a_gang_whose_supervisor_could_not_come_up_leaves_nothing(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = machine.cluster._start
+    start = machine.cluster._start_supervisor
 
     def fail_for_the_second(*arguments: object, index: int, **values: object) -> None:
         if index == 1:
             raise ClusterUnavailable("no process could be started")
         start(*arguments, index=index, **values)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(machine.cluster, "_start", fail_for_the_second)
+    monkeypatch.setattr(machine.cluster, "_start_supervisor", fail_for_the_second)
     with pytest.raises(ClusterUnavailable):
         machine.cluster.launch(Launch(name="job", roles=(python_role(SLEEPS, replicas=2),)))
     assert machine.cluster.names() == frozenset()

@@ -128,7 +128,7 @@ def test_a_turn_that_dies_on_its_way_leaves_nothing_and_the_next_one_tells(
         raise OperationalError("the server closed the connection")
 
     with monkeypatch.context() as patched:
-        patched.setattr(alert_evaluation, "_content", dies)
+        patched.setattr(alert_evaluation, "_notice_content", dies)
         with pytest.raises(OperationalError):
             seen(rule, 1, at=NOON)
     assert not Alert.objects.exists()

@@ -81,7 +81,7 @@ def test_what_a_burn_in_is_asked_is_what_the_program_reads(chip: str, tmp_path: 
     assert found is not None
     asked = tmp_path / "burnin.json"
     asked.write_text(json.dumps(burn_in_spec(found, cards=8)))
-    spec = specs.load(asked, BurninSpec)
+    spec = specs.load_spec(asked, BurninSpec)
     spec.check()
     assert (spec.device, spec.cards) == (found.torch_device, 8)
     assert (spec.matrix.expected_tflops is None) is (chip == "cpu")

@@ -33,9 +33,9 @@ MINDCLUSTER = Origin.MINDCLUSTER
 @pytest.fixture(autouse=True)
 def adapters_of_their_own() -> Iterator[None]:
     """What a fake was told must not be heard by the next test."""
-    selectors._adapter.cache_clear()
+    selectors._cached_adapter.cache_clear()
     yield
-    selectors._adapter.cache_clear()
+    selectors._cached_adapter.cache_clear()
 
 
 def faked(name: str = "north") -> tuple[Cluster, FakeCluster]:

@@ -60,13 +60,13 @@ def test_a_node_that_went_back_meanwhile_is_not_marked(
     operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (row,) = _ordered(operator, nodes=1)
-    marked, adapter_of = _marks(monkeypatch), isolations._markable
+    marked, adapter_of = _marks(monkeypatch), isolations._taintable_cluster
 
     def slowly(given: Isolation) -> TaintableCluster | None:
         isolations_release(uids=[row.uid], reason="done", actor=operator, at=AT)
         return adapter_of(given)
 
-    monkeypatch.setattr(isolations, "_markable", slowly)
+    monkeypatch.setattr(isolations, "_taintable_cluster", slowly)
     assert marks_keep(at=AT) == 0
     row.refresh_from_db()
     assert row.ended_at is not None
@@ -130,7 +130,7 @@ def test_what_ended_without_a_mark_is_forgotten(
     operator: User, monkeypatch: pytest.MonkeyPatch, unasked: dict[int, object]
 ) -> None:
     rows = _ordered(operator, nodes=2)
-    monkeypatch.setattr(isolations, "_markable", lambda _: None)
+    monkeypatch.setattr(isolations, "_taintable_cluster", lambda _: None)
     marks_keep(at=AT)
     assert set(unasked) == {row.pk for row in rows}
     isolations_release(uids=[rows[0].uid], reason="done", actor=operator, at=AT)

@@ -24,26 +24,26 @@ def into(sent: Sent) -> Callable[[str, dict[str, Any]], None]:
 
 def publish(number: int) -> None:
     with transaction.atomic():
-        messages.publish("claim.released", number=number)
+        messages.publish_message("claim.released", number=number)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_message_is_rolled_back_with_its_transaction() -> None:
     with transaction.atomic():
-        messages.publish("claim.released", number=1)
+        messages.publish_message("claim.released", number=1)
         transaction.set_rollback(True)
 
     publish(2)
 
     sent: Sent = []
-    assert messages.relay(into(sent)) == 1
+    assert messages.relay_messages(into(sent)) == 1
     assert sent == [("claim.released", {"number": 2})]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_publishing_outside_a_transaction_is_a_mistake() -> None:
     with pytest.raises(RuntimeError, match="inside a transaction"):
-        messages.publish("claim.released")
+        messages.publish_message("claim.released")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -52,9 +52,9 @@ def test_messages_are_sent_in_order_and_once() -> None:
         publish(number)
     sent: Sent = []
 
-    assert messages.relay(into(sent), limit=3) == 3
-    assert messages.relay(into(sent), limit=3) == 2
-    assert messages.relay(into(sent)) == 0
+    assert messages.relay_messages(into(sent), limit=3) == 3
+    assert messages.relay_messages(into(sent), limit=3) == 2
+    assert messages.relay_messages(into(sent)) == 0
 
     assert [payload["number"] for _, payload in sent] == [0, 1, 2, 3, 4]
 
@@ -71,10 +71,10 @@ def test_a_relay_that_dies_between_sending_and_marking_sends_again() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        messages.relay(die_at_the_last)
+        messages.relay_messages(die_at_the_last)
     assert OutboxMessage.objects.filter(delivered_at=None).count() == 3
 
-    assert messages.relay(into(sent)) == 3
+    assert messages.relay_messages(into(sent)) == 3
     assert [payload["number"] for _, payload in sent] == [0, 1, 2, 0, 1, 2]
 
 
@@ -86,29 +86,29 @@ def test_messages_stay_pending_while_the_broker_is_down() -> None:
         raise ConnectionError("no broker")
 
     with pytest.raises(ConnectionError):
-        messages.relay(refuse)
+        messages.relay_messages(refuse)
 
     sent: Sent = []
-    assert messages.relay(into(sent)) == 1
+    assert messages.relay_messages(into(sent)) == 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_messages_without_subscribers_do_not_block_others_and_are_sent_later() -> None:
     with transaction.atomic():
-        messages.publish("moon.full", number=0)
+        messages.publish_message("moon.full", number=0)
     publish(1)
     sent: Sent = []
 
-    assert messages.relay(into(sent), limit=1) == 1
-    assert messages.relay(into(sent), limit=1) == 0
+    assert messages.relay_messages(into(sent), limit=1) == 1
+    assert messages.relay_messages(into(sent), limit=1) == 0
     assert sent == [("claim.released", {"number": 1})]
-    found = messages.backlog()
+    found = messages.outbox_backlog()
     assert (found.messages, found.unsubscribed) == (1, {"moon.full": 1})
 
     messages.set_subscribed_topics([*TOPICS, "moon.full"])
     try:
-        assert messages.backlog().unsubscribed == {}
-        assert messages.relay(into(sent)) == 1
+        assert messages.outbox_backlog().unsubscribed == {}
+        assert messages.relay_messages(into(sent)) == 1
     finally:
         messages.set_subscribed_topics(TOPICS)
 
@@ -120,12 +120,12 @@ def test_two_relays_at_once_send_each_message_once() -> None:
     sent: Sent = []
 
     def work() -> None:
-        while messages.relay(into(sent), limit=7):
+        while messages.relay_messages(into(sent), limit=7):
             pass
 
     at_once(work, work)
 
-    while messages.relay(into(sent)):
+    while messages.relay_messages(into(sent)):
         pass
     assert sorted(payload["number"] for _, payload in sent) == list(range(60))
 
@@ -139,7 +139,7 @@ def test_only_messages_past_their_retention_are_pruned() -> None:
     OutboxMessage.objects.filter(pk=fresh.pk).update(delivered_at=now)
     OutboxMessage.objects.filter(pk=old.pk).update(delivered_at=now - timedelta(days=2))
 
-    assert messages.prune() == 1
+    assert messages.prune_messages() == 1
 
     assert not OutboxMessage.objects.filter(pk=old.pk).exists()
     assert OutboxMessage.objects.count() == 2
@@ -151,12 +151,12 @@ def test_the_relay_is_woken_once_per_committed_transaction() -> None:
     messages.set_wake_callbacks(lambda: woken.append(OutboxMessage.objects.count()))
     try:
         with transaction.atomic():
-            messages.publish("claim.released", number=1)
+            messages.publish_message("claim.released", number=1)
             messages.publish_each("claim.released", [{"number": 2}, {"number": 3}])
             assert not woken
         assert woken == [3]
         with transaction.atomic():
-            messages.publish("claim.released", number=4)
+            messages.publish_message("claim.released", number=4)
             transaction.set_rollback(True)
         assert woken == [3]
     finally:

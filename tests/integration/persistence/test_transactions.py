@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from apps.accounts.models import Team
-from controlplane.persistence.transactions import pipelined
+from controlplane.persistence.transactions import pipelined_statements
 
 #: Seconds that a slow statement takes.
 SLOW = 0.5
@@ -25,7 +25,7 @@ def write(slug: str) -> None:
 
 
 def write_at_once(*slugs: str) -> None:
-    with transaction.atomic(), pipelined():
+    with transaction.atomic(), pipelined_statements():
         for slug in slugs:
             write(slug)
 
@@ -37,7 +37,7 @@ def slugs() -> set[str]:
 def test_the_next_statement_is_prepared_while_the_last_one_runs() -> None:
     begun = monotonic()
     with transaction.atomic():
-        with pipelined():
+        with pipelined_statements():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_sleep(%s)", [SLOW])
             write("maps")
@@ -50,7 +50,7 @@ def test_the_next_statement_is_prepared_while_the_last_one_runs() -> None:
 
 
 def test_a_query_in_a_pipeline_sees_earlier_writes() -> None:
-    with transaction.atomic(), pipelined():
+    with transaction.atomic(), pipelined_statements():
         write("maps")
         found = slugs()
         write("speech")
@@ -61,8 +61,8 @@ def test_a_query_in_a_pipeline_sees_earlier_writes() -> None:
 
 def test_a_nested_pipeline_joins_the_outer_one() -> None:
     begun = monotonic()
-    with transaction.atomic(), pipelined():
-        with pipelined(), connection.cursor() as cursor:
+    with transaction.atomic(), pipelined_statements():
+        with pipelined_statements(), connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(%s)", [SLOW])
         inner = monotonic() - begun
 
@@ -93,7 +93,7 @@ def test_an_error_within_a_savepoint_leaves_what_was_written_before_it() -> None
 
 def test_an_error_of_the_callers_own_is_raised_as_it_is() -> None:
     def fail() -> None:
-        with transaction.atomic(), pipelined():
+        with transaction.atomic(), pipelined_statements():
             write("maps")
             raise LookupError("nobody has it")
 
@@ -104,7 +104,7 @@ def test_an_error_of_the_callers_own_is_raised_as_it_is() -> None:
 
 
 def test_a_pipeline_needs_a_transaction() -> None:
-    with pytest.raises(RuntimeError, match="inside a transaction"), pipelined():
+    with pytest.raises(RuntimeError, match="inside a transaction"), pipelined_statements():
         write("maps")
 
     assert slugs() == set()

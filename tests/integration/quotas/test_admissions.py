@@ -19,7 +19,7 @@ from apps.quotas.services import admissions
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.scheduling.commit_validation import PlacementConflict
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 from tests.integration.company import Company, entitle
@@ -42,7 +42,7 @@ def changed_meanwhile(
     """Apply the change after the cycle has planned and before it commits."""
 
     def plan_then_change(*args: object) -> object:
-        decided = plan(*args)  # type: ignore[arg-type]
+        decided = plan_cycle(*args)  # type: ignore[arg-type]
         change()
         return decided
 
@@ -126,7 +126,7 @@ def test_a_job_counts_towards_the_limit_of_its_submitter(sharing: Sharing) -> No
         job.uid,
         "borrower",
     )
-    (running,) = selectors.snapshot().running
+    (running,) = selectors.scheduling_snapshot().running
     assert (running.person, running.preemptible) == ("mei", True)
 
 

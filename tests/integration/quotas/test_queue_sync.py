@@ -17,7 +17,7 @@ from apps.quotas.reconcilers import cluster_queues_sync
 from apps.quotas.services.priority_classes import priority_classes_ensure
 from apps.quotas.services.queue_tree_files import file_edit
 from apps.quotas.services.queue_trees import tree_apply
-from config.wiring import TOPICS, send
+from config.wiring import TOPICS, send_topic
 from controlplane.adapters.clusters.volcano import VolcanoCluster
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.spec_fields import FieldFinding
@@ -102,7 +102,7 @@ def test_a_changed_tree_is_synced_once_to_each_cluster(
             task, "apply_async", lambda *, kwargs, task=task: task.apply(kwargs=kwargs, throw=True)
         )
 
-    send(news.topic, news.payload)
+    send_topic(news.topic, news.payload)
 
     for keeper in syncing_clusters.values():
         assert keeper.told == ["queues", "priorities", "topology"]

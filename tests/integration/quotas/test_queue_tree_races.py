@@ -19,7 +19,7 @@ from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.documents import QueueDocument
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.integration.company import Company
@@ -148,7 +148,7 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
     def plan_then_close(
         snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
     ) -> SchedulingPlan:
-        decided = plan(snapshot, policy, at)
+        decided = plan_cycle(snapshot, policy, at)
         services.queue_state_set(
             queue=company.queue,
             state=QueueState.CLOSED,

@@ -14,7 +14,7 @@ from apps.quotas.models import Allocation, Claim, Entitlement, Nomination, Queue
 from apps.quotas.reconcilers import cycles
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company
@@ -148,7 +148,7 @@ def test_a_cancelled_claim_loses_its_nominations(sharing: Sharing) -> None:
     services.claim_release(uid=heir.uid, reason=ReleaseReason.CANCELLED, at=company.at)
 
     assert not Nomination.objects.exists()
-    stops = next(view for view in selectors.snapshot().running if view.revoking)
+    stops = next(view for view in selectors.scheduling_snapshot().running if view.revoking)
     assert stops.revoked_for == ""
     other = company.submit("other", queue=sharing.batch)
     assert company.schedule() == 1
@@ -213,7 +213,7 @@ def test_outdated_evictions_are_skipped(
     borrower, owner = sharing.borrowing(), sharing.asked()
 
     def plan_then_change(*args: object) -> object:
-        decided = plan(*args)  # type: ignore[arg-type]
+        decided = plan_cycle(*args)  # type: ignore[arg-type]
         assert decided.revocations
         change(owner)
         return decided

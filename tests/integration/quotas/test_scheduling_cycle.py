@@ -20,7 +20,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason, RoleShape
 from controlplane.domain.quotas.queues import QueueState
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.planner import Planner
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
@@ -40,7 +40,7 @@ def planned_before(monkeypatch: pytest.MonkeyPatch, change: object) -> Iterator[
     """Apply ``change`` after the cycle has planned and before it commits."""
 
     def plan_then_change(*args: object) -> object:
-        decided = plan(*args)  # type: ignore[arg-type]
+        decided = plan_cycle(*args)  # type: ignore[arg-type]
         change()  # type: ignore[operator]
         return decided
 
@@ -280,11 +280,11 @@ def test_concurrent_cycles_never_allocate_a_card_twice(
 
     def admit() -> int:
         with transaction.atomic():
-            snapshot = selectors.snapshot()
-        placements = plan(snapshot, SchedulingPolicy(), company.at).placements
+            snapshot = selectors.scheduling_snapshot()
+        placements = plan_cycle(snapshot, SchedulingPolicy(), company.at).placements
         lease = LeaderLease(name="nobody checks", token=0)
         monkeypatch.setattr(LeaderLease, "check", lambda self: True)
-        return len(cycles._admit(placements, lease=lease, at=company.at).admitted)
+        return len(cycles._admit_placements(placements, lease=lease, at=company.at).admitted)
 
     outcomes = at_once(admit, admit, admit)
 
@@ -372,7 +372,7 @@ def test_the_snapshot_contains_allocated_cards_and_resources(company: Company) -
     company.make_queue_admin()
     company.submit("another", priority=3)
 
-    seen = selectors.snapshot()
+    seen = selectors.scheduling_snapshot()
 
     (node,) = seen.nodes
     assert [card.held_by is None for card in node.cards] == [False, True]

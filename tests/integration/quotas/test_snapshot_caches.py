@@ -24,7 +24,7 @@ from apps.quotas.services.claims import claims_release
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, ClaimState, ReleaseReason
 from controlplane.domain.scheduling.pending_queues import GroupedClaims, claims_by_class
-from launcher.postgres import prepare
+from launcher.postgres import prepare_server
 from tests.integration.company import Company
 
 
@@ -54,10 +54,10 @@ def test_a_second_snapshot_queries_only_versions(
     committed_company.submit("first", cards=1)
     committed_company.schedule()
     committed_company.submit("second", cards=1)
-    first = selectors.snapshot()
+    first = selectors.scheduling_snapshot()
     assert (len(first.claims), len(first.running)) == (1, 1)
     with CaptureQueriesContext(connection) as asked:
-        second = selectors.snapshot()
+        second = selectors.scheduling_snapshot()
     assert second == first
     assert second.claims[0] is first.claims[0]
     assert second.nodes[0] is first.nodes[0]
@@ -70,30 +70,32 @@ def test_every_change_of_a_row_is_seen_even_two_in_one_transaction(company: Comp
     with transaction.atomic():
         for priority in (5, 7, 9):
             Claim.objects.filter(pk=claim.pk).update(priority=priority)
-            assert selectors.snapshot().claims[0].priority == priority
+            assert selectors.scheduling_snapshot().claims[0].priority == priority
     node = Node.objects.get()
     for state in (CardState.ISOLATED, CardState.NO_NEW_WORK, CardState.USABLE):
         Card.objects.filter(node=node, index=1).update(state=state)
-        assert selectors.snapshot().nodes[0].cards[1].state is state
+        assert selectors.scheduling_snapshot().nodes[0].cards[1].state is state
     for weight in (2.0, 3.0):
         Queue.objects.update(weight=weight)
-        assert selectors.snapshot().queues[claim.queue.uid].weight == weight
+        assert selectors.scheduling_snapshot().queues[claim.queue.uid].weight == weight
     for cap in (5, 6):
         Entitlement.objects.update_or_create(queue=claim.queue, chip="cpu", defaults={"cap": cap})
-        assert selectors.snapshot().queues[claim.queue.uid].entitlements["cpu"].cap == cap
+        assert (
+            selectors.scheduling_snapshot().queues[claim.queue.uid].entitlements["cpu"].cap == cap
+        )
     Node.objects.update(cordoned=True)
-    assert not selectors.snapshot().nodes[0].schedulable
+    assert not selectors.scheduling_snapshot().nodes[0].schedulable
     Node.objects.update(labels={"topology.ninefold.dev/rack": "r1"})
-    assert selectors.snapshot().nodes[0].domains == {"rack": "r1"}
+    assert selectors.scheduling_snapshot().nodes[0].domains == {"rack": "r1"}
 
 
 def test_rolled_back_rows_are_not_cached(company: Company) -> None:
     company.submit("first", cards=1)
     with transaction.atomic():
         Claim.objects.update(priority=9)
-        assert selectors.snapshot().claims[0].priority == 9
+        assert selectors.scheduling_snapshot().claims[0].priority == 9
         transaction.set_rollback(True)
-    assert selectors.snapshot().claims[0].priority == 0
+    assert selectors.scheduling_snapshot().claims[0].priority == 0
 
 
 def test_a_snapshot_has_allocations_and_the_last_pending_reason(
@@ -101,7 +103,7 @@ def test_a_snapshot_has_allocations_and_the_last_pending_reason(
 ) -> None:
     company.submit("first", cards=2)
     company.submit("second", cards=1)
-    assert [card.held_by for card in selectors.snapshot().nodes[0].cards] == [None, None]
+    assert [card.held_by for card in selectors.scheduling_snapshot().nodes[0].cards] == [None, None]
     company.schedule()
     seen, told = selectors.snapshot_and_pending_reasons()
     holder = Claim.objects.get(state=ClaimState.ADMITTED)
@@ -159,15 +161,15 @@ def test_changes_of_user_and_beneficiary_are_seen(
     committed_company.submit("heir", cards=1)
     heir = Claim.objects.get(state=ClaimState.PENDING)
     Claim.objects.exclude(pk=heir.pk).update(state=ClaimState.REVOKING, revoked_for=heir)
-    seen = selectors.snapshot()
+    seen = selectors.scheduling_snapshot()
     assert (seen.running[0].revoked_for, seen.claims[0].person) == (heir.uid, "mei")
     User.objects.filter(username="mei").update(username="mei-lin")
-    assert {each.person for each in (*selectors.snapshot().claims, *seen.claims)} == {
+    assert {each.person for each in (*selectors.scheduling_snapshot().claims, *seen.claims)} == {
         "mei-lin",
         "mei",
     }
     claims_release(uids=[heir.uid], reason=ReleaseReason.CANCELLED, at=committed_company.at)
-    after = selectors.snapshot()
+    after = selectors.scheduling_snapshot()
     assert (after.running[0].revoked_for, after.running[0].person) == ("", "mei-lin")
 
 
@@ -194,7 +196,7 @@ def test_a_claim_admitted_while_a_snapshot_is_read_has_its_cards(
     assert not told.by_claim()
     assert not told.unexplained
     assert {card.held_by for node in seen.nodes for card in node.cards} == {seen.running[0].uid}
-    assert selectors.snapshot() == seen
+    assert selectors.scheduling_snapshot() == seen
 
 
 def _in_a_thread(act: Callable[[], int]) -> int:
@@ -208,7 +210,7 @@ def test_a_recovered_server_has_another_identity(tmp_path_factory: pytest.TempPa
     """The same postmaster, as after the OOM killer has ended a backend."""
     folder = tmp_path_factory.mktemp("recovering")
     folder.chmod(0o755)
-    running = prepare(folder=folder, durable=True).start(log=folder / "postgres.log")
+    running = prepare_server(folder=folder, durable=True).start(log=folder / "postgres.log")
     try:
         victim = psycopg.connect(running.url)
         before = after = victim.execute(SERVER_IDENTITY).fetchone()

@@ -121,7 +121,7 @@ class World:
         assert not Card.objects.filter(
             ~Q(state=CardState.USABLE), allocations__in=openly.filter(claim__in=new)
         ).exists()
-        queues = selectors.snapshot().queues
+        queues = selectors.scheduling_snapshot().queues
         for claim in new.select_related("queue", "person"):
             self._within_limits(claim, queues)
 
@@ -157,7 +157,7 @@ class World:
         self.cycles()
         self.what_was_told_to_stop_has_stopped()
         self.cycles()
-        queues = selectors.snapshot().queues
+        queues = selectors.scheduling_snapshot().queues
         held, people = self._up_the_tree(queues)
         for leaf in self.leaves:
             first = (

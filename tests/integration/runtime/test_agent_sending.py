@@ -305,7 +305,7 @@ def test_what_is_wrong_with_the_code_of_sending_is_not_silence(
     def broken(*_: object, **__: object) -> object:
         raise ZeroDivisionError("once")
 
-    monkeypatch.setattr("ninefold_runtime.agent.sender.push", broken)
+    monkeypatch.setattr("ninefold_runtime.agent.sender.push_batch", broken)
     monkeypatch.setattr("threading.excepthook", lambda _: None)
     sender = sender_to(collector, [])
     give(sender, "a")

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def cluster(tmp_path: Path, settings: Settings) -> SimulatedCluster:
     settings.NINEFOLD_HOME = tmp_path
-    simulated_clusters.ensure("paper", fleet=FLEET, failing=0.0)
+    simulated_clusters.ensure_simulated_cluster("paper", fleet=FLEET, failing=0.0)
     made = simulated_clusters.cluster_named("paper")
     made.hold(Clock().at)
     inventories_sync(at=Clock().at)

@@ -95,9 +95,9 @@ def test_unsent_outbox_messages_of_every_topic_are_sent_and_handled(
 ) -> None:
     unsent = OutboxMessage.objects.filter(delivered_at=None)
     assert len(set(unsent.values_list("topic", flat=True))) == unsent.count() == 23
-    assert messages.relay(wiring.send) == 23
+    assert messages.relay_messages(wiring.send_topic) == 23
     assert unsent.count() == 0
-    assert messages.backlog().unsubscribed == {}
+    assert messages.outbox_backlog().unsubscribed == {}
     assert [failure for task, kwargs in sent for failure in _failure(task, kwargs)] == []
     assert _errors(caplog) == []
 

@@ -77,7 +77,7 @@ def test_a_running_job_whose_supervisor_is_gone_is_tried_again(
 
 def test_the_running_job_is_rendered_as_it_was_launched(installation: Upgraded) -> None:
     attempt = Attempt.objects.get(uid=_RUNNING["attempt"])
-    rendered = launches.render(attempt, claim=Claim.objects.get(uid=attempt.claim_uid))
+    rendered = launches.render_launch(attempt, claim=Claim.objects.get(uid=attempt.claim_uid))
     recorded = read(f"launches/{_RUNNING['launch']}/launch.json")["launch"]
     (role,) = recorded["roles"]
     assert rendered.name == recorded["name"]
@@ -101,8 +101,8 @@ def test_the_pending_job_is_admitted_once_cards_are_free_and_its_spec_is_complet
     cycle_run(policy=SchedulingPolicy(), at=clock.at)
     claim = Claim.objects.get(uid=attempt.claim_uid)
     assert claim.state == ClaimState.ADMITTED, claim.explanation
-    launch = launches.render(attempt, claim=claim)
-    spec = specs.parse(json.loads(launch.files["spec.json"]), specs.FinetuneSpec)
+    launch = launches.render_launch(attempt, claim=claim)
+    spec = specs.parse_spec(json.loads(launch.files["spec.json"]), specs.FinetuneSpec)
     assert (spec.method, spec.max_steps, spec.max_length) == ("lora", 10, 64)
 
 

@@ -7,7 +7,7 @@ import pytest
 from controlplane.domain.common.resources import GIB, MIB
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups, parse_card_groups
 from controlplane.ports import registry
-from controlplane.ports.chips import FoundCards, discover
+from controlplane.ports.chips import FoundCards, discover_cards
 
 
 def found_on(
@@ -15,7 +15,7 @@ def found_on(
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
 ) -> FoundCards:
-    (found,) = discover(
+    (found,) = discover_cards(
         registry.chip_plugins().values(),
         labels=labels or {},
         annotations=annotations or {},

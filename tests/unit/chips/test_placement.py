@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import Geometry, parse_card_groups
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, snapshot
@@ -34,7 +34,7 @@ def linked(
 
 
 def cards_of(seen: SchedulingSnapshot) -> list[tuple[str, ...]]:
-    decided = plan(seen, SchedulingPolicy(), AT)
+    decided = plan_cycle(seen, SchedulingPolicy(), AT)
     return [replica.cards for one in decided.placements for replica in one.replicas]
 
 
@@ -69,7 +69,7 @@ def test_a_claim_passes_a_node_whose_free_cards_are_in_two_rings() -> None:
 
 def test_a_refusal_says_that_the_free_cards_do_not_hang_together() -> None:
     seen = snapshot(linked("a", RINGS, held=(0, 1, 4, 5)), claims=(claim("x", role(4)),))
-    (refusal,) = plan(seen, SchedulingPolicy(), AT).pending
+    (refusal,) = plan_cycle(seen, SchedulingPolicy(), AT).pending
 
     assert refusal.code is PendingCode.NOT_TOGETHER
     assert refusal.reason == (
@@ -80,7 +80,7 @@ def test_a_refusal_says_that_the_free_cards_do_not_hang_together() -> None:
 
 def test_a_number_that_no_node_gives_out_never_fits() -> None:
     seen = snapshot(linked("a", RINGS), claims=(claim("x", role(3)),))
-    (refusal,) = plan(seen, SchedulingPolicy(), AT).pending
+    (refusal,) = plan_cycle(seen, SchedulingPolicy(), AT).pending
 
     assert refusal.code is PendingCode.NEVER_FITS
     assert refusal.reason == "needs 3 × ascend-910b3 on one node; the nodes give out 1, 2, 4, 8"

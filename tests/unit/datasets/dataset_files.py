@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.datasets import DatasetRefused, FileLimits, FileProblem, inspect
+from controlplane.domain.datasets import DatasetRefused, FileLimits, FileProblem, inspect_dataset
 
 Fields = dict[str, Any]
 
@@ -40,7 +40,7 @@ def pairs(count: int) -> list[dict[str, str]]:
 def refusal(content: bytes, filename: str = "data.jsonl", **options: Any) -> DatasetRefused:
     """The refusal of a file that must be refused."""
     with pytest.raises(DatasetRefused) as caught:
-        inspect(io.BytesIO(content), filename=filename, **options)
+        inspect_dataset(io.BytesIO(content), filename=filename, **options)
     return caught.value
 
 

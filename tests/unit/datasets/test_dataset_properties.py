@@ -9,7 +9,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.datasets import DatasetRefused, FileLimits, Split, SplitFractions, inspect
+from controlplane.domain.datasets import (
+    DatasetRefused,
+    FileLimits,
+    Split,
+    SplitFractions,
+    inspect_dataset,
+)
 from tests.unit.datasets.dataset_files import as_csv, as_json, as_jsonl, pairs, refusal
 
 NAMES = st.sampled_from(["a.jsonl", "a.json", "a.csv", "a.tsv", "a.txt", "a"])
@@ -27,7 +33,7 @@ FRACTIONS = st.builds(
 def canonical(
     content: bytes, filename: str, fractions: SplitFractions
 ) -> list[tuple[Split, bytes]]:
-    inspection = inspect([content], filename=filename, fractions=fractions)
+    inspection = inspect_dataset([content], filename=filename, fractions=fractions)
     return list(inspection.canonical([content]))
 
 
@@ -90,7 +96,7 @@ def read_or_refuse(content: bytes, filename: str) -> None:
     limits = FileLimits(size=2000, rows=20, row_size=500, array_size=1000)
     refused = None
     try:
-        inspection = inspect(io.BytesIO(content), filename=filename, limits=limits)
+        inspection = inspect_dataset(io.BytesIO(content), filename=filename, limits=limits)
     except DatasetRefused as error:
         refused = error
     if refused is None:

@@ -21,7 +21,7 @@ from controlplane.domain.datasets import (
     Schema,
     Split,
     SplitFractions,
-    inspect,
+    inspect_dataset,
 )
 from controlplane.domain.datasets.inspection import WarningKind
 from tests.unit.datasets.dataset_files import Fields, as_csv, as_json, as_jsonl, pairs
@@ -37,7 +37,7 @@ def written(content: bytes, inspection: Inspection) -> dict[Split, bytes]:
 
 
 def conversation(content: bytes, filename: str = "data.jsonl") -> list[list[tuple[str, str]]]:
-    inspection = inspect(io.BytesIO(content), filename=filename, fractions=ALL_TRAIN)
+    inspection = inspect_dataset(io.BytesIO(content), filename=filename, fractions=ALL_TRAIN)
     lines = written(content, inspection)[Split.TRAIN].decode().splitlines()
     return [
         [(message["role"], message["content"]) for message in json.loads(line)["messages"]]
@@ -47,7 +47,7 @@ def conversation(content: bytes, filename: str = "data.jsonl") -> list[list[tupl
 
 def test_a_row_is_written_as_one_compact_line() -> None:
     content = as_jsonl([{"instruction": "你好", "output": 'a "b"'}])
-    inspection = inspect(io.BytesIO(content), filename="a.jsonl")
+    inspection = inspect_dataset(io.BytesIO(content), filename="a.jsonl")
     assert list(inspection.canonical(io.BytesIO(content))) == [
         (
             Split.TRAIN,
@@ -120,20 +120,22 @@ def test_the_same_rows_have_the_same_digest_in_every_format() -> None:
         "i.jsonl": as_jsonl(rows).decode().encode("utf-32"),
     }
     digests = {
-        name: inspect(io.BytesIO(content), filename=name).digest
+        name: inspect_dataset(io.BytesIO(content), filename=name).digest
         for name, content in contents.items()
     }
     assert len(set(digests.values())) == 1, digests
 
 
 def test_another_row_gives_another_digest() -> None:
-    first, second = (inspect([as_jsonl(pairs(count))], filename="a.jsonl") for count in (30, 31))
+    first, second = (
+        inspect_dataset([as_jsonl(pairs(count))], filename="a.jsonl") for count in (30, 31)
+    )
     assert first.digest != second.digest
 
 
 def test_the_digests_are_those_of_the_written_files() -> None:
     content = as_jsonl(pairs(200))
-    inspection = inspect(
+    inspection = inspect_dataset(
         io.BytesIO(content), filename="a.jsonl", fractions=SplitFractions(test=0.1)
     )
     files = written(content, inspection)
@@ -147,7 +149,7 @@ def test_the_digests_are_those_of_the_written_files() -> None:
 def test_splits_named_in_the_file_are_used() -> None:
     names = ["train", "validation", "test", "val", "Dev", " TEST "]
     rows = [pair | {"split": name} for pair, name in zip(pairs(6), names, strict=True)]
-    inspection = inspect([as_csv(rows)], filename="a.csv")
+    inspection = inspect_dataset([as_csv(rows)], filename="a.csv")
     assert inspection.splits_given
     assert inspection.statistics.rows == {Split.TRAIN: 1, Split.VALIDATION: 3, Split.TEST: 2}
 
@@ -155,7 +157,7 @@ def test_splits_named_in_the_file_are_used() -> None:
 def test_columns_can_be_mapped_explicitly() -> None:
     mapping = ColumnMapping(instruction="地址", output="标签", split="组")
     rows = [{"地址": "q", "标签": "a", "组": "test", "编号": "7"}]
-    inspection = inspect([as_csv(rows)], filename="a.csv", columns=mapping)
+    inspection = inspect_dataset([as_csv(rows)], filename="a.csv", columns=mapping)
     assert inspection.schema is Schema.INSTRUCTION
     assert inspection.statistics.rows[Split.TEST] == 1
     assert inspection.ignored_columns == ("编号",)
@@ -163,7 +165,7 @@ def test_columns_can_be_mapped_explicitly() -> None:
 
 def test_a_chat_column_can_be_mapped_explicitly() -> None:
     row = {"dialog": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
-    inspection = inspect(
+    inspection = inspect_dataset(
         [as_jsonl([row])], filename="a.jsonl", columns=ColumnMapping(messages="dialog")
     )
     assert inspection.schema is Schema.CHAT
@@ -172,7 +174,9 @@ def test_a_chat_column_can_be_mapped_explicitly() -> None:
 def test_statistics_equal_hand_counted_values() -> None:
     rows: list[Fields] = [{"instruction": "q" * n, "output": "a" * (2 * n)} for n in range(1, 21)]
     rows.append({"instruction": "q", "output": "aa", "system": "s" * 9})
-    statistics = inspect([as_jsonl(rows)], filename="a.jsonl", fractions=ALL_TRAIN).statistics
+    statistics = inspect_dataset(
+        [as_jsonl(rows)], filename="a.jsonl", fractions=ALL_TRAIN
+    ).statistics
     # Prompts are 1 to 20 and one more of 10 characters; the 11th and the 20th of 21 are these.
     assert statistics.prompt == LengthStatistics(p50=10, p95=19, most=20)
     assert statistics.answer == LengthStatistics(p50=20, p95=38, most=40)
@@ -188,7 +192,7 @@ def test_statistics_equal_hand_counted_values() -> None:
 
 
 def test_duplicate_rows_are_counted_and_kept() -> None:
-    inspection = inspect([as_jsonl(pairs(30) + pairs(10))], filename="a.jsonl")
+    inspection = inspect_dataset([as_jsonl(pairs(30) + pairs(10))], filename="a.jsonl")
     assert inspection.duplicates == 10
     assert inspection.rows == sum(inspection.statistics.rows.values()) == 40
 
@@ -196,7 +200,7 @@ def test_duplicate_rows_are_counted_and_kept() -> None:
 def test_a_preview_is_short_and_has_row_numbers() -> None:
     rows = [{"instruction": "字" * 1000, "output": "a"}, *pairs(5)]
     content = b"\n\n" + as_jsonl(rows)
-    preview = inspect([content], filename="a.jsonl", limits=FileLimits(preview=2)).preview
+    preview = inspect_dataset([content], filename="a.jsonl", limits=FileLimits(preview=2)).preview
     assert [row.row for row in preview] == [3, 4]
     assert preview[0].messages[0].content == "字" * 400 + "…"
 
@@ -218,21 +222,21 @@ def test_a_preview_is_short_and_has_row_numbers() -> None:
 def test_the_format_is_detected_by_name_and_content(
     filename: str, content: bytes, expected: FileFormat
 ) -> None:
-    inspection = inspect([content], filename=filename)
+    inspection = inspect_dataset([content], filename=filename)
     assert inspection.format is expected
     assert inspection.rows == 2
 
 
 def test_a_stream_may_come_in_pieces_of_any_size() -> None:
     content = as_jsonl(pairs(50)).decode().encode("utf-16")
-    whole = inspect([content], filename="a.jsonl")
-    bytewise = inspect((bytes([value]) for value in content), filename="a.jsonl")
+    whole = inspect_dataset([content], filename="a.jsonl")
+    bytewise = inspect_dataset((bytes([value]) for value in content), filename="a.jsonl")
     assert bytewise == whole
 
 
 def test_the_shipped_addresses_are_a_good_dataset() -> None:
     content = (resources("ninefold_runtime.samples") / "data" / "addresses.jsonl").read_bytes()
-    inspection = inspect([content], filename="addresses.jsonl")
+    inspection = inspect_dataset([content], filename="addresses.jsonl")
     assert inspection.schema is Schema.INSTRUCTION
     assert inspection.statistics.rows == {
         Split.TRAIN: 4000,
@@ -248,12 +252,12 @@ def test_rows_with_images_give_a_warning_and_keep_only_text() -> None:
         {"instruction": "And this?", "output": "A dog.", "images": []},
         {"instruction": "And now?", "output": "Both.", "images": ["cat.png", "dog.png"]},
     ]
-    found = inspect(io.BytesIO(as_jsonl(rows)), filename="a.jsonl")
+    found = inspect_dataset(io.BytesIO(as_jsonl(rows)), filename="a.jsonl")
     (warning,) = found.warnings
     assert (warning.kind, warning.total, warning.rows) == (WarningKind.MEDIA, 2, (1, 3))
     assert found.ignored_columns == ("images",)
     named = ColumnMapping(instruction="images", output="output")
-    taken = inspect(
+    taken = inspect_dataset(
         io.BytesIO(as_jsonl([{"images": "Draw a cat.", "output": "=^.^="}])),
         filename="a.jsonl",
         columns=named,

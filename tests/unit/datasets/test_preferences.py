@@ -14,7 +14,7 @@ from controlplane.domain.datasets import (
     Inspection,
     Schema,
     SplitFractions,
-    inspect,
+    inspect_dataset,
 )
 from tests.unit.datasets.dataset_files import as_csv, as_jsonl
 
@@ -26,7 +26,7 @@ LINE = {"messages": [USER, GOOD], "rejected": "Lyon"}
 
 
 def inspected(content: bytes, filename: str = "rows.jsonl", **how: Any) -> Inspection:
-    return inspect(io.BytesIO(content), filename=filename, fractions=ALL_TRAIN, **how)
+    return inspect_dataset(io.BytesIO(content), filename=filename, fractions=ALL_TRAIN, **how)
 
 
 def lines(content: bytes, filename: str = "rows.jsonl", **how: Any) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from controlplane.domain.datasets import (
     FileLimits,
     FileProblem,
     SplitFractions,
-    inspect,
+    inspect_dataset,
 )
 from tests.unit.datasets.dataset_files import (
     SMALL,
@@ -309,9 +309,9 @@ def test_a_file_above_the_size_limit_is_refused() -> None:
 
 def test_an_endless_stream_is_refused_at_the_limit() -> None:
     with pytest.raises(DatasetRefused, match="longer than 256 B"):
-        inspect(repeat(b"x" * 1000), filename="a.jsonl", limits=FileLimits(row_size=256))
+        inspect_dataset(repeat(b"x" * 1000), filename="a.jsonl", limits=FileLimits(row_size=256))
     with pytest.raises(DatasetRefused, match="larger than"):
-        inspect(repeat(b"\n" + b"x" * 100), filename="a.jsonl", limits=SMALL)
+        inspect_dataset(repeat(b"\n" + b"x" * 100), filename="a.jsonl", limits=SMALL)
 
 
 def test_too_many_rows_are_refused() -> None:

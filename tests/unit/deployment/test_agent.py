@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ninefold_runtime.agent.__main__ import _parser
+from ninefold_runtime.agent.__main__ import _argument_parser
 from tests.unit.deployment.kustomizations import KUBERNETES, Manifest, built, containers, pod_spec
 from tests.unit.deployment.test_kustomizations import parsed
 
@@ -27,7 +27,7 @@ def test_every_object_is_what_kubernetes_knows_under_that_name() -> None:
 def test_it_is_called_with_arguments_that_it_understands(daemon: Manifest) -> None:
     (container,) = containers(daemon)
     assert container["command"] == ["python", "-m", "ninefold_runtime.agent"]
-    options = _parser().parse_args(container["args"])
+    options = _argument_parser().parse_args(container["args"])
     mount = container["volumeMounts"][0]
     assert options.token_file == Path(mount["mountPath"])
     assert mount["subPathExpr"] == "$(NINEFOLD_NODE)"

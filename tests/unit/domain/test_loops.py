@@ -14,9 +14,9 @@ from controlplane.domain.health.controllers import (
     Culprit,
     Turns,
     allowed_lag,
-    culprit,
-    judge,
-    lag,
+    controller_health,
+    controller_lag,
+    find_culprit,
 )
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -80,15 +80,15 @@ def bad(seconds: float, *, failures: int, well: float | None = None) -> Turns:
 def test_a_loop_is_judged_by_its_last_good_end(
     turns: Turns, interval: timedelta, health: ControllerHealth
 ) -> None:
-    assert judge(turns, interval=interval, at=AT) is health
+    assert controller_health(turns, interval=interval, at=AT) is health
 
 
 def test_the_lag_counts_from_the_last_good_end_and_is_never_negative() -> None:
-    assert lag(good(7), at=AT) == 7 * SECOND
-    assert lag(bad(1, failures=1, well=30), at=AT) == 30 * SECOND
-    assert lag(Turns(started_at=ago(4)), at=AT) == 4 * SECOND
-    assert lag(good(-5), at=AT) == timedelta()
-    assert lag(Turns(), at=AT) is None
+    assert controller_lag(good(7), at=AT) == 7 * SECOND
+    assert controller_lag(bad(1, failures=1, well=30), at=AT) == 30 * SECOND
+    assert controller_lag(Turns(started_at=ago(4)), at=AT) == 4 * SECOND
+    assert controller_lag(good(-5), at=AT) == timedelta()
+    assert controller_lag(Turns(), at=AT) is None
 
 
 _instants = st.none() | st.floats(0, 5000).map(ago)
@@ -112,8 +112,8 @@ def test_a_loop_that_does_nothing_more_never_comes_to_be_on_time(
 ) -> None:
     turns = Turns(started_at=started, ended_at=ended, succeeded_at=succeeded, failures=failures)
     every = timedelta(seconds=interval)
-    now = judge(turns, interval=every, at=AT)
-    then = judge(turns, interval=every, at=AT + timedelta(seconds=later))
+    now = controller_health(turns, interval=every, at=AT)
+    then = controller_health(turns, interval=every, at=AT + timedelta(seconds=later))
     if now in (LATE, STUCK, FAILING):
         assert then in (LATE, STUCK, FAILING)
     if now is not UNSEEN and later > max(LONGEST_TURN, allowed_lag(every)).total_seconds():
@@ -148,9 +148,9 @@ def test_the_culprit_is_found_by_what_turns_and_what_waits(
     loops: list[Turns], waiting: int | None, blamed: Culprit
 ) -> None:
     given = [(QUICK, turns) for turns in loops]
-    assert culprit(given, waiting=waiting, at=AT) is blamed
+    assert find_culprit(given, waiting=waiting, at=AT) is blamed
 
 
 def test_slow_loops_that_are_not_late_yet_hide_nothing() -> None:
     loops = [(QUICK, good(40)), *[(SLOW, good(200))] * 5]
-    assert culprit(loops, waiting=2, at=AT) is Culprit.WORKER
+    assert find_culprit(loops, waiting=2, at=AT) is Culprit.WORKER

@@ -10,7 +10,7 @@ from controlplane.domain.accounts.single_sign_on import (
     ClaimsRefused,
     GroupGrant,
     Provider,
-    administers,
+    grants_administration,
     identity_of,
     parse_groups,
     roles_granted,
@@ -94,5 +94,5 @@ def test_without_subject_or_user_name_nobody_comes_in(missing: str, value: objec
 
 def test_nobody_administers_the_company_because_of_a_group_that_is_not_named() -> None:
     unnamed = Provider(issuer="i", client_id="c", client_secret="s")
-    assert not administers(unnamed, frozenset({""}))
-    assert administers(PROVIDER, frozenset({"root"}))
+    assert not grants_administration(unnamed, frozenset({""}))
+    assert grants_administration(PROVIDER, frozenset({"root"}))

@@ -15,7 +15,7 @@ from controlplane.domain.quantization import SCHEMES
 from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
 from controlplane.ports.registry import chips
-from ninefold_runtime.specs import QuantizeSpec, parse
+from ninefold_runtime.specs import QuantizeSpec, parse_spec
 
 ENGINE = LlmCompressorEngine()
 MODEL = ModelFacts(
@@ -109,7 +109,7 @@ def test_fp8_asks_for_no_knowledge_of_the_layers() -> None:
 
 def test_the_runtime_reads_what_is_rendered() -> None:
     launch = _rendered({"scheme": "w4a16-awq"})
-    spec = parse(json.loads(launch.files["spec.json"]), QuantizeSpec)
+    spec = parse_spec(json.loads(launch.files["spec.json"]), QuantizeSpec)
     assert spec.scheme == "w4a16-awq"
     assert launch.roles[0].name == "quantizer"
     assert launch.roles[0].argv[:4] == ("{python}", "-m", "ninefold_runtime", "quantize")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.engine_responses import redacted, token_count, upstream_error
+from gateway.engine_responses import redact_message, token_count, upstream_error
 from gateway.metrics import Counter, DurationHistogram
 
 
@@ -25,7 +25,7 @@ from gateway.metrics import Counter, DurationHistogram
     ],
 )
 def test_addresses_in_error_messages_are_redacted(message: str, expected: str) -> None:
-    assert redacted(message, route="parser", model="inner-name") == expected
+    assert redact_message(message, route="parser", model="inner-name") == expected
 
 
 @pytest.mark.parametrize(

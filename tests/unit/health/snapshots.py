@@ -15,7 +15,7 @@ from controlplane.domain.health.decisions import (
     HealthSnapshot,
     NodeView,
     Policy,
-    decide,
+    decide_actions,
 )
 from controlplane.domain.health.faults import FaultLevel, Origin
 
@@ -111,7 +111,7 @@ def situation(
 def decided(
     seen: HealthSnapshot, policy: Policy | None = None, at: datetime = NOW
 ) -> tuple[Decided, ...]:
-    return decide(seen, policy or Policy(), at)
+    return decide_actions(seen, policy or Policy(), at)
 
 
 def only(found: tuple[Decided, ...]) -> Decided:

@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.domain.health.decisions import Action, FaultView, HealthSnapshot, Policy
 from controlplane.domain.health.faults import NEVER, FaultLevel, Origin, Repeats
-from controlplane.domain.health.isolations import unsettled
+from controlplane.domain.health.isolations import unsettled_reason
 from controlplane.domain.health.recommended_actions import Severities
 from controlplane.domain.health.snapshots import IsolationView
 from tests.unit.health.snapshots import NOW, ago, applied, decided, fault, fleet, only, situation
@@ -95,7 +95,7 @@ def test_a_flapping_card_stays_out_until_few_enough_of_its_faults_are_recent() -
 
 def reason(seen: HealthSnapshot, at: datetime) -> str:
     policy = Policy()
-    return unsettled(
+    return unsettled_reason(
         seen.faults,
         isolation=IsolationView(node="n0", card="n0-3"),
         grades=Severities(seen.faults, seen.released, policy, at),

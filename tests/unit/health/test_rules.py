@@ -16,7 +16,7 @@ from controlplane.domain.health.rules import (
     RuleOperator,
     Verdict,
     dry_run,
-    evaluate,
+    evaluate_condition,
 )
 from controlplane.domain.telemetry.metrics import Metric
 from tests.unit.health.snapshots import NOW
@@ -37,7 +37,7 @@ def every(seconds: float, *values: float) -> list[MetricSample]:
 
 
 def verdict(condition: Condition, series: Sequence[MetricSample]) -> Verdict:
-    return evaluate(condition, series, NOW).verdict
+    return evaluate_condition(condition, series, NOW).verdict
 
 
 def test_it_fires_once_it_has_held_for_long_enough() -> None:
@@ -96,7 +96,7 @@ def test_one_measurement_of_a_counter_says_nothing() -> None:
 
 def test_a_counter_that_fell_was_reset_and_shows_what_came_since() -> None:
     assert verdict(GROWS, every(60, 7, 7, 0, 0)) is Verdict.CLEAR
-    found = evaluate(GROWS, every(60, 7, 8, 0, 2), NOW)
+    found = evaluate_condition(GROWS, every(60, 7, 8, 0, 2), NOW)
     assert (found.verdict, found.figure) == (Verdict.FIRES, 3)
 
 
@@ -115,7 +115,7 @@ def test_a_rate_is_a_minute_whatever_lies_between_the_measurements() -> None:
     rate = Condition(metric=Metric.LINK_ERRORS, how=How.RATE, op=RuleOperator.ABOVE, value=0)
     for seconds in (5.0, 15.0, 60.0):
         series = every(seconds, *(10 * seconds * n for n in range(5)))
-        assert evaluate(rate, series, NOW).figure == pytest.approx(600)
+        assert evaluate_condition(rate, series, NOW).figure == pytest.approx(600)
 
 
 def test_a_dry_run_tells_when_it_would_have_fired_how_long_and_how_bad() -> None:
@@ -156,7 +156,7 @@ def test_a_dry_run_fires_exactly_when_the_rule_would_have(
         series.append(MetricSample(at=at, value=value))
     firings = dry_run(condition, series)
     for sample in series:
-        fires = evaluate(condition, series, sample.at).verdict is Verdict.FIRES
+        fires = evaluate_condition(condition, series, sample.at).verdict is Verdict.FIRES
         covered = any(
             each.fired_at <= sample.at
             and (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Blame, HealthSnapshot, Policy, RunView
 from controlplane.domain.health.faults import FaultLevel, Origin
-from controlplane.domain.health.suspicions import suspicions
+from controlplane.domain.health.suspicions import suspicious_nodes
 from tests.unit.health.snapshots import (
     NOW,
     ago,
@@ -223,4 +223,4 @@ def test_no_owner_alone_makes_a_place_suspect_without_an_end_elsewhere(data: st.
         )
         for _ in range(data.draw(st.integers(0, 25)))
     )
-    assert suspicions(seen(*runs), Policy(), NOW) == ()
+    assert suspicious_nodes(seen(*runs), Policy(), NOW) == ()

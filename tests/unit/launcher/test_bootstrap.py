@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from launcher import bootstrap
-from launcher.bootstrap import DEVELOPMENT, PRODUCT, ensure, expected_record, extent_to_install
+from launcher.bootstrap import (
+    DEVELOPMENT,
+    PRODUCT,
+    ensure_environment,
+    expected_record,
+    extent_to_install,
+)
 
 
 @pytest.fixture
@@ -106,9 +112,9 @@ def test_two_at_once_install_once(project: Path, monkeypatch: pytest.MonkeyPatch
             threading.Event().wait(0.01)
         _installed(project, extent)
 
-    monkeypatch.setattr(bootstrap, "_install", install)
+    monkeypatch.setattr(bootstrap, "_install_packages", install)
     threads = [
-        threading.Thread(target=lambda: ensure(project=project, requested=PRODUCT))
+        threading.Thread(target=lambda: ensure_environment(project=project, requested=PRODUCT))
         for _ in range(2)
     ]
     for thread in threads:

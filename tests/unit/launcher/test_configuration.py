@@ -8,7 +8,7 @@ import pytest
 from launcher import home
 from launcher.configuration import BadSetting, LauncherConfiguration
 from launcher.home import MODES, HomeLayout
-from launcher.product import welcome
+from launcher.product import welcome_message
 
 
 def _read(project: Path, **environment: str) -> LauncherConfiguration:
@@ -96,7 +96,7 @@ def test_the_password_is_shown_once_and_on_a_terminal_only(tmp_path: Path) -> No
     path = read.layout.secrets / "admin_password"
     password = path.read_text().strip()
     for interactive, shown in ((False, False), (True, True), (True, False)):
-        text = welcome(read, interactive=interactive)
+        text = welcome_message(read, interactive=interactive)
         assert (password in text) is shown
         assert (f"in {path}" in text) is not shown
     assert path.stat().st_mode & 0o777 == 0o600

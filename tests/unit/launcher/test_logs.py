@@ -4,7 +4,7 @@ import io
 import os
 from pathlib import Path
 
-from launcher.logs import RotatingLog, Terminal, tail
+from launcher.logs import RotatingLog, Terminal, last_lines
 
 
 class _Tty(io.StringIO):
@@ -19,7 +19,7 @@ def test_a_log_and_its_earlier_ones_stay_within_their_limit(tmp_path: Path) -> N
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
     assert set(sizes) == {"web.log", "web.log.1", "web.log.2"}
     assert max(sizes.values()) <= 100
-    assert tail(tmp_path / "web.log", lines=1) == ["line 099"]
+    assert last_lines(tmp_path / "web.log", lines=1) == ["line 099"]
 
 
 def test_a_log_goes_on_where_an_earlier_run_left_it(tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_a_terminal_that_was_closed_is_no_error() -> None:
 
 
 def test_the_tail_of_a_missing_log_is_empty(tmp_path: Path) -> None:
-    assert tail(tmp_path / "web.log", lines=3) == []
+    assert last_lines(tmp_path / "web.log", lines=3) == []
 
 
 def test_the_tail_is_the_last_lines_in_order(tmp_path: Path) -> None:
     path = tmp_path / "web.log"
     path.write_text("".join(f"{number}\n" for number in range(5000)))
-    assert tail(path, lines=3) == ["4997", "4998", "4999"]
+    assert last_lines(path, lines=3) == ["4997", "4998", "4999"]

@@ -42,7 +42,7 @@ def test_the_shipped_file_is_what_the_seed_that_its_notice_names_gives(tmp_path:
 
 def test_another_seed_gives_other_rows() -> None:
     def texts(seed: int) -> list[str]:
-        return [row.instruction for row in addresses.generate(rows=100, seed=seed)]
+        return [row.instruction for row in addresses.generate_rows(rows=100, seed=seed)]
 
     assert texts(1) == texts(1)
     assert texts(1) != texts(2)
@@ -132,7 +132,7 @@ def test_surface_forms_vary_as_people_write() -> None:
 
 def test_an_answer_has_the_form_that_the_field_prints() -> None:
     fields = ("青海省", "西宁市", "城北区", "三其村", "", "可以发圆通吗 谢谢")
-    assert addresses.answer(fields) == (
+    assert addresses.format_answer(fields) == (
         "青海省_1,西宁市_3A,城北区_3A,三其村_4B, _5A-1,可以发圆通吗 谢谢_UNK"
     )
 

@@ -46,7 +46,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
 
 
 def test_a_complete_spec_is_read() -> None:
-    spec = specs.parse(SPEC, BurninSpec)
+    spec = specs.parse_spec(SPEC, BurninSpec)
     spec.check()
     assert spec.matrix.expected_tflops == 989.0
     assert spec.collective.expected_gb_s is None
@@ -69,7 +69,7 @@ def test_a_complete_spec_is_read() -> None:
 )
 def test_a_number_beyond_its_bounds_is_named(path: str, value: object, words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        specs.parse(changed(path, value), BurninSpec).check()
+        specs.parse_spec(changed(path, value), BurninSpec).check()
 
 
 def rate(measured: float, *, expected: float | None) -> BurninOutcome:
@@ -150,10 +150,10 @@ def test_a_card_that_hangs_is_ended_and_fails_where_it_stood(tmp_path: Path) -> 
     file = tmp_path / "card-0.json"
     file.write_text(json.dumps([asdict(SKIPPED)]))
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    late = card_processes._wait([process], seconds=0.1)
-    card_processes._end([process])
+    late = card_processes._wait_for_processes([process], seconds=0.1)
+    card_processes._end_processes([process])
     assert late == [process]
-    found = list(card_processes._found(process, file, index=0, late=True))
+    found = list(card_processes._process_outcomes(process, file, index=0, late=True))
     assert [(row.test, row.verdict) for row in found] == [
         ("collective", BurninVerdict.SKIPPED),
         ("memory", BurninVerdict.FAILED),

@@ -12,14 +12,14 @@ def _written(root: Path, step: int, *, sealed: bool = True) -> Path:
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights" * step)
     if sealed:
-        checkpoints.seal(folder)
+        checkpoints.seal_checkpoint(folder)
     return folder
 
 
 def test_the_newest_complete_checkpoint_wins_by_step_and_not_by_name(tmp_path: Path) -> None:
     for step in (9, 100, 20):
         _written(tmp_path, step)
-    newest = checkpoints.newest(tmp_path)
+    newest = checkpoints.newest_checkpoint(tmp_path)
     assert newest is not None
     assert newest.step == 100
 
@@ -27,7 +27,7 @@ def test_the_newest_complete_checkpoint_wins_by_step_and_not_by_name(tmp_path: P
 def test_a_checkpoint_without_its_marker_is_ignored(tmp_path: Path) -> None:
     _written(tmp_path, 10)
     _written(tmp_path, 20, sealed=False)
-    newest = checkpoints.newest(tmp_path)
+    newest = checkpoints.newest_checkpoint(tmp_path)
     assert newest is not None
     assert newest.step == 10
 
@@ -35,17 +35,17 @@ def test_a_checkpoint_without_its_marker_is_ignored(tmp_path: Path) -> None:
 def test_a_file_cut_short_after_sealing_makes_the_checkpoint_incomplete(tmp_path: Path) -> None:
     folder = _written(tmp_path, 10)
     (folder / "model.safetensors").write_bytes(b"w")
-    assert checkpoints.newest(tmp_path) is None
+    assert checkpoints.newest_checkpoint(tmp_path) is None
 
 
 def test_a_marker_that_is_not_json_makes_the_checkpoint_incomplete(tmp_path: Path) -> None:
     folder = _written(tmp_path, 10)
     (folder / checkpoints.MARKER).write_text("{", encoding="utf-8")
-    assert checkpoints.newest(tmp_path) is None
+    assert checkpoints.newest_checkpoint(tmp_path) is None
 
 
 def test_a_folder_that_is_not_there_has_no_checkpoint(tmp_path: Path) -> None:
-    assert checkpoints.newest(tmp_path / "absent") is None
+    assert checkpoints.newest_checkpoint(tmp_path / "absent") is None
 
 
 def test_what_a_killed_run_left_half_written_is_removed(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ninefold_runtime.scoring import Score, labels, normalised
+from ninefold_runtime.scoring import Score, labelled_pairs, normalise_text
 
 ON_ONE_CHIP = "青海省_1,西宁市_3A,城北区_3A,三其村_4B, _5A-1,可以发圆通吗 谢谢_UNK,"
 ON_ANOTHER = "青海省_1,西宁市_3A,城北区_3A,三其村_4B, _5A-1,可以发圆通吗 谢谢 _UNK"
 
 
 def test_a_space_and_a_trailing_comma_do_not_matter() -> None:
-    assert normalised(ON_ONE_CHIP) == normalised(ON_ANOTHER)
+    assert normalise_text(ON_ONE_CHIP) == normalise_text(ON_ANOTHER)
     score = Score()
     assert score.add(answer=ON_ONE_CHIP, reference=ON_ANOTHER)
     assert score.exact_match() == 1.0
@@ -19,7 +19,7 @@ def test_a_space_and_a_trailing_comma_do_not_matter() -> None:
 
 
 def test_labels_are_taken_apart_in_order_with_empty_values() -> None:
-    assert labels(ON_ANOTHER) == (
+    assert labelled_pairs(ON_ANOTHER) == (
         ("_1", "青海省"),
         ("_3A", "西宁市"),
         ("_3A", "城北区"),
@@ -30,12 +30,12 @@ def test_labels_are_taken_apart_in_order_with_empty_values() -> None:
 
 
 def test_a_comma_inside_a_value_belongs_to_it() -> None:
-    assert labels("a,b_1,c_4B") == (("_1", "a,b"), ("_4B", "c"))
+    assert labelled_pairs("a,b_1,c_4B") == (("_1", "a,b"), ("_4B", "c"))
 
 
 @pytest.mark.parametrize("text", ["", "no labels", "a_1,rest without"])
 def test_a_text_that_is_not_labelled_throughout_has_no_labels(text: str) -> None:
-    assert labels(text) == ()
+    assert labelled_pairs(text) == ()
 
 
 def test_of_two_equal_labels_each_is_compared_with_its_own() -> None:

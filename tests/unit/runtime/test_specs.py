@@ -26,7 +26,7 @@ GIVEN: dict[Task, dict[str, Any]] = {Task.SCRIPT: {"argv": ["python", "main.py"]
 @pytest.mark.parametrize("task", list(KINDS))
 def test_what_the_adapter_completes_is_what_the_runtime_reads(task: Task) -> None:
     complete = runtime_spec(TransformersEngine().normalise(task, GIVEN.get(task, {})))
-    parsed = specs.parse(json.loads(json.dumps(complete)), KINDS[task])
+    parsed = specs.parse_spec(json.loads(json.dumps(complete)), KINDS[task])
     assert isinstance(parsed, KINDS[task])
 
 
@@ -38,13 +38,13 @@ def test_a_missing_field_is_named() -> None:
     incomplete = _finetune()
     del incomplete["seed"]
     with pytest.raises(BadInput, match="lacks seed"):
-        specs.parse(incomplete, specs.FinetuneSpec)
+        specs.parse_spec(incomplete, specs.FinetuneSpec)
 
 
 def test_an_unknown_field_inside_a_group_is_named_with_its_group() -> None:
     lora = dict(_finetune()["lora"]) | {"rnak": 4}
     with pytest.raises(BadInput, match=r"unknown fields: lora\.rnak"):
-        specs.parse(_finetune(lora=lora), specs.FinetuneSpec)
+        specs.parse_spec(_finetune(lora=lora), specs.FinetuneSpec)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_an_unknown_field_inside_a_group_is_named_with_its_group() -> None:
 )
 def test_a_value_of_another_type_is_named(field: str, value: Any, words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        specs.parse(_finetune(**{field: value}), specs.FinetuneSpec)
+        specs.parse_spec(_finetune(**{field: value}), specs.FinetuneSpec)
 
 
 def test_a_file_that_is_no_spec_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
     path.write_text("{", encoding="utf-8")
     with pytest.raises(BadInput, match=r"spec\.json cannot be read"):
-        specs.load(path, specs.ServeSpec)
+        specs.load_spec(path, specs.ServeSpec)

@@ -55,7 +55,7 @@ def clusters_watch(*, stopping: threading.Event) -> None:
             with leader_lease(services.LEASE, ttl=LEASE_LASTS) as lease:
                 if lease is not None:
                     log.info("this process watches the clusters now")
-                    _lead(lease, stopping=stopping)
+                    _watch_while_leader(lease, stopping=stopping)
         except Error:
             log.warning("the database is away; clusters are watched once it is back", exc_info=True)
             close_old_connections()
@@ -63,7 +63,7 @@ def clusters_watch(*, stopping: threading.Event) -> None:
     connections.close_all()
 
 
-def _lead(lease: LeaderLease, *, stopping: threading.Event) -> None:
+def _watch_while_leader(lease: LeaderLease, *, stopping: threading.Event) -> None:
     active: dict[str, ClusterWatch] = {}
     try:
         while not stopping.is_set() and lease.renew(ttl=LEASE_LASTS):
@@ -131,7 +131,9 @@ class ClusterWatch:
         self._is_stale = False
         self._reached = Throttle(every=REACHED_EVERY)
         self._inventory = Throttle(every=INVENTORY_EVERY)
-        self._thread = threading.Thread(target=self._run, name=f"watch {cluster.name}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._watch_until_stopped, name=f"watch {cluster.name}", daemon=True
+        )
         self._thread.start()
 
     @property
@@ -152,7 +154,7 @@ class ClusterWatch:
             self._is_stale = True
         services.cluster_unresponsive_record(cluster=self.cluster)
 
-    def _run(self) -> None:
+    def _watch_until_stopped(self) -> None:
         try:
             self._adapter.watch(
                 launches_changed=self._with_database(self._launches_changed),
@@ -208,14 +210,14 @@ class Throttle:
     def is_due(self) -> bool:
         """Return whether to do it now; otherwise it stays pending."""
         with self._lock:
-            return self._take(requested=True)
+            return self._try_take(requested=True)
 
     def is_pending(self) -> bool:
         """Return whether a throttled action is due now."""
         with self._lock:
-            return self._pending and self._take(requested=False)
+            return self._pending and self._try_take(requested=False)
 
-    def _take(self, *, requested: bool) -> bool:
+    def _try_take(self, *, requested: bool) -> bool:
         due = self._clock() - self._done_at >= self._every
         self._pending = not due and (requested or self._pending)
         if due:

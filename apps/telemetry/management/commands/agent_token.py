@@ -27,14 +27,14 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        node, path = _node(options["node"]), options["file"]
+        node, path = _find_node(options["node"]), options["file"]
         if path is None:
             self.stdout.write(token_issue(node=node, actor=None))
         elif not _is_good(path, node=node):
-            _write(path, token_issue(node=node, actor=None))
+            _write_atomically(path, token_issue(node=node, actor=None))
 
 
-def _node(name: str) -> Node:
+def _find_node(name: str) -> Node:
     """:raises CommandError: unless exactly one node is called that."""
     # A node's name may hold no slash; a cluster's never does.
     cluster, _, own = name.rpartition("/")
@@ -56,7 +56,7 @@ def _is_good(path: Path, *, node: Node) -> bool:
     return NodeToken.objects.filter(node=node, digest=digest_of(text), revoked_at=None).exists()
 
 
-def _write(path: Path, text: str) -> None:
+def _write_atomically(path: Path, text: str) -> None:
     """In one step, so that nobody reads half of it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

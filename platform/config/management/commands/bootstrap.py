@@ -22,7 +22,7 @@ from apps.models.selectors.catalog import published_catalog as catalog_published
 from apps.models.services.catalog import catalog_load
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
-from config.settings.environment import secret
+from config.settings.environment import read_secret
 from controlplane.domain.jobs.lifecycle import JobKind
 
 ADMINISTRATOR = "admin"
@@ -33,7 +33,7 @@ class Command(BaseCommand):
     help = "Create what a first day needs; safe to repeat."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        admin = administrator_ensure(username=ADMINISTRATOR, password=secret("admin_password"))
+        admin = administrator_ensure(username=ADMINISTRATOR, password=read_secret("admin_password"))
         team = team_ensure(name="Default", slug="default", administrator=admin)
         queue = quotas.queue_ensure_default()
         if settings.NINEFOLD_LOCAL_CLUSTER:

@@ -15,11 +15,11 @@ from apps.jobs.models import Job
 from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
 from config import simulated_clusters
-from config.demo.company import Company, company
-from config.demo.day import INTERVAL, DemoDay, submit
-from config.demo.workload import requests
+from config.demo.company import Company, create_company
+from config.demo.day import INTERVAL, DemoDay, submit_demo_job
+from config.demo.workload import demo_job_requests
 from config.management.commands.bootstrap import ADMINISTRATOR
-from config.settings.environment import secret
+from config.settings.environment import read_secret
 from controlplane.adapters.clusters.simulated.progress_reports import (
     HttpReportReceiver,
     ReceiverUnavailable,
@@ -42,14 +42,14 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        admin = administrator_ensure(username=ADMINISTRATOR, password=secret("admin_password"))
-        sample_company = company(admin=admin)
+        admin = administrator_ensure(username=ADMINISTRATOR, password=read_secret("admin_password"))
+        sample_company = create_company(admin=admin)
         if options["what"] == "make":
-            self._create(sample_company, past=timedelta(hours=options["hours"]))
+            self._simulate_past(sample_company, past=timedelta(hours=options["hours"]))
         else:
-            self._run(sample_company)
+            self._run_until_stopped(sample_company)
 
-    def _create(self, sample_company: Company, *, past: timedelta) -> None:
+    def _simulate_past(self, sample_company: Company, *, past: timedelta) -> None:
         """Simulate the past day unless it exists; resume an interrupted one."""
         resume_at = sample_company.clusters[0].frozen_at()
         if resume_at is None and Job.objects.exists():
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         DemoDay(sample_company, since=since, until=until).run(report=report)
         self.stdout.write(f"{Job.objects.count()} jobs of the past day are made")
 
-    def _run(self, sample_company: Company) -> None:
+    def _run_until_stopped(self, sample_company: Company) -> None:
         """Report for simulated processes and submit jobs until a signal to stop."""
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,8 +78,8 @@ class Command(BaseCommand):
         since = max(newest or timezone.now(), timezone.now() - INTERVAL)
         while not stopped.wait(_POLL_SECONDS):
             at = timezone.now()
-            for request in requests(since=since, until=at, shares=shares):
-                submit(sample_company, request)
+            for request in demo_job_requests(since=since, until=at, shares=shares):
+                submit_demo_job(sample_company, request)
             since = at
             try:
                 simulated_clusters.report_processes(

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.jobs.services.storage import orphaned_launch_folders
 from apps.models.selectors import artifact_store
-from controlplane.persistence.backups import BackupRefused, restore
+from controlplane.persistence.backups import BackupRefused, restore_backup
 
 
 class Command(BaseCommand):
@@ -31,7 +31,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         source: Path = options["source"].absolute()
         try:
-            restored = restore(
+            restored = restore_backup(
                 source,
                 store=artifact_store(),
                 overwrite=options["overwrite"],

@@ -51,24 +51,24 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            self._do(options)
+            self._run_subcommand(options)
         except (ClusterError, OSError, tomllib.TOMLDecodeError) as error:
             raise CommandError(str(error)) from error
 
-    def _do(self, options: dict[str, Any]) -> None:
+    def _run_subcommand(self, options: dict[str, Any]) -> None:
         match options["verb"]:
             case "create":
-                self._create(options)
+                self._create_cluster(options)
             case "run":
-                self._run(every=timedelta(seconds=options["every"]))
+                self._run_clusters(every=timedelta(seconds=options["every"]))
             case "list":
-                self._list()
+                self._list_clusters()
             case verb:
-                self._fault(verb, options)
+                self._change_fault(verb, options)
 
-    def _create(self, options: dict[str, Any]) -> None:
+    def _create_cluster(self, options: dict[str, Any]) -> None:
         described = tomllib.loads(options["description"].read_text(encoding="utf-8"))
-        simulated_clusters.ensure(
+        simulated_clusters.ensure_simulated_cluster(
             options["cluster"], fleet=described, speed=options["speed"], hours=options["hours"]
         )
         inventories_sync(at=timezone.now())
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         )
         self.stdout.write(f"{options['cluster']} has {cards} cards; speak for it: simulate run")
 
-    def _run(self, *, every: timedelta) -> None:
+    def _run_clusters(self, *, every: timedelta) -> None:
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
@@ -90,7 +90,7 @@ class Command(BaseCommand):
             except ReceiverUnavailable as away:
                 self.stderr.write(f"nobody hears the simulated processes: {away}")
 
-    def _list(self) -> None:
+    def _list_clusters(self) -> None:
         for row, cluster in simulated_clusters.all_clusters():
             broken = cluster.faults.present()
             self.stdout.write(f"{row.name}: {len(broken) or 'nothing'} broken")
@@ -98,7 +98,7 @@ class Command(BaseCommand):
                 since = f"{fault.since:%Y-%m-%d %H:%M:%S} UTC"
                 self.stdout.write(f"  {fault.location}: {fault.words}, since {since}")
 
-    def _fault(self, verb: str, options: dict[str, Any]) -> None:
+    def _change_fault(self, verb: str, options: dict[str, Any]) -> None:
         cluster = simulated_clusters.cluster_named(options["cluster"])
         node, slash, text = options["place"].partition("/")
         if slash and not text.isdecimal():

@@ -48,12 +48,12 @@ class FilesystemArtifacts:
         if expected is not None:
             _hex_of(expected)
         with _storage_errors(self.root):
-            incoming = self._folder("incoming") / secrets.token_hex(16)
+            incoming = self._ensure_folder("incoming") / secrets.token_hex(16)
             try:
-                digest, size = _write(incoming, chunks)
+                digest, size = _write_and_hash(incoming, chunks)
                 if expected is not None and digest != expected:
                     raise ArtifactError(f"expected {expected}, the {size} bytes are {digest}")
-                self._name(incoming, digest)
+                self._move_into_place(incoming, digest)
             finally:
                 with suppress(FileNotFoundError):
                     incoming.unlink()
@@ -62,17 +62,17 @@ class FilesystemArtifacts:
     def size(self, digest: str) -> int:
         with _missing_as(digest):
             try:
-                return self._path(digest).stat().st_size
+                return self._blob_path(digest).stat().st_size
             except FileNotFoundError:
-                return self._aside(digest).stat().st_size
+                return self._quarantine_path(digest).stat().st_size
 
     def open(self, digest: str) -> BinaryIO:
         with _missing_as(digest):
             try:
-                return self._path(digest).open("rb")
+                return self._blob_path(digest).open("rb")
             except FileNotFoundError:
                 self.bring_back(digest)
-                return self._path(digest).open("rb")
+                return self._blob_path(digest).open("rb")
 
     def materialise(self, digest: str, destination: Path) -> None:
         """Link the blob to ``destination``, or copy it where a link is not possible; mode 0444 either way.
@@ -82,7 +82,7 @@ class FilesystemArtifacts:
         :raises BlobMissing: if it is not here.
         :raises StorageFull: if a copy does not fit; no part of it stays behind.
         """
-        source = self._path(digest)
+        source = self._blob_path(digest)
         temporary = destination.with_name(f".{secrets.token_hex(8)}")
         with _storage_errors(destination.parent), self.open(digest) as blob:
             try:
@@ -95,12 +95,14 @@ class FilesystemArtifacts:
 
     def delete(self, digest: str) -> None:
         with suppress(FileNotFoundError):
-            self._path(digest).unlink()
+            self._blob_path(digest).unlink()
         self.discard(digest)
 
     def blobs(self, *, after: str = "") -> Iterator[StoredBlob]:
         found = after.removeprefix("sha256:")
-        for prefix in sorted({*_names(self.root / "sha256"), *_names(self.root / "aside")}):
+        for prefix in sorted(
+            {*_file_names(self.root / "sha256"), *_file_names(self.root / "aside")}
+        ):
             if prefix < found[:2]:
                 continue
             listed = [
@@ -112,16 +114,16 @@ class FilesystemArtifacts:
             yield from sorted(listed, key=lambda blob: (blob.digest, blob.set_aside))
 
     def set_aside(self, digest: str) -> None:
-        path, aside = self._path(digest), self._aside(digest)
-        self._folder("aside", aside.parent.name)
+        path, aside = self._blob_path(digest), self._quarantine_path(digest)
+        self._ensure_folder("aside", aside.parent.name)
         with suppress(FileNotFoundError):
             # First set the time, then move: a crash in between makes it newer, never older.
             os.utime(path)
             path.replace(aside)
 
     def bring_back(self, digest: str) -> None:
-        path, aside = self._path(digest), self._aside(digest)
-        self._folder("sha256", path.parent.name)
+        path, aside = self._blob_path(digest), self._quarantine_path(digest)
+        self._ensure_folder("sha256", path.parent.name)
         with suppress(FileNotFoundError):
             # A link first, so that there is no moment without a name.
             with suppress(FileExistsError):
@@ -130,11 +132,11 @@ class FilesystemArtifacts:
 
     def discard(self, digest: str) -> None:
         with suppress(FileNotFoundError):
-            self._aside(digest).unlink()
+            self._quarantine_path(digest).unlink()
 
     def clear_unfinished(self, *, before: datetime) -> int:
         cleared = 0
-        for name in _names(self.root / "incoming"):
+        for name in _file_names(self.root / "incoming"):
             path = self.root / "incoming" / name
             with suppress(FileNotFoundError):
                 seen = path.stat()
@@ -145,7 +147,7 @@ class FilesystemArtifacts:
 
     def _list_area(self, area: str, prefix: str) -> Iterator[StoredBlob]:
         folder = self.root / area / prefix
-        for name in _names(folder):
+        for name in _file_names(folder):
             with suppress(FileNotFoundError):
                 seen = (folder / name).stat()
                 yield StoredBlob(
@@ -155,15 +157,15 @@ class FilesystemArtifacts:
                     set_aside=area == "aside",
                 )
 
-    def _path(self, digest: str) -> Path:
+    def _blob_path(self, digest: str) -> Path:
         name = _hex_of(digest)
         return self.root / "sha256" / name[:2] / name[2:]
 
-    def _aside(self, digest: str) -> Path:
+    def _quarantine_path(self, digest: str) -> Path:
         name = _hex_of(digest)
         return self.root / "aside" / name[:2] / name[2:]
 
-    def _folder(self, *parts: str) -> Path:
+    def _ensure_folder(self, *parts: str) -> Path:
         folder = self.root.joinpath(*parts)
         if not folder.is_dir():
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -171,9 +173,9 @@ class FilesystemArtifacts:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return folder
 
-    def _name(self, incoming: Path, digest: str) -> None:
-        path = self._path(digest)
-        folder = self._folder("sha256", path.parent.name)
+    def _move_into_place(self, incoming: Path, digest: str) -> None:
+        path = self._blob_path(digest)
+        folder = self._ensure_folder("sha256", path.parent.name)
         incoming.chmod(0o444)
         # A link, not a rename: who stores the same bytes at the same time keeps the first inode.
         while True:
@@ -188,7 +190,7 @@ class FilesystemArtifacts:
         _sync_folder(folder)
 
 
-def _names(folder: Path) -> list[str]:
+def _file_names(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.iterdir()]
     except FileNotFoundError:
@@ -202,7 +204,7 @@ def _hex_of(digest: str) -> str:
     return found[1]
 
 
-def _write(path: Path, chunks: Iterable[bytes]) -> tuple[str, int]:
+def _write_and_hash(path: Path, chunks: Iterable[bytes]) -> tuple[str, int]:
     hashed, size = hashlib.sha256(), 0
     with path.open("xb") as stream:
         for chunk in chunks:

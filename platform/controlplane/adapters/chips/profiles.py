@@ -55,7 +55,7 @@ def read_vendor(folder: Path) -> VendorData:
     profile = VendorProfile(
         vendor=vendor,
         title=top.required("title"),
-        collectives=_collectives(top.section("collectives")),
+        collectives=_parse_collectives(top.section("collectives")),
         torch_build=top.text("torch_build"),
         torch_plugin=top.text("torch_plugin"),
         setup_scripts=_setup_scripts(top),
@@ -64,12 +64,12 @@ def read_vendor(folder: Path) -> VendorData:
         memory_label=labels.text("memory"),
         count_label=labels.text("count"),
         layout_label=labels.text("layout"),
-        layouts={name: _geometry(section) for name, section in top.sections("layouts")},
+        layouts={name: _parse_geometry(section) for name, section in top.sections("layouts")},
         runtime_variable=top.text("runtime_variable"),
         no_devices=top.text("no_devices"),
         reserved_variables=top.texts("reserved_variables"),
-        pods=_pods(top.section("pods")),
-        exporter=_exporter(top.section("exporter")),
+        pods=_parse_pod_extras(top.section("pods")),
+        exporter=_parse_exporter(top.section("exporter")),
         faults=parse_fault_map(open_section(faults)) if faults.is_file() else FaultMap(),
         images=top.words("images"),
         run_on_hardware=top.take("run_on_hardware", bool, default=False),
@@ -77,10 +77,12 @@ def read_vendor(folder: Path) -> VendorData:
     )
     usual = top.take("usual", dict, {})
     chips = tuple(
-        _chip(TomlSection({**usual, **values}, at=f"{top.at} [[chips]] {place}"), vendor=vendor)
+        _parse_chip(
+            TomlSection({**usual, **values}, at=f"{top.at} [[chips]] {place}"), vendor=vendor
+        )
         for place, values in enumerate(top.take("chips", list, []), start=1)
     )
-    slices = [chip for section in top.listed("slices") for chip in _slices(section, chips)]
+    slices = [chip for section in top.listed("slices") for chip in _slice_chips(section, chips)]
     environment = top.words("environment")
     labels.done()
     top.done()
@@ -99,28 +101,28 @@ class DataChips:
         return cls(Path(module_file).resolve().parent)
 
     @cached_property
-    def _read(self) -> VendorData:
+    def _read_vendor_data(self) -> VendorData:
         return read_vendor(self._folder)
 
     @property
     def vendor(self) -> str:
-        return self._read.profile.vendor
+        return self._read_vendor_data.profile.vendor
 
     def profile(self) -> VendorProfile:
-        return self._read.profile
+        return self._read_vendor_data.profile
 
     def chips(self) -> tuple[Chip, ...]:
-        return self._read.chips
+        return self._read_vendor_data.chips
 
     def environment(self, chip: Chip, *, cards: tuple[int, ...]) -> Mapping[str, str]:
         """The constants of the file, and the variable that names the cards; empty, it hides them all."""
-        variables = dict(self._read.environment)
+        variables = dict(self._read_vendor_data.environment)
         if chip.visible_devices_variable:
             variables[chip.visible_devices_variable] = ",".join(map(str, cards))
         return variables
 
 
-def _collectives(section: TomlSection | None) -> Collectives | None:
+def _parse_collectives(section: TomlSection | None) -> Collectives | None:
     if section is None:
         return None
     found = Collectives(
@@ -141,7 +143,7 @@ def _setup_scripts(section: TomlSection) -> tuple[str, ...]:
     return scripts
 
 
-def _pods(section: TomlSection | None) -> PodExtras:
+def _parse_pod_extras(section: TomlSection | None) -> PodExtras:
     if section is None:
         return PodExtras()
     config_map = section.section("config_map") or TomlSection({}, at=section.at)
@@ -164,7 +166,7 @@ def _pods(section: TomlSection | None) -> PodExtras:
     return extras
 
 
-def _exporter(section: TomlSection | None) -> Exporter | None:
+def _parse_exporter(section: TomlSection | None) -> Exporter | None:
     if section is None:
         return None
     exporter = Exporter(
@@ -174,7 +176,7 @@ def _exporter(section: TomlSection | None) -> Exporter | None:
         index_label=section.text("index_label"),
         node_label=section.text("node_label"),
         slice_label=section.text("slice_label"),
-        series={figure: _series(each) for figure, each in section.sections("series")},
+        series={figure: _parse_series(each) for figure, each in section.sections("series")},
         fault_base=section.whole("fault_base", 10),
         verified=section.take("verified", bool, default=True),
     )
@@ -182,7 +184,7 @@ def _exporter(section: TomlSection | None) -> Exporter | None:
     return exporter
 
 
-def _series(section: TomlSection) -> ExporterSeries:
+def _parse_series(section: TomlSection) -> ExporterSeries:
     series = ExporterSeries(
         names=section.texts("names") or section.refuse("names", "is required: names of series"),
         scale=section.number("scale") or 1.0,
@@ -193,7 +195,7 @@ def _series(section: TomlSection) -> ExporterSeries:
     return series
 
 
-def _geometry(section: TomlSection) -> Geometry:
+def _parse_geometry(section: TomlSection) -> Geometry:
     geometry = Geometry(
         sizes=section.sizes("sizes"),
         rings=section.groups("rings"),
@@ -204,7 +206,7 @@ def _geometry(section: TomlSection) -> Geometry:
     return geometry
 
 
-def _chip(section: TomlSection, *, vendor: str) -> Chip:
+def _parse_chip(section: TomlSection, *, vendor: str) -> Chip:
     name = section.required("name")
     section.at = f"{section.at} ({name})"
     bandwidth, link = section.number("bandwidth_gb_s"), section.number("link_gb_s")
@@ -244,7 +246,7 @@ def _chip(section: TomlSection, *, vendor: str) -> Chip:
     return chip
 
 
-def _slices(section: TomlSection, chips: Sequence[Chip]) -> Iterator[Chip]:
+def _slice_chips(section: TomlSection, chips: Sequence[Chip]) -> Iterator[Chip]:
     """A slice profile as a chip of its own, for each chip that has it; only its memory size is known."""
     profile, resource = section.required("profile"), section.required("resource")
     memory = Bytes(section.whole("memory_mib") * MIB)

@@ -21,7 +21,7 @@ from importlib.resources import files
 from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.jobs.parallelism import ParallelPlan, check, read_plan
+from controlplane.domain.jobs.parallelism import ParallelPlan, check_plan, read_plan
 from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chip_plugin
 
@@ -45,7 +45,7 @@ def parallel_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
     :raises InvalidParallelPlan: if it does not multiply out to them.
     """
     plan = read_plan(values, cards=cards)
-    if findings := check(plan, cards=cards):
+    if findings := check_plan(plan, cards=cards):
         raise InvalidParallelPlan("; ".join(finding.message for finding in findings))
     return plan
 
@@ -133,7 +133,10 @@ def render_steps(
     steps: Sequence[CommandStep | CollectStep], *, replicas: Sequence[Mapping[str, str]]
 ) -> dict[str, str]:
     """The files that run the steps; ``replicas`` are variables that differ, one entry per replica."""
-    plan = {"replicas": [dict(each) for each in replicas], "steps": [_step(each) for each in steps]}
+    plan = {
+        "replicas": [dict(each) for each in replicas],
+        "steps": [_step_document(each) for each in steps],
+    }
     return {
         "steps.json": json.dumps(plan, ensure_ascii=False, indent=2) + "\n",
         "run_steps.py": program_text("run_steps"),
@@ -159,7 +162,7 @@ def shape_step(shape: str, *, split: str) -> CommandStep:
     return CommandStep(argv=("{python}", "shape_rows.py", shape, source, target))
 
 
-def _step(step: CommandStep | CollectStep) -> dict[str, Any]:
+def _step_document(step: CommandStep | CollectStep) -> dict[str, Any]:
     if isinstance(step, CollectStep):
         render_steps: dict[str, Any] = {
             "collect": step.source,

@@ -130,7 +130,7 @@ def check_engine_version(
     requested = spec.get(VERSION_FIELD)
     if not isinstance(requested, str):
         return ()
-    wrong = _wrong(profile, requested) or (
+    wrong = _version_error(profile, requested) or (
         _wrong_in_image(profile, requested, engine=engine, chip=chip) if chip else ""
     )
     return (FieldFinding(field=VERSION_FIELD, message=wrong),) if wrong else ()
@@ -143,7 +143,7 @@ def missing_image(profile: EngineProfile, *, engine: str, chip: Chip) -> str:
     return f"no image of {profile.title} is known for {chip.label}"
 
 
-def _wrong(profile: EngineProfile, requested: str) -> str:
+def _version_error(profile: EngineProfile, requested: str) -> str:
     if not profile.versions:
         return f"{VERSION_FIELD} cannot be set: {profile.title} comes with this product, got {requested!r}"
     right = (

@@ -154,7 +154,7 @@ class ContainerServingEngine(ContainerEngine):
             master_port=container_commands.master_port(request.name),
         )
         translation = self.translate(settings)
-        role, files = _role(request, translation)
+        role, files = _serving_role(request, translation)
         names = (KEY, *translation.key_variables)
         return Launch(
             name=request.name,
@@ -224,7 +224,9 @@ class ContainerServingEngine(ContainerEngine):
 _SERVED = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
 
 
-def _role(request: RenderRequest, translation: ServingCommand) -> tuple[LaunchRole, dict[str, str]]:
+def _serving_role(
+    request: RenderRequest, translation: ServingCommand
+) -> tuple[LaunchRole, dict[str, str]]:
     """The role and the files that start it.
 
     Where an image's libraries have to be set up first, or nodes give different cards, the command is a step of

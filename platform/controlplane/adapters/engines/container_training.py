@@ -110,7 +110,7 @@ class ContainerTrainingEngine(ContainerEngine):
         return training.FINETUNE
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
-        return training.recommended(parameters=model.parameters) if model else {}
+        return training.recommended_values(parameters=model.parameters) if model else {}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         complete = spec_fields.with_defaults(self.fields(task), spec)
@@ -188,12 +188,12 @@ def _training_settings(request: RenderRequest, spec: Mapping[str, Any]) -> Train
         max_length=spec["max_length"] or min(_USUAL_LENGTH, context or _USUAL_LENGTH),
         recompute=spec["recompute"] == "on"
         or (spec["recompute"] == "auto" and parameters > _RECOMPUTE_FROM),
-        validation_split=_validation(request, spec),
+        validation_split=_validation_split(request, spec),
         continues=request.continues is not None,
     )
 
 
-def _validation(request: RenderRequest, spec: Mapping[str, Any]) -> str:
+def _validation_split(request: RenderRequest, spec: Mapping[str, Any]) -> str:
     """The split to validate on; empty if none is requested or the dataset lacks it."""
     requested = spec["validation_split"] or ""
     found = {path for tree in request.inputs if tree.name == "dataset" for path in tree.files}

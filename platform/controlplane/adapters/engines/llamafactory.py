@@ -62,10 +62,10 @@ def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
     return {
         "model_name_or_path": _MODEL,
         "trust_remote_code": False,
-        **_attention(settings),
+        **_attention_arguments(settings),
         "stage": _STAGES[settings.objective],
         "do_train": True,
-        **_method(settings),
+        **_method_arguments(settings),
         **({"pref_beta": spec["dpo"]["beta"]} if settings.objective == "dpo" else {}),
         "dataset_dir": "data",
         "dataset": "train",
@@ -78,13 +78,13 @@ def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
         "learning_rate": spec["learning_rate"],
         "num_train_epochs": spec["epochs"],
         "max_steps": spec["max_steps"] or -1,
-        "lr_scheduler_type": _schedule(spec),
+        "lr_scheduler_type": _scheduler_name(spec),
         "warmup_ratio": spec["warmup_ratio"],
         "weight_decay": spec["weight_decay"],
         "seed": spec["seed"],
         "bf16": settings.precision == "bfloat16",
         "fp16": settings.precision == "float16",
-        **_optimizer(settings),
+        **_optimizer_arguments(settings),
         "disable_gradient_checkpointing": not settings.recompute,
         **(
             {"deepspeed": container_training.DEEPSPEED_FILE}
@@ -95,7 +95,7 @@ def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
         "save_strategy": "steps",
         "save_steps": spec["checkpoint_every_steps"],
         "save_total_limit": spec["keep_checkpoints"],
-        **_validation(settings),
+        **_validation_arguments(settings),
         "include_num_input_tokens_seen": True,
         "ddp_timeout": 180_000_000,
         "plot_loss": False,
@@ -124,7 +124,7 @@ def dataset_info(settings: TrainingSettings) -> str:
     if settings.validation_split:
         splits["validation"] = settings.validation_split
     content = {
-        name: {"file_name": _rows(settings, split), **_COLUMNS[settings.objective]}
+        name: {"file_name": _dataset_name(settings, split), **_COLUMNS[settings.objective]}
         for name, split in splits.items()
     }
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
@@ -141,10 +141,10 @@ def shape_steps(settings: TrainingSettings) -> tuple[container_commands.CommandS
 
 def as_yaml(values: Mapping[str, Any]) -> str:
     """One ``name: value`` a line. JSON's scalars are YAML's, but for a float without a point."""
-    return "".join(f"{name}: {_scalar(value)}\n" for name, value in values.items())
+    return "".join(f"{name}: {_yaml_scalar(value)}\n" for name, value in values.items())
 
 
-def _scalar(value: Any) -> str:
+def _yaml_scalar(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     if isinstance(value, float) and "." not in text:
         mantissa, _, exponent = text.partition("e")
@@ -152,13 +152,13 @@ def _scalar(value: Any) -> str:
     return text
 
 
-def _rows(settings: TrainingSettings, split: str) -> str:
+def _dataset_name(settings: TrainingSettings, split: str) -> str:
     # An absolute name is taken as it is, a relative one from ``data``, the folder of the file that names it.
     folder = "{work}/rows" if settings.objective in SHAPES else "{inputs}/dataset"
     return f"{folder}/{split}.jsonl"
 
 
-def _method(settings: TrainingSettings) -> dict[str, Any]:
+def _method_arguments(settings: TrainingSettings) -> dict[str, Any]:
     if settings.method == "full":
         return {"finetuning_type": "full"}
     lora = settings.spec["lora"]
@@ -179,14 +179,14 @@ def _method(settings: TrainingSettings) -> dict[str, Any]:
     return values
 
 
-def _attention(settings: TrainingSettings) -> dict[str, Any]:
+def _attention_arguments(settings: TrainingSettings) -> dict[str, Any]:
     return {
         "flash_attn": "fa2" if "flash_attention" in settings.fused else "auto",
         **({"enable_liger_kernel": True} if settings.fused & LIGER else {}),
     }
 
 
-def _optimizer(settings: TrainingSettings) -> dict[str, Any]:
+def _optimizer_arguments(settings: TrainingSettings) -> dict[str, Any]:
     """torch has a fused kernel for each kind of device; the one for NPUs has a name of its own."""
     if "adamw" not in settings.fused:
         return {"optim": "adamw_torch"}
@@ -194,13 +194,13 @@ def _optimizer(settings: TrainingSettings) -> dict[str, Any]:
     return {"optim": "adamw_torch_npu_fused" if npu else "adamw_torch_fused"}
 
 
-def _schedule(spec: Mapping[str, Any]) -> str:
+def _scheduler_name(spec: Mapping[str, Any]) -> str:
     """``constant`` would leave the warm-up out."""
     schedule = str(spec["scheduler"])
     return "constant_with_warmup" if schedule == "constant" else schedule
 
 
-def _validation(settings: TrainingSettings) -> dict[str, Any]:
+def _validation_arguments(settings: TrainingSettings) -> dict[str, Any]:
     if not settings.validation_split:
         return {}
     return {

@@ -156,7 +156,10 @@ def _check_known(scheme: str, *, model: ModelFacts) -> Iterator[FieldFinding]:
 def _check_sizes(
     spec: Mapping[str, Any], *, scheme: Any, model: ModelFacts
 ) -> Iterator[FieldFinding]:
-    size, length = _count(spec.get("group_size")), _count(spec.get("max_length"))
+    size, length = (
+        _positive_integer(spec.get("group_size")),
+        _positive_integer(spec.get("max_length")),
+    )
     if size is not None:
         yield from quantization.check_group_size(
             scheme=scheme, group_size=size, config=model.config
@@ -170,7 +173,7 @@ def _check_sizes(
         )
 
 
-def _count(value: Any) -> int | None:
+def _positive_integer(value: Any) -> int | None:
     """What is no whole number above 0 the table of fields refuses."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and value > 0 else None

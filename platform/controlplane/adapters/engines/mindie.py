@@ -36,8 +36,8 @@ _USUAL_PREFILL_BATCH = 50
 
 def mindie_configuration(settings: ServingSettings) -> str:
     """The file; its placeholders are filled by the cluster."""
-    whole = json.loads(_default())
-    whole["ServerConfig"] |= _server()
+    whole = json.loads(_default_configuration())
+    whole["ServerConfig"] |= _server_defaults()
     backend = whole["BackendConfig"]
     cards = settings.plan.cards
     backend |= {
@@ -46,7 +46,7 @@ def mindie_configuration(settings: ServingSettings) -> str:
         "multiNodesInferEnabled": False,
         "interNodeTLSEnabled": False,
     }
-    length = _length(settings)
+    length = _max_sequence_length(settings)
     deploy = backend["ModelDeployConfig"]
     # The prompt leaves room for at least one token; the caller sets the response length.
     deploy |= {"maxSeqLen": length, "maxInputTokenLen": length - 1, "truncation": 0}
@@ -74,7 +74,7 @@ def mindie_configuration(settings: ServingSettings) -> str:
     return text
 
 
-def _server() -> dict[str, Any]:
+def _server_defaults() -> dict[str, Any]:
     return {
         # Of its own container: probes and the gateway come from outside of it.
         "ipAddress": _EVERY_ADDRESS,
@@ -93,13 +93,13 @@ def _server() -> dict[str, Any]:
     }
 
 
-def _length(settings: ServingSettings) -> int:
+def _max_sequence_length(settings: ServingSettings) -> int:
     context = settings.model.context_length if settings.model else 0
     return int(settings.spec["context_length"] or context or _USUAL_LENGTH)
 
 
 @cache
-def _default() -> str:
+def _default_configuration() -> str:
     folder = files("controlplane.adapters.engines.programs")
     return folder.joinpath("mindie_config.json").read_text(encoding="utf-8")
 

@@ -123,17 +123,17 @@ def model_flags(model: ModelFacts) -> list[str]:
 
 def _rope_base(config: Mapping[str, Any]) -> float | None:
     """``rope_theta``, which transformers moved into a group of its own."""
-    base = config.get("rope_theta") or _rope(config).get("rope_theta")
+    base = config.get("rope_theta") or _rope_settings(config).get("rope_theta")
     return base if isinstance(base, (int, float)) else None
 
 
 def _rope_scaling(config: Mapping[str, Any]) -> str:
-    rope = _rope(config) or config.get("rope_scaling") or {}
+    rope = _rope_settings(config) or config.get("rope_scaling") or {}
     kind = str(rope.get("rope_type") or rope.get("type") or "default")
     return "" if kind == "default" else kind
 
 
-def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _rope_settings(config: Mapping[str, Any]) -> Mapping[str, Any]:
     rope = config.get("rope_parameters")
     return rope if isinstance(rope, Mapping) else {}
 
@@ -193,11 +193,11 @@ def training_command(
         *container_commands.TORCHRUN_ARGUMENTS,
         f"{_SOURCE}/{_PROGRAMS[settings.objective]}",
         *model_flags(model),
-        *_plan(settings),
-        *_optimisation(settings),
-        *_data(settings, model),
-        *_adapter(settings),
-        *_beginning(settings, model, resumes=resumes),
+        *_parallel_arguments(settings),
+        *_optimizer_arguments(settings),
+        *_data_arguments(settings, model),
+        *_adapter_arguments(settings),
+        *_weight_arguments(settings, model, resumes=resumes),
         *("--save", _SAVED, "--save-interval", str(settings.spec["checkpoint_every_steps"])),
         *("--log-interval", str(settings.spec["log_every_steps"]), "--log-throughput"),
         *("--eval-interval", str(settings.spec["checkpoint_every_steps"]), "--eval-iters", "0"),
@@ -216,7 +216,7 @@ def merge_command(settings: TrainingSettings, model: ModelFacts) -> tuple[str, .
         *("--model-type-hf", FAMILIES[model.architecture].model_type),
     ]
     if settings.adapter:
-        command += [*_lora(settings), "--lora-load", _SAVED]
+        command += [*_lora_arguments(settings), "--lora-load", _SAVED]
     return tuple(command)
 
 
@@ -234,7 +234,7 @@ def joint_layers(names: list[str] | None) -> list[str]:
     return [joint for joint, parts in JOINT_LAYERS.items() if not requested or parts <= requested]
 
 
-def _plan(settings: TrainingSettings) -> list[str]:
+def _parallel_arguments(settings: TrainingSettings) -> list[str]:
     plan = settings.plan
     argv = [
         *("--tensor-model-parallel-size", str(plan.tensor)),
@@ -251,7 +251,7 @@ def _plan(settings: TrainingSettings) -> list[str]:
     return argv
 
 
-def _optimisation(settings: TrainingSettings) -> list[str]:
+def _optimizer_arguments(settings: TrainingSettings) -> list[str]:
     spec = settings.spec
     rows = spec["batch_size"] * spec["gradient_accumulation"] * settings.plan.data
     argv = [
@@ -267,7 +267,7 @@ def _optimisation(settings: TrainingSettings) -> list[str]:
         "--attention-softmax-in-fp32",
         "--no-gradient-accumulation-fusion",
         "--no-masked-softmax-fusion",
-        *_fused(settings),
+        *_fused_kernel_arguments(settings),
     ]
     if settings.recompute:
         argv += ["--recompute-granularity", "full", "--recompute-method", "uniform"]
@@ -277,13 +277,13 @@ def _optimisation(settings: TrainingSettings) -> list[str]:
     return argv
 
 
-def _fused(settings: TrainingSettings) -> Iterator[str]:
+def _fused_kernel_arguments(settings: TrainingSettings) -> Iterator[str]:
     """Megatron's own kernels are the default of the program, and those of the examples are the fused ones."""
     requested = settings.fused if settings.spec["fused_operators"] is not None else _FUSED.keys()
     return (flag for name, flag in _FUSED.items() if name in requested)
 
 
-def _data(settings: TrainingSettings, model: ModelFacts) -> list[str]:
+def _data_arguments(settings: TrainingSettings, model: ModelFacts) -> list[str]:
     folder = "{work}/rows" if settings.objective in SHAPES else "{inputs}/dataset"
     argv = [
         *("--tokenizer-type", "PretrainedFromHF", "--tokenizer-name-or-path", _MODEL),
@@ -295,17 +295,17 @@ def _data(settings: TrainingSettings, model: ModelFacts) -> list[str]:
     return [
         *argv,
         *("--handler-name", "SharegptStyleInstructionHandler"),
-        *("--map-keys", _compact(_MESSAGES)),
+        *("--map-keys", _compact_json(_MESSAGES)),
         *("--stage", "sft", "--is-instruction-dataset", "--no-pad-to-seq-lengths"),
         *("--prompt-type", prompt_type(model)),
     ]
 
 
-def _adapter(settings: TrainingSettings) -> list[str]:
-    return _lora(settings) if settings.adapter else []
+def _adapter_arguments(settings: TrainingSettings) -> list[str]:
+    return _lora_arguments(settings) if settings.adapter else []
 
 
-def _lora(settings: TrainingSettings) -> list[str]:
+def _lora_arguments(settings: TrainingSettings) -> list[str]:
     lora = settings.spec["lora"]
     return [
         *("--lora-r", str(lora["rank"]), "--lora-alpha", str(int(lora["alpha"]))),
@@ -313,7 +313,7 @@ def _lora(settings: TrainingSettings) -> list[str]:
     ]
 
 
-def _beginning(settings: TrainingSettings, model: ModelFacts, *, resumes: bool) -> list[str]:
+def _weight_arguments(settings: TrainingSettings, model: ModelFacts, *, resumes: bool) -> list[str]:
     """Where the weights come from."""
     if resumes and not settings.adapter:
         return ["--load", _SAVED]
@@ -327,7 +327,7 @@ def _beginning(settings: TrainingSettings, model: ModelFacts, *, resumes: bool) 
     ]
 
 
-def _compact(value: Any) -> str:
+def _compact_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -104,14 +104,14 @@ def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
     spec = settings.spec
     return {
         "model": _MODEL,
-        **_family(settings),
+        **_model_type_arguments(settings),
         "torch_dtype": settings.precision,
         **({"attn_impl": "flash_attn"} if "flash_attention" in settings.fused else {}),
         **({"use_liger_kernel": True} if settings.fused & LIGER else {}),
-        **_objective(settings),
-        **_method(settings),
-        "dataset": [_rows(settings, spec["train_split"])],
-        **_validation(settings),
+        **_objective_arguments(settings),
+        **_method_arguments(settings),
+        "dataset": [_dataset_path(settings, spec["train_split"])],
+        **_validation_arguments(settings),
         "max_length": settings.max_length,
         "output_dir": CHECKPOINTS,
         "add_version": False,
@@ -120,12 +120,12 @@ def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
         "learning_rate": spec["learning_rate"],
         "per_device_train_batch_size": spec["batch_size"],
         "gradient_accumulation_steps": spec["gradient_accumulation"],
-        "lr_scheduler_type": _schedule(spec),
+        "lr_scheduler_type": _scheduler_name(spec),
         "warmup_ratio": spec["warmup_ratio"],
         "weight_decay": spec["weight_decay"],
         "seed": spec["seed"],
         "data_seed": spec["seed"],
-        "optim": _optimizer(settings),
+        "optim": _optimizer_name(settings),
         "gradient_checkpointing": settings.recompute,
         **(
             {"deepspeed": container_training.DEEPSPEED_FILE}
@@ -164,7 +164,7 @@ def as_json(values: Mapping[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
 
 
-def _family(settings: TrainingSettings) -> dict[str, Any]:
+def _model_type_arguments(settings: TrainingSettings) -> dict[str, Any]:
     if settings.model is None:
         return {}
     family = swift_family(settings.model)
@@ -172,15 +172,19 @@ def _family(settings: TrainingSettings) -> dict[str, Any]:
 
 
 def _family_words(settings: TrainingSettings) -> tuple[str, ...]:
-    return tuple(word for name, value in _family(settings).items() for word in (f"--{name}", value))
+    return tuple(
+        word
+        for name, value in _model_type_arguments(settings).items()
+        for word in (f"--{name}", value)
+    )
 
 
-def _rows(settings: TrainingSettings, split: str) -> str:
+def _dataset_path(settings: TrainingSettings, split: str) -> str:
     folder = "{work}/rows" if settings.objective in SHAPES else "{inputs}/dataset"
     return f"{folder}/{split}.jsonl"
 
 
-def _objective(settings: TrainingSettings) -> dict[str, Any]:
+def _objective_arguments(settings: TrainingSettings) -> dict[str, Any]:
     if settings.objective == "dpo":
         return {
             "rlhf_type": "dpo",
@@ -201,7 +205,7 @@ def _objective(settings: TrainingSettings) -> dict[str, Any]:
     return {}
 
 
-def _method(settings: TrainingSettings) -> dict[str, Any]:
+def _method_arguments(settings: TrainingSettings) -> dict[str, Any]:
     if settings.method == "full":
         return {"tuner_type": "full"}
     lora = settings.spec["lora"]
@@ -223,7 +227,7 @@ def _method(settings: TrainingSettings) -> dict[str, Any]:
     return values
 
 
-def _optimizer(settings: TrainingSettings) -> str:
+def _optimizer_name(settings: TrainingSettings) -> str:
     """torch has a fused kernel for each kind of device; the one for NPUs has a name of its own."""
     if "adamw" not in settings.fused:
         return "adamw_torch"
@@ -231,18 +235,18 @@ def _optimizer(settings: TrainingSettings) -> str:
     return "adamw_torch_npu_fused" if npu else "adamw_torch_fused"
 
 
-def _schedule(spec: Mapping[str, Any]) -> str:
+def _scheduler_name(spec: Mapping[str, Any]) -> str:
     """``constant`` would leave the warm-up out."""
     schedule = str(spec["scheduler"])
     return "constant_with_warmup" if schedule == "constant" else schedule
 
 
-def _validation(settings: TrainingSettings) -> dict[str, Any]:
+def _validation_arguments(settings: TrainingSettings) -> dict[str, Any]:
     # A prompt and a reward have no loss to validate.
     if not settings.validation_split or settings.objective == "grpo":
         return {"eval_strategy": "no"}
     return {
-        "val_dataset": [_rows(settings, settings.validation_split)],
+        "val_dataset": [_dataset_path(settings, settings.validation_split)],
         "eval_strategy": "steps",
         "eval_steps": settings.spec["checkpoint_every_steps"],
         "per_device_eval_batch_size": settings.spec["batch_size"],

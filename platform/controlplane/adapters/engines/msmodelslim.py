@@ -11,7 +11,7 @@ from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, subset
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, fields_named
 from controlplane.domain.specs.evaluation import QUANTIZE
 from controlplane.ports.engines import (
     EngineProfile,
@@ -39,7 +39,7 @@ PROFILE = EngineProfile(
 )
 
 #: The supported settings; those of the evaluation afterwards are not its own.
-FIELDS = subset(
+FIELDS = fields_named(
     QUANTIZE,
     "scheme",
     "calibration_split",
@@ -138,21 +138,21 @@ class MsModelSlimEngine(ContainerEngine):
         spec = self.normalise(request.task, request.spec)
         shared, differing = container_commands.chip_variables(request.chip, request.placements)
         cards = container_commands.processes_per_replica(request.placements)
-        steps = _steps(spec, model_type=MODEL_TYPES[architecture], cards=cards)
+        steps = _quantization_steps(spec, model_type=MODEL_TYPES[architecture], cards=cards)
         return self.step_launch(
             request,
             spec=spec,
             files={
                 **container_commands.render_steps(steps, replicas=differing),
                 "calibration_rows.py": container_commands.program_text("calibration_rows"),
-                _RECIPE: _recipe(spec),
+                _RECIPE: _quantization_recipe(spec),
             },
             environment={**_ENVIRONMENT, **shared},
             grace=_GRACE,
         )
 
 
-def _steps(
+def _quantization_steps(
     spec: Mapping[str, Any], *, model_type: str, cards: int
 ) -> tuple[container_commands.CommandStep, ...]:
     source = f"{{inputs}}/dataset/{spec['calibration_split']}.jsonl"
@@ -173,7 +173,7 @@ def _steps(
     )
 
 
-def _recipe(spec: Mapping[str, Any]) -> str:
+def _quantization_recipe(spec: Mapping[str, Any]) -> str:
     """YAML, of which JSON is a part: SmoothQuant, then 8 bit for weights and activations."""
     left = [f"*{name}" for name in spec["ignore"]]
     recipe = {

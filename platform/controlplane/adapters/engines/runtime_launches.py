@@ -72,7 +72,7 @@ def runtime_launch(
     secret = "NINEFOLD_ENGINE_KEY" if request.task is Task.SERVE else "NINEFOLD_ATTEMPT_TOKEN"
     return Launch(
         name=request.name,
-        roles=(_role(request),),
+        roles=(_runtime_role(request),),
         files={"spec.json": json.dumps(spec, ensure_ascii=False, indent=2) + "\n"},
         inputs=request.inputs,
         engine=runtime_environment(),
@@ -84,7 +84,7 @@ def runtime_launch(
     )
 
 
-def _role(request: RenderRequest) -> LaunchRole:
+def _runtime_role(request: RenderRequest) -> LaunchRole:
     (placement,) = request.placements
     argv = ["{python}", "-m", "ninefold_runtime", request.task.value, "--spec", "{work}/spec.json"]
     variables = dict(_ENVIRONMENT)

@@ -129,7 +129,7 @@ class SglangEngine(ContainerServingEngine):
             argv += ["--context-length", str(spec["context_length"])]
         if spec["concurrency"]:
             argv += ["--max-running-requests", str(spec["concurrency"])]
-        argv += _switches(settings)
+        argv += _feature_switches(settings)
         if settings.nodes > 1:
             argv += ["--nnodes", str(settings.nodes), "--node-rank", "{index}"]
             argv += ["--dist-init-addr", f"{{leader}}:{settings.master_port}"]
@@ -148,7 +148,7 @@ def _of_chip(settings: ServingSettings) -> list[str]:
     return argv
 
 
-def _switches(settings: ServingSettings) -> list[str]:
+def _feature_switches(settings: ServingSettings) -> list[str]:
     """A feature that is on by default has no option to enable it."""
     argv = []
     if settings.is_set("kv_precision", "fp8"):

@@ -63,8 +63,8 @@ def serve_command(settings: ServingSettings) -> list[str]:
         argv += ["--max-model-len", str(spec["context_length"])]
     if spec["concurrency"]:
         argv += ["--max-num-seqs", str(spec["concurrency"])]
-    argv += _switch(settings, "prefix_cache", "enable-prefix-caching")
-    argv += _switch(settings, "chunked_prefill", "enable-chunked-prefill")
+    argv += _feature_switch(settings, "prefix_cache", "enable-prefix-caching")
+    argv += _feature_switch(settings, "chunked_prefill", "enable-chunked-prefill")
     return argv
 
 
@@ -89,7 +89,7 @@ def as_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _switch(settings: ServingSettings, field: str, flag: str) -> list[str]:
+def _feature_switch(settings: ServingSettings, field: str, flag: str) -> list[str]:
     value = settings.spec[field]
     return {"on": [f"--{flag}"], "off": [f"--no-{flag}"]}.get(value, [])
 

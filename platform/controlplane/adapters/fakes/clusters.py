@@ -133,14 +133,14 @@ class FakeCluster:
         return dict(self._location)
 
     def inventory(self) -> tuple[ObservedNode, ...]:
-        self._contact()
+        self._check_reachable()
         return self._nodes
 
     def isolation(self) -> str:
         return "nothing runs here: launches exist in memory only"
 
     def launch(self, launch: Launch) -> None:
-        self._contact()
+        self._check_reachable()
         check_launch(launch, nodes=self._nodes)
         if launch.name in self._launches:
             return
@@ -162,7 +162,7 @@ class FakeCluster:
         )
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
-        self._contact()
+        self._check_reachable()
         self._pass_time()
         return {
             name: ObservedLaunch(
@@ -173,22 +173,22 @@ class FakeCluster:
         }
 
     def names(self) -> frozenset[str]:
-        self._contact()
+        self._check_reachable()
         return frozenset(self._launches)
 
     def stop(self, name: str, *, grace: timedelta) -> None:
-        self._contact()
+        self._check_reachable()
         stored = self._launches.get(name)
         if stored is None or stored.kill_at is not None:
             return
         stored.kill_at = self._clock() + grace
         for key, replica in stored.replicas.items():
             if self.obedient or replica.phase is ReplicaPhase.PREPARING:
-                self._end(stored, key, cause=ExitCause.STOPPED)
+                self._end_replica(stored, key, cause=ExitCause.STOPPED)
         self._pass_time()
 
     def remove(self, name: str) -> None:
-        self._contact()
+        self._check_reachable()
         self._pass_time()
         stored = self._launches.get(name)
         if stored is not None and not stored.ended:
@@ -197,7 +197,7 @@ class FakeCluster:
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Logs are all that a Launch leaves here, beside what ``leave`` says."""
-        self._contact()
+        self._check_reachable()
         return {
             name: Bytes(stored.leftover_bytes + sum(len(log) for log in stored.logs.values()))
             for name in names
@@ -209,7 +209,7 @@ class FakeCluster:
         self._launches[name].leftover_bytes = size
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
-        self._contact()
+        self._check_reachable()
         stored = self._launches.get(name)
         if stored is None or (role, index) not in stored.logs:
             return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
@@ -220,7 +220,7 @@ class FakeCluster:
         return LogChunk(content=chunk, next_offset=start + len(chunk), complete=complete)
 
     def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
-        self._contact()
+        self._check_reachable()
         stored = self._launches.get(name)
         if stored is None or (role, index, port) not in stored.ports:
             return None
@@ -230,7 +230,7 @@ class FakeCluster:
         )
 
     def version(self) -> str:
-        self._contact()
+        self._check_reachable()
         return self._status.version
 
     def checks(self) -> tuple[ClusterCheck, ...]:
@@ -241,30 +241,30 @@ class FakeCluster:
         )
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
-        self._contact()
+        self._check_reachable()
         return self._status.objects.get(name, ())
 
     def events(self, name: str) -> tuple[ClusterEvent, ...]:
-        self._contact()
+        self._check_reachable()
         return self._status.events.get(name, ())
 
     def node(self, name: str) -> NodeInspection | None:
-        self._contact()
+        self._check_reachable()
         return self._status.nodes.get(name)
 
     def diagnose(self) -> ClusterDiagnosis:
-        self._contact()
+        self._check_reachable()
         return self._status.diagnosis
 
     def taint_node(self, node: str, reason: str) -> bool:
-        self._contact()
+        self._check_reachable()
         if node not in {each.name for each in self._nodes}:
             return False
         self.taints[node] = reason
         return True
 
     def untaint_node(self, node: str) -> None:
-        self._contact()
+        self._check_reachable()
         self.taints.pop(node, None)
 
     def set_diagnosis(self, diagnosis: ClusterDiagnosis) -> None:
@@ -335,13 +335,13 @@ class FakeCluster:
         stored = self._launches[name]
         for key in stored.replicas:
             implied = cause or exit_cause_of_code(exit_code)
-            self._end(stored, key, cause=implied, exit_code=exit_code, message=message)
+            self._end_replica(stored, key, cause=implied, exit_code=exit_code, message=message)
 
     def lose(self, name: str) -> None:
         """As after a restart of its node."""
         stored = self._launches[name]
         for key in stored.replicas:
-            self._end(stored, key, cause=ExitCause.LOST, phase=ReplicaPhase.LOST)
+            self._end_replica(stored, key, cause=ExitCause.LOST, phase=ReplicaPhase.LOST)
 
     def lose_contact(self) -> None:
         """Let every call of the port fail until ``regain_contact``; processes go on."""
@@ -354,7 +354,7 @@ class FakeCluster:
         """The Launch of that name as it was given."""
         return self._launches[name].launch
 
-    def _contact(self) -> None:
+    def _check_reachable(self) -> None:
         if not self._reachable:
             raise ClusterUnavailable("the fake cluster has lost contact; call regain_contact()")
 
@@ -362,9 +362,9 @@ class FakeCluster:
         for stored in self._launches.values():
             if stored.kill_at is not None and self._clock() >= stored.kill_at:
                 for key in stored.replicas:
-                    self._end(stored, key, cause=ExitCause.STOPPED, exit_code=137)
+                    self._end_replica(stored, key, cause=ExitCause.STOPPED, exit_code=137)
 
-    def _end(
+    def _end_replica(
         self,
         stored: _FakeLaunch,
         key: Key,

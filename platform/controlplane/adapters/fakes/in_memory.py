@@ -49,14 +49,14 @@ class MemoryArtifacts:
         return Blob(digest=digest, size=len(content))
 
     def size(self, digest: str) -> int:
-        return len(self._blob(digest))
+        return len(self._find_blob(digest))
 
     def open(self, digest: str) -> BinaryIO:
         self.bring_back(digest)
-        return io.BytesIO(self._blob(digest))
+        return io.BytesIO(self._find_blob(digest))
 
     def materialise(self, digest: str, destination: Path) -> None:
-        content = self._blob(digest)
+        content = self._find_blob(digest)
         self.bring_back(digest)
         destination.unlink(missing_ok=True)
         destination.write_bytes(content)
@@ -91,7 +91,7 @@ class MemoryArtifacts:
     def clear_unfinished(self, *, before: datetime) -> int:
         return 0
 
-    def _blob(self, digest: str) -> bytes:
+    def _find_blob(self, digest: str) -> bytes:
         if digest not in self.contents:
             raise BlobMissing(f"there is no blob {digest} in this store")
         return self.contents[digest]
@@ -135,14 +135,16 @@ class MemoryOutbound:
         self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
     ) -> OutboundResponse:
         bound = self._largest if largest is None else largest
-        return self._call("GET", url, body=b"", headers=headers or {}, largest=bound)
+        return self._answer_request("GET", url, body=b"", headers=headers or {}, largest=bound)
 
     def post(
         self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None
     ) -> OutboundResponse:
-        return self._call("POST", url, body=body, headers=headers or {}, largest=self._largest)
+        return self._answer_request(
+            "POST", url, body=body, headers=headers or {}, largest=self._largest
+        )
 
-    def _call(
+    def _answer_request(
         self, method: str, url: str, *, body: bytes, headers: Mapping[str, str], largest: int
     ) -> OutboundResponse:
         target = parse_target(url)

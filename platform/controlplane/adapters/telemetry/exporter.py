@@ -85,7 +85,7 @@ class _CacheBudget:
             self._left += size
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
@@ -102,14 +102,14 @@ class ExporterTelemetry:
         vendor: str,
         targets: Sequence[Mapping[str, Any]],
         token: str = "",
-        clock: Callable[[], datetime] = now,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """:raises TelemetryError: if an option cannot be used."""
         try:
             self._reader = telemetry_reader(vendor)
         except registry.UnknownAdapter as unknown:
             raise TelemetryError(f"vendor: {unknown}") from unknown
-        self._targets = _targets(targets, outbound)
+        self._targets = _parse_targets(targets, outbound)
         self._outbound = outbound
         self._headers = {"Accept": "text/plain; version=0.0.4"}
         if token:
@@ -122,7 +122,7 @@ class ExporterTelemetry:
         with ThreadPoolExecutor(
             max_workers=min(_AT_ONCE, len(self._targets)), thread_name_prefix="scrape"
         ) as workers:
-            batches = list(workers.map(self._scrape, self._targets))
+            batches = list(workers.map(self._scrape_target, self._targets))
         silent = {name: why for batch in batches for name, why in batch.silent.items()}
         if len(silent) == len(self._targets):
             name, why = next(iter(silent.items()))
@@ -136,7 +136,7 @@ class ExporterTelemetry:
             silent=silent,
         )
 
-    def _scrape(self, target: ExporterTarget) -> TelemetryBatch:
+    def _scrape_target(self, target: ExporterTarget) -> TelemetryBatch:
         try:
             answer = self._outbound.fetch(target.url, headers=self._headers, largest=MAX_TEXT_SIZE)
             if answer.status != _OK:
@@ -178,7 +178,7 @@ class ExporterTelemetry:
         return batch
 
 
-def _targets(given: Any, outbound: Outbound) -> tuple[ExporterTarget, ...]:
+def _parse_targets(given: Any, outbound: Outbound) -> tuple[ExporterTarget, ...]:
     """:raises TelemetryError: naming what is wrong with which."""
     if not isinstance(given, Sequence) or not 1 <= len(given) <= MOST_TARGETS:
         raise TelemetryError(f"targets: must be a list of 1 to {MOST_TARGETS} exporters")

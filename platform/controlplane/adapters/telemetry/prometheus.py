@@ -79,10 +79,10 @@ class PrometheusTelemetry:
         names = self._reader.names
         samples: list[ExpositionSample] = []
         for first in range(0, len(names), _NAMES_A_QUERY):
-            samples += _samples(self._query(names[first : first + _NAMES_A_QUERY]))
+            samples += _latest_samples(self._query_metrics(names[first : first + _NAMES_A_QUERY]))
         return self._reader.gather(samples, node_of=self._node_of)
 
-    def _query(self, names: tuple[str, ...]) -> Any:
+    def _query_metrics(self, names: tuple[str, ...]) -> Any:
         query = f'{{__name__=~"{"|".join(names)}"{self._narrowed}}}[{self._window}s]'
         url = f"{self._url}/api/v1/query?{urlencode({'query': query})}"
         try:
@@ -112,7 +112,7 @@ class PrometheusTelemetry:
         return ""
 
 
-def _samples(data: Any) -> Iterator[ExpositionSample]:
+def _latest_samples(data: Any) -> Iterator[ExpositionSample]:
     """The last sample of each series.
 
     :raises TelemetryFailed: if the answer has another form.

@@ -79,13 +79,13 @@ def parse_groups(text: str) -> tuple[GroupGrant, ...]:
     if not isinstance(mapping, dict):
         raise ValueError('it must be a JSON object, for example {"ml-team": "maps:engineer"}')
     return tuple(
-        _grant(group, target)
+        _parse_group_grant(group, target)
         for group, targets in mapping.items()
         for target in (targets if isinstance(targets, list) else [targets])
     )
 
 
-def _grant(group: str, target: Any) -> GroupGrant:
+def _parse_group_grant(group: str, target: Any) -> GroupGrant:
     team, colon, role = str(target).partition(":")
     if not team or not colon:
         raise ValueError(f"group {group!r} must lead to team:role, got {target!r}")
@@ -122,19 +122,19 @@ def identity_of(claims: Mapping[str, Any], *, provider: Provider) -> Identity:
         issuer=provider.issuer,
         subject=subject,
         username=username.strip(),
-        email=_text(claims, "email") if verified else "",
-        first_name=_text(claims, "given_name"),
-        last_name=_text(claims, "family_name"),
-        groups=_groups(claims.get(provider.groups_claim)),
+        email=_claim_text(claims, "email") if verified else "",
+        first_name=_claim_text(claims, "given_name"),
+        last_name=_claim_text(claims, "family_name"),
+        groups=_parse_groups(claims.get(provider.groups_claim)),
     )
 
 
-def _text(claims: Mapping[str, Any], name: str) -> str:
+def _claim_text(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
-def _groups(value: Any) -> frozenset[str]:
+def _parse_groups(value: Any) -> frozenset[str]:
     if isinstance(value, str):
         return frozenset({value})
     if isinstance(value, list):
@@ -157,6 +157,6 @@ def company_roles_granted(provider: Provider, groups: frozenset[str]) -> frozens
     return frozenset({CompanyRole.OPERATOR}) if operates else frozenset()
 
 
-def administers(provider: Provider, groups: frozenset[str]) -> bool:
+def grants_administration(provider: Provider, groups: frozenset[str]) -> bool:
     """Return whether those groups grant company administration."""
     return bool(provider.admin_group) and provider.admin_group in groups

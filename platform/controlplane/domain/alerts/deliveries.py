@@ -69,6 +69,6 @@ def pause_after(*, tries: int, spread: float) -> timedelta | None:
     return PAUSES[tries - 1] * (1 + JITTER * (2 * spread - 1))
 
 
-def arrived(status: int) -> bool:
+def is_delivered(status: int) -> bool:
     """Whether the other side took it. A redirect did not: nobody follows it."""
     return 200 <= status < 300

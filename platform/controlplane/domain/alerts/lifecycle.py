@@ -137,7 +137,7 @@ class Standing:
     resolved_at: datetime | None = None
 
 
-def step(
+def next_standing(
     standing: Standing | None,
     *,
     holds: bool | None,
@@ -151,22 +151,24 @@ def step(
     """
     if standing is None:
         begun = Standing(state=AlertState.PENDING, began_at=at, held_at=at)
-        return _ripen(begun, at=at, lasts=lasts) if holds else None
+        return _pending_to_firing(begun, at=at, lasts=lasts) if holds else None
     # An answer from before what is known already comes too late to say anything.
     if holds is None or at < max(standing.held_at, standing.quiet_since or standing.held_at):
         return standing
     if holds:
-        return _ripen(replace(standing, held_at=at, quiet_since=None), at=at, lasts=lasts)
-    return _calm(standing, at=at, keeps=keeps)
+        return _pending_to_firing(
+            replace(standing, held_at=at, quiet_since=None), at=at, lasts=lasts
+        )
+    return _firing_to_resolved(standing, at=at, keeps=keeps)
 
 
-def _ripen(standing: Standing, *, at: datetime, lasts: timedelta) -> Standing:
+def _pending_to_firing(standing: Standing, *, at: datetime, lasts: timedelta) -> Standing:
     if standing.state is AlertState.PENDING and at - standing.began_at >= lasts:
         return replace(standing, state=AlertState.FIRING, fired_at=at)
     return standing
 
 
-def _calm(standing: Standing, *, at: datetime, keeps: timedelta) -> Standing | None:
+def _firing_to_resolved(standing: Standing, *, at: datetime, keeps: timedelta) -> Standing | None:
     if standing.state is AlertState.PENDING:
         return None
     quiet = replace(standing, quiet_since=standing.quiet_since or at)
@@ -182,7 +184,7 @@ class FiringAlert:
     ended_at: datetime | None
 
 
-def firings(
+def simulate_firings(
     rule: AlertRuleSpec, values: Iterable[tuple[datetime, float | None]]
 ) -> tuple[FiringAlert, ...]:
     """Each time that the rule would have fired on one thing, given its values in the order of time."""
@@ -190,7 +192,7 @@ def firings(
     standing: Standing | None = None
     for at, value in values:
         holds = None if value is None else rule.op.holds(value, rule.threshold)
-        standing = step(standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps)
+        standing = next_standing(standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps)
         if standing is not None and standing.state is AlertState.RESOLVED:
             found.append(
                 FiringAlert(began_at=standing.fired_at or at, ended_at=standing.resolved_at)

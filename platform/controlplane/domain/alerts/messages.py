@@ -63,7 +63,7 @@ class Call:
     body: bytes
 
 
-def feishu(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call:
+def feishu_call(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call:
     """``timestamp`` in seconds; without a secret nothing is signed."""
     colours = {Tone.BAD: "red", Tone.WARNING: "orange", Tone.INFO: "blue", Tone.GOOD: "green"}
     content: dict[str, Any] = {
@@ -71,11 +71,14 @@ def feishu(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call
         "card": {
             "config": {"wide_screen_mode": True},
             "header": {
-                "title": {"tag": "plain_text", "content": _cut(message.title, LONGEST_TITLE)},
+                "title": {
+                    "tag": "plain_text",
+                    "content": _truncate_text(message.title, LONGEST_TITLE),
+                },
                 "template": colours[message.tone],
             },
             "elements": [
-                {"tag": "div", "text": {"tag": "plain_text", "content": _text(message)}},
+                {"tag": "div", "text": {"tag": "plain_text", "content": _message_text(message)}},
                 {
                     "tag": "action",
                     "actions": [
@@ -92,17 +95,17 @@ def feishu(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call
     }
     if secret:
         key = str(timestamp).encode() + b"\n" + secret
-        content = {"timestamp": str(timestamp), "sign": _base64(key, b""), **content}
-    return Call(url=url, body=_json(content))
+        content = {"timestamp": str(timestamp), "sign": _sign_base64(key, b""), **content}
+    return Call(url=url, body=_encode_json(content))
 
 
 _DINGTALK_MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_#[]<>!|~"})
 
 
-def dingtalk(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call:
+def dingtalk_call(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call:
     """``timestamp`` in seconds; without a secret nothing is signed."""
-    title = _cut(message.title, LONGEST_TITLE)
-    lines = [line.translate(_DINGTALK_MARKUP) for line in _text(message).split("\n")]
+    title = _truncate_text(message.title, LONGEST_TITLE)
+    lines = [line.translate(_DINGTALK_MARKUP) for line in _message_text(message).split("\n")]
     text = "\n\n".join(
         [
             f"### {title.translate(_DINGTALK_MARKUP)}",
@@ -113,19 +116,19 @@ def dingtalk(message: Message, *, url: str, secret: bytes, timestamp: int) -> Ca
     content = {"msgtype": "markdown", "markdown": {"title": title, "text": text}}
     if secret:
         milliseconds = str(timestamp * 1000)
-        sign = _base64(secret, milliseconds.encode() + b"\n" + secret)
+        sign = _sign_base64(secret, milliseconds.encode() + b"\n" + secret)
         url = _with_query(url, {"timestamp": milliseconds, "sign": sign})
-    return Call(url=url, body=_json(content))
+    return Call(url=url, body=_encode_json(content))
 
 
-def slack(message: Message, *, url: str) -> Call:
+def slack_call(message: Message, *, url: str) -> Call:
     marks = {
         Tone.BAD: ":red_circle:",
         Tone.WARNING: ":large_orange_circle:",
         Tone.INFO: ":large_blue_circle:",
         Tone.GOOD: ":large_green_circle:",
     }
-    title = _cut(f"{marks[message.tone]} {message.title}", LONGEST_TITLE)
+    title = _truncate_text(f"{marks[message.tone]} {message.title}", LONGEST_TITLE)
     content = {
         # What notifications show, which know no blocks.
         "text": _slack_text(message.title),
@@ -135,7 +138,9 @@ def slack(message: Message, *, url: str) -> Call:
                 "type": "section",
                 "text": {
                     "type": "mrkdwn",
-                    "text": _cut(_slack_text(_text(message)) or "–", LONGEST_TEXT),
+                    "text": _truncate_text(
+                        _slack_text(_message_text(message)) or "–", LONGEST_TEXT
+                    ),
                 },
             },
             {
@@ -150,7 +155,7 @@ def slack(message: Message, *, url: str) -> Call:
             },
         ],
     }
-    return Call(url=url, body=_json(content))
+    return Call(url=url, body=_encode_json(content))
 
 
 #: Where a chat says in its answer whether it took the message.
@@ -160,7 +165,7 @@ _CODES: Mapping[ReceiverKind, tuple[str, str]] = {
 }
 
 
-def complaint(kind: ReceiverKind, answer: str) -> str:
+def response_error(kind: ReceiverKind, answer: str) -> str:
     """Why a chat that answered with a good status did not take the message; empty if it did."""
     if kind not in _CODES:
         return ""
@@ -176,9 +181,9 @@ def complaint(kind: ReceiverKind, answer: str) -> str:
     return f"it refused with {content[code_name]}: {str(content.get(words_name, ''))[:200]}"
 
 
-def _text(message: Message) -> str:
+def _message_text(message: Message) -> str:
     shown = [" ".join(line.split()) for line in message.lines[:MOST_LINES]]
-    return _cut("\n".join(shown), LONGEST_TEXT)
+    return _truncate_text("\n".join(shown), LONGEST_TEXT)
 
 
 def _slack_text(text: str) -> str:
@@ -186,11 +191,11 @@ def _slack_text(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _cut(text: str, longest: int) -> str:
+def _truncate_text(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _base64(key: bytes, message: bytes) -> str:
+def _sign_base64(key: bytes, message: bytes) -> str:
     return base64.b64encode(hmac.new(key, message, hashlib.sha256).digest()).decode()
 
 
@@ -200,5 +205,5 @@ def _with_query(url: str, more: Mapping[str, str]) -> str:
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
-def _json(content: Mapping[str, Any]) -> bytes:
+def _encode_json(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()

@@ -11,7 +11,7 @@ from controlplane.domain.architectures.architecture import (
 from controlplane.domain.architectures.catalog_facts import (
     Contradiction,
     architecture_from_catalog,
-    contradictions,
+    find_contradictions,
 )
 from controlplane.domain.architectures.config_parsing import ConfigRefused, parse_architecture
 
@@ -24,7 +24,7 @@ __all__ = [
     "Latent",
     "Recurrent",
     "architecture_from_catalog",
-    "contradictions",
+    "find_contradictions",
     "generic_decoder",
     "parse_architecture",
 ]

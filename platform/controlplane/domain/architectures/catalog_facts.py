@@ -130,7 +130,7 @@ def architecture_from_catalog(facts: Mapping[str, Any]) -> Architecture:
 
     :raises ConfigRefused: if the catalog does not state enough.
     """
-    config = _config(facts)
+    config = _config_from_facts(facts)
     billions = facts.get("params_b")
     known = isinstance(billions, (int, float)) and not isinstance(billions, bool)
     if not known or billions is None or not 0 < billions < _MAX_BILLIONS:
@@ -138,7 +138,7 @@ def architecture_from_catalog(facts: Mapping[str, Any]) -> Architecture:
             (FieldFinding(field="params_b", message=f"params_b must be > 0, got {billions!r}"),)
         )
     parameters = round(billions * _BILLION)
-    built = _built(config, parameters=parameters)
+    built = _build_architecture(config, parameters=parameters)
     active = facts.get("active_params_b")
     counted = round(active * _BILLION) if active else built.active_parameters
     return replace(
@@ -148,7 +148,7 @@ def architecture_from_catalog(facts: Mapping[str, Any]) -> Architecture:
     )
 
 
-def _built(config: Mapping[str, Any], *, parameters: int) -> Architecture:
+def _build_architecture(config: Mapping[str, Any], *, parameters: int) -> Architecture:
     """Tied embeddings if the class always has them, or if they match the parameter count better."""
     untied = parse_architecture(config)
     if untied.tied or untied.vocabulary * untied.hidden < _LARGE_SHARE * parameters:
@@ -157,12 +157,12 @@ def _built(config: Mapping[str, Any], *, parameters: int) -> Architecture:
     return min((untied, tied), key=lambda each: abs(each.parameters - parameters))
 
 
-def _config(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _config_from_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The ``config.json`` of such a model, as far as the catalog states it."""
     name = str(facts.get("architecture") or "").split(" ")[0]
     own = str(facts.get("id") or "")
     config: dict[str, Any] = {"architectures": [name], **_PUBLISHED.get(name, {})}
-    config.update(_longest(_PUBLISHED, own) or {})
+    config.update(_longest_prefix_value(_PUBLISHED, own) or {})
     for ours, theirs in _NAMES.items():
         if facts.get(ours) is not None:
             config[theirs] = facts[ours]
@@ -176,11 +176,11 @@ def _config(facts: Mapping[str, Any]) -> dict[str, Any]:
         config["num_experts_per_tok"] = moe.get("top_k")
         config["n_shared_experts"] = moe.get("shared_experts") or 0
         config["moe_intermediate_size"] = moe.get("moe_intermediate_size")
-    config["vocab_size"] = facts.get("vocab_size") or _longest(_VOCABULARIES, own)
+    config["vocab_size"] = facts.get("vocab_size") or _longest_prefix_value(_VOCABULARIES, own)
     return config
 
 
-def _longest(table: Mapping[str, _T], name: str) -> _T | None:
+def _longest_prefix_value(table: Mapping[str, _T], name: str) -> _T | None:
     """The value of the longest key that the name starts with."""
     known = [beginning for beginning in table if name.startswith(beginning)]
     return table[max(known, key=len)] if known else None
@@ -201,7 +201,7 @@ class Contradiction:
     catalog: Any
 
 
-def contradictions(
+def find_contradictions(
     architecture: Architecture, catalog_facts: Mapping[str, Any]
 ) -> tuple[Contradiction, ...]:
     """Every field of the catalog entry that the configuration contradicts; missing values are no contradiction."""
@@ -213,7 +213,7 @@ def _find_contradictions(built: Architecture, facts: Mapping[str, Any]) -> Itera
         listed = facts.get(field)
         if listed is not None and own is not None and own != listed:
             yield Contradiction(field=field, config=own, catalog=listed)
-    for group, own_group in (("mla", _mla(built)), ("moe", _moe(built))):
+    for group, own_group in (("mla", _mla_facts(built)), ("moe", _moe_facts(built))):
         listed_group = facts.get(group)
         if not isinstance(listed_group, Mapping):
             continue
@@ -244,7 +244,7 @@ def _comparable_facts(built: Architecture) -> Mapping[str, Any]:
     }
 
 
-def _mla(built: Architecture) -> Mapping[str, Any]:
+def _mla_facts(built: Architecture) -> Mapping[str, Any]:
     if built.latent is None:
         return {}
     return {
@@ -253,7 +253,7 @@ def _mla(built: Architecture) -> Mapping[str, Any]:
     }
 
 
-def _moe(built: Architecture) -> Mapping[str, Any]:
+def _moe_facts(built: Architecture) -> Mapping[str, Any]:
     if built.experts is None:
         return {}
     return {

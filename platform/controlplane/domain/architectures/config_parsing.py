@@ -72,14 +72,14 @@ def parse_architecture(config: Any, *, parameters: int | None = None) -> Archite
     :raises ConfigRefused: if the model class is unknown, or a field is missing, of another type or implausible.
     """
     if not isinstance(config, Mapping):
-        raise _refused(
+        raise _config_refusal(
             "config.json", message=f"config.json must hold a JSON object, got {config!r:.80}"
         )
     name, text, build = _class_of(config)
     return _ConfigParser(text, build=build, name=name).architecture(parameters)
 
 
-def _refused(field: str, *, message: str) -> ConfigRefused:
+def _config_refusal(field: str, *, message: str) -> ConfigRefused:
     return ConfigRefused((FieldFinding(field=field, message=message),))
 
 
@@ -88,7 +88,7 @@ def _class_of(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], ModelC
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named else None
     if not isinstance(name, str) or not name:
-        raise _refused(
+        raise _config_refusal(
             "architectures",
             message=f'architectures must name the class, for example ["Qwen2ForCausalLM"], got {named!r:.80}',
         )
@@ -97,7 +97,7 @@ def _class_of(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], ModelC
     ):
         return name, config, MODEL_CLASSES[name]
     if name not in MODEL_CLASSES and name not in MULTIMODAL_CLASSES:
-        raise _refused(
+        raise _config_refusal(
             "architectures",
             message=f"architecture {name!r:.120} is not known, so nothing is said of its memory; "
             f"known are {', '.join(sorted((*MODEL_CLASSES, *MULTIMODAL_CLASSES)))}",
@@ -136,8 +136,8 @@ class _ConfigParser:
 
     def architecture(self, parameters: int | None) -> Architecture:
         """:raises ConfigRefused: with all findings."""
-        size = self._dimensions()
-        window, windowed = self._windows(size.layers)
+        size = self._parse_dimensions()
+        window, windowed = self._parse_sliding_window(size.layers)
         if self._findings:
             raise ConfigRefused(tuple(self._findings))
         counted, active = count_parameters(size, self._build)
@@ -154,8 +154,8 @@ class _ConfigParser:
             matrices=self._build.matrices,
             vocabulary=size.vocabulary,
             context=size.context,
-            dtype=self._dtype(),
-            attention=self._attention(size),
+            dtype=self._parse_dtype(),
+            attention=self._parse_attention(size),
             latent=size.latent,
             experts=size.experts,
             recurrent=size.recurrent,
@@ -168,26 +168,26 @@ class _ConfigParser:
             active_parameters=whole if size.experts is None else min(active, whole),
         )
 
-    def _dimensions(self) -> Dimensions:
+    def _parse_dimensions(self) -> Dimensions:
         layers = self._whole_number("layers", most=_MAX_LAYERS)
         self._types = self._layer_types(layers)
         hidden = self._whole_number("hidden", most=_MAX_WIDTH)
         heads = self._whole_number("heads", most=_MAX_HEADS)
-        latent = self._latent()
-        experts = self._experts(layers)
+        latent = self._parse_latent_attention()
+        experts = self._parse_experts(layers)
         return Dimensions(
             layers=layers,
             hidden=hidden,
             heads=heads,
             kv_heads=heads if latent else self._kv_heads(heads),
             head_dim=self._head_dim(hidden, heads, latent),
-            intermediate=self._intermediate(hidden, experts),
+            intermediate=self._parse_intermediate_size(hidden, experts),
             vocabulary=self._whole_number("vocabulary", most=_MAX_VOCABULARY),
             context=self._whole_number("context", most=_MAX_CONTEXT_LENGTH, least=0, default=0),
-            tied=self._switch("tie_word_embeddings", default=self._build.tied),
+            tied=self._parse_boolean("tie_word_embeddings", default=self._build.tied),
             latent=latent,
             experts=experts,
-            recurrent=self._recurrent(layers),
+            recurrent=self._parse_recurrent_layers(layers),
         )
 
     def _whole_number(
@@ -238,7 +238,7 @@ class _ConfigParser:
             )
         return types
 
-    def _switch(self, name: str, *, default: bool) -> bool:
+    def _parse_boolean(self, name: str, *, default: bool) -> bool:
         value = self._config.get(name)
         if value is None:
             return default
@@ -251,8 +251,8 @@ class _ConfigParser:
 
     def _kv_heads(self, heads: int) -> int:
         if self._build.family == "falcon" and "num_kv_heads" not in self._config:
-            return 1 if self._switch("multi_query", default=True) else heads
-        if self._build.family == "chatglm" and not self._switch(
+            return 1 if self._parse_boolean("multi_query", default=True) else heads
+        if self._build.family == "chatglm" and not self._parse_boolean(
             "multi_query_attention", default=True
         ):
             return heads
@@ -282,14 +282,14 @@ class _ConfigParser:
             "head_dim", most=_MAX_WIDTH, default=by_class or max(1, hidden // heads)
         )
 
-    def _intermediate(self, hidden: int, experts: Experts | None) -> int:
+    def _parse_intermediate_size(self, hidden: int, experts: Experts | None) -> int:
         default = self._build.intermediate_factor * hidden or (
             experts.intermediate if experts else None
         )
         width = self._whole_number("intermediate", most=_MAX_WIDTH * 8, default=default)
         return width // 2 if self._build.doubled_intermediate else width
 
-    def _latent(self) -> Latent | None:
+    def _parse_latent_attention(self) -> Latent | None:
         if self._config.get("kv_lora_rank") is None:
             return None
         query_rank = None
@@ -303,7 +303,7 @@ class _ConfigParser:
             query_rank=query_rank,
         )
 
-    def _experts(self, layers: int) -> Experts | None:
+    def _parse_experts(self, layers: int) -> Experts | None:
         if all(self._config.get(name) is None for name in _NAMES["experts"]):
             return None
         experts = self._whole_number("experts", most=_MAX_EXPERTS, least=0)
@@ -343,7 +343,7 @@ class _ConfigParser:
         step = self._whole_number("decoder_sparse_step", most=_MAX_LAYERS, default=1)
         return min(layers, first) if step == 1 else layers - layers // step
 
-    def _recurrent(self, layers: int) -> Recurrent | None:
+    def _parse_recurrent_layers(self, layers: int) -> Recurrent | None:
         every = self._build.attention_interval
         if not every:
             return None
@@ -358,7 +358,7 @@ class _ConfigParser:
             kernel=self._whole_number("linear_conv_kernel_dim", most=_MAX_WIDTH),
         )
 
-    def _windows(self, layers: int) -> tuple[int, int]:
+    def _parse_sliding_window(self, layers: int) -> tuple[int, int]:
         """The sliding window in tokens, and the number of layers that use it."""
         rule = self._build.windows
         asked = (
@@ -385,7 +385,7 @@ class _ConfigParser:
         )
         return window, layers - layers // every
 
-    def _attention(self, size: Dimensions) -> Attention:
+    def _parse_attention(self, size: Dimensions) -> Attention:
         if not self._build.decodes:
             return Attention.NONE
         if size.latent is not None:
@@ -394,6 +394,6 @@ class _ConfigParser:
             return Attention.MHA
         return Attention.MQA if size.kv_heads == 1 else Attention.GQA
 
-    def _dtype(self) -> str:
+    def _parse_dtype(self) -> str:
         value = self._config.get("dtype", self._config.get("torch_dtype"))
         return value if isinstance(value, str) and value.isidentifier() else ""

@@ -203,24 +203,24 @@ def count_parameters(size: Dimensions, build: ModelClassTraits) -> tuple[int, in
     shared = size.vocabulary * size.hidden * (1 if size.tied else 2)
     shared += norm + _other_embeddings(size, build)
     shared += size.layers * build.norms * norm
-    shared += (size.layers - recurrent) * _attention(size, build)
-    shared += recurrent * _recurrent(size)
+    shared += (size.layers - recurrent) * _attention_parameters(size, build)
+    shared += recurrent * _recurrent_parameters(size)
     if size.experts is None:
-        everything = shared + size.layers * _dense(size, build)
+        everything = shared + size.layers * _dense_mlp_parameters(size, build)
         return everything, everything
     mixed = size.layers - size.experts.dense_layers
-    shared += size.experts.dense_layers * _dense(size, build)
+    shared += size.experts.dense_layers * _dense_mlp_parameters(size, build)
     shared += mixed * _router_and_shared_experts(size, size.experts, build)
-    each = _expert(size, size.experts, build)
+    each = _expert_parameters(size, size.experts, build)
     return (
         shared + mixed * size.experts.count * each,
         shared + mixed * size.experts.per_token * each,
     )
 
 
-def _attention(size: Dimensions, build: ModelClassTraits) -> int:
+def _attention_parameters(size: Dimensions, build: ModelClassTraits) -> int:
     if size.latent is not None:
-        return _latent(size, size.latent)
+        return _latent_attention_parameters(size, size.latent)
     queries = size.heads * size.head_dim
     keys = size.kv_heads * size.head_dim
     gates = queries if build.gated_queries else 0
@@ -235,7 +235,7 @@ def _attention(size: Dimensions, build: ModelClassTraits) -> int:
     return total + (size.heads if build.family == "gpt_oss" else 0)
 
 
-def _latent(size: Dimensions, latent: Latent) -> int:
+def _latent_attention_parameters(size: Dimensions, latent: Latent) -> int:
     query = size.heads * (latent.nope_head_dim + latent.rope_head_dim)
     rank = latent.query_rank
     queries = size.hidden * query if rank is None else rank * (size.hidden + 1 + query)
@@ -244,7 +244,7 @@ def _latent(size: Dimensions, latent: Latent) -> int:
     return queries + keys + size.heads * latent.value_head_dim * size.hidden
 
 
-def _recurrent(size: Dimensions) -> int:
+def _recurrent_parameters(size: Dimensions) -> int:
     """Gated DeltaNet as in Qwen3-Next: queries, keys, values, gates; two values per head; convolution."""
     part = size.recurrent
     if part is None:
@@ -256,12 +256,12 @@ def _recurrent(size: Dimensions) -> int:
     )
 
 
-def _dense(size: Dimensions, build: ModelClassTraits) -> int:
+def _dense_mlp_parameters(size: Dimensions, build: ModelClassTraits) -> int:
     biases = size.intermediate + size.hidden if build.biases is Biases.ALL else 0
     return build.matrices * size.hidden * size.intermediate + biases
 
 
-def _expert(size: Dimensions, experts: Experts, build: ModelClassTraits) -> int:
+def _expert_parameters(size: Dimensions, experts: Experts, build: ModelClassTraits) -> int:
     biases = 2 * experts.intermediate + size.hidden if build.family == "gpt_oss" else 0
     return build.matrices * size.hidden * experts.intermediate + biases
 

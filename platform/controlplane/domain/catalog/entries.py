@@ -234,12 +234,13 @@ def _match_name(entries: Sequence[CatalogEntry], name: str) -> CatalogEntry | No
     found = {
         entry.key: entry
         for entry in entries
-        if last in (entry.key, *(repo.rpartition("/")[2].lower() for repo in _repos(entry)))
+        if last
+        in (entry.key, *(repo.rpartition("/")[2].lower() for repo in _repository_names(entry)))
     }
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _repos(entry: CatalogEntry) -> tuple[str, ...]:
+def _repository_names(entry: CatalogEntry) -> tuple[str, ...]:
     return tuple(repo for repo in (entry.hf_repo, entry.modelscope_id) if repo)
 
 
@@ -368,11 +369,11 @@ class CatalogSearchResult:
     counts: Mapping[Facet, Mapping[str, int]] = field(default_factory=dict)
 
 
-def fitting(
+def search_entries(
     rows: Iterable[IndexedEntry], *, choice: FacetSelection, text: str = ""
 ) -> tuple[CatalogEntry, ...]:
     """The entries that contain every word of the text and match the selection of each facet."""
-    chosen = _chosen(choice)
+    chosen = _non_empty_facets(choice)
     return tuple(
         row.entry for row in _filter_text(rows, text) if not _unmatched_facets(row, chosen)
     )
@@ -382,7 +383,7 @@ def search_with_counts(
     rows: Iterable[IndexedEntry], *, choice: FacetSelection, text: str = ""
 ) -> CatalogSearchResult:
     """The same, with the count of each further facet value."""
-    chosen = _chosen(choice)
+    chosen = _non_empty_facets(choice)
     counts: dict[Facet, Counter[str]] = {facet: Counter() for facet in Facet}
     entries: list[CatalogEntry] = []
     for row in _filter_text(rows, text):
@@ -398,7 +399,7 @@ def search_with_counts(
     return CatalogSearchResult(entries=tuple(entries), counts=counts)
 
 
-def _chosen(choice: FacetSelection) -> FacetSelection:
+def _non_empty_facets(choice: FacetSelection) -> FacetSelection:
     return {facet: values for facet, values in choice.items() if values}
 
 

@@ -48,7 +48,7 @@ _SENTENCE = 2000
 _LARGEST = 2**63 - 1
 
 
-def _text(longest: int) -> _Rule:
+def _text_rule(longest: int) -> _Rule:
     def rule(value: Any) -> str:
         good = isinstance(value, str) and 0 < len(value) <= longest and value.isprintable()
         return "" if good else f"a text of 1 to {longest} characters"
@@ -56,13 +56,13 @@ def _text(longest: int) -> _Rule:
     return rule
 
 
-def _count(value: Any) -> str:
+def _check_count(value: Any) -> str:
     good = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LARGEST
     return "" if good else "a whole number of at least 1"
 
 
-def _texts(longest: int) -> _Rule:
-    one = _text(longest)
+def _text_list_rule(longest: int) -> _Rule:
+    one = _text_rule(longest)
 
     def rule(value: Any) -> str:
         good = isinstance(value, list) and value and not any(one(item) for item in value)
@@ -90,7 +90,7 @@ def _fact_table(value: Any) -> str:
     return "" if good else "a table of texts and numbers"
 
 
-def _confidence(value: Any) -> str:
+def _check_confidence(value: Any) -> str:
     good = isinstance(value, dict) and all(
         group in FACT_GROUPS and level in CONFIDENCES for group, level in value.items()
     )
@@ -100,53 +100,53 @@ def _confidence(value: Any) -> str:
 
 _CELL_RULES: Mapping[str, _Rule] = {
     "task": _one_of(CatalogTask),
-    "vendor": _text(40),
-    "engine": _text(40),
+    "vendor": _text_rule(40),
+    "engine": _text_rule(40),
     "status": _one_of(Support),
-    "versions": _text(60),
-    "methods": _texts(40),
-    "evidence": _texts(40),
+    "versions": _text_rule(60),
+    "methods": _text_list_rule(40),
+    "evidence": _text_list_rule(40),
     "caveat": _one_of(Caveat),
 }
 _CELL_NEEDS = ("task", "vendor", "engine", "status")
 
 
-def _cells(value: Any) -> str:
+def _check_cells(value: Any) -> str:
     good = isinstance(value, list) and all(isinstance(cell, dict) for cell in value)
     return "" if good else "a list of tables"
 
 
 _ENTRY_RULES: Mapping[str, _Rule] = {
-    "key": _text(80),
-    "title": _text(120),
-    "family": _text(60),
+    "key": _text_rule(80),
+    "title": _text_rule(120),
+    "family": _text_rule(60),
     "modality": _one_of(Modality),
-    "tasks": _texts(40),
-    "architecture": _text(120),
-    "dtype": _text(60),
-    "confidence": _confidence,
-    "evidence": _texts(40),
-    "parameters": _count,
-    "active_parameters": _count,
-    "layers": _count,
-    "hidden": _count,
-    "heads": _count,
-    "kv_heads": _count,
-    "head_dim": _count,
-    "intermediate": _count,
-    "attention": _text(60),
+    "tasks": _text_list_rule(40),
+    "architecture": _text_rule(120),
+    "dtype": _text_rule(60),
+    "confidence": _check_confidence,
+    "evidence": _text_list_rule(40),
+    "parameters": _check_count,
+    "active_parameters": _check_count,
+    "layers": _check_count,
+    "hidden": _check_count,
+    "heads": _check_count,
+    "kv_heads": _check_count,
+    "head_dim": _check_count,
+    "intermediate": _check_count,
+    "attention": _text_rule(60),
     "mla": _count_table,
     "moe": _count_table,
     "components": _fact_table,
-    "context_length": _count,
-    "context_extended": _count,
-    "kv_bytes_per_token": _count,
-    "licence": _text(60),
-    "hf_repo": _text(120),
-    "modelscope_id": _text(120),
-    "prequantized": _texts(120),
-    "notes": _text(_SENTENCE),
-    "cells": _cells,
+    "context_length": _check_count,
+    "context_extended": _check_count,
+    "kv_bytes_per_token": _check_count,
+    "licence": _text_rule(60),
+    "hf_repo": _text_rule(120),
+    "modelscope_id": _text_rule(120),
+    "prequantized": _text_list_rule(120),
+    "notes": _text_rule(_SENTENCE),
+    "cells": _check_cells,
 }
 _ENTRY_NEEDS = (
     "key",
@@ -178,15 +178,17 @@ def read_catalog(files: Mapping[str, str]) -> Catalog:
             continue
         for key, title in document.get("sources", {}).items():
             problems += _check_fields(
-                f"{name}: source {key}", {"title": title}, {"title": _text(400)}, ()
+                f"{name}: source {key}", {"title": title}, {"title": _text_rule(400)}, ()
             )
             sources[key] = CatalogSource(key=key, title=str(title))
         for engine, title in document.get("engines", {}).items():
             problems += _check_fields(
-                f"{name}: engine {engine}", {"title": title}, {"title": _text(80)}, ()
+                f"{name}: engine {engine}", {"title": title}, {"title": _text_rule(80)}, ()
             )
             engines[engine] = str(title)
-        listed += [(f"{name}: {_named(model)}", model) for model in document.get("models", [])]
+        listed += [
+            (f"{name}: {_name_of_model(model)}", model) for model in document.get("models", [])
+        ]
     entries: dict[str, CatalogEntry] = {}
     for place, given in listed:
         found = list(_check_entry(place, given, sources))
@@ -194,13 +196,13 @@ def read_catalog(files: Mapping[str, str]) -> Catalog:
         if not found and given["key"] in entries:
             problems.append(f"{place}: the key {given['key']!r} stands there twice")
         elif not found:
-            entries[given["key"]] = _entry(given)
+            entries[given["key"]] = _parse_entry(given)
     if problems:
         raise CatalogRefused(problems)
     return Catalog(entries=entries, sources=sources, engines=engines)
 
 
-def _named(model: Any) -> str:
+def _name_of_model(model: Any) -> str:
     key = model.get("key") if isinstance(model, dict) else None
     return str(key or "an entry without a key")
 
@@ -283,16 +285,16 @@ def _check_claim(
 _LISTS = ("tasks", "evidence", "prequantized", "methods")
 
 
-def _entry(given: Mapping[str, Any]) -> CatalogEntry:
+def _parse_entry(given: Mapping[str, Any]) -> CatalogEntry:
     facts: dict[str, Any] = {
         name: tuple(value) if name in _LISTS else value for name, value in given.items()
     }
     facts["modality"] = Modality(facts["modality"])
-    facts["cells"] = sort_cells(_cell(cell) for cell in given.get("cells", ()))
+    facts["cells"] = sort_cells(_parse_cell(cell) for cell in given.get("cells", ()))
     return CatalogEntry(**facts)
 
 
-def _cell(given: Mapping[str, Any]) -> CompatibilityCell:
+def _parse_cell(given: Mapping[str, Any]) -> CompatibilityCell:
     facts: dict[str, Any] = {
         name: tuple(value) if name in _LISTS else value for name, value in given.items()
     }

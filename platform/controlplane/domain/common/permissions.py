@@ -61,7 +61,7 @@ COMPANY_GRANTS: dict[CompanyRole, frozenset[Permission]] = {
 }
 
 
-def allows(roles: frozenset[TeamRole], permission: Permission) -> bool:
+def roles_grant(roles: frozenset[TeamRole], permission: Permission) -> bool:
     """Whether any of the roles grants it."""
     return any(permission in GRANTS[role] for role in roles)
 
@@ -91,6 +91,6 @@ SCOPE_GRANTS: dict[Scope, frozenset[Permission]] = {
 }
 
 
-def within(scopes: frozenset[Scope], wanted: Scope) -> bool:
+def scopes_allow(scopes: frozenset[Scope], wanted: Scope) -> bool:
     """Whether a token of those scopes may be used where ``wanted`` is needed."""
     return wanted in scopes or Scope.ALL in scopes or (wanted is Scope.READ and bool(scopes))

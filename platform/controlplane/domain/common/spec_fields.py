@@ -103,7 +103,7 @@ def with_defaults(fields: Sequence[SpecField], spec: Mapping[str, Any]) -> dict[
         if field.kind is FieldKind.GROUP:
             complete[field.name] = with_defaults(field.fields, value or {})
         elif field.name in spec:
-            complete[field.name] = _typed(field, value)
+            complete[field.name] = _convert_number(field, value)
         elif not isinstance(field.default, Required):
             complete[field.name] = field.default
     return complete
@@ -180,7 +180,7 @@ def _field_at(fields: Sequence[SpecField], path: str) -> SpecField | None:
     return _field_at(field.fields, rest) if field and rest else field
 
 
-def subset(fields: Sequence[SpecField], *names: str) -> tuple[SpecField, ...]:
+def fields_named(fields: Sequence[SpecField], *names: str) -> tuple[SpecField, ...]:
     """Those of the fields, in the order of the names.
 
     :raises KeyError: if there is none of that name.
@@ -189,7 +189,7 @@ def subset(fields: Sequence[SpecField], *names: str) -> tuple[SpecField, ...]:
     return tuple(known[name] for name in names)
 
 
-def _typed(field: SpecField, value: Any) -> Any:
+def _convert_number(field: SpecField, value: Any) -> Any:
     """A whole number where a fraction is meant becomes one, so that equal specs look equal."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if whole and field.kind is FieldKind.NUMBER else value
@@ -216,11 +216,11 @@ def _check_group(
                 yield from _check_group(field.fields, value, prefix=f"{at}.")
             elif value is not None:
                 yield FieldFinding(field=at, message=f"{at} must be an object, got {value!r}")
-        elif wrong := _wrong(field, spec[field.name], at=at):
+        elif wrong := _value_error(field, spec[field.name], at=at):
             yield FieldFinding(field=at, message=wrong)
 
 
-def _wrong(field: SpecField, value: Any, *, at: str) -> str | None:
+def _value_error(field: SpecField, value: Any, *, at: str) -> str | None:
     """What is wrong with the value, in words; None if it is right."""
     if value is None and field.optional:
         return None
@@ -240,13 +240,15 @@ def _wrong(field: SpecField, value: Any, *, at: str) -> str | None:
 def _wrong_number(field: SpecField, value: Any, *, at: str) -> str | None:
     whole = field.kind is FieldKind.INTEGER
     right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    if right_type and math.isfinite(value) and _within(field, value):
+    if right_type and math.isfinite(value) and _is_within_bounds(field, value):
         return None
     article = "a whole number" if whole else "a number"
-    return f"{at} must be {'' if right_type else article + ' '}{_bounds(field)}, got {value!r}"
+    return (
+        f"{at} must be {'' if right_type else article + ' '}{_format_bounds(field)}, got {value!r}"
+    )
 
 
-def _within(field: SpecField, value: float) -> bool:
+def _is_within_bounds(field: SpecField, value: float) -> bool:
     if field.least is not None and (
         value < field.least or (field.above_least and value == field.least)
     ):
@@ -254,16 +256,16 @@ def _within(field: SpecField, value: float) -> bool:
     return field.most is None or value <= field.most
 
 
-def _bounds(field: SpecField) -> str:
+def _format_bounds(field: SpecField) -> str:
     words = []
     if field.least is not None:
-        words.append(f"{'>' if field.above_least else '≥'} {_plain(field.least)}")
+        words.append(f"{'>' if field.above_least else '≥'} {_format_bound(field.least)}")
     if field.most is not None:
-        words.append(f"≤ {_plain(field.most)}")
+        words.append(f"≤ {_format_bound(field.most)}")
     return " and ".join(words)
 
 
-def _plain(bound: float) -> str:
+def _format_bound(bound: float) -> str:
     """As people write it: 10485760 rather than 1.04858e+07."""
     return str(int(bound)) if bound == int(bound) else f"{bound:g}"
 

@@ -73,11 +73,11 @@ def choose_cards(free: Sequence[int], count: int, geometry: Geometry) -> Group |
         return None
     options = [
         chosen
-        for pool in _pools(sorted(free), count, geometry)
-        if (chosen := _take(pool, count, geometry)) is not None
+        for pool in _candidate_pools(sorted(free), count, geometry)
+        if (chosen := _take_aligned_groups(pool, count, geometry)) is not None
     ]
     # The pools come in order of preference; a choice beside one piece of memory goes before.
-    best = min(options, key=lambda chosen: _spread(chosen, geometry.numa), default=None)
+    best = min(options, key=lambda chosen: _numa_node_count(chosen, geometry.numa), default=None)
     return None if best is None else tuple(sorted(best))
 
 
@@ -116,7 +116,7 @@ def _cards_of(part: str, text: str) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
-def _pools(free: list[int], count: int, geometry: Geometry) -> Iterator[list[int]]:
+def _candidate_pools(free: list[int], count: int, geometry: Geometry) -> Iterator[list[int]]:
     """Sets of free cards that the request may be taken from, the best first."""
     if not geometry.rings:
         yield free
@@ -130,7 +130,7 @@ def _pools(free: list[int], count: int, geometry: Geometry) -> Iterator[list[int
         # The fullest ring that still has room keeps the others whole for larger requests.
         yield from sorted((pool for pool in left.values() if len(pool) >= count), key=len)
     elif geometry.split_evenly:
-        yield from _even(geometry.rings, left, count)
+        yield from _even_ring_positions(geometry.rings, left, count)
     else:
         # Whole rings first, so that as few as possible are touched.
         pool: list[int] = []
@@ -141,7 +141,7 @@ def _pools(free: list[int], count: int, geometry: Geometry) -> Iterator[list[int
                 return
 
 
-def _even(
+def _even_ring_positions(
     rings: tuple[Group, ...], left: dict[Group, list[int]], count: int
 ) -> Iterator[list[int]]:
     """The same positions of the fewest rings that can hold the request."""
@@ -159,7 +159,7 @@ def _even(
                 yield [ring[place] for ring in chosen for place in positions[:each]]
 
 
-def _take(pool: list[int], count: int, geometry: Geometry) -> Group | None:
+def _take_aligned_groups(pool: list[int], count: int, geometry: Geometry) -> Group | None:
     """``count`` cards of the pool: whole aligned groups, and for what is over a broken one."""
     ordered = _by_locality(pool, count, geometry)
     if geometry.aligned_to == 1:
@@ -191,7 +191,7 @@ def _nearest_first(pool: list[int], count: int, groups: tuple[Group, ...]) -> li
     return [*ordered, *(card for card in pool if card not in ordered)]
 
 
-def _spread(cards: Group, numa: tuple[Group, ...]) -> int:
+def _numa_node_count(cards: Group, numa: tuple[Group, ...]) -> int:
     """How many pieces of the host's memory they lie beside."""
     return sum(any(card in group for card in cards) for group in numa)
 
@@ -261,15 +261,15 @@ def card_locality(labels: Mapping[str, str]) -> CardLocality | None:
 
 def numa_groups(cards: Iterable[CardLocality]) -> tuple[Group, ...]:
     """Cards by NUMA node; empty unless there are at least two, since one says nothing about a choice."""
-    return _groups((card, card.numa_node) for card in cards if card.numa_node is not None)
+    return _group_cards((card, card.numa_node) for card in cards if card.numa_node is not None)
 
 
 def nic_groups(cards: Iterable[CardLocality]) -> tuple[Group, ...]:
     """Cards on the same PCI switch as the same network adapters; empty unless there are at least two groups."""
-    return _groups((card, card.nics_same_switch) for card in cards if card.nics_same_switch)
+    return _group_cards((card, card.nics_same_switch) for card in cards if card.nics_same_switch)
 
 
-def _groups(keyed: Iterable[tuple[CardLocality, Hashable]]) -> tuple[Group, ...]:
+def _group_cards(keyed: Iterable[tuple[CardLocality, Hashable]]) -> tuple[Group, ...]:
     groups: dict[Hashable, list[int]] = {}
     for card, key in keyed:
         groups.setdefault(key, []).append(card.index)

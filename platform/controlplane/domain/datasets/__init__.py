@@ -22,7 +22,7 @@ from controlplane.domain.datasets.inspection import (
     Inspection,
     LengthStatistics,
     PreviewRow,
-    inspect,
+    inspect_dataset,
 )
 from controlplane.domain.datasets.schemas import ColumnMapping, Schema
 from controlplane.domain.datasets.splits import Split, SplitFractions
@@ -45,5 +45,5 @@ __all__ = [
     "Schema",
     "Split",
     "SplitFractions",
-    "inspect",
+    "inspect_dataset",
 ]

@@ -99,7 +99,7 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
     name = item[role_key]
     role = roles.get(name) if isinstance(name, str) else None
     if role is None:
-        message = f"must be one of {', '.join(roles)}, not {shown(name)}"
+        message = f"must be one of {', '.join(roles)}, not {shorten_value(name)}"
         raise RowRefused(message, column=f"{place}.{role_key}")
     return ChatMessage(role=role, content=require_text(item[content_key], f"{place}.{content_key}"))
 
@@ -116,13 +116,13 @@ def _check_turn(role: MessageRole, before: list[ChatMessage], place: str) -> Non
         raise RowRefused("the assistant speaks without a user message before it", column=place)
 
 
-def printable(name: str) -> str:
+def printable_column_name(name: str) -> str:
     """A column name, shortened and escaped for terminals and tables."""
     shown = name if len(name) <= 40 else name[:40] + "…"
     return shown if shown.isprintable() else ascii(shown)
 
 
-def shown(value: object) -> str:
+def shorten_value(value: object) -> str:
     if not isinstance(value, str):
         return describe_json_type(value)
     return repr(value if len(value) <= 40 else value[:40] + "…")
@@ -132,7 +132,7 @@ def format_columns(found: Collection[str]) -> str:
     """Column names as text, shortened because they come from the file."""
     if not found:
         return "no columns"
-    names = [printable(name) for name in list(found)[:12]]
+    names = [printable_column_name(name) for name in list(found)[:12]]
     more = f" and {len(found) - 12} more" if len(found) > 12 else ""
     return f"column{'s' if len(found) > 1 else ''} {', '.join(names)}{more}"
 

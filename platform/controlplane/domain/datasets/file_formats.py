@@ -88,27 +88,27 @@ def open_source(
 
     :raises DatasetRefused: if it is empty, too large, or not text.
     """
-    head, chunks = _peeked(_bounded(_read_chunks(stream), limits=limits, log=log))
+    head, chunks = _peek_start(_limit_file_size(_read_chunks(stream), limits=limits, log=log))
     _refuse_other_kinds(head, log)
     mark, encoding = next(
         (found for found in _BYTE_ORDER_MARKS if head.startswith(found[0])), (b"", "utf-8")
     )
     chunks = _without_prefix(chunks, mark)
     if encoding != "utf-8":
-        chunks = _transcoded(chunks, encoding, start=len(mark))
+        chunks = _transcode_to_utf8(chunks, encoding, start=len(mark))
     elif head.count(0) * 4 > len(head):
         log.stop(
             "looks like UTF-16 without a byte order mark (many bytes are zero); save it as UTF-8"
         )
     try:
-        start, chunks = _peeked(chunks)
+        start, chunks = _peek_start(chunks)
     except TextBroken as broken:
         log.stop(str(broken), row=broken.line)
     if not start.strip():
         log.stop("the file is empty: nothing but blank space at its start")
-    kind = _format(start.lstrip(), filename, log)
+    kind = _detect_format(start.lstrip(), filename, log)
     longest = limits.array_size if kind is FileFormat.JSON else limits.row_size
-    return OpenedFile(format=kind, lines=_lines(chunks, longest=longest, start=len(mark)))
+    return OpenedFile(format=kind, lines=_split_lines(chunks, longest=longest, start=len(mark)))
 
 
 def _read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
@@ -120,7 +120,9 @@ def _read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _bounded(chunks: Iterable[bytes], *, limits: FileLimits, log: ProblemLog) -> Iterator[bytes]:
+def _limit_file_size(
+    chunks: Iterable[bytes], *, limits: FileLimits, log: ProblemLog
+) -> Iterator[bytes]:
     size = 0
     for chunk in chunks:
         size += len(chunk)
@@ -129,7 +131,7 @@ def _bounded(chunks: Iterable[bytes], *, limits: FileLimits, log: ProblemLog) ->
         yield chunk
 
 
-def _peeked(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+def _peek_start(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """The first bytes, and all pieces including them."""
     seen: list[bytes] = []
     size = 0
@@ -157,7 +159,7 @@ def _refuse_other_kinds(head: bytes, log: ProblemLog) -> None:
         log.stop(f"the file is a tar archive whatever its name says; expected {ACCEPTED}")
 
 
-def _format(start: bytes, filename: str, log: ProblemLog) -> FileFormat:
+def _detect_format(start: bytes, filename: str, log: ProblemLog) -> FileFormat:
     """By the file name's suffix if it is known, else by the first character."""
     suffix = PurePath(filename).suffix.lower()
     by_content = {b"{": FileFormat.JSONL, b"[": FileFormat.JSON}.get(start[:1], FileFormat.CSV)
@@ -171,7 +173,7 @@ def _format(start: bytes, filename: str, log: ProblemLog) -> FileFormat:
     return by_content
 
 
-def _transcoded(chunks: Iterable[bytes], encoding: str, *, start: int) -> Iterator[bytes]:
+def _transcode_to_utf8(chunks: Iterable[bytes], encoding: str, *, start: int) -> Iterator[bytes]:
     """The same text as UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line, offset = 1, start
@@ -189,7 +191,7 @@ def _transcoded(chunks: Iterable[bytes], encoding: str, *, start: int) -> Iterat
             yield text.encode()
 
 
-def _lines(chunks: Iterable[bytes], *, longest: int, start: int) -> Iterator[tuple[int, str]]:
+def _split_lines(chunks: Iterable[bytes], *, longest: int, start: int) -> Iterator[tuple[int, str]]:
     number, offset = 1, start
     pending: list[bytes] = []
     size = 0
@@ -201,16 +203,19 @@ def _lines(chunks: Iterable[bytes], *, longest: int, start: int) -> Iterator[tup
             pending = [parts.pop()]
             size = len(pending[0])
             for part in parts:
-                yield number, _text(part, number=number, offset=offset, longest=longest) + "\n"
+                yield (
+                    number,
+                    _decode_line(part, number=number, offset=offset, longest=longest) + "\n",
+                )
                 number += 1
                 offset += len(part) + 1
         if size > longest:
             break
     if size:
-        yield number, _text(b"".join(pending), number=number, offset=offset, longest=longest)
+        yield number, _decode_line(b"".join(pending), number=number, offset=offset, longest=longest)
 
 
-def _text(line: bytes, *, number: int, offset: int, longest: int) -> str:
+def _decode_line(line: bytes, *, number: int, offset: int, longest: int) -> str:
     if len(line) > longest:
         raise TextBroken(f"the line is longer than {format_bytes(longest)}", line=number)
     if 0 in line:
@@ -248,7 +253,7 @@ _DECODER = json.JSONDecoder()
 _BLANK = " \t\r\n"
 
 
-def records(source: OpenedFile, *, limits: FileLimits, log: ProblemLog) -> Iterator[Record]:
+def read_records(source: OpenedFile, *, limits: FileLimits, log: ProblemLog) -> Iterator[Record]:
     """Every record of the file.
 
     :raises DatasetRefused: if the rest cannot be read, or there are too many rows.
@@ -258,7 +263,7 @@ def records(source: OpenedFile, *, limits: FileLimits, log: ProblemLog) -> Itera
     elif source.format is FileFormat.JSON:
         found = _json_array(source, limits, log)
     else:
-        found = _csv(source, limits, log)
+        found = _read_csv_records(source, limits, log)
     for count, record in enumerate(found, 1):
         if count > limits.rows:
             log.stop(f"the file has more than {limits.rows:,} rows; split it up", row=record[0])
@@ -401,14 +406,14 @@ class _CsvLines:
         return text
 
 
-def _csv(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> Iterator[Record]:
+def _read_csv_records(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> Iterator[Record]:
     feed = _CsvLines(source, limits.row_size)
     row = 1
     try:
         header_line = next(line for line in feed if line.strip(_BLANK))
         delimiter = max(_DELIMITERS, key=header_line.count)
         reader = csv.reader(_with_first(header_line, feed), delimiter=delimiter, strict=True)
-        header = _header(next(reader), log)
+        header = _check_csv_header(next(reader), log)
         for cells in reader:
             row += 1
             feed.begin_row()
@@ -431,7 +436,7 @@ def _with_first(line: str, feed: _CsvLines) -> Iterator[str]:
     yield from feed
 
 
-def _header(cells: list[str], log: ProblemLog) -> list[str]:
+def _check_csv_header(cells: list[str], log: ProblemLog) -> list[str]:
     names = [cell.strip() for cell in cells]
     if "" in names:
         log.stop(f"column {names.index('') + 1} of the header has no name", row=1)

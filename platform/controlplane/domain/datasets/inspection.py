@@ -25,9 +25,9 @@ from controlplane.domain.datasets.conversations import (
     ChatMessage,
     MessageRole,
     RowRefused,
-    printable,
+    printable_column_name,
 )
-from controlplane.domain.datasets.file_formats import FileFormat, Record, open_source, records
+from controlplane.domain.datasets.file_formats import FileFormat, Record, open_source, read_records
 from controlplane.domain.datasets.schemas import ColumnMapping, RowLayout, Schema
 from controlplane.domain.datasets.splits import Split, SplitFractions, Splitter
 from controlplane.domain.datasets.validation import FileLimits, ProblemLog
@@ -99,10 +99,12 @@ class Profiler:
         self._characters += length
         self._histogram[bisect_right(HISTOGRAM_EDGES, length) - 1] += 1
         if len(self.preview) < self._preview_rows:
-            shown = tuple(_shortened(message) for message in messages)
+            shown = tuple(_shorten_message(message) for message in messages)
             other = (
                 rejected
-                and _shortened(ChatMessage(role=MessageRole.ASSISTANT, content=rejected)).content
+                and _shorten_message(
+                    ChatMessage(role=MessageRole.ASSISTANT, content=rejected)
+                ).content
             )
             self.preview.append(PreviewRow(row=row, split=split, messages=shown, rejected=other))
 
@@ -111,20 +113,20 @@ class Profiler:
         return DatasetStatistics(
             rows={split: self._rows[split] for split in Split},
             roles={role: self._roles[role] for role in MessageRole},
-            prompt=_lengths(self._prompts),
-            answer=_lengths(self._answers),
+            prompt=_length_statistics(self._prompts),
+            answer=_length_statistics(self._answers),
             histogram=tuple(self._histogram),
             characters=self._characters,
         )
 
 
-def _shortened(message: ChatMessage) -> ChatMessage:
+def _shorten_message(message: ChatMessage) -> ChatMessage:
     if len(message.content) <= PREVIEW_CHARACTERS:
         return message
     return ChatMessage(role=message.role, content=message.content[:PREVIEW_CHARACTERS] + "…")
 
 
-def _lengths(counts: Counter[int]) -> LengthStatistics:
+def _length_statistics(counts: Counter[int]) -> LengthStatistics:
     total = counts.total()
     return LengthStatistics(
         p50=_nearest_rank(counts, -(-total * 50 // 100)),
@@ -184,11 +186,13 @@ class RowWarnings:
         :param media: whether the row has images, audio or video, which are not stored.
         """
         if duplicate_of is not None:
-            self._record(WarningKind.REPEATED if duplicate_of is split else WarningKind.LEAKED, row)
+            self._record_warning(
+                WarningKind.REPEATED if duplicate_of is split else WarningKind.LEAKED, row
+            )
         if characters > LONG_ROW:
-            self._record(WarningKind.LONG, row)
+            self._record_warning(WarningKind.LONG, row)
         if media:
-            self._record(WarningKind.MEDIA, row)
+            self._record_warning(WarningKind.MEDIA, row)
 
     def found(self) -> tuple[RowWarning, ...]:
         """Warnings that apply to at least one row."""
@@ -198,7 +202,7 @@ class RowWarnings:
             if self._totals[kind]
         )
 
-    def _record(self, kind: WarningKind, row: int) -> None:
+    def _record_warning(self, kind: WarningKind, row: int) -> None:
         self._totals[kind] += 1
         if len(self._rows[kind]) < ROWS_NAMED:
             self._rows[kind].append(row)
@@ -265,7 +269,9 @@ class Inspection:
 
         :raises DatasetRefused: if the bytes are not those that were inspected and have a problem.
         """
-        for read in _rows(stream, self.options, ProblemLog(limit=self.options.limits.problems)):
+        for read in _valid_rows(
+            stream, self.options, ProblemLog(limit=self.options.limits.problems)
+        ):
             yield read.split, read.line
 
 
@@ -293,7 +299,7 @@ class _FileState:
         self.ignored: dict[str, None] = {}
 
 
-def inspect(
+def inspect_dataset(
     stream: BinaryIO | Iterable[bytes],
     *,
     filename: str,
@@ -316,7 +322,7 @@ def inspect(
     profiler = Profiler(preview=limits.preview)
     warnings = RowWarnings()
     writers = {split: _Digester() for split in Split}
-    for row in _rows(stream, options, log, context):
+    for row in _valid_rows(stream, options, log, context):
         profiler.add(row.number, row.split, row.messages, rejected=row.rejected)
         warnings.add(
             row.number,
@@ -366,7 +372,7 @@ def canonical_line(messages: Sequence[ChatMessage], *, rejected: str = "") -> by
         raise RowRefused("has half of a surrogate pair (\\ud800 to \\udfff)") from None
 
 
-def _rows(
+def _valid_rows(
     stream: BinaryIO | Iterable[bytes],
     options: InspectionOptions,
     log: ProblemLog,
@@ -376,10 +382,10 @@ def _rows(
     context = context or _FileState(options)
     source = open_source(stream, filename=options.filename, limits=options.limits, log=log)
     context.format = source.format
-    for record in records(source, limits=options.limits, log=log):
+    for record in read_records(source, limits=options.limits, log=log):
         if context.layout is None:
-            context.layout = _layout(record, options, log)
-        row = _row(record, context.layout, context.splitter, log)
+            context.layout = _detect_layout(record, options, log)
+        row = _inspect_row(record, context.layout, context.splitter, log)
         if len(context.ignored) < _IGNORED_SHOWN:
             _record_ignored(record, context.layout, context.ignored)
         if row is not None:
@@ -387,7 +393,7 @@ def _rows(
     log.raise_if_any()
 
 
-def _layout(record: Record, options: InspectionOptions, log: ProblemLog) -> RowLayout:
+def _detect_layout(record: Record, options: InspectionOptions, log: ProblemLog) -> RowLayout:
     number, fields = record
     try:
         return schemas.detect_layout(tuple(fields), options.mapping)
@@ -395,7 +401,7 @@ def _layout(record: Record, options: InspectionOptions, log: ProblemLog) -> RowL
         log.stop(f"columns are missing: {refused}", row=number, column=refused.column)
 
 
-def _row(
+def _inspect_row(
     record: Record, layout: RowLayout, splitter: Splitter, log: ProblemLog
 ) -> _InspectedRow | None:
     number, fields = record
@@ -427,7 +433,7 @@ def _record_ignored(record: Record, layout: RowLayout, ignored: dict[str, None])
     used = layout.columns.names()
     for name in record[1]:
         if name not in used and len(ignored) < _IGNORED_SHOWN:
-            ignored[printable(name)] = None
+            ignored[printable_column_name(name)] = None
 
 
 class _Digester:

@@ -36,7 +36,7 @@ from controlplane.domain.datasets.conversations import (
     read_preference,
     require_text,
     require_value,
-    shown,
+    shorten_value,
 )
 from controlplane.domain.datasets.splits import Split
 
@@ -108,9 +108,9 @@ def detect_layout(found: Collection[str], mapping: ColumnMapping | None) -> RowL
     :raises RowRefused: if a column of the mapping is missing, or no schema matches.
     """
     if mapping is not None:
-        return _mapped(found, mapping)
+        return _layout_of_mapping(found, mapping)
     split = "split" if "split" in found else ""
-    if (preference := _preference(found, split)) is not None:
+    if (preference := _preference_layout(found, split)) is not None:
         return preference
     if "messages" in found:
         return RowLayout(
@@ -182,12 +182,12 @@ def read_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None:
     value = require_value(record, column)
     split = _SPLITS.get(value.strip().lower()) if isinstance(value, str) else None
     if split is None:
-        message = f"must be train, validation or test, not {shown(value)}"
+        message = f"must be train, validation or test, not {shorten_value(value)}"
         raise RowRefused(message, column=column)
     return split
 
 
-def _preference(found: Collection[str], split: str) -> RowLayout | None:
+def _preference_layout(found: Collection[str], split: str) -> RowLayout | None:
     """The layout of preference rows; None if the columns do not have two answers."""
     messages = next((name for name in ("messages", "conversations") if name in found), "")
     if "rejected" not in found or not ("chosen" in found or messages):
@@ -213,7 +213,7 @@ def _preference_columns(columns: ColumnMapping) -> PreferenceColumns:
     )
 
 
-def _mapped(found: Collection[str], mapping: ColumnMapping) -> RowLayout:
+def _layout_of_mapping(found: Collection[str], mapping: ColumnMapping) -> RowLayout:
     parts = (mapping.instruction, mapping.output, mapping.input, mapping.system, mapping.rejected)
     if mapping.text:
         wrong = any((*parts, mapping.messages))
@@ -224,10 +224,10 @@ def _mapped(found: Collection[str], mapping: ColumnMapping) -> RowLayout:
     missing = [name for name in mapping.names() if name not in found]
     if missing:
         raise RowRefused(f"found {format_columns(found)}; expected also {', '.join(missing)}")
-    return RowLayout(schema=_schema(mapping), columns=mapping, mapped=True)
+    return RowLayout(schema=_schema_of_mapping(mapping), columns=mapping, mapped=True)
 
 
-def _schema(mapping: ColumnMapping) -> Schema:
+def _schema_of_mapping(mapping: ColumnMapping) -> Schema:
     if mapping.text:
         return Schema.TEXT
     if mapping.rejected:

@@ -76,16 +76,16 @@ class Splitter:
         split = given
         if split is None:
             place = int.from_bytes(digest[8:], "little") * _SCALE
-            split = self._chosen(identity, place, fresh=fresh)
+            split = self._choose_split(identity, place, fresh=fresh)
             if split in self._empty:
                 self._empty.remove(split)
         self._seen.setdefault(identity, split)
         return split
 
-    def _chosen(self, identity: int, place: float, *, fresh: bool) -> Split:
+    def _choose_split(self, identity: int, place: float, *, fresh: bool) -> Split:
         if not fresh and identity in self._exceptions:
             return self._exceptions[identity]
-        split = self._hashed(place)
+        split = self._split_by_hash(place)
         if not fresh:
             return split
         if self.rows <= ALWAYS_TRAIN:
@@ -98,7 +98,7 @@ class Splitter:
             self._exceptions[identity] = exception
         return exception
 
-    def _hashed(self, place: float) -> Split:
+    def _split_by_hash(self, place: float) -> Split:
         if place < self._fractions.validation:
             return Split.VALIDATION
         if place < self._fractions.validation + self._fractions.test:

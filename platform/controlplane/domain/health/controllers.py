@@ -72,15 +72,15 @@ def allowed_lag(interval: timedelta) -> timedelta:
     return max(interval * INTERVALS_ALLOWED, SHORTEST_ALLOWED)
 
 
-def lag(turns: Turns, *, at: datetime) -> timedelta | None:
+def controller_lag(turns: Turns, *, at: datetime) -> timedelta | None:
     """Since the last good end, or the first start where there was none; None if it never turned."""
     since = turns.succeeded_at or turns.started_at
     return None if since is None else max(at - since, timedelta())
 
 
-def judge(turns: Turns, *, interval: timedelta, at: datetime) -> ControllerHealth:
+def controller_health(turns: Turns, *, interval: timedelta, at: datetime) -> ControllerHealth:
     """How the loop does at that time."""
-    behind = lag(turns, at=at)
+    behind = controller_lag(turns, at=at)
     if behind is None:
         return ControllerHealth.UNSEEN
     began = turns.under_way_since
@@ -117,7 +117,7 @@ class Culprit(StrEnum):
     UNKNOWN = "unknown"
 
 
-def culprit(
+def find_culprit(
     loops: Iterable[tuple[timedelta, Turns]], *, waiting: int | None, at: datetime
 ) -> Culprit:
     """Who is to blame for the state of the loops, each given by its interval and turns.
@@ -133,7 +133,7 @@ def culprit(
         if turns.moved_at is not None and allowed_lag(interval) == SHORTEST_ALLOWED
     ]
     if any(at - moved_at <= SHORTEST_ALLOWED for moved_at in quick):
-        healths = {judge(turns, interval=interval, at=at) for interval, turns in seen}
+        healths = {controller_health(turns, interval=interval, at=at) for interval, turns in seen}
         return Culprit.LOOPS if healths & TROUBLED else Culprit.NONE
     if waiting is None:
         return Culprit.UNKNOWN

@@ -19,7 +19,7 @@ from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.guards import Guard
-from controlplane.domain.health.isolations import unsettled
+from controlplane.domain.health.isolations import unsettled_reason
 from controlplane.domain.health.recommended_actions import (
     RecommendedAction,
     Severities,
@@ -51,11 +51,11 @@ __all__ = [
     "NodeView",
     "Policy",
     "RunView",
-    "decide",
+    "decide_actions",
 ]
 
 
-def decide(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Decided, ...]:
+def decide_actions(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Decided, ...]:
     """What is to be done now, the worst and oldest first, then what is held back by a stall, then what goes back.
 
     At most one action for each card and one for each node as a whole. What a guard or a keeper holds back is told
@@ -69,8 +69,8 @@ def decide(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Dec
     ]
     wants += _whole_nodes(wants, situation, policy, at)
     wants.sort(key=lambda want: want.order)
-    done = tuple(_guarded(wants, Guard(situation, policy, at)))
-    returned = tuple(_releases(situation, wants, policy, at))
+    done = tuple(_apply_guard(wants, Guard(situation, policy, at)))
+    returned = tuple(_release_decisions(situation, wants, policy, at))
     return (*done, *stalls, *returned)
 
 
@@ -106,7 +106,7 @@ def _whole_nodes(
             )
 
 
-def _guarded(wants: Iterable[RecommendedAction], guard: Guard) -> Iterator[Decided]:
+def _apply_guard(wants: Iterable[RecommendedAction], guard: Guard) -> Iterator[Decided]:
     """What is let through and what is held back, at most one of each for a target."""
     done: dict[tuple[str, str], int] = {}
     told: set[tuple[str, str]] = set()
@@ -116,7 +116,7 @@ def _guarded(wants: Iterable[RecommendedAction], guard: Guard) -> Iterator[Decid
             continue
         followed = bool(want.node.keeper) and want.action.takes_out
         held = (
-            _followed(want.node.keeper)
+            _follows_node_reason(want.node.keeper)
             if followed
             else guard.admit(want.node, want.card, want.action)
         )
@@ -137,11 +137,11 @@ def _guarded(wants: Iterable[RecommendedAction], guard: Guard) -> Iterator[Decid
         )
 
 
-def _followed(keeper: str) -> str:
+def _follows_node_reason(keeper: str) -> str:
     return f"{keeper} acts on the faults of this node; it is followed, not fought"
 
 
-def _releases(
+def _release_decisions(
     situation: HealthSnapshot, wants: Sequence[RecommendedAction], policy: Policy, at: datetime
 ) -> Iterator[Decided]:
     """What rules took out, has passed its burn-in since, and of which nothing bad is known any more."""
@@ -151,7 +151,7 @@ def _releases(
     grades = Severities(situation.faults, situation.released, policy, at)
     troubled = {want.node.uid for want in wants if want.action.takes_out}
     for isolation in sorted(proved, key=lambda each: (each.node, each.card)):
-        if isolation.node in troubled or unsettled(
+        if isolation.node in troubled or unsettled_reason(
             situation.faults, isolation=isolation, grades=grades, policy=policy, at=at
         ):
             continue

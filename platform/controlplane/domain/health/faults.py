@@ -133,7 +133,7 @@ class FaultMap:
     def meaning(self, code: str, *, minor: bool = False) -> Meaning:
         """All that is known of a code; of one that no table knows, its level and an empty cause and remedy."""
         level = self.level(code, minor=minor)
-        words = self._words(code)
+        words = self._code_texts(code)
         return Meaning(
             cause=words.cause if words else "",
             remedy=(words.remedy or REMEDIES[level]) if words else "",
@@ -143,7 +143,7 @@ class FaultMap:
             lasting=self.lasting.get(code),
         )
 
-    def _words(self, code: str) -> Words | None:
+    def _code_texts(self, code: str) -> Words | None:
         if code not in self.levels:
             return None
         families = (f"{code[:length]}{FAMILY}" for length in range(len(code), 0, -1))

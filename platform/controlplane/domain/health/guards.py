@@ -54,15 +54,15 @@ class Guard:
         if not wrong:
             self._touched.add(node.uid)
             taken = self._out[node.pool].setdefault(node.uid, set())
-            taken.update(each.uid for each in _taken(node, card))
+            taken.update(each.uid for each in _newly_isolated_cards(node, card))
         return wrong
 
     def _admit_restart(self, node: NodeView) -> str:
         limit = self._policy.restarts_per_window
         if node.uid not in self._restarted and len(self._restarted) >= limit:
             return (
-                f"would restart jobs on {len(self._restarted) + 1} nodes within {_minutes(self._policy)} minutes; "
-                f"the policy allows {limit}"
+                f"would restart jobs on {len(self._restarted) + 1} nodes within "
+                f"{_format_minutes(self._policy)} minutes; the policy allows {limit}"
             )
         self._restarted.add(node.uid)
         return ""
@@ -72,7 +72,7 @@ class Guard:
         if node.uid in self._touched or len(self._touched) < limit:
             return ""
         return (
-            f"would be {len(self._touched) + 1} nodes within {_minutes(self._policy)} minutes; "
+            f"would be {len(self._touched) + 1} nodes within {_format_minutes(self._policy)} minutes; "
             f"the policy allows {limit}"
         )
 
@@ -80,7 +80,7 @@ class Guard:
         out = self._out[node.pool]
         here = out.get(node.uid, set())
         already = sum(map(len, out.values()))
-        new = sum(each.uid not in here for each in _taken(node, card))
+        new = sum(each.uid not in here for each in _newly_isolated_cards(node, card))
         allowed = self.allowed(node.pool)
         # The first card of a pool, or what makes up its first node, goes whatever its share of the pool.
         first = allowed > 0 and (already == 0 if card else already == len(here))
@@ -93,7 +93,7 @@ class Guard:
         )
 
 
-def _taken(node: NodeView, card: str) -> tuple[CardView, ...]:
+def _newly_isolated_cards(node: NodeView, card: str) -> tuple[CardView, ...]:
     """The cards that it would take out, those that a person took out left aside."""
     return tuple(
         each
@@ -102,5 +102,5 @@ def _taken(node: NodeView, card: str) -> tuple[CardView, ...]:
     )
 
 
-def _minutes(policy: Policy) -> str:
+def _format_minutes(policy: Policy) -> str:
     return f"{policy.window.total_seconds() / 60:g}"

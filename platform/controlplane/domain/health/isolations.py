@@ -53,7 +53,7 @@ ISOLATION = StateMachine(
 )
 
 
-def unsettled(
+def unsettled_reason(
     faults: Iterable[FaultView],
     *,
     isolation: IsolationView,
@@ -66,7 +66,7 @@ def unsettled(
     Ask before a burn-in begins, and again when it has passed: what came up since counts too. A whole node answers
     for the faults of all of its cards, a card for its own and those of its node.
     """
-    for fault, grade in _counting(faults, isolation=isolation, grades=grades):
+    for fault, grade in _counting_faults(faults, isolation=isolation, grades=grades):
         if fault.ended_at is None:
             return f"{fault.code} still stands"
         if grade.flaps:
@@ -80,20 +80,22 @@ def unsettled(
     return ""
 
 
-def disproved(faults: Iterable[FaultView], *, isolation: IsolationView, grades: Severities) -> str:
+def disproved_reason(
+    faults: Iterable[FaultView], *, isolation: IsolationView, grades: Severities
+) -> str:
     """Why the burn-in that it passed is worth nothing any more, in words; empty: it counts, or none was passed.
 
     What began after it is not forgotten with time: it has to pass another.
     """
     if isolation.proved_at is None:
         return ""
-    for fault, _ in _counting(faults, isolation=isolation, grades=grades):
+    for fault, _ in _counting_faults(faults, isolation=isolation, grades=grades):
         if fault.began_at > isolation.proved_at:
             return f"{fault.code} came up after the burn-in; it has to pass another"
     return ""
 
 
-def _counting(
+def _counting_faults(
     faults: Iterable[FaultView], *, isolation: IsolationView, grades: Severities
 ) -> Iterator[tuple[FaultView, FaultSeverity]]:
     """The faults that stand against its return, the oldest first."""

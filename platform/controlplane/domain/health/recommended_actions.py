@@ -59,8 +59,8 @@ def fault_actions(
         live = fault.ended_at is None or fault.ended_at >= at - policy.settle
         if node is None or not live or fault.origin == Origin.SILENCE:
             continue
-        for grade in _grades(fault, grades):
-            want = _want(fault, node, grade)
+        for grade in _fault_severities(fault, grades):
+            want = _recommended_action(fault, node, grade)
             if not is_answered(situation, fault.uid, want.action):
                 yield want
 
@@ -80,7 +80,7 @@ def is_moot(node: NodeView, card: str, action: Action) -> bool:
     return bool(states) and all(state in enough for state in states)
 
 
-def _grades(fault: FaultView, grades: Severities) -> tuple[FaultSeverity, ...]:
+def _fault_severities(fault: FaultView, grades: Severities) -> tuple[FaultSeverity, ...]:
     if fault.origin == Origin.JOB:
         reason = (
             f"a crashed job left {fault.code} behind; crashes of several jobs make a place suspect"
@@ -95,8 +95,10 @@ def _grades(fault: FaultView, grades: Severities) -> tuple[FaultSeverity, ...]:
     return (now,) if now.level == plain.level else (now, plain)
 
 
-def _want(fault: FaultView, node: NodeView, grade: FaultSeverity) -> RecommendedAction:
-    action, card = _aimed(_ACTIONS[grade.level], fault.card, node)
+def _recommended_action(
+    fault: FaultView, node: NodeView, grade: FaultSeverity
+) -> RecommendedAction:
+    action, card = _action_target(_ACTIONS[grade.level], fault.card, node)
     reason = grade.reason
     if is_moot(node, card, action):
         action, card = Action.NOTE, fault.card
@@ -111,7 +113,7 @@ def _want(fault: FaultView, node: NodeView, grade: FaultSeverity) -> Recommended
     )
 
 
-def _aimed(action: Action, card: str, node: NodeView) -> tuple[Action, str]:
+def _action_target(action: Action, card: str, node: NodeView) -> tuple[Action, str]:
     """At a card, or at its whole node where nobody can say which card the next work would get."""
     if action.takes_out and node.binds_by_node:
         card = ""
@@ -149,7 +151,7 @@ class Severities:
         self._at = at
         self._began: dict[tuple[str, str, str, str], list[datetime]] = defaultdict(list)
         for fault in faults:
-            self._began[_same(fault)].append(fault.began_at)
+            self._began[_fault_identity(fault)].append(fault.began_at)
 
     def is_known(self, fault: FaultView) -> bool:
         """Whether its card or node was given back after it had begun, so that it is not held against it again."""
@@ -164,10 +166,10 @@ class Severities:
 
     def of(self, fault: FaultView) -> FaultSeverity:
         """What the fault is worth now."""
-        grade = self._lasting(fault) or self.by_code(fault)
-        return self._flapping(fault, grade.level) or grade
+        grade = self._lasting_severity(fault) or self.by_code(fault)
+        return self._flapping_severity(fault, grade.level) or grade
 
-    def _lasting(self, fault: FaultView) -> FaultSeverity | None:
+    def _lasting_severity(self, fault: FaultView) -> FaultSeverity | None:
         lasting, stood = fault.lasting, self._at - fault.began_at
         if lasting is None or fault.ended_at is not None:
             return None
@@ -181,9 +183,9 @@ class Severities:
             ),
         )
 
-    def _flapping(self, fault: FaultView, level: FaultLevel) -> FaultSeverity | None:
-        began = self._began[_same(fault)]
-        limit = self._limit(fault)
+    def _flapping_severity(self, fault: FaultView, level: FaultLevel) -> FaultSeverity | None:
+        began = self._began[_fault_identity(fault)]
+        limit = self._repeat_limit(fault)
         if limit is None or level is FaultLevel.ISOLATE or len(began) < limit.times:
             return None
         since = self._at - limit.within
@@ -200,7 +202,7 @@ class Severities:
             flaps=True,
         )
 
-    def _limit(self, fault: FaultView) -> Repeats | None:
+    def _repeat_limit(self, fault: FaultView) -> Repeats | None:
         if fault.repeats is not None:
             return fault.repeats if fault.repeats.times else None
         if fault.origin in _NEVER_DAMPED or fault.level is FaultLevel.NOTE:
@@ -218,5 +220,5 @@ class Severities:
         )
 
 
-def _same(fault: FaultView) -> tuple[str, str, str, str]:
+def _fault_identity(fault: FaultView) -> tuple[str, str, str, str]:
     return (fault.node, fault.card, fault.origin, fault.code)

@@ -124,14 +124,16 @@ class RuleFiring:
     worst: float
 
 
-def evaluate(condition: Condition, series: Sequence[MetricSample], at: datetime) -> Finding:
+def evaluate_condition(
+    condition: Condition, series: Sequence[MetricSample], at: datetime
+) -> Finding:
     """Whether the condition holds of one card now.
 
     ``series`` are its measurements of the condition's metric, oldest first; what lies behind ``at`` is left aside.
     It has to reach back over ``within`` and ``lasting``: older measurements change nothing but the beginning.
     """
     last: _Step | None = None
-    for step in _steps(condition, (sample for sample in series if sample.at <= at)):
+    for step in _condition_steps(condition, (sample for sample in series if sample.at <= at)):
         last = step
     if last is None or last.at < at - GAP:
         return Finding(verdict=Verdict.UNKNOWN)
@@ -142,17 +144,17 @@ def dry_run(condition: Condition, series: Iterable[MetricSample]) -> tuple[RuleF
     """When the rule would have fired on what was measured of one card, oldest first."""
     firings: list[RuleFiring] = []
     fired: RuleFiring | None = None
-    for step in _steps(condition, series):
+    for step in _condition_steps(condition, series):
         finding = step.finding
         if fired is not None and (step.anew or finding.verdict is not Verdict.FIRES):
-            firings.append(_ended(fired, step))
+            firings.append(_end_firing(fired, step))
             fired = None
         if finding.verdict is Verdict.FIRES and finding.since and finding.figure is not None:
             fired = RuleFiring(
                 began_at=fired.began_at if fired else finding.since,
                 fired_at=fired.fired_at if fired else step.at,
                 ended_at=None,
-                worst=_worse(condition, fired, finding.figure),
+                worst=_worse_value(condition, fired, finding.figure),
             )
     return (*firings, fired) if fired else tuple(firings)
 
@@ -166,12 +168,12 @@ class _Step:
     before: datetime | None
 
 
-def _steps(condition: Condition, series: Iterable[MetricSample]) -> Iterator[_Step]:
+def _condition_steps(condition: Condition, series: Iterable[MetricSample]) -> Iterator[_Step]:
     """What is found at each measurement."""
     holds = _HOLDS[condition.op]
     since: datetime | None = None
     before: datetime | None = None
-    for at, figure in _figures(condition, series):
+    for at, figure in _compared_values(condition, series):
         anew = before is not None and at - before > GAP
         if anew or figure is None or not holds(figure, condition.value):
             since = None
@@ -179,14 +181,14 @@ def _steps(condition: Condition, series: Iterable[MetricSample]) -> Iterator[_St
             since = since or at
         yield _Step(
             at=at,
-            finding=_finding(condition, at=at, since=since, figure=figure),
+            finding=_build_finding(condition, at=at, since=since, figure=figure),
             anew=anew,
             before=before,
         )
         before = at
 
 
-def _finding(
+def _build_finding(
     condition: Condition, *, at: datetime, since: datetime | None, figure: float | None
 ) -> Finding:
     if figure is None:
@@ -197,7 +199,7 @@ def _finding(
     return Finding(verdict=Verdict.FIRES if lasts else Verdict.PENDING, since=since, figure=figure)
 
 
-def _figures(
+def _compared_values(
     condition: Condition, series: Iterable[MetricSample]
 ) -> Iterator[tuple[datetime, float | None]]:
     """What is compared at each measurement; None where there is no earlier one to compare it with."""
@@ -223,14 +225,14 @@ def _figures(
             yield sample.at, change * 60 / elapsed if condition.how is How.RATE else change
 
 
-def _worse(condition: Condition, fired: RuleFiring | None, figure: float) -> float:
+def _worse_value(condition: Condition, fired: RuleFiring | None, figure: float) -> float:
     if fired is None:
         return figure
     pick = min if condition.op in {RuleOperator.BELOW, RuleOperator.AT_MOST} else max
     return pick(fired.worst, figure)
 
 
-def _ended(fired: RuleFiring, step: _Step) -> RuleFiring:
+def _end_firing(fired: RuleFiring, step: _Step) -> RuleFiring:
     """Over at the measurement that says so; behind a gap, at the last one before it."""
     return RuleFiring(
         began_at=fired.began_at,
@@ -264,17 +266,17 @@ def condition_of(document: object) -> Condition:
 
     :raises RuleRefused: for the first thing in it that is not understood or can never hold.
     """
-    fields = _table(document, "condition", _FIELDS)
-    metric = _choice(Metric, fields, "metric")
-    how = _choice(How, fields, "how", How.VALUE)
+    fields = _parse_table(document, "condition", _FIELDS)
+    metric = _parse_choice(Metric, fields, "metric")
+    how = _parse_choice(How, fields, "how", How.VALUE)
     condition = Condition(
         metric=metric,
         how=how,
-        op=_op(fields),
-        value=_value(fields, metric, how),
-        within=_duration(fields, "within", timedelta(minutes=10)),
-        lasting=_duration(fields, "for", timedelta(0)),
-        chips=_chips(fields),
+        op=_parse_operator(fields),
+        value=_parse_threshold(fields, metric, how),
+        within=_parse_duration(fields, "within", timedelta(minutes=10)),
+        lasting=_parse_duration(fields, "for", timedelta(0)),
+        chips=_parse_chips(fields),
     )
     if how is How.VALUE and "within" in fields:
         raise RuleRefused(
@@ -305,7 +307,7 @@ def document_of(condition: Condition) -> dict[str, Any]:
 
 def rule_of(document: object) -> HealthRuleSpec:
     """:raises RuleRefused: if it is no rule."""
-    fields = _table(document, "rule", _RULE_FIELDS)
+    fields = _parse_table(document, "rule", _RULE_FIELDS)
     name = fields.get("name")
     if not isinstance(name, str) or not _SLUG.fullmatch(name):
         raise RuleRefused(
@@ -338,7 +340,7 @@ def level_of(value: object) -> FaultLevel:
     raise RuleRefused("level", f"level is {value!r}; it must be one of {known}")
 
 
-def _table(document: object, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+def _parse_table(document: object, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
         raise RuleRefused(what, f"{what} is {document!r}; it must be an object of named fields")
     for field in document:
@@ -349,7 +351,7 @@ def _table(document: object, what: str, known: tuple[str, ...]) -> Mapping[str, 
     return document
 
 
-def _choice(
+def _parse_choice(
     kind: type[Choice], fields: Mapping[str, Any], field: str, default: Choice | None = None
 ) -> Choice:
     value = fields.get(field, default)
@@ -360,7 +362,7 @@ def _choice(
         raise RuleRefused(field, f"{field} is {value!r}; it must be one of {known}") from None
 
 
-def _op(fields: Mapping[str, Any]) -> RuleOperator:
+def _parse_operator(fields: Mapping[str, Any]) -> RuleOperator:
     value = fields.get("op")
     try:
         return RuleOperator(_SIGNS.get(str(value), str(value)))
@@ -369,8 +371,8 @@ def _op(fields: Mapping[str, Any]) -> RuleOperator:
         raise RuleRefused("op", f"op is {value!r}; it must be one of {known}") from None
 
 
-def _value(fields: Mapping[str, Any], metric: Metric, how: How) -> float:
-    value = _finite(fields.get("value"))
+def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: How) -> float:
+    value = _parse_finite_number(fields.get("value"))
     if value is None:
         raise RuleRefused("value", f"value is {fields.get('value')!r}; it must be a finite number")
     measure = MEASURES[metric]
@@ -387,11 +389,11 @@ def _value(fields: Mapping[str, Any], metric: Metric, how: How) -> float:
     return value
 
 
-def _duration(fields: Mapping[str, Any], field: str, default: timedelta) -> timedelta:
+def _parse_duration(fields: Mapping[str, Any], field: str, default: timedelta) -> timedelta:
     if field not in fields:
         return default
     value = fields[field]
-    seconds = _seconds(value)
+    seconds = _parse_seconds(value)
     if seconds is None:
         raise RuleRefused(field, f'{field} is {value!r}; write seconds, or "90s", "5m", "2h", "1d"')
     if not 0 <= seconds <= LONGEST.total_seconds():
@@ -401,12 +403,12 @@ def _duration(fields: Mapping[str, Any], field: str, default: timedelta) -> time
     return timedelta(seconds=seconds)
 
 
-def _seconds(value: object) -> float | None:
+def _parse_seconds(value: object) -> float | None:
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    return float(match[1]) * _SECONDS[match[2]] if match else _finite(value)
+    return float(match[1]) * _SECONDS[match[2]] if match else _parse_finite_number(value)
 
 
-def _finite(value: object) -> float | None:
+def _parse_finite_number(value: object) -> float | None:
     """The number, if it is one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -417,7 +419,7 @@ def _finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _chips(fields: Mapping[str, Any]) -> frozenset[str]:
+def _parse_chips(fields: Mapping[str, Any]) -> frozenset[str]:
     value = fields.get("chips", ())
     if not isinstance(value, (list, tuple)) or not all(
         isinstance(each, str) and each for each in value

@@ -44,7 +44,7 @@ def stale_node_actions(
     for node in situation.nodes.values():
         sizes[node.cluster] += 1
     clusters: dict[str, list[_StaleNode]] = defaultdict(list)
-    for silence in _silences(situation):
+    for silence in _find_stale_nodes(situation):
         clusters[silence.node.cluster].append(silence)
     wants: list[RecommendedAction] = []
     held: list[Decided] = []
@@ -60,14 +60,18 @@ def stale_node_actions(
         ]
         if not ripe:
             continue
-        if _stalls(len(together), sizes[cluster], policy):
-            held.append(_statement(ripe, silent=len(together), nodes=sizes[cluster], policy=policy))
+        if _is_mass_staleness(len(together), sizes[cluster], policy):
+            held.append(
+                _mass_staleness_decision(
+                    ripe, silent=len(together), nodes=sizes[cluster], policy=policy
+                )
+            )
         else:
-            wants += [_want(each, at) for each in ripe]
+            wants += [_recommended_action(each, at) for each in ripe]
     return tuple(wants), tuple(held)
 
 
-def _silences(situation: HealthSnapshot) -> Iterator[_StaleNode]:
+def _find_stale_nodes(situation: HealthSnapshot) -> Iterator[_StaleNode]:
     """One for each silent node, by its oldest fault."""
     seen: dict[str, _StaleNode] = {}
     for fault in situation.faults:
@@ -88,21 +92,23 @@ def _silences(situation: HealthSnapshot) -> Iterator[_StaleNode]:
             or is_moot(node, "", Action.ISOLATE_NODE)
             or (back is not None and fault.began_at <= back),
         )
-        if node.uid not in seen or _order(silence) < _order(seen[node.uid]):
+        if node.uid not in seen or _stale_node_sort_key(silence) < _stale_node_sort_key(
+            seen[node.uid]
+        ):
             seen[node.uid] = silence
     return iter(seen.values())
 
 
-def _order(silence: _StaleNode) -> tuple[datetime, str]:
+def _stale_node_sort_key(silence: _StaleNode) -> tuple[datetime, str]:
     return (silence.fault.began_at, silence.fault.uid)
 
 
-def _stalls(silent: int, nodes: int, policy: Policy) -> bool:
+def _is_mass_staleness(silent: int, nodes: int, policy: Policy) -> bool:
     """All of a cluster, or the policy's share and at least two: one node alone is its own matter."""
     return silent == nodes or (silent > 1 and silent * 1000 >= policy.stall_share * nodes)
 
 
-def _want(silence: _StaleNode, at: datetime) -> RecommendedAction:
+def _recommended_action(silence: _StaleNode, at: datetime) -> RecommendedAction:
     return RecommendedAction(
         node=silence.node,
         card="",
@@ -113,8 +119,10 @@ def _want(silence: _StaleNode, at: datetime) -> RecommendedAction:
     )
 
 
-def _statement(ripe: Sequence[_StaleNode], *, silent: int, nodes: int, policy: Policy) -> Decided:
-    first = min(ripe, key=_order)
+def _mass_staleness_decision(
+    ripe: Sequence[_StaleNode], *, silent: int, nodes: int, policy: Policy
+) -> Decided:
+    first = min(ripe, key=_stale_node_sort_key)
     return Decided(
         node=first.node.uid,
         card="",

@@ -77,7 +77,7 @@ def suspicion_actions(
     situation: HealthSnapshot, policy: Policy, at: datetime
 ) -> Iterator[RecommendedAction]:
     """A reset when idle for each suspect that takes work still."""
-    for suspicion in suspicions(situation, policy, at):
+    for suspicion in suspicious_nodes(situation, policy, at):
         node = situation.nodes[suspicion.node]
         for card in suspicion.cards or ("",):
             if not is_moot(node, card, Action.RESET_WHEN_IDLE):
@@ -88,11 +88,13 @@ def suspicion_actions(
                     action=Action.RESET_WHEN_IDLE,
                     reason=suspicion.words,
                     began_at=suspicion.since,
-                    fault=_fault(situation, node.uid, card),
+                    fault=_newest_open_fault(situation, node.uid, card),
                 )
 
 
-def suspicions(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Suspicion, ...]:
+def suspicious_nodes(
+    situation: HealthSnapshot, policy: Policy, at: datetime
+) -> tuple[Suspicion, ...]:
     """The nodes whose score reaches the policy's, by uid."""
     recent = [run for run in situation.runs if run.ended_at > at - policy.suspicion_within]
     ran: dict[str, list[RunView]] = defaultdict(list)
@@ -101,9 +103,9 @@ def suspicions(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple
             ran[place].append(run)
     counts: dict[str, list[_Count]] = defaultdict(list)
     for runs in _by_job(recent).values():
-        for uid, count in _counts(runs):
+        for uid, count in _crash_counts(runs):
             counts[uid].append(count)
-    spread = _spread(counts)
+    spread = _crashed_jobs_per_owner(counts)
     found = []
     for uid, known in sorted(counts.items()):
         node = situation.nodes.get(uid)
@@ -112,7 +114,7 @@ def suspicions(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple
         back = _given_back(situation, node)
         fresh = [each for each in known if back is None or each.crashes[0].ended_at > back]
         here = [run for run in ran[uid] if back is None or run.ended_at > back]
-        suspicion = _suspicion(node, fresh, here, spread)
+        suspicion = _node_suspicion(node, fresh, here, spread)
         if suspicion is not None and suspicion.score >= policy.suspicion:
             found.append(suspicion)
     return tuple(found)
@@ -125,7 +127,7 @@ def _by_job(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
     return jobs
 
 
-def _counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
+def _crash_counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
     """What one job's attempts say about each node in question."""
     crashes = [run for run in runs if run.failed is not None]
     if any(run.failed is Blame.PROGRAM for run in crashes):
@@ -148,7 +150,7 @@ def _counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
         )
 
 
-def _spread(counts: Mapping[str, Sequence[_Count]]) -> Mapping[str, int]:
+def _crashed_jobs_per_owner(counts: Mapping[str, Sequence[_Count]]) -> Mapping[str, int]:
     """Owner → how many of its jobs crashed, wherever."""
     jobs: dict[str, set[str]] = defaultdict(set)
     for known in counts.values():
@@ -157,7 +159,7 @@ def _spread(counts: Mapping[str, Sequence[_Count]]) -> Mapping[str, int]:
     return {owner: len(crashed) for owner, crashed in jobs.items()}
 
 
-def _suspicion(
+def _node_suspicion(
     node: NodeView, counts: Sequence[_Count], here: Sequence[RunView], spread: Mapping[str, int]
 ) -> Suspicion | None:
     if not counts:
@@ -204,7 +206,7 @@ def _given_back(situation: HealthSnapshot, node: NodeView) -> datetime | None:
     return max((situation.released[uid] for uid in uids if uid in situation.released), default=None)
 
 
-def _fault(situation: HealthSnapshot, node: str, card: str) -> str:
+def _newest_open_fault(situation: HealthSnapshot, node: str, card: str) -> str:
     """Uid of the newest fault that a crash left there and nothing was done about; empty: none."""
     left = [
         (fault.began_at, fault.uid)
@@ -247,7 +249,7 @@ class Crash:
     fault: str = ""
 
 
-def _signature(code: str, blame: Blame, pattern: str, *, vendor: str = "") -> Signature:
+def _crash_signature(code: str, blame: Blame, pattern: str, *, vendor: str = "") -> Signature:
     compiled = re.compile(pattern, re.IGNORECASE)
     return Signature(code=code, blame=blame, pattern=compiled, vendor=vendor)
 
@@ -257,44 +259,50 @@ _XID: Final = r"\bxid\b[^\d\n]{0,40}?(?:\([^)\n]*\):?\s*)?"
 #: In the order of their weight among those of the same blame, the weakest first.
 SIGNATURES: Final = (
     # Of the program. A device-side assertion is an index out of range or a label that there is none of.
-    _signature("out-of-memory", Blame.PROGRAM, r"outofmemoryerror|out of memory\b"),
-    _signature("device-assert", Blame.PROGRAM, r"device-side assert triggered"),
-    _signature("no-space", Blame.PROGRAM, r"no space left on device"),
+    _crash_signature("out-of-memory", Blame.PROGRAM, r"outofmemoryerror|out of memory\b"),
+    _crash_signature("device-assert", Blame.PROGRAM, r"device-side assert triggered"),
+    _crash_signature("no-space", Blame.PROGRAM, r"no space left on device"),
     # A collective gives up when one member is late: for a broken link, a slow card, or because its program died.
-    _signature("nccl-timeout", Blame.UNCLEAR, r"watchdog caught collective operation timeout"),
-    _signature(
+    _crash_signature(
+        "nccl-timeout", Blame.UNCLEAR, r"watchdog caught collective operation timeout"
+    ),
+    _crash_signature(
         "nccl-error", Blame.UNCLEAR, r"\bnccl (?:error|warn).*|ncclSystemError|ncclRemoteError"
     ),
-    _signature("hccl-timeout", Blame.UNCLEAR, r"\bhccl.*(?:time ?out|notify wait)"),
+    _crash_signature("hccl-timeout", Blame.UNCLEAR, r"\bhccl.*(?:time ?out|notify wait)"),
     # Codes of CANN: a letter for the kind of error, another for the module (I: collectives, J: their transport).
-    _signature("cann", Blame.UNCLEAR, r"\b(E[IJ]\d{4})\b"),
-    _signature("cuda-illegal-access", Blame.UNCLEAR, r"an illegal memory access was encountered"),
-    _signature("xid", Blame.UNCLEAR, rf"{_XID}(\d{{1,4}})\b", vendor="nvidia"),
-    _signature(
+    _crash_signature("cann", Blame.UNCLEAR, r"\b(E[IJ]\d{4})\b"),
+    _crash_signature(
+        "cuda-illegal-access", Blame.UNCLEAR, r"an illegal memory access was encountered"
+    ),
+    _crash_signature("xid", Blame.UNCLEAR, rf"{_XID}(\d{{1,4}})\b", vendor="nvidia"),
+    _crash_signature(
         "nan",
         Blame.UNCLEAR,
         r"\bloss(?:'|\")?\s*[:=]\s*nan\b|nan (?:or inf )?(?:found|detected) in",
     ),
     # Of the card, its links or its node.
-    _signature("nvlink", Blame.HARDWARE, r"nvlink (?:error|failure)|uncorrectable nvlink error"),
-    _signature(
+    _crash_signature(
+        "nvlink", Blame.HARDWARE, r"nvlink (?:error|failure)|uncorrectable nvlink error"
+    ),
+    _crash_signature(
         "launch-failure", Blame.HARDWARE, r"unspecified launch failure|hardware stack error"
     ),
-    _signature(
+    _crash_signature(
         "npu-error",
         Blame.HARDWARE,
         r"\b(?:hbm|aicore|ai core).*(?:ecc|multi.?bit|hardware).*(?:error|fault)",
     ),
-    _signature("bus-error", Blame.HARDWARE, r"\bbus error\b|\bSIGBUS\b"),
-    _signature("ecc", Blame.HARDWARE, r"uncorrectable ecc error|ecc error encountered"),
-    _signature(
+    _crash_signature("bus-error", Blame.HARDWARE, r"\bbus error\b|\bSIGBUS\b"),
+    _crash_signature("ecc", Blame.HARDWARE, r"uncorrectable ecc error|ecc error encountered"),
+    _crash_signature(
         "device-lost",
         Blame.HARDWARE,
         r"device (?:is )?lost|no longer (?:connected|available) on the bus",
     ),
-    _signature("off-the-bus", Blame.HARDWARE, r"fallen off the bus"),
+    _crash_signature("off-the-bus", Blame.HARDWARE, r"fallen off the bus"),
     # Those after which the driver wants a reset or a person; the others end a program, often by its own fault.
-    _signature(
+    _crash_signature(
         "xid",
         Blame.HARDWARE,
         rf"{_XID}(46|48|54|62|64|74|79|95|1(?:09|10|19|20|36|4[03-9]|5[0568]|6[02]))\b",
@@ -314,11 +322,11 @@ def crash_signature(tail: str) -> Crash | None:
                 continue
             rank = (_STRENGTH[known.blame], place)
             if found is None or rank >= found[0]:
-                found = rank, _crash(known, match, line)
+                found = rank, _parse_crash(known, match, line)
     return None if found is None else found[1]
 
 
-def _crash(known: Signature, match: re.Match[str], line: str) -> Crash:
+def _parse_crash(known: Signature, match: re.Match[str], line: str) -> Crash:
     own = (match[1] or "") if known.pattern.groups else ""
     return Crash(
         code=f"{known.code}-{own}".rstrip("-"),

@@ -72,7 +72,7 @@ def padded_vocabulary(vocabulary: int, *, tensor: int) -> int:
     return -(-vocabulary // step) * step
 
 
-def check(
+def check_plan(
     plan: ParallelPlan,
     *,
     cards: int,
@@ -160,7 +160,7 @@ def ring_size(chip: Chip) -> int:
     return max((len(ring) for ring in chip.rings), default=0) or chip.cards_per_node
 
 
-def propose(
+def propose_plan(
     *,
     cards: int,
     architecture: Architecture,
@@ -173,13 +173,13 @@ def propose(
     tensor parallelism within a ring, then pipeline stages.
     """
     experts = architecture.experts.count if architecture.experts else 1
-    for plan in _candidates(cards=cards, chip=chip, experts=experts):
-        if not check(plan, cards=cards, architecture=architecture, chip=chip) and fits(plan):
+    for plan in _candidate_plans(cards=cards, chip=chip, experts=experts):
+        if not check_plan(plan, cards=cards, architecture=architecture, chip=chip) and fits(plan):
             return plan
     return None
 
 
-def smallest(
+def smallest_plan(
     *,
     architecture: Architecture,
     chip: Chip,
@@ -188,7 +188,7 @@ def smallest(
 ) -> ParallelPlan | None:
     """The plan with the fewest allocatable cards that ``fits``; None if there is none with up to ``most``."""
     for cards in card_counts(chip, most=most):
-        plan = propose(cards=cards, architecture=architecture, chip=chip, fits=fits)
+        plan = propose_plan(cards=cards, architecture=architecture, chip=chip, fits=fits)
         if plan is not None:
             return plan
     return None
@@ -204,7 +204,7 @@ def card_counts(chip: Chip, *, most: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _candidates(*, cards: int, chip: Chip, experts: int) -> Iterator[ParallelPlan]:
+def _candidate_plans(*, cards: int, chip: Chip, experts: int) -> Iterator[ParallelPlan]:
     ring = min(ring_size(chip) or cards, cards)
     pipelines = [each for each in _divisors(cards) if each <= 64]
     for pipeline in pipelines:
@@ -271,7 +271,7 @@ def _check_divisibility(
         yield FieldFinding(
             field="parallel.tensor",
             message=f"parallel.tensor must divide the {architecture.heads} heads, got {plan.tensor}; "
-            f"right would be {_joined(_divisors(architecture.heads))}",
+            f"right would be {_join_numbers(_divisors(architecture.heads))}",
         )
     elif architecture.latent is None and (
         architecture.kv_heads % plan.tensor and plan.tensor % architecture.kv_heads
@@ -290,7 +290,7 @@ def _check_divisibility(
         yield FieldFinding(
             field="parallel.pipeline",
             message=f"parallel.pipeline must divide the {architecture.layers} layers, got {plan.pipeline}; "
-            f"right would be {_joined(_divisors(architecture.layers))}",
+            f"right would be {_join_numbers(_divisors(architecture.layers))}",
         )
     experts = architecture.experts.count if architecture.experts else 0
     if plan.expert > 1 and not experts:
@@ -302,7 +302,7 @@ def _check_divisibility(
         yield FieldFinding(
             field="parallel.expert",
             message=f"parallel.expert must divide the {experts} experts, got {plan.expert}; "
-            f"right would be {_joined(_divisors(experts))}",
+            f"right would be {_join_numbers(_divisors(experts))}",
         )
 
 
@@ -316,5 +316,5 @@ def _check_ring(plan: ParallelPlan, *, chip: Chip) -> Iterator[FieldFinding]:
         )
 
 
-def _joined(numbers: list[int]) -> str:
+def _join_numbers(numbers: list[int]) -> str:
     return ", ".join(str(each) for each in numbers)

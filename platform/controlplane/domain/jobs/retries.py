@@ -164,7 +164,7 @@ def shows_killed_worker(log_tail: str) -> bool:
     return _KILLED_WORKER.search(log_tail) is not None
 
 
-def decide(
+def decide_retry(
     policy: RetryPolicy, *, cause: RetryCause | None, retries: int, reason: str
 ) -> RetryDecision:
     """Whether a failed attempt is retried.

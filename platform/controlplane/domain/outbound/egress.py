@@ -202,7 +202,7 @@ _LOW_32 = 0xFFFF_FFFF
 _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
-def _unwrapped(address: Address) -> Address:
+def _unwrap_mapped_address(address: Address) -> Address:
     """Return the IPv4 address of an IPv4-mapped address: that is what gets connected to."""
     if isinstance(address, IPv6Address):
         plain = IPv6Address(int(address))
@@ -210,7 +210,7 @@ def _unwrapped(address: Address) -> Address:
     return address
 
 
-def embedded(address: Address) -> tuple[IPv4Address, ...]:
+def embedded_ipv4_addresses(address: Address) -> tuple[IPv4Address, ...]:
     """Return the IPv4 addresses that packets to this IPv6 address may reach."""
     if isinstance(address, IPv4Address):
         return ()
@@ -272,7 +272,10 @@ class EgressPolicy:
         unknown = sorted(set(schemes) - set(DEFAULT_PORTS))
         if unknown:
             raise EgressMisconfigured(f"{unknown[0]!r} is no scheme to call; use https or http")
-        allowed, denied = tuple(map(_entry, allow)), tuple(map(_entry, deny))
+        allowed, denied = (
+            tuple(map(_parse_allowlist_entry, allow)),
+            tuple(map(_parse_allowlist_entry, deny)),
+        )
         return cls(
             schemes=frozenset(schemes),
             ports=frozenset(ports),
@@ -289,18 +292,20 @@ class EgressPolicy:
         """
         host = target.host
         if target.scheme not in self.schemes:
-            raise EgressRefused(f"only {_listed(self.schemes)} may be called, not {target.scheme}")
+            raise EgressRefused(
+                f"only {_join_names(self.schemes)} may be called, not {target.scheme}"
+            )
         if target.port not in self.ports:
             ports = " or ".join(map(str, sorted(self.ports)))
             raise EgressRefused(f"port {target.port} may not be called; allowed are {ports}")
-        if any(_matches(host, pattern) for pattern in self.denied_hosts):
+        if any(_host_matches(host, pattern) for pattern in self.denied_hosts):
             raise EgressRefused(f"{host} may not be called: NINEFOLD_EGRESS_DENY names it")
         literal = target.literal
         if literal is not None:
             self.check_address(literal, host=host)
-            if _contains(self.allowed_networks, _unwrapped(literal)):
+            if _any_contains(self.allowed_networks, _unwrap_mapped_address(literal)):
                 return
-        if self.allowed_hosts and not any(_matches(host, one) for one in self.allowed_hosts):
+        if self.allowed_hosts and not any(_host_matches(host, one) for one in self.allowed_hosts):
             raise EgressRefused(
                 f"{host} may not be called: {self.allowed_by} does not name it; an administrator "
                 "of the company can add it"
@@ -311,22 +316,25 @@ class EgressPolicy:
 
         :raises EgressRefused: if nothing at that address may be called.
         """
-        ends = (_unwrapped(address), *embedded(_unwrapped(address)))
+        ends = (
+            _unwrap_mapped_address(address),
+            *embedded_ipv4_addresses(_unwrap_mapped_address(address)),
+        )
         for end in ends:
-            if _contains(self.denied_networks, end):
+            if _any_contains(self.denied_networks, end):
                 raise EgressRefused(f"{host} may not be called: NINEFOLD_EGRESS_DENY holds {end}")
-        if _contains(self.allowed_networks, ends[0]):
+        if _any_contains(self.allowed_networks, ends[0]):
             return
         for end in ends:
             purpose = special_purpose(end)
-            if purpose and not _contains(self.allowed_networks, end):
+            if purpose and not _any_contains(self.allowed_networks, end):
                 raise EgressRefused(
                     f"{host} may not be called: it leads to {end}, which is {purpose}; an "
                     f"administrator of the company can allow its network in {self.allowed_by}"
                 )
 
 
-def _entry(text: str) -> str | Network:
+def _parse_allowlist_entry(text: str) -> str | Network:
     entry = text.strip().lower()
     try:
         return ip_network(entry)
@@ -339,14 +347,14 @@ def _entry(text: str) -> str | Network:
     return entry
 
 
-def _matches(host: str, pattern: str) -> bool:
+def _host_matches(host: str, pattern: str) -> bool:
     """Return whether the host matches; ``*.example.com`` matches every subdomain, not ``example.com`` itself."""
     return fnmatchcase(host, pattern)
 
 
-def _contains(networks: Iterable[Network], address: Address) -> bool:
+def _any_contains(networks: Iterable[Network], address: Address) -> bool:
     return any(address.version == network.version and address in network for network in networks)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return " or ".join(sorted(names))

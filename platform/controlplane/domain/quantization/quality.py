@@ -70,14 +70,19 @@ def compare_metrics(
     tolerance: Mapping[str, float | None],
 ) -> QuantizationVerdict:
     """Compare ``<name>_before`` with ``<name>_after`` for each named metric that was measured before."""
-    return QuantizationVerdict(comparisons=tuple(_comparisons(metrics, metric_names, tolerance)))
+    return QuantizationVerdict(
+        comparisons=tuple(_metric_comparisons(metrics, metric_names, tolerance))
+    )
 
 
-def _comparisons(
+def _metric_comparisons(
     metrics: Mapping[str, Any], metric_names: Sequence[str], tolerance: Mapping[str, float | None]
 ) -> Iterator[MetricComparison]:
     for name in metric_names:
-        before, after = _finite(metrics, f"{name}_before"), _finite(metrics, f"{name}_after")
+        before, after = (
+            _finite_metric(metrics, f"{name}_before"),
+            _finite_metric(metrics, f"{name}_after"),
+        )
         if before is None:
             continue
         relative = name == "perplexity"
@@ -85,12 +90,12 @@ def _comparisons(
             metric=name,
             before=before,
             after=after,
-            loss=_loss(before, after, relative=relative),
+            loss=_metric_loss(before, after, relative=relative),
             tolerance=tolerance.get("perplexity_increase" if relative else "accuracy_drop"),
         )
 
 
-def _loss(before: float, after: float | None, *, relative: bool) -> float | None:
+def _metric_loss(before: float, after: float | None, *, relative: bool) -> float | None:
     if after is None:
         return None
     if not relative:
@@ -98,7 +103,7 @@ def _loss(before: float, after: float | None, *, relative: bool) -> float | None
     return (after - before) / before if before > 0 else None
 
 
-def _finite(metrics: Mapping[str, Any], name: str) -> float | None:
+def _finite_metric(metrics: Mapping[str, Any], name: str) -> float | None:
     value = metrics.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

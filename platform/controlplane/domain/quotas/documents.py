@@ -123,10 +123,12 @@ def queue_snapshots(
 
     :param used: cards that each queue's own claims hold now, by uid and chip.
     """
-    return {uid: _view(document, used.get(uid, {})) for uid, document in documents.items()}
+    return {
+        uid: _queue_snapshot(document, used.get(uid, {})) for uid, document in documents.items()
+    }
 
 
-def _view(document: QueueDocument, used: Mapping[str, int]) -> QueueSnapshot:
+def _queue_snapshot(document: QueueDocument, used: Mapping[str, int]) -> QueueSnapshot:
     return QueueSnapshot(
         uid=document.uid,
         name=document.name,
@@ -146,10 +148,10 @@ def _view(document: QueueDocument, used: Mapping[str, int]) -> QueueSnapshot:
 
 def path_of(uid: str, documents: Documents) -> str:
     """Names from the top down, as people read them: ``research › vision``."""
-    return " › ".join(documents[one].name for one in reversed(ancestors(uid, documents)))
+    return " › ".join(documents[one].name for one in reversed(ancestor_uids(uid, documents)))
 
 
-def ancestors(uid: str, documents: Documents) -> tuple[str, ...]:
+def ancestor_uids(uid: str, documents: Documents) -> tuple[str, ...]:
     """Uids of the queue and those above it, up to the top; where they go in a circle, each once."""
     seen: dict[str, None] = {}
     while uid in documents and uid not in seen:
@@ -179,16 +181,18 @@ def tree_differences(
     for uid in sorted(every, key=lambda uid: (names[uid], uid)):
         old, new = before.get(uid), after.get(uid)
         if old is None and new is not None:
-            found.append(_created(new, names))
-            found += _fields(QueueDocument(uid=uid, name=new.name, parent=new.parent), new, names)
+            found.append(_created_difference(new, names))
+            found += _field_differences(
+                QueueDocument(uid=uid, name=new.name, parent=new.parent), new, names
+            )
         elif new is None and old is not None:
-            found.append(_retired(old, names))
+            found.append(_retired_difference(old, names))
         elif old is not None and new is not None:
-            found += _fields(old, new, names)
+            found += _field_differences(old, new, names)
     return tuple(found)
 
 
-def _created(new: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
+def _created_difference(new: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
     message = (
         f"queue {new.name} is created below {names.get(new.parent, new.parent)}"
         if new.parent
@@ -198,7 +202,7 @@ def _created(new: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
     return QueueDifference(kind=kind, uid=new.uid, queue=new.name, message=message)
 
 
-def _retired(old: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
+def _retired_difference(old: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
     message = (
         f"queue {old.name}, which stood below {names.get(old.parent, old.parent)}, is retired"
         if old.parent
@@ -208,10 +212,10 @@ def _retired(old: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
     return QueueDifference(kind=kind, uid=old.uid, queue=old.name, message=message)
 
 
-def _fields(
+def _field_differences(
     old: QueueDocument, new: QueueDocument, names: Mapping[str, str]
 ) -> Iterator[QueueDifference]:
-    was, now = _formatted(old, names), _formatted(new, names)
+    was, now = _format_fields(old, names), _format_fields(new, names)
     for name, before in was.items():
         if before != now[name]:
             yield QueueDifference(
@@ -224,10 +228,10 @@ def _fields(
                 message=_CHANGE_MESSAGES[name](new.name, before, now[name]),
             )
     for chip in sorted({*old.entitlements, *new.entitlements}):
-        yield from _amounts(old.entitlement(chip), new, chip)
+        yield from _amount_differences(old.entitlement(chip), new, chip)
 
 
-def _formatted(document: QueueDocument, names: Mapping[str, str]) -> dict[str, str]:
+def _format_fields(document: QueueDocument, names: Mapping[str, str]) -> dict[str, str]:
     """Its plain fields as people write them."""
     limit = document.running_per_person
     return {
@@ -242,11 +246,11 @@ def _formatted(document: QueueDocument, names: Mapping[str, str]) -> dict[str, s
     }
 
 
-def _renamed(queue: str, before: str, _after: str) -> str:
+def _describe_rename(queue: str, before: str, _after: str) -> str:
     return f"queue {before} is called {queue}"
 
 
-def _moved(queue: str, before: str, after: str) -> str:
+def _describe_move(queue: str, before: str, after: str) -> str:
     if not after:
         return f"queue {queue} moves from below {before} to the top"
     if not before:
@@ -270,15 +274,15 @@ def _in_another_state(queue: str, _before: str, after: str) -> str:
     return f"queue {queue} closes: it takes and admits nothing"
 
 
-def _described(queue: str, _before: str, _after: str) -> str:
+def _describe_description(queue: str, _before: str, _after: str) -> str:
     return f"queue {queue} has another description"
 
 
-def _weighed(queue: str, before: str, after: str) -> str:
+def _describe_weight(queue: str, before: str, after: str) -> str:
     return f"queue {queue} has the weight {after} instead of {before}"
 
 
-def _limited(queue: str, before: str, after: str) -> str:
+def _describe_pending_limit(queue: str, before: str, after: str) -> str:
     if not after:
         return f"queue {queue} no longer limits what one person runs at once; it was {before}"
     if not before:
@@ -286,25 +290,25 @@ def _limited(queue: str, before: str, after: str) -> str:
     return f"queue {queue} lets one person run {after} at once instead of {before}"
 
 
-def _borrowing(queue: str, _before: str, after: str) -> str:
+def _describe_borrowing(queue: str, _before: str, after: str) -> str:
     if after == "yes":
         return f"queue {queue} may borrow"
     return f"queue {queue} may no longer borrow"
 
 
-def _lending(queue: str, _before: str, after: str) -> str:
+def _describe_lending(queue: str, _before: str, after: str) -> str:
     if after == "yes":
         return f"queue {queue} lends what is idle"
     return f"queue {queue} no longer lends what is idle"
 
 
-def _reclaiming(queue: str, _before: str, after: str) -> str:
+def _describe_reclaim(queue: str, _before: str, after: str) -> str:
     if after == "yes":
         return f"queue {queue} takes its guarantee back on demand"
     return f"queue {queue} no longer takes its guarantee back"
 
 
-def _preempting(queue: str, _before: str, after: str) -> str:
+def _describe_preemption(queue: str, _before: str, after: str) -> str:
     if after == "yes":
         return f"urgent claims of queue {queue} may stop its less urgent ones"
     return f"urgent claims of queue {queue} no longer stop its less urgent ones"
@@ -312,21 +316,21 @@ def _preempting(queue: str, _before: str, after: str) -> str:
 
 #: How a change of each plain field is told: of the queue, from what, to what.
 _CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
-    "name": _renamed,
-    "parent": _moved,
+    "name": _describe_rename,
+    "parent": _describe_move,
     "team": _handed_over,
     "state": _in_another_state,
-    "description": _described,
-    "weight": _weighed,
-    "borrows": _borrowing,
-    "lends": _lending,
-    "reclaims": _reclaiming,
-    "preempts": _preempting,
-    "running_per_person": _limited,
+    "description": _describe_description,
+    "weight": _describe_weight,
+    "borrows": _describe_borrowing,
+    "lends": _describe_lending,
+    "reclaims": _describe_reclaim,
+    "preempts": _describe_preemption,
+    "running_per_person": _describe_pending_limit,
 }
 
 
-def _amounts(old: ChipQuota, new: QueueDocument, chip: str) -> Iterator[QueueDifference]:
+def _amount_differences(old: ChipQuota, new: QueueDocument, chip: str) -> Iterator[QueueDifference]:
     now = new.entitlement(chip)
     for name in ("reserved", "guaranteed", "cap"):
         before, after = getattr(old, name), getattr(now, name)
@@ -426,7 +430,7 @@ def is_new(uid: str) -> bool:
     return uid.startswith(NEW)
 
 
-def fingerprint(documents: Documents) -> str:
+def documents_fingerprint(documents: Documents) -> str:
     """Return 32 hexadecimal digits that differ whenever a queue of the tree differs."""
     kept = [as_json(documents[uid]) for uid in sorted(documents)]
     text = json.dumps(kept, sort_keys=True, ensure_ascii=True)

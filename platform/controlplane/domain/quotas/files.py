@@ -34,7 +34,7 @@ from controlplane.domain.quotas.documents import (
     POLICIES,
     Documents,
     QueueDocument,
-    ancestors,
+    ancestor_uids,
 )
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from controlplane.domain.quotas.validation import MAX_TREE_DEPTH
@@ -91,17 +91,17 @@ def dump_queue_file(documents: Documents, *, of: str = "") -> dict[str, Any]:
     if of:
         above = documents.get(documents[of].parent)
         file["below"] = above.name if above else None
-    tops = [of] if of else _children("", documents)
-    file["queues"] = {documents[uid].name: _written(uid, documents) for uid in tops}
+    tops = [of] if of else _child_uids("", documents)
+    file["queues"] = {documents[uid].name: _queue_mapping(uid, documents) for uid in tops}
     return file
 
 
-def _children(uid: str, documents: Documents) -> list[str]:
+def _child_uids(uid: str, documents: Documents) -> list[str]:
     found = [one for one, document in documents.items() if document.parent == uid]
     return sorted(found, key=lambda one: documents[one].name)
 
 
-def _written(uid: str, documents: Documents) -> dict[str, Any]:
+def _queue_mapping(uid: str, documents: Documents) -> dict[str, Any]:
     document = documents[uid]
     above = documents.get(document.parent)
     usual = QueueDocument(uid=uid, name=document.name, team=above.team if above else "")
@@ -118,15 +118,15 @@ def _written(uid: str, documents: Documents) -> dict[str, Any]:
         written["weight"] = int(weight)
     if document.entitlements:
         written["cards"] = {
-            chip or TOTAL_NAME: _amounts(document.entitlements[chip])
+            chip or TOTAL_NAME: _stated_amounts(document.entitlements[chip])
             for chip in sorted(document.entitlements, key=lambda chip: (chip == TOTAL, chip))
         }
-    if below := _children(uid, documents):
-        written["below"] = {documents[one].name: _written(one, documents) for one in below}
+    if below := _child_uids(uid, documents):
+        written["below"] = {documents[one].name: _queue_mapping(one, documents) for one in below}
     return written
 
 
-def _amounts(stated: ChipQuota) -> dict[str, int]:
+def _stated_amounts(stated: ChipQuota) -> dict[str, int]:
     amounts = {
         "reserved": stated.reserved or None,
         "guaranteed": stated.guaranteed or None,
@@ -173,13 +173,17 @@ def parse_queue_file(content: Any, documents: Documents) -> QueueFile:
     """
     parser = _FileParser(documents, {document.name: uid for uid, document in documents.items()})
     if not isinstance(content, Mapping):
-        message = f"a file must have queues: with a queue under each name, got {_short(content)}"
+        message = (
+            f"a file must have queues: with a queue under each name, got {_shorten_value(content)}"
+        )
         raise InvalidQueueFile(FieldFinding(field="", message=message))
-    _unknown(parser, "file", content, _TOP)
-    _level(parser, content.get("queues"), _steps_by_section(parser, content))
+    _reject_unknown_fields(parser, "file", content, _TOP)
+    _parse_siblings(parser, content.get("queues"), _steps_by_section(parser, content))
     if parser.findings:
         raise InvalidQueueFile(*parser.findings)
-    return QueueFile(queues=parser.queues, unnamed=_unnamed(parser, whole="below" not in content))
+    return QueueFile(
+        queues=parser.queues, unnamed=_queues_not_in_file(parser, whole="below" not in content)
+    )
 
 
 def with_pruned_queues(file: QueueFile) -> Mapping[str, QueueDocument | None]:
@@ -196,25 +200,25 @@ def _steps_by_section(parser: _FileParser, content: Mapping[Any, Any]) -> _Paren
         return _ParentPosition()
     uid = parser.uids.get(name) if isinstance(name, str) else None
     if uid is None:
-        message = f"below must be the name of a queue that there is, got {_short(name)}"
+        message = f"below must be the name of a queue that there is, got {_shorten_value(name)}"
         parser.wrong("below", message=message)
         return _ParentPosition()
-    depth = len(ancestors(uid, parser.documents))
+    depth = len(ancestor_uids(uid, parser.documents))
     return _ParentPosition(uid=uid, team=parser.documents[uid].team, depth=depth)
 
 
-def _level(parser: _FileParser, raw: Any, above: _ParentPosition) -> None:
+def _parse_siblings(parser: _FileParser, raw: Any, above: _ParentPosition) -> None:
     """Queues side by side."""
     place = above.path or "queues"
     if raw is None and above.path:
         return
     if not isinstance(raw, Mapping):
-        message = f"{place}: there must be a queue under each name, got {_short(raw)}"
+        message = f"{place}: there must be a queue under each name, got {_shorten_value(raw)}"
         parser.wrong(place, message=message)
         return
     for name, fields in raw.items():
         if not isinstance(name, str):
-            message = f"{place}: a queue's name must be text, got {_short(name)}; put it in quotes"
+            message = f"{place}: a queue's name must be text, got {_shorten_value(name)}; put it in quotes"
         elif above.depth >= MAX_TREE_DEPTH:
             message = (
                 f"{place}: queues stand at most {MAX_TREE_DEPTH} levels deep; place {name} higher"
@@ -224,12 +228,12 @@ def _level(parser: _FileParser, raw: Any, above: _ParentPosition) -> None:
             parser.wrong(place, message=message)
             return
         else:
-            _queue(parser, name, fields, above)
+            _parse_queue(parser, name, fields, above)
             continue
         parser.wrong(place, message=message)
 
 
-def _queue(parser: _FileParser, name: str, raw: Any, above: _ParentPosition) -> None:
+def _parse_queue(parser: _FileParser, name: str, raw: Any, above: _ParentPosition) -> None:
     path = f"{above.path}{_STEP}{name}" if above.path else name
     if (before := parser.places.setdefault(name, path)) != path:
         message = f"{path}: the name {name} is given twice; it is also at {before}"
@@ -237,42 +241,48 @@ def _queue(parser: _FileParser, name: str, raw: Any, above: _ParentPosition) -> 
         return
     raw = {} if raw is None else raw
     if not isinstance(raw, Mapping):
-        parser.wrong(path, message=f"{path}: a queue is fields with values, got {_short(raw)}")
+        parser.wrong(
+            path, message=f"{path}: a queue is fields with values, got {_shorten_value(raw)}"
+        )
         return
-    _unknown(parser, path, raw, _KEYS)
+    _reject_unknown_fields(parser, path, raw, _KEYS)
     uid = parser.uids.get(name, f"{NEW}{name}")
     document = QueueDocument(
         uid=uid,
         name=name,
         parent=above.uid,
-        team=_team(parser, raw, path=path, above=above.team),
-        **_plain(parser, raw, path=path),
-        entitlements=_cards(parser, raw.get("cards"), path=path),
+        team=_parse_team(parser, raw, path=path, above=above.team),
+        **_parse_plain_fields(parser, raw, path=path),
+        entitlements=_parse_quotas(parser, raw.get("cards"), path=path),
     )
     parser.queues[uid] = document
     below = _ParentPosition(path=path, uid=uid, team=document.team, depth=above.depth + 1)
-    _level(parser, raw.get("below"), below)
+    _parse_siblings(parser, raw.get("below"), below)
 
 
-def _unknown(
+def _reject_unknown_fields(
     parser: _FileParser, path: str, raw: Mapping[Any, Any], known: tuple[str, ...]
 ) -> None:
     for name in raw:
         if name not in known:
-            message = f"{path}: there is no field {_short(name)}; known are {', '.join(known)}"
+            message = (
+                f"{path}: there is no field {_shorten_value(name)}; known are {', '.join(known)}"
+            )
             parser.wrong(path, message=message)
 
 
-def _team(parser: _FileParser, raw: Mapping[Any, Any], *, path: str, above: str) -> str:
+def _parse_team(parser: _FileParser, raw: Mapping[Any, Any], *, path: str, above: str) -> str:
     value = raw.get("team", above)
     if value is None or isinstance(value, str):
         return value or ""
-    message = f"{path}: team must be the short name of a team, or null, got {_short(value)}"
+    message = f"{path}: team must be the short name of a team, or null, got {_shorten_value(value)}"
     parser.wrong(path, message=message)
     return above
 
 
-def _plain(parser: _FileParser, raw: Mapping[Any, Any], *, path: str) -> dict[str, Any]:
+def _parse_plain_fields(
+    parser: _FileParser, raw: Mapping[Any, Any], *, path: str
+) -> dict[str, Any]:
     """The fields that are right; those that are left out are left to their defaults."""
     fields: dict[str, Any] = {}
     for name, read in _READERS.items():
@@ -281,105 +291,109 @@ def _plain(parser: _FileParser, raw: Mapping[Any, Any], *, path: str) -> dict[st
         try:
             fields[name] = read(raw[name])
         except ValueError as wrong:
-            message = f"{path}: {name} {wrong}, got {_short(raw[name])}"
+            message = f"{path}: {name} {wrong}, got {_shorten_value(raw[name])}"
             parser.wrong(path, message=message)
     return fields
 
 
-def _state(value: Any) -> QueueState:
+def _parse_state(value: Any) -> QueueState:
     if isinstance(value, str) and value in frozenset(QueueState):
         return QueueState(value)
     raise ValueError("must be open, draining or closed")
 
 
-def _text(value: Any) -> str:
+def _parse_text(value: Any) -> str:
     if value is None or (isinstance(value, str) and "\0" not in value):
         return value or ""
     raise ValueError("must be text")
 
 
-def _weight(value: Any) -> float:
+def _parse_weight(value: Any) -> float:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if number and 0 < value < _MOST and isfinite(value):
         return float(value)
     raise ValueError("must be a number more than 0")
 
 
-def _switch(value: Any) -> bool:
+def _parse_boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     raise ValueError("must be true or false")
 
 
-def _limit(value: Any) -> int | None:
-    if value is None or (_whole(value) and 1 <= value <= _MOST):
+def _parse_limit(value: Any) -> int | None:
+    if value is None or (_is_whole_number(value) and 1 <= value <= _MOST):
         return None if value is None else int(value)
     raise ValueError("must be a whole number from 1, or null for no limit")
 
 
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "state": _state,
-    "description": _text,
-    "weight": _weight,
-    **dict.fromkeys(POLICIES, _switch),
-    "running_per_person": _limit,
+    "state": _parse_state,
+    "description": _parse_text,
+    "weight": _parse_weight,
+    **dict.fromkeys(POLICIES, _parse_boolean),
+    "running_per_person": _parse_limit,
 }
 
 
-def _cards(parser: _FileParser, raw: Any, *, path: str) -> dict[str, ChipQuota]:
+def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, ChipQuota]:
     if raw is None:
         return {}
     if not isinstance(raw, Mapping):
-        message = f"{path}: cards must have a chip's name before each amount, got {_short(raw)}"
+        message = (
+            f"{path}: cards must have a chip's name before each amount, got {_shorten_value(raw)}"
+        )
         parser.wrong(path, message=message)
         return {}
     stated: dict[str, ChipQuota] = {}
     for chip, amounts in raw.items():
         if not isinstance(chip, str) or not chip:
-            message = f"{path}: a chip's name must be text, got {_short(chip)}; put it in quotes"
+            message = (
+                f"{path}: a chip's name must be text, got {_shorten_value(chip)}; put it in quotes"
+            )
             parser.wrong(path, message=message)
             continue
-        entitlement = _entitlement(parser, amounts, path=path, chip=chip)
+        entitlement = _parse_chip_quota(parser, amounts, path=path, chip=chip)
         if entitlement != ChipQuota():
             stated[TOTAL if chip == TOTAL_NAME else chip] = entitlement
     return stated
 
 
-def _entitlement(parser: _FileParser, raw: Any, *, path: str, chip: str) -> ChipQuota:
+def _parse_chip_quota(parser: _FileParser, raw: Any, *, path: str, chip: str) -> ChipQuota:
     place = f"{path}{_STEP}{chip}"
     if not isinstance(raw, Mapping):
-        message = f"{place}: there must be reserved, guaranteed or cap, got {_short(raw)}"
+        message = f"{place}: there must be reserved, guaranteed or cap, got {_shorten_value(raw)}"
         parser.wrong(place, message=message)
         return ChipQuota()
-    _unknown(parser, place, raw, _AMOUNTS)
+    _reject_unknown_fields(parser, place, raw, _AMOUNTS)
     stated = ChipQuota()
     for name in _AMOUNTS:
         value = raw.get(name)
         if value is None:
             continue
-        if _whole(value) and 0 <= value <= _MOST:
+        if _is_whole_number(value) and 0 <= value <= _MOST:
             stated = replace(stated, **{name: value})
         else:
-            message = f"{place}: {name} must be a whole number of cards from 0, got {_short(value)}"
+            message = f"{place}: {name} must be a whole number of cards from 0, got {_shorten_value(value)}"
             parser.wrong(place, message=message)
     return stated
 
 
-def _whole(value: Any) -> bool:
+def _is_whole_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _unnamed(parser: _FileParser, *, whole: bool) -> tuple[str, ...]:
+def _queues_not_in_file(parser: _FileParser, *, whole: bool) -> tuple[str, ...]:
     """Queues that the file could have named: all, or those below the ones that it names."""
     return tuple(
         uid
         for uid in parser.documents
         if uid not in parser.queues
-        and (whole or any(one in parser.queues for one in ancestors(uid, parser.documents)))
+        and (whole or any(one in parser.queues for one in ancestor_uids(uid, parser.documents)))
     )
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     """As people recognise it, however long it is."""
     text = repr(value)
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from controlplane.domain.quotas.documents import (
     Documents,
     QueueDocument,
-    ancestors,
+    ancestor_uids,
     cards_label,
     queue_snapshots,
 )
@@ -52,8 +52,8 @@ def permission_errors(
     for uid in sorted({*before, *after}):
         old, new = before.get(uid), after.get(uid)
         if old != new:
-            found.update(dict.fromkeys(_refused(old, new, before, after, rights)))
-    found.update(dict.fromkeys(_beyond(before, after, rights)))
+            found.update(dict.fromkeys(_refused_changes(old, new, before, after, rights)))
+    found.update(dict.fromkeys(_quota_increases(before, after, rights)))
     return tuple(found)
 
 
@@ -74,7 +74,7 @@ def is_topmost(uid: str, documents: Documents, rights: QueuePermissions) -> bool
     return document.team in rights.teams and (above is None or above.team not in rights.teams)
 
 
-def _refused(
+def _refused_changes(
     old: QueueDocument | None,
     new: QueueDocument | None,
     before: Documents,
@@ -82,7 +82,7 @@ def _refused(
     rights: QueuePermissions,
 ) -> Iterator[str]:
     for document, tree in ((old, before), (new, after)):
-        if document is not None and not _theirs(document.uid, tree, rights):
+        if document is not None and not _is_administered(document.uid, tree, rights):
             yield _not_theirs(document)
             return
     topmost_before = old is not None and is_topmost(old.uid, before, rights)
@@ -101,7 +101,7 @@ def _refused(
         )
 
 
-def _theirs(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+def _is_administered(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
     return uid in documents and may_change(uid, documents, rights)
 
 
@@ -134,29 +134,34 @@ def _of_topmost(old: QueueDocument, new: QueueDocument) -> Iterator[str]:
             )
 
 
-def _beyond(before: Documents, after: Documents, rights: QueuePermissions) -> Iterator[str]:
+def _quota_increases(
+    before: Documents, after: Documents, rights: QueuePermissions
+) -> Iterator[str]:
     """More below a topmost queue than it has."""
     was, then = queue_snapshots(before, {}), queue_snapshots(after, {})
     below_before, below_after = QueueChildren(was), QueueChildren(then)
     for uid in sorted(after):
         if uid not in before or not is_topmost(uid, after, rights):
             continue
-        if _subtree(uid, before) == _subtree(uid, after):
+        if _subtree_documents(uid, before) == _subtree_documents(uid, after):
             continue
         top = then[uid]
-        for chip in _chips(uid, after):
+        for chip in _subtree_chips(uid, after):
             old, new = (
                 _guaranteed_below(was[uid], chip, below_before),
                 _guaranteed_below(top, chip, below_after),
             )
-            has = _stated(top, chip)[0]
+            has = _guarantee_and_reserve(top, chip)[0]
             if new > max(has, old):
                 yield (
                     f"the queues below {top.name} would be guaranteed {new} {cards_label(chip)} together, and "
                     f"{top.name} has {has}; an administrator of the company can give it more"
                 )
-            old, new = _kept(was[uid], chip, below_before), _kept(top, chip, below_after)
-            keeps = _keeps(top, chip)
+            old, new = (
+                _reserved_in_subtree(was[uid], chip, below_before),
+                _reserved_in_subtree(top, chip, below_after),
+            )
+            keeps = _reserved_by_queue(top, chip)
             if new > max(keeps, old):
                 yield (
                     f"the queues below {top.name} would keep {new} {cards_label(chip)} from others while idle, "
@@ -164,36 +169,39 @@ def _beyond(before: Documents, after: Documents, rights: QueuePermissions) -> It
                 )
 
 
-def _subtree(uid: str, documents: Documents) -> Mapping[str, QueueDocument]:
-    return {one: documents[one] for one in documents if uid in ancestors(one, documents)}
+def _subtree_documents(uid: str, documents: Documents) -> Mapping[str, QueueDocument]:
+    return {one: documents[one] for one in documents if uid in ancestor_uids(one, documents)}
 
 
-def _chips(uid: str, documents: Documents) -> tuple[str, ...]:
-    chips = {chip for one in _subtree(uid, documents).values() for chip in one.entitlements}
+def _subtree_chips(uid: str, documents: Documents) -> tuple[str, ...]:
+    chips = {
+        chip for one in _subtree_documents(uid, documents).values() for chip in one.entitlements
+    }
     return (*sorted(chips - {TOTAL}), TOTAL)
 
 
 def _guaranteed_below(view: QueueSnapshot, chip: str, tree: QueueChildren) -> int:
     """What those below are guaranteed of the chip; in all only where they say so, as that is good for any chip."""
     return sum(
-        _stated(child, chip)[0] or _guaranteed_below(child, chip, tree)
+        _guarantee_and_reserve(child, chip)[0] or _guaranteed_below(child, chip, tree)
         for child in tree.children(view.uid)
     )
 
 
-def _kept(view: QueueSnapshot, chip: str, tree: QueueChildren) -> int:
+def _reserved_in_subtree(view: QueueSnapshot, chip: str, tree: QueueChildren) -> int:
     """What those below keep from other queues, used or not."""
     return sum(
-        max(_keeps(child, chip), _kept(child, chip, tree)) for child in tree.children(view.uid)
+        max(_reserved_by_queue(child, chip), _reserved_in_subtree(child, chip, tree))
+        for child in tree.children(view.uid)
     )
 
 
-def _keeps(view: QueueSnapshot, chip: str) -> int:
-    guaranteed, reserved = _stated(view, chip)
+def _reserved_by_queue(view: QueueSnapshot, chip: str) -> int:
+    guaranteed, reserved = _guarantee_and_reserve(view, chip)
     return reserved if view.lends else max(reserved, guaranteed)
 
 
-def _stated(view: QueueSnapshot, chip: str) -> tuple[int, int]:
+def _guarantee_and_reserve(view: QueueSnapshot, chip: str) -> tuple[int, int]:
     """What it is guaranteed, and what of that is reserved."""
     stated = view.entitlements.get(chip) if chip else view.total
     return (stated.guaranteed, stated.reserved) if stated else (0, 0)

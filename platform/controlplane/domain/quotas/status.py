@@ -101,7 +101,7 @@ def queue_statuses(
 
     :param capacity: cards of the chip in the fleet, or of all chips.
     """
-    balances = {uid: _balance(view, chip) for uid, view in queues.items()}
+    balances = {uid: _queue_balance(view, chip) for uid, view in queues.items()}
     fleet = _QueueBalance(stated=ChipQuota(), lends=True, held=0)
     for uid, view in queues.items():
         balances.get(view.parent or "", fleet).children.append(balances[uid])
@@ -117,7 +117,7 @@ def chips_of(queues: Mapping[str, QueueSnapshot]) -> tuple[str, ...]:
     return tuple(sorted(stated - {TOTAL}))
 
 
-def _balance(view: QueueSnapshot, chip: str) -> _QueueBalance:
+def _queue_balance(view: QueueSnapshot, chip: str) -> _QueueBalance:
     stated = view.total if chip == TOTAL else view.entitlements.get(chip)
     held = sum(view.used.values()) if chip == TOTAL else view.used.get(chip, 0)
     return _QueueBalance(stated=stated or ChipQuota(), lends=view.lends, held=held)

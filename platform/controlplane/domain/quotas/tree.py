@@ -103,7 +103,7 @@ class QueueTree:
             for chip, cards in view.used.items():
                 self.charge(uid, chip, cards)
         self._capacity = {
-            chip: account.used + self._idle(chip) for chip, account in self._root.items()
+            chip: account.used + self._idle_guarantee(chip) for chip, account in self._root.items()
         }
 
     # -- Questions --
@@ -113,7 +113,7 @@ class QueueTree:
         key = (queue, chip, cards)
         decision = self._decisions.get(key)
         if decision is None:
-            decision = self._decisions[key] = self._decide(queue, chip, cards)
+            decision = self._decisions[key] = self._decide_quota(queue, chip, cards)
         return decision
 
     def max_admissible(self, queue: str, chip: str, cards: int) -> int:
@@ -151,7 +151,7 @@ class QueueTree:
         key, version = (queue, chip, cards), self.version_of(queue)
         known = self._coverings.get(key)
         if known is None or known[0] != version:
-            known = self._coverings[key] = version, self._covering(queue, chip, cards)
+            known = self._coverings[key] = version, self._guaranteeing_queue(queue, chip, cards)
         return known[1]
 
     def may_reclaim(
@@ -201,7 +201,7 @@ class QueueTree:
 
     def charge(self, queue: str, chip: str, cards: int) -> None:
         """Count that many more cards as held by the queue."""
-        self._count(queue, chip, cards)
+        self._count_usage(queue, chip, cards)
         for accounts in self._accounts_to_root(queue, chip):
             for account in accounts:
                 account.used += cards
@@ -215,7 +215,7 @@ class QueueTree:
 
     def nominate(self, queue: str, chip: str, cards: int) -> None:
         """Count cards that a claim of the queue gets as soon as the claims evicted for it have stopped."""
-        self._count(queue, chip, cards)
+        self._count_usage(queue, chip, cards)
         for accounts in self._accounts_to_root(queue, chip):
             for account in accounts:
                 account.nominated += cards
@@ -225,7 +225,7 @@ class QueueTree:
 
         :param lendable: reserve until that many may be lent; otherwise the nodes are reserved elsewhere.
         """
-        self._changed(queue)
+        self._invalidate_ancestors(queue)
         for accounts in self._accounts_to_root(queue, chip):
             for account in accounts if lendable else accounts[:-1]:
                 account.reserved_for_pending += cards
@@ -235,7 +235,7 @@ class QueueTree:
 
         :param starting: the claims have not started yet, and will not.
         """
-        self._changed(queue)
+        self._invalidate_ancestors(queue)
         for accounts in self._accounts_to_root(queue, chip):
             for account in accounts:
                 account.evicting += cards
@@ -244,30 +244,32 @@ class QueueTree:
 
     # -- Inside --
 
-    def _covering(self, queue: str, chip: str, cards: int) -> str:
+    def _guaranteeing_queue(self, queue: str, chip: str, cards: int) -> str:
         if not cards:
             return queue
         growth = {chip: cards, TOTAL: cards}
         for uid in self._paths[queue]:
             node = self._nodes[uid]
-            if _covers(node, chip, growth):
+            if _guarantee_covers(node, chip, growth):
                 return uid
             growth = {part: node.account(part).growth(more) for part, more in growth.items()}
         return ""
 
-    def _decide(self, queue: str, chip: str, cards: int) -> QuotaDecision:
+    def _decide_quota(self, queue: str, chip: str, cards: int) -> QuotaDecision:
         nodes = [self._nodes[uid] for uid in self._paths[queue]]
         if not cards:
-            return QuotaDecision(covered_by=queue, shortage=_closed(nodes))
+            return QuotaDecision(covered_by=queue, shortage=_closed_queue_shortage(nodes))
         growth = {chip: cards, TOTAL: cards}
-        covered_by, shortage = "", _closed(nodes)
+        covered_by, shortage = "", _closed_queue_shortage(nodes)
         for node in nodes:
             below = bool(covered_by)
-            if not below and _covers(node, chip, growth):
+            if not below and _guarantee_covers(node, chip, growth):
                 covered_by = node.view.uid
             shortage = (
                 shortage
-                or _capped(node, growth, cards, passes=bool(covered_by) and node is not nodes[0])
+                or _cap_shortage(
+                    node, growth, cards, passes=bool(covered_by) and node is not nodes[0]
+                )
                 or (None if below else _does_not_borrow(node, chip, growth, cards))
             )
             growth = {part: node.account(part).growth(more) for part, more in growth.items()}
@@ -304,8 +306,8 @@ class QueueTree:
                 )
         return None
 
-    def _count(self, queue: str, chip: str, cards: int) -> None:
-        self._changed(queue)
+    def _count_usage(self, queue: str, chip: str, cards: int) -> None:
+        self._invalidate_ancestors(queue)
         for accounts in self._accounts_to_root(queue, chip):
             more = cards
             for account in accounts:
@@ -327,7 +329,7 @@ class QueueTree:
     def _of_root(self, chip: str) -> CardUsage:
         return self._root.setdefault(chip, CardUsage(ChipQuota(), 0))
 
-    def _idle(self, chip: str) -> int:
+    def _idle_guarantee(self, chip: str) -> int:
         return self._free.get(chip, 0) if chip else sum(self._free.values())
 
     def _charge_withheld(self) -> None:
@@ -342,19 +344,19 @@ class QueueTree:
         for chip in self._free:
             self._of_root(chip)
 
-    def _changed(self, queue: str) -> None:
+    def _invalidate_ancestors(self, queue: str) -> None:
         self._versions[self._paths[queue][-1]] += 1
         self._decisions.clear()
 
 
-def _closed(nodes: list[QueueUsage]) -> QuotaShortage | None:
+def _closed_queue_shortage(nodes: list[QueueUsage]) -> QuotaShortage | None:
     for node in nodes:
         if not node.view.open:
             return QuotaShortage(limit=QuotaLimit.CLOSED, queue=node.view.name)
     return None
 
 
-def _covers(
+def _guarantee_covers(
     node: QueueUsage, chip: str, growth: Mapping[str, int], *, after_pending: bool = False
 ) -> bool:
     """Whether the queue states a guarantee that is left unbroken, even if those that wait got theirs first."""
@@ -370,7 +372,7 @@ def _covers(
     return covers
 
 
-def _capped(
+def _cap_shortage(
     node: QueueUsage, growth: Mapping[str, int], cards: int, *, passes: bool
 ) -> QuotaShortage | None:
     """What the cap of one queue on the way up has against it.
@@ -399,7 +401,7 @@ def _does_not_borrow(
     node: QueueUsage, chip: str, growth: Mapping[str, int], cards: int
 ) -> QuotaShortage | None:
     """Beyond a guarantee, or what those that wait leave of it, for one that keeps to it."""
-    if node.view.borrows or _covers(node, chip, growth, after_pending=True):
+    if node.view.borrows or _guarantee_covers(node, chip, growth, after_pending=True):
         return None
     stated = [
         (dimension, account)

@@ -36,15 +36,15 @@ def tree_findings(
     """
     below = QueueChildren(queues)
     ordered = sorted(queues.values(), key=lambda view: (view.name, view.uid))
-    misplaced = {view.uid: list(_misplaced(view, queues)) for view in ordered}
+    misplaced = {view.uid: list(_parent_errors(view, queues)) for view in ordered}
     # Where queues go in a circle, there is no "below" to add up.
     sound = not any(misplaced.values())
     findings: list[FieldFinding] = []
     for view in ordered:
         children = below.children(view.uid)
-        messages = [*misplaced[view.uid], *_misstated(view)]
+        messages = [*misplaced[view.uid], *_amount_errors(view)]
         if sound:
-            messages += _oversubscribed(view, children, below)
+            messages += _oversubscription_errors(view, children, below)
         if view.uid in taking:
             messages += _not_for_claims(view, children)
         findings += (FieldFinding(field=view.name, message=message) for message in messages)
@@ -68,7 +68,7 @@ class QueueChildren:
 
         In all, a queue that states no total is guaranteed at least what it is of single chips.
         """
-        stated = _stated(view, chip).guaranteed
+        stated = _stated_quota(view, chip).guaranteed
         if stated:
             return stated
         below = sum(self.guaranteed(child, chip) for child in self.children(view.uid))
@@ -80,7 +80,7 @@ def of_single_chips(view: QueueSnapshot) -> int:
     return sum(stated.guaranteed for stated in view.entitlements.values())
 
 
-def _misplaced(view: QueueSnapshot, queues: Mapping[str, QueueSnapshot]) -> Iterator[str]:
+def _parent_errors(view: QueueSnapshot, queues: Mapping[str, QueueSnapshot]) -> Iterator[str]:
     if view.parent is not None and view.parent not in queues:
         yield f"queue {view.name} stands below {view.parent}, which does not exist; choose another"
     way = list(path_to_root(view.uid, queues))
@@ -92,9 +92,9 @@ def _misplaced(view: QueueSnapshot, queues: Mapping[str, QueueSnapshot]) -> Iter
         )
 
 
-def _misstated(view: QueueSnapshot) -> Iterator[str]:
+def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
-        of = _of(chip)
+        of = _chip_suffix(chip)
         if stated.reserved > stated.guaranteed:
             yield (
                 f"queue {view.name} reserves {stated.reserved} {of}, more than its guarantee of "
@@ -120,31 +120,31 @@ def _not_for_claims(view: QueueSnapshot, children: list[QueueSnapshot]) -> Itera
         yield f"queue {view.name} has queues below it, so it takes no claims; submit to one of those"
 
 
-def _oversubscribed(
+def _oversubscription_errors(
     view: QueueSnapshot, children: list[QueueSnapshot], tree: QueueChildren
 ) -> Iterator[str]:
     """Guarantees below that add up to more than the queue itself has."""
     chips = dict.fromkeys(chip for child in children for chip in child.entitlements)
     for chip in (*chips, *(chip for chip in view.entitlements if chip not in chips), TOTAL):
-        stated, cap = _stated(view, chip).guaranteed, _stated(view, chip).cap
+        stated, cap = _stated_quota(view, chip).guaranteed, _stated_quota(view, chip).cap
         below = sum(tree.guaranteed(child, chip) for child in children)
         if cap is not None and below > cap:
             yield (
-                f"the queues below {view.name} are guaranteed {below} {_of(chip)} together, "
+                f"the queues below {view.name} are guaranteed {below} {_chip_suffix(chip)} together, "
                 f"more than its cap of {cap}; lower theirs or raise it"
             )
         elif stated and below > stated:
             yield (
-                f"the queues below {view.name} are guaranteed {below} {_of(chip)} together, "
+                f"the queues below {view.name} are guaranteed {below} {_chip_suffix(chip)} together, "
                 f"more than its own {stated}; lower theirs or raise it"
             )
 
 
-def _stated(view: QueueSnapshot, chip: str) -> ChipQuota:
+def _stated_quota(view: QueueSnapshot, chip: str) -> ChipQuota:
     return view.entitlements.get(chip, ChipQuota()) if chip else view.total
 
 
-def _of(chip: str) -> str:
+def _chip_suffix(chip: str) -> str:
     return f"× {chip}" if chip else "cards in all"
 
 
@@ -186,21 +186,21 @@ def validate_tree_change(
     before: Documents, after: Documents, context: TreeContext
 ) -> TreeValidation:
     """Return findings and warnings for turning one tree into the other."""
-    known = set(_issues(before, context))
+    known = set(_tree_issues(before, context))
     wrong = dict.fromkeys(
         (
-            *_issues(after, context),
+            *_tree_issues(after, context),
             *_blocked_by_claims(before, after, context),
-            *_misnamed(before, after),
+            *_name_issues(before, after),
         )
     )
     findings = tuple(finding for finding in wrong if finding not in known)
     carried = tuple(finding for finding in wrong if finding in known)
-    warnings = () if findings else tuple(_warnings(after, context))
+    warnings = () if findings else tuple(_tree_warnings(after, context))
     return TreeValidation(findings=findings, warnings=(*carried, *warnings))
 
 
-def _issues(documents: Documents, context: TreeContext) -> Iterator[FieldFinding]:
+def _tree_issues(documents: Documents, context: TreeContext) -> Iterator[FieldFinding]:
     """Yield what is wrong with a tree, whatever it was before."""
     yield from tree_findings(queue_snapshots(documents, {}))
     taken: dict[str, str] = {}
@@ -267,7 +267,7 @@ def _team_conflicts(
         )
 
 
-def _misnamed(before: Documents, after: Documents) -> Iterator[FieldFinding]:
+def _name_issues(before: Documents, after: Documents) -> Iterator[FieldFinding]:
     for uid, document in after.items():
         name = document.name
         was = before.get(uid)
@@ -310,14 +310,14 @@ def _had_children(uid: str, documents: Documents) -> bool:
 # -- Warnings --
 
 
-def _warnings(documents: Documents, context: TreeContext) -> Iterator[FieldFinding]:
+def _tree_warnings(documents: Documents, context: TreeContext) -> Iterator[FieldFinding]:
     """For a tree that nothing is wrong with."""
     tree = queue_snapshots(documents, context.used)
     below = QueueChildren(tree)
     used = _held_below(tree, below)
     for view in sorted(tree.values(), key=lambda view: view.name):
         messages = (
-            *_ineffective(view, tree),
+            *_ineffective_limits(view, tree),
             *_unknown_to_the_fleet(view, context),
             *_over_its_cap(view, used),
         )
@@ -325,7 +325,7 @@ def _warnings(documents: Documents, context: TreeContext) -> Iterator[FieldFindi
     yield from _more_than_the_fleet(below, context)
 
 
-def _ineffective(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) -> Iterator[str]:
+def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) -> Iterator[str]:
     """Yield caps and guarantees that have no effect because of others."""
     above = tree.get(view.parent or "")
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):

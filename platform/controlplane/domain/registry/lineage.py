@@ -138,8 +138,8 @@ def layout_lineage(
     }
     chains: list[list[_Item]] = [[edge[0], *bends[edge], edge[1]] for edge in edges]
     segments = dict.fromkeys(segment for chain in chains for segment in pairwise(chain))
-    order = _minimise_crossings(_rows(nodes, layer, bends), segments)
-    coordinates = _coordinates(order, spacing)
+    order = _minimise_crossings(_order_layers(nodes, layer, bends), segments)
+    coordinates = _node_coordinates(order, spacing)
     boxes = tuple(
         LineageBox(key=item, layer=layer[item], x=coordinates[item][0], y=coordinates[item][1])
         for row in order
@@ -150,7 +150,7 @@ def layout_lineage(
         LineageEdge(
             source=source,
             target=target,
-            points=_points(source, bends[source, target], target, coordinates, spacing),
+            points=_edge_points(source, bends[source, target], target, coordinates, spacing),
         )
         for source, target in edges
     )
@@ -162,7 +162,7 @@ def layout_lineage(
     )
 
 
-def _rows(
+def _order_layers(
     nodes: Sequence[str], layer: Mapping[str, int], bends: Mapping[Edge, Sequence[_Bend]]
 ) -> _Order:
     rows: _Order = [[] for _ in range(max(layer.values(), default=-1) + 1)]
@@ -180,18 +180,22 @@ def _minimise_crossings(rows: _Order, segments: Iterable[tuple[_Item, _Item]]) -
     for source, target in segments:
         before[target].append(source)
         after[source].append(target)
-    best, fewest = rows, _crossings(rows, after)
+    best, fewest = rows, _count_crossings(rows, after)
     current = rows
     for sweep in range(ORDERING_PASSES):
         if not fewest:
             break
-        current = _reorder(current, before if sweep % 2 == 0 else after, back=bool(sweep % 2))
-        if (crossings := _crossings(current, after)) < fewest:
+        current = _reorder_by_neighbours(
+            current, before if sweep % 2 == 0 else after, back=bool(sweep % 2)
+        )
+        if (crossings := _count_crossings(current, after)) < fewest:
             best, fewest = current, crossings
     return best
 
 
-def _reorder(rows: _Order, neighbours: Mapping[_Item, Sequence[_Item]], *, back: bool) -> _Order:
+def _reorder_by_neighbours(
+    rows: _Order, neighbours: Mapping[_Item, Sequence[_Item]], *, back: bool
+) -> _Order:
     done: _Order = [list(row) for row in rows]
     indices = range(len(rows) - 2, -1, -1) if back else range(1, len(rows))
     for index in indices:
@@ -208,7 +212,7 @@ def _reorder(rows: _Order, neighbours: Mapping[_Item, Sequence[_Item]], *, back:
     return done
 
 
-def _crossings(rows: _Order, after: Mapping[_Item, Sequence[_Item]]) -> int:
+def _count_crossings(rows: _Order, after: Mapping[_Item, Sequence[_Item]]) -> int:
     total = 0
     for left, right in pairwise(rows):
         place = {item: index for index, item in enumerate(right)}
@@ -222,7 +226,7 @@ def _crossings(rows: _Order, after: Mapping[_Item, Sequence[_Item]]) -> int:
     return total
 
 
-def _coordinates(order: _Order, spacing: LineageSpacing) -> dict[_Item, tuple[int, int]]:
+def _node_coordinates(order: _Order, spacing: LineageSpacing) -> dict[_Item, tuple[int, int]]:
     """Upper left corners; each layer is centred vertically on the tallest."""
 
     def height(item: _Item) -> int:
@@ -239,7 +243,7 @@ def _coordinates(order: _Order, spacing: LineageSpacing) -> dict[_Item, tuple[in
     return coordinates
 
 
-def _points(
+def _edge_points(
     source: str,
     bends: Sequence[_Bend],
     target: str,

@@ -62,7 +62,7 @@ class BlockerFinder:
         moment = self._fleet.moment()
         known = self._found.get(key)
         if known is None or known[0] != moment:
-            known = self._found[key] = moment, self._explain(claim, chip)
+            known = self._found[key] = moment, self._explain_blocker(claim, chip)
         return known[1]
 
     def permanent_blocker(self, claim: ClaimSnapshot, chip: str) -> PendingReason | None:
@@ -80,16 +80,16 @@ class BlockerFinder:
             )
         return self._permanent[key]
 
-    def _explain(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
+    def _explain_blocker(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
         largest = max(claim.shape.roles, key=lambda role: role.cards)
         demand = ReplicaDemand.of(largest, claim, chip)
         matching = self._fleet.matching(demand)
         permanent_blocker = self.permanent_blocker(claim, chip)
         if permanent_blocker is not None:
             return permanent_blocker
-        if self._fits(_without_node_resources(claim), chip):
+        if self._fits_without_blockers(_without_node_resources(claim), chip):
             return self._insufficient_node_resources(claim, chip)
-        if claim.within and self._fits(replace(claim, within=""), chip):
+        if claim.within and self._fits_without_blockers(replace(claim, within=""), chip):
             return self._no_domain_fits(claim, chip)
         return self._insufficient_free_cards(claim, chip, largest, demand, matching)
 
@@ -174,7 +174,7 @@ class BlockerFinder:
     def _insufficient_node_resources(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
         """The cards are free, but not the memory or CPU for the largest replica."""
         replicas = sum(role.replicas for role in claim.shape.roles)
-        if self._fits(_with_cpu_only(claim, cpu=True), chip):
+        if self._fits_without_blockers(_with_cpu_only(claim, cpu=True), chip):
             role = max(claim.shape.roles, key=lambda role: role.limits.memory)
             free = self._most_free_beside(role, claim, chip, self._fleet.memory)
             wanted: int = role.limits.memory
@@ -248,7 +248,7 @@ class BlockerFinder:
 
     # -- Figures --
 
-    def _fits(self, claim: ClaimSnapshot, chip: str) -> bool:
+    def _fits_without_blockers(self, claim: ClaimSnapshot, chip: str) -> bool:
         mark = self._fleet.mark()
         fits = self._placer.place(claim, chip) is not None
         self._fleet.undo(mark)

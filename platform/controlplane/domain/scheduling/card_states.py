@@ -67,7 +67,7 @@ class CardStates:
         """Return the number of the state with that much left of each card."""
         key = (layout, left)
         number = self._numbers.get(key)
-        return self._add(key) if number is None else number
+        return self._add_state(key) if number is None else number
 
     def left(self, state: int) -> Left:
         return self._left[state]
@@ -80,7 +80,7 @@ class CardStates:
         """Return what serving the request does; None if the state cannot serve it."""
         key = (state, shape.cards, shape.share)
         if key not in self._steps:
-            self._steps[key] = self._stepped(state, shape)
+            self._steps[key] = self._allocate_from_state(state, shape)
         return self._steps[key]
 
     def after_release(self, state: int, positions: tuple[int, ...], share: int) -> int:
@@ -111,7 +111,7 @@ class CardStates:
 
     def after(self, states: NDArray[np.int32], shape: ReplicaShape) -> NDArray[np.int32]:
         """The state after serving the request, of each of those states; -1 where it cannot be served."""
-        table = self._table(self._next, shape)
+        table = self._table_of_shape(self._next, shape)
         after = table[states]
         unknown = after == _UNKNOWN
         if not unknown.any():
@@ -123,41 +123,41 @@ class CardStates:
 
     def replica_counts(self, states: NDArray[np.int32], shape: ReplicaShape) -> NDArray[np.int32]:
         """How many requests for so many cards each of those states can serve, one after the other."""
-        table = self._table(self._replica_counts, shape)
+        table = self._table_of_shape(self._replica_counts, shape)
         replica_counts = table[states]
         unknown = replica_counts == _UNKNOWN
         if not unknown.any():
             return replica_counts
         for state in np.unique(states[unknown]):
-            table[state] = self._served(int(state), shape)
+            table[state] = self._count_served_replicas(int(state), shape)
         return table[states]
 
-    def _table(
+    def _table_of_shape(
         self, tables: dict[tuple[int, int], NDArray[np.int32]], shape: ReplicaShape
     ) -> NDArray[np.int32]:
         """The table of that request, with room for every state."""
         key = (shape.cards, shape.share)
         table = tables.get(key, _NOTHING)
         if len(table) < len(self):
-            table = tables[key] = _grown(table, fill=_UNKNOWN, room=2 * len(self))
+            table = tables[key] = _grow_table(table, fill=_UNKNOWN, room=2 * len(self))
         return table
 
-    def _add(self, key: tuple[int, Left]) -> int:
+    def _add_state(self, key: tuple[int, Left]) -> int:
         layout, left = key
         number = self._numbers[key] = len(self._left)
         self._layout.append(layout)
         self._left.append(left)
         if number >= len(self._most):
             room = max(64, 2 * number)
-            self._most = _grown(self._most, room=room)
-            self._gives = _grown(self._gives, room=room)
-            self._lefts = _grown(self._lefts, room=room)
+            self._most = _grow_table(self._most, room=room)
+            self._gives = _grow_table(self._gives, room=room)
+            self._lefts = _grow_table(self._lefts, room=room)
         self._most[number] = max(left, default=0)
         self._lefts[number, : len(left)] = left
-        self._gives[number] = self._given(layout, left)
+        self._gives[number] = self._satisfiable_card_counts(layout, left)
         return number
 
-    def _given(self, layout: int, left: Left) -> NDArray[np.bool_]:
+    def _satisfiable_card_counts(self, layout: int, left: Left) -> NDArray[np.bool_]:
         """[width + 1]: which numbers of whole cards the state gives out together."""
         indices, geometry = self._layouts[layout]
         free = [index for index, rest in zip(indices, left, strict=True) if rest == WHOLE_CARD]
@@ -170,15 +170,15 @@ class CardStates:
                 given[count] = choose_cards(free, count, geometry) is not None
         return given
 
-    def _stepped(self, state: int, shape: ReplicaShape) -> CardAllocation | None:
+    def _allocate_from_state(self, state: int, shape: ReplicaShape) -> CardAllocation | None:
         if not shape.cards:
             return CardAllocation((), state)
         left = self._left[state]
         layout = self._layout[state]
         positions = (
-            _shared(left, shape.share)
+            _fullest_fitting_card(left, shape.share)
             if shape.shares
-            else _whole(left, shape.cards, self._layouts[layout])
+            else _whole_cards(left, shape.cards, self._layouts[layout])
         )
         if positions is None:
             return None
@@ -187,7 +187,7 @@ class CardStates:
             rest[position] -= shape.share
         return CardAllocation(positions, self.number(layout, tuple(rest)))
 
-    def _served(self, state: int, shape: ReplicaShape) -> int:
+    def _count_served_replicas(self, state: int, shape: ReplicaShape) -> int:
         """:raises ValueError: if it asks for no cards; then there is no end to it."""
         if not shape.cards:
             raise ValueError("a request for no cards can be served any number of times")
@@ -198,13 +198,13 @@ class CardStates:
         return served
 
 
-def _shared(left: Left, share: int) -> tuple[int, ...] | None:
+def _fullest_fitting_card(left: Left, share: int) -> tuple[int, ...] | None:
     """The fullest card on which the share still fits, so that whole cards stay whole."""
     fitting = [(rest, position) for position, rest in enumerate(left) if rest >= share]
     return (min(fitting)[1],) if fitting else None
 
 
-def _whole(left: Left, cards: int, layout: CardLayout) -> tuple[int, ...] | None:
+def _whole_cards(left: Left, cards: int, layout: CardLayout) -> tuple[int, ...] | None:
     free = {
         index: position
         for position, (index, rest) in enumerate(zip(layout.indices, left, strict=True))
@@ -214,7 +214,7 @@ def _whole(left: Left, cards: int, layout: CardLayout) -> tuple[int, ...] | None
     return None if chosen is None else tuple(free[index] for index in chosen)
 
 
-def _grown(table: NDArray[Number], *, room: int, fill: int = 0) -> NDArray[Number]:
+def _grow_table(table: NDArray[Number], *, room: int, fill: int = 0) -> NDArray[Number]:
     """The same rows, and below them new ones."""
     grown = np.full((room, *table.shape[1:]), fill, dtype=table.dtype)
     grown[: len(table)] = table

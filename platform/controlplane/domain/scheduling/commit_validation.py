@@ -59,7 +59,7 @@ class CommitValidator:
         self._in_use: Counter[tuple[str, str]] = Counter()
         for uid, queue in queues.items():
             for chip, cards in queue.used.items():
-                self._charge(uid, chip, cards)
+                self._charge_queue(uid, chip, cards)
 
     def admit(self, claim: CommitClaim, placement: ClaimPlacement) -> ClaimPlacement:
         """The placement with each of its cards named, also where the node chooses; it is counted from now on.
@@ -71,7 +71,7 @@ class CommitValidator:
         for replica in bound.replicas:
             for uid in replica.cards:
                 del self._free[uid]
-        self._charge(claim.queue, placement.chip, cards_of(placement.replicas))
+        self._charge_queue(claim.queue, placement.chip, cards_of(placement.replicas))
         self._user_counts.start(claim)
         self._admitted.add(claim.uid)
         return bound
@@ -148,7 +148,7 @@ class CommitValidator:
                 f"{limit.person} holds {limit.held} of at most {limit.bound} claims of queue {limit.queue}"
             )
 
-    def _charge(self, queue: str, chip: str, cards: int) -> None:
+    def _charge_queue(self, queue: str, chip: str, cards: int) -> None:
         for uid in path_to_root(queue, self._queues):
             self._in_use[uid, chip] += cards
             self._in_use[uid, TOTAL] += cards

@@ -44,7 +44,7 @@ from controlplane.domain.scheduling.pending_queues import (
     ClaimOrder,
     PendingQueue,
     SearchKey,
-    nominated,
+    find_nominated_cards,
     queue_tree,
 )
 from controlplane.domain.scheduling.per_user_limits import UserClaimCounts
@@ -85,7 +85,7 @@ _IN_ORDER = 0.5
 _HOPELESS_CODES = PERMANENT_CODES | {PendingCode.AWAITING_FASTER_CHIP}
 
 
-def plan(
+def plan_cycle(
     snapshot: SchedulingSnapshot,
     policy: SchedulingPolicy,
     at: datetime,
@@ -155,7 +155,7 @@ class Cycle:
         self._fleet = NodeTable(snapshot)
         self._placer = Placer(self._fleet, typical_requests(snapshot))
         capacity = TotalCapacity(self._fleet)
-        self.nominated_cards = nominated(snapshot)
+        self.nominated_cards = find_nominated_cards(snapshot)
         self.tree = queue_tree(snapshot, self.nominated_cards)
         #: The tree as if no claim held anything.
         self._tree_without_usage = self.tree.without_usage()
@@ -241,7 +241,7 @@ class Cycle:
     def decide(self, claim: ClaimSnapshot) -> bool:
         """Place the claim or record why it is pending; return whether it was placed."""
         before = self.attempts
-        reason = self._consider(claim)
+        reason = self._consider_claim(claim)
         self._unsearched += self.attempts == before
         if reason is None:
             return True
@@ -275,36 +275,36 @@ class Cycle:
     def _leave_pending(self, claims: Sequence[ClaimSnapshot], reason: PendingReason) -> None:
         self._pending.append(PendingGroup(reason, claims))
 
-    def _consider(self, claim: ClaimSnapshot) -> PendingReason | None:
+    def _consider_claim(self, claim: ClaimSnapshot) -> PendingReason | None:
         """Run steps 3 to 6 for one claim; return None if it was placed."""
         if not claim.chips:
             raise ValueError(f"claim {claim.uid} accepts no chip")
         limit = self._user_counts.limit(claim)
-        if limit is not None and not self._closed(claim):
+        if limit is not None and not self._is_queue_closed(claim):
             return explain_user_limit(limit)
         before = self._fleet.mark()
         self._fleet.use_nominated(claim.uid)
         self._charge_nominated(claim, -1)
-        options, reasons = self._check(claim)
-        if self._place(options, reasons):
+        options, reasons = self._check_quota(claim)
+        if self._place_claim(options, reasons):
             self._starting[claim.uid] = claim
             return None
         if stopping := self._stopping.get(claim.uid):
             room: PreemptionPlan | None = self._preemptor.awaited(claim, stopping)
         else:
-            reasons = {each.chip: self._blocker(each) for each in options} | reasons
+            reasons = {each.chip: self._find_blocker(each) for each in options} | reasons
             usable = [chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES]
-            room = self._preempt(claim, usable)
+            room = self._plan_preemption(claim, usable)
             if room is not None and room.starting:
                 self._fleet.undo(before)
                 self._charge_nominated(claim, 1)
                 return self._replace_starts(claim, room.starting)
             if room is None:
-                self._reserve(claim, [each for each in options if each.chip in usable])
+                self._reserve_nodes(claim, [each for each in options if each.chip in usable])
         self._fleet.undo(before)
         self._charge_nominated(claim, 1)
         if room is not None:
-            self._nominate(claim, room)
+            self._nominate_claim(claim, room)
             return explain_awaiting_evictions(room.chip, room.victims)
         waits = (each for each in reasons.values() if each.code is PendingCode.AWAITING_FASTER_CHIP)
         # Otherwise the reason of the chip that it prefers of those that may ever do.
@@ -316,14 +316,16 @@ class Cycle:
         for chip, cards in self.nominated_cards.get(claim.uid, {}).items():
             self.tree.start(claim.queue, chip, sign * cards)
 
-    def _lacking(self, claim: ClaimSnapshot, chip: str) -> int:
+    def _lacking_cards(self, claim: ClaimSnapshot, chip: str) -> int:
         """Thousandths of cards that it needs to start beyond those nominated for it."""
         nominated_cards = self.nominated_cards.get(claim.uid, Counter())[chip]
         return max(0, claim.shape.fewest_amount - nominated_cards)
 
     # -- 3: check the queue --
 
-    def _check(self, claim: ClaimSnapshot) -> tuple[list[_CandidateChip], dict[str, PendingReason]]:
+    def _check_quota(
+        self, claim: ClaimSnapshot
+    ) -> tuple[list[_CandidateChip], dict[str, PendingReason]]:
         """Return the chips that its queue may have it on, preferred first, and why not for each other chip."""
         options: list[_CandidateChip] = []
         reasons: dict[str, PendingReason] = {}
@@ -340,7 +342,7 @@ class Cycle:
                 reasons[chip] = explain_shortage(decision.shortage)
         return options, reasons
 
-    def _closed(self, claim: ClaimSnapshot) -> bool:
+    def _is_queue_closed(self, claim: ClaimSnapshot) -> bool:
         shortage = self.tree.check(
             claim.queue, claim.chips[0], claim.equivalence_class.fewest
         ).shortage
@@ -348,13 +350,15 @@ class Cycle:
 
     # -- 4: place --
 
-    def _place(self, options: list[_CandidateChip], reasons: dict[str, PendingReason]) -> bool:
+    def _place_claim(
+        self, options: list[_CandidateChip], reasons: dict[str, PendingReason]
+    ) -> bool:
         """Place it on the first chip with room; among equally good chips on the one where it fits best.
 
         Not if the claim ends sooner when it waits for a preferred chip.
         """
         preferred: list[_CandidateChip] = []
-        for group in _groups(options):
+        for group in _group_equal_chips(options):
             claim = group[0].claim
             before = self._fleet.mark()
             choices = [
@@ -366,7 +370,7 @@ class Cycle:
                 chip, replicas = found
                 faster = self._faster_chip(claim, chip, preferred)
                 if not faster:
-                    self._start(claim, chip, replicas)
+                    self._start_claim(claim, chip, replicas)
                     return True
                 self._fleet.undo(before)
                 for each in group:
@@ -389,7 +393,7 @@ class Cycle:
                     return chip
         return ""
 
-    def _start(
+    def _start_claim(
         self, claim: ClaimSnapshot, chip: str, replicas: tuple[ReplicaPlacement, ...]
     ) -> None:
         self._placements[claim.uid] = explain_placement(claim, chip, replicas, self._names)
@@ -413,7 +417,7 @@ class Cycle:
             # Otherwise cards are nominated for it, or it has lost its place to another once.
             self._preemptor.started(view)
 
-    def _blocker(self, option: _CandidateChip) -> PendingReason:
+    def _find_blocker(self, option: _CandidateChip) -> PendingReason:
         """Return why no room was found: reservations of other claims, or the fleet itself."""
         chip, claim, within_guarantee = option
         first = self._reservations.blocking_claim(claim, chip, within_guarantee=within_guarantee)
@@ -428,11 +432,11 @@ class Cycle:
 
     # -- 5: take back --
 
-    def _preempt(self, claim: ClaimSnapshot, chips: list[str]) -> PreemptionPlan | None:
+    def _plan_preemption(self, claim: ClaimSnapshot, chips: list[str]) -> PreemptionPlan | None:
         """Evict claims for a claim that is entitled to their cards."""
         if not self._policy.preemption or self._reclaims >= self._policy.reclaims_per_cycle:
             return None
-        if self._closed(claim):
+        if self._is_queue_closed(claim):
             return None
         for chip in chips:
             decision = self.tree.check(claim.queue, chip, claim.equivalence_class.fewest)
@@ -457,21 +461,21 @@ class Cycle:
             self._reservations.cancel(view)
             self._user_counts.cancel(view)
             self._fleet.free(view)
-        reason = self._consider(claim)
+        reason = self._consider_claim(claim)
         for view in others:
             self.decide(self._starting.pop(view.uid))
         return reason
 
-    def _nominate(self, claim: ClaimSnapshot, room: PreemptionPlan) -> None:
+    def _nominate_claim(self, claim: ClaimSnapshot, room: PreemptionPlan) -> None:
         """Keep what it will get from other claims, and its queue's quota for it."""
         self._user_counts.nominate(claim)
         self._fleet.cap_free(room.then)
         self._nominations.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
-        self.tree.nominate(claim.queue, room.chip, self._lacking(claim, room.chip))
+        self.tree.nominate(claim.queue, room.chip, self._lacking_cards(claim, room.chip))
 
     # -- 6: reserve --
 
-    def _reserve(self, claim: ClaimSnapshot, options: list[_CandidateChip]) -> None:
+    def _reserve_nodes(self, claim: ClaimSnapshot, options: list[_CandidateChip]) -> None:
         """Reserve nodes for one of the first pending claims, and its queue's quota for them."""
         if self._reservation_count >= self._policy.reservations:
             return
@@ -485,9 +489,9 @@ class Cycle:
         if chip is None:
             return
         if rights[chip]:
-            self.tree.nominate(claim.queue, chip, self._lacking(claim, chip))
+            self.tree.nominate(claim.queue, chip, self._lacking_cards(claim, chip))
         else:
-            self.tree.reserve(claim.queue, chip, self._lacking(claim, chip))
+            self.tree.reserve(claim.queue, chip, self._lacking_cards(claim, chip))
 
     def _reserve_quota(self, claim: ClaimSnapshot) -> bool:
         """Reserve the quota that its queue waits for, on the first chip that it may have one day."""
@@ -502,15 +506,17 @@ class Cycle:
             if self._blockers.permanent_blocker(claim, chip) is not None:
                 continue
             if shortage.limit is QuotaLimit.KEPT_BY_OTHERS:
-                self.tree.nominate(claim.queue, chip, self._lacking(claim, chip))
+                self.tree.nominate(claim.queue, chip, self._lacking_cards(claim, chip))
             else:
                 lendable = shortage.limit is QuotaLimit.NOTHING_TO_BORROW
-                self.tree.reserve(claim.queue, chip, self._lacking(claim, chip), lendable=lendable)
+                self.tree.reserve(
+                    claim.queue, chip, self._lacking_cards(claim, chip), lendable=lendable
+                )
             return True
         return False
 
 
-def _groups(options: Sequence[_CandidateChip]) -> list[list[_CandidateChip]]:
+def _group_equal_chips(options: Sequence[_CandidateChip]) -> list[list[_CandidateChip]]:
     """Return the options in the order in which they are tried, equally good ones together.
 
     A chip within the queue's guarantee is better than one that it has to borrow.

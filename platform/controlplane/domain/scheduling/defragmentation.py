@@ -104,7 +104,7 @@ class DefragmentationPlan:
     room: tuple[ReplicaPlacement, ...] = ()
 
 
-def defragmentation(
+def plan_defragmentation(
     snapshot: SchedulingSnapshot,
     goal: DefragmentationGoal,
     *,
@@ -152,8 +152,8 @@ class _PlanSearch:
                 dtype=np.int64,
             )
         )
-        self._whole_before = int(self._whole().sum())
-        self._fragments_before = self._fragments()
+        self._whole_before = int(self._evacuable_nodes().sum())
+        self._fragments_before = self._fragmentation_amount()
 
     # -- Whole nodes --
 
@@ -164,10 +164,10 @@ class _PlanSearch:
             gain += float(self._usable[node]) * self._worth
             freed.append(self._nodes.names[node])
         if not freed:
-            return self._result(reason="no node can be emptied at less than that is worth")
+            return self._plan_result(reason="no node can be emptied at less than that is worth")
         names = ", ".join(self._names[node] for node in freed)
         room = tuple(map(self._usable_cards_on, freed))
-        return self._result(reason=f"{names} would be whole", gain=gain, room=room)
+        return self._plan_result(reason=f"{names} would be whole", gain=gain, room=room)
 
     def _usable_cards_on(self, node: str) -> ReplicaPlacement:
         """All cards of the node that can be used."""
@@ -182,7 +182,7 @@ class _PlanSearch:
 
     def _empty_node(self, chip: str) -> int | None:
         """The node that was emptied for the best net gain; None if none is worth it."""
-        kept = self._whole()
+        kept = self._evacuable_nodes()
         options: list[tuple[float, int, tuple[RunningClaim, ...]]] = []
         for node in np.flatnonzero((self._usable > 0) & ~kept).tolist():
             rows = np.flatnonzero(self._nodes.rows(node))
@@ -200,12 +200,12 @@ class _PlanSearch:
                 return node
         return None
 
-    def _whole(self) -> Mask:
+    def _evacuable_nodes(self) -> Mask:
         """[nodes]: nothing runs there, and everything that is not faulty can be had."""
         empty = np.array(
             [not self._mover.replicas_on_node[uid] for uid in self._nodes.names], dtype=bool
         )
-        whole: Mask = empty & (self._usable > 0) & (self._free() == self._usable)
+        whole: Mask = empty & (self._usable > 0) & (self._free_cards_per_node() == self._usable)
         return whole
 
     def _whole_without(self, leaving: tuple[RunningClaim, ...], node: int) -> bool:
@@ -213,9 +213,12 @@ class _PlanSearch:
         left = self._mover.replicas_on_node[uid] - sum(
             replica.node == uid for each in leaving for replica in each.replicas
         )
-        return not left and self._mover.without(leaving, self._free)[node] == self._usable[node]
+        return (
+            not left
+            and self._mover.without(leaving, self._free_cards_per_node)[node] == self._usable[node]
+        )
 
-    def _free(self) -> NDArray[np.int64]:
+    def _free_cards_per_node(self) -> NDArray[np.int64]:
         """[nodes]: cards that are entirely free."""
         return self._nodes.totals(self._fleet.whole_cards())
 
@@ -225,16 +228,16 @@ class _PlanSearch:
         mark = self._fleet.mark()
         if self._placer.place(goal.claim, goal.chip) is not None:
             self._fleet.undo(mark)
-            return self._result(reason="there is room for it already")
+            return self._plan_result(reason="there is room for it already")
         worth = self._worth * goal.claim.shape.fewest_cards
         capacity_maker = CapacityMaker(
             self._mover, moves=self._bounds.moves, tries=self._bounds.tries
         )
         seats = capacity_maker.make(goal.claim, goal.chip, worth=worth)
         if seats is None:
-            return self._result(reason="no moves make room for it at less than that is worth")
+            return self._plan_result(reason="no moves make room for it at less than that is worth")
         asked = goal.claim.shape.in_words()
-        return self._result(reason=f"there would be room for {asked}", gain=worth, room=seats)
+        return self._plan_result(reason=f"there would be room for {asked}", gain=worth, room=seats)
 
     # -- Fewer fragments --
 
@@ -244,19 +247,19 @@ class _PlanSearch:
             mark = self._fleet.mark()
             if not (self._within_limits((each,)) and self._mover.move((each,))):
                 continue
-            left = self._fragments()
+            left = self._fragmentation_amount()
             if (fragments - left) * self._worth > self._mover.cost((each,)):
                 fragments = left
             else:
                 self._mover.undo(mark)
         if not self._mover.moves:
-            return self._result(reason="no move frees more from fragments than it costs")
+            return self._plan_result(reason="no move frees more from fragments than it costs")
         saved = self._fragments_before - fragments
-        return self._result(
+        return self._plan_result(
             reason=f"{saved:.1f} fewer cards would be fragments", gain=saved * self._worth
         )
 
-    def _fragments(self) -> float:
+    def _fragmentation_amount(self) -> float:
         takes_work = np.array([row.node.takes_work for row in self._fleet.rows], dtype=np.bool_)
         return float(self._fragmentation.by_row()[takes_work].sum()) / WHOLE_CARD
 
@@ -265,16 +268,16 @@ class _PlanSearch:
     def _within_limits(self, leaving: tuple[RunningClaim, ...]) -> bool:
         return len(self._mover.moves) + len(leaving) <= self._bounds.moves
 
-    def _result(
+    def _plan_result(
         self, *, reason: str, gain: float = 0.0, room: tuple[ReplicaPlacement, ...] = ()
     ) -> DefragmentationPlan:
         moves = self._mover.moves
         return DefragmentationPlan(
             moves=moves,
             whole_before=self._whole_before,
-            whole_after=int(self._whole().sum()),
+            whole_after=int(self._evacuable_nodes().sum()),
             fragments_before=self._fragments_before,
-            fragments_after=self._fragments(),
+            fragments_after=self._fragmentation_amount(),
             cost=sum(move.cost for move in moves),
             gain=gain,
             reason=reason,
@@ -322,13 +325,13 @@ class CapacityMaker:
                 cost = sum(move.cost for move in self._mover.moves)
                 if cost < (worth if best is None else best[0]):
                     best = cost, outside
-            self._undo(mark)
+            self._undo_to_mark(mark)
         if best is None:
             return None
         self._place_gang(claim, chip, best[1])
         return tuple(seat for _, seat in self._steps_by_section)
 
-    def _undo(self, mark: int) -> None:
+    def _undo_to_mark(self, mark: int) -> None:
         self._mover.undo(mark)
         self._steps_by_section = [seat for seat in self._steps_by_section if seat[0] < mark]
 
@@ -370,16 +373,16 @@ class CapacityMaker:
             self._evacuation_options(demand, outside), key=lambda option: (option.price, option.row)
         )
         for swap in (False, True):
-            for taken in _enough(options, missing):
+            for taken in _sufficient_options(options, missing):
                 mark = self._fleet.mark()
-                if self._relocate(taken, swap=swap) and all(
+                if self._relocate_all(taken, swap=swap) and all(
                     self._place_replica(replica_claim, demand.chip, outside) for _ in range(missing)
                 ):
                     return True
-                self._undo(mark)
+                self._undo_to_mark(mark)
         return False
 
-    def _relocate(self, options: list[_EvacuationOption], *, swap: bool) -> bool:
+    def _relocate_all(self, options: list[_EvacuationOption], *, swap: bool) -> bool:
         """Whether all of them can be relocated outside of the evacuated nodes."""
         leaving = tuple({each.uid: each for option in options for each in option.leaving}.values())
         cleared = self._fleet.mask([self._fleet.rows[option.row].node.uid for option in options])
@@ -401,21 +404,25 @@ class CapacityMaker:
         ]
         options: list[_EvacuationOption] = []
         for _, row in sorted(rows):
-            leaving = self._mover.blocking_workloads(row, partial(self._seats, demand, row))
+            leaving = self._mover.blocking_workloads(
+                row, partial(self._replicas_with_room, demand, row)
+            )
             if leaving:
-                seats = self._mover.without(leaving, partial(self._seats, demand, row))
+                seats = self._mover.without(leaving, partial(self._replicas_with_room, demand, row))
                 price = self._mover.cost(leaving) / seats
                 options.append(_EvacuationOption(price, row, leaving, seats))
             if len(options) >= self._tries:
                 break
         return options
 
-    def _seats(self, demand: ReplicaDemand, row: int) -> int:
+    def _replicas_with_room(self, demand: ReplicaDemand, row: int) -> int:
         """Replicas that the row has room for now."""
         return int(self._fleet.replica_counts(demand)[row])
 
 
-def _enough(options: list[_EvacuationOption], missing: int) -> Iterator[list[_EvacuationOption]]:
+def _sufficient_options(
+    options: list[_EvacuationOption], missing: int
+) -> Iterator[list[_EvacuationOption]]:
     """From each option on, as many as are needed to place the missing replicas."""
     for first in range(len(options)):
         taken, seats = [], 0

@@ -244,7 +244,9 @@ class _RelocationChecker:
             self._freed |= card_uids(move.source)
             self._taken |= card_uids(move.target)
         for node in self._nodes.values():
-            busy = [card.uid for card in node.cards if card.uid in room and not self._has(card)]
+            busy = [
+                card.uid for card in node.cards if card.uid in room and not self._is_on_card(card)
+            ]
             if busy:
                 reason = f"the room: {_no_longer_free(node, busy)}"
                 found.append(reason)
@@ -262,7 +264,7 @@ class _RelocationChecker:
             return "the work has ended, or has stopped"
         if not can_relocate(running):
             return "the work was told to stop, or can no longer be moved"
-        if _places(running.replicas) != _places(move.source):
+        if _sorted_placements(running.replicas) != _sorted_placements(move.source):
             return "the work holds other cards than it did"
         return ""
 
@@ -278,9 +280,9 @@ class _RelocationChecker:
 
     def _is_free(self, uid: str) -> bool:
         card = self._cards.get(uid)
-        return card is not None and self._has(card)
+        return card is not None and self._is_on_card(card)
 
-    def _has(self, card: CardSnapshot) -> bool:
+    def _is_on_card(self, card: CardSnapshot) -> bool:
         if card.uid in self._taken or (
             card.nominated_for and card.nominated_for not in self._nominees
         ):
@@ -288,7 +290,9 @@ class _RelocationChecker:
         return card.free or card.uid in self._freed
 
 
-def _places(replicas: Iterable[ReplicaPlacement]) -> list[tuple[str, int, str, tuple[str, ...]]]:
+def _sorted_placements(
+    replicas: Iterable[ReplicaPlacement],
+) -> list[tuple[str, int, str, tuple[str, ...]]]:
     return sorted((each.role, each.index, each.node, each.cards) for each in replicas)
 
 
@@ -329,26 +333,26 @@ def nodes_before_after(
     snapshot: SchedulingSnapshot, moves: Sequence[Relocation], room: Iterable[ReplicaPlacement]
 ) -> tuple[NodeBeforeAfter, ...]:
     """Return the touched nodes, before and after all relocations, in the order of the snapshot."""
-    leaving = _numbered([move.source for move in moves])
-    coming = _numbered([move.target for move in moves])
+    leaving = _relocation_numbers([move.source for move in moves])
+    coming = _relocation_numbers([move.target for move in moves])
     kept = card_uids(room)
     touched = {
         replica.node for move in moves for replica in (*move.source, *move.target) if replica.count
     } | {replica.node for replica in room if replica.count}
     numbers = {move.claim: str(number) for number, move in enumerate(moves, 1)}
     return tuple(
-        _picture(node, leaving, coming, kept, numbers)
+        _before_and_after(node, leaving, coming, kept, numbers)
         for node in snapshot.nodes
         if node.uid in touched
     )
 
 
-def _numbered(places: Sequence[Sequence[ReplicaPlacement]]) -> dict[str, str]:
+def _relocation_numbers(places: Sequence[Sequence[ReplicaPlacement]]) -> dict[str, str]:
     """The number of the relocation on each card."""
     return {uid: str(number) for number, each in enumerate(places, 1) for uid in card_uids(each)}
 
 
-def _picture(
+def _before_and_after(
     node: NodeSnapshot,
     leaving: Mapping[str, str],
     coming: Mapping[str, str],

@@ -46,7 +46,7 @@ def withdraw_early_evictions(
     :param next_plan: plans a snapshot once, without this check.
     """
     for _ in range(MOST_CHECKS):
-        after = _after(decided, snapshot, at)
+        after = _snapshot_after_commit(decided, snapshot, at)
         if not _at_risk(decided, after):
             return decided
         started = {each.claim for each in decided.placements}
@@ -57,13 +57,13 @@ def withdraw_early_evictions(
         }
         if not owners:
             return decided
-        decided = _without(decided, owners, snapshot)
-    while at_risk := _at_risk(decided, _after(decided, snapshot, at)):
-        decided = _without(decided, at_risk, snapshot)
+        decided = _plan_without_starts(decided, owners, snapshot)
+    while at_risk := _at_risk(decided, _snapshot_after_commit(decided, snapshot, at)):
+        decided = _plan_without_starts(decided, at_risk, snapshot)
     return decided
 
 
-def _after(
+def _snapshot_after_commit(
     decided: SchedulingPlan, snapshot: SchedulingSnapshot, at: datetime
 ) -> SchedulingSnapshot:
     """The snapshot once the plan is committed."""
@@ -94,7 +94,7 @@ def _at_risk(decided: SchedulingPlan, after: SchedulingSnapshot) -> Mapping[str,
     for view in after.running:
         if view.revoking:
             tree.mark_evicting(view.queue, view.chip, view.amount)
-    first, fewest = _pending(after)
+    first, fewest = _first_pending_claims(after)
     reclaiming: dict[str, list[ClaimSnapshot]] = {}
     for (queue, chip), claim in fewest.items():
         if after.queues[queue].reclaims and tree.covered_by(
@@ -114,7 +114,7 @@ def _at_risk(decided: SchedulingPlan, after: SchedulingSnapshot) -> Mapping[str,
     return found
 
 
-def _pending(after: SchedulingSnapshot) -> tuple[_ByQueue, _ByQueue]:
+def _first_pending_claims(after: SchedulingSnapshot) -> tuple[_ByQueue, _ByQueue]:
     """Of the pending claims of each queue and chip, the first in order and one that needs the fewest cards."""
     first: dict[tuple[str, str], ClaimSnapshot] = {}
     fewest: dict[tuple[str, str], ClaimSnapshot] = {}
@@ -132,7 +132,7 @@ def _pending(after: SchedulingSnapshot) -> tuple[_ByQueue, _ByQueue]:
     return first, fewest
 
 
-def _without(
+def _plan_without_starts(
     decided: SchedulingPlan, owners: Mapping[str, str], snapshot: SchedulingSnapshot
 ) -> SchedulingPlan:
     """The plan without the starts of those claims.

@@ -19,7 +19,7 @@ from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     SchedulerState,
@@ -101,7 +101,7 @@ class _PredictedStart(NamedTuple):
     waited_for: tuple[str, ...]
 
 
-def forecast(
+def forecast_starts(
     snapshot: SchedulingSnapshot,
     policy: SchedulingPolicy,
     *,
@@ -158,30 +158,30 @@ class _Simulation:
                 # Evicted for a claim it is requeued; stopped by its owner it is gone.
                 what = _EventKind.STOPS if running.revoked_for else _EventKind.ENDS
                 heappush(self._events, _Event(at + assumed.grace, what, running.uid))
-            elif (ends_at := self._expected(running)) is not None:
+            elif (ends_at := self._expected_end(running)) is not None:
                 heappush(self._events, _Event(ends_at, _EventKind.ENDS, running.uid))
 
     def run(self) -> _Simulation:
         """Run until every pending claim has started, the horizon, or the limit of cycles."""
         just_ended: tuple[str, ...] = ()
         for _ in range(self._assumed.cycles):
-            more = self._cycle(just_ended)
+            more = self._run_cycle(just_ended)
             if not self._awaited:
                 break
             if more:
                 continue
             if not self._events or self._events[0].at > self._until:
                 break
-            just_ended = self._advance()
+            just_ended = self._advance_to_next_event()
         return self
 
-    def _cycle(self, just_ended: Sequence[str]) -> bool:
+    def _run_cycle(self, just_ended: Sequence[str]) -> bool:
         """Plan once; return whether another cycle is needed, as not all claims were evaluated."""
-        decided = plan(self._timeline.snapshot(), self._policy, self._now, self._state)
+        decided = plan_cycle(self._timeline.snapshot(), self._policy, self._now, self._state)
         self._state = decided.state
         released = [self._timeline.release_nominated(uid) for uid in decided.state.deferred]
         for placement in decided.placements:
-            self._start(placement, just_ended)
+            self._start_claim(placement, just_ended)
         for revocation in decided.revocations:
             self._timeline.revoke(revocation)
             heappush(
@@ -192,7 +192,7 @@ class _Simulation:
             self.pending[refusal.claim] = refusal.reason
         return decided.unfinished or any(released)
 
-    def _start(self, placement: ClaimPlacement, just_ended: Sequence[str]) -> None:
+    def _start_claim(self, placement: ClaimPlacement, just_ended: Sequence[str]) -> None:
         uid = placement.claim
         claim = self._timeline.claim(uid)
         ends_at = self._end_of(claim, placement)
@@ -206,7 +206,7 @@ class _Simulation:
             start = _PredictedStart(self._now, placement, tuple(before) or tuple(just_ended))
             self.starts.setdefault(uid, start)
 
-    def _advance(self) -> tuple[str, ...]:
+    def _advance_to_next_event(self) -> tuple[str, ...]:
         """Advance to the next event and those right after it; return the uids of claims that ended."""
         last = min(self._events[0].at + self._assumed.resolution, self._until)
         ended: list[str] = []
@@ -216,10 +216,10 @@ class _Simulation:
                 self._timeline.submit(self._arrivals[uid])
             elif running := self._timeline.runs(uid):
                 ended.append(uid)
-                self._end(running, stopped=what is _EventKind.STOPS)
+                self._end_claim(running, stopped=what is _EventKind.STOPS)
         return tuple(sorted(ended))
 
-    def _end(self, running: RunningClaim, *, stopped: bool) -> None:
+    def _end_claim(self, running: RunningClaim, *, stopped: bool) -> None:
         for card in self._timeline.end(running.uid):
             self._left[card] = running.uid
         if stopped:
@@ -232,10 +232,10 @@ class _Simulation:
 
     # -- Expectations --
 
-    def _expected(self, running: RunningClaim) -> datetime | None:
+    def _expected_end(self, running: RunningClaim) -> datetime | None:
         """Return when a running claim will end; an overdue one is judged by past runtimes, or ends now."""
         if running.ends_at is not None and running.ends_at > self._now:
-            return self._now + (running.ends_at - self._now) * self._stretch()
+            return self._now + (running.ends_at - self._now) * self._overdue_factor()
         remaining = self._assumed.runtimes.remaining(
             queue=running.queue,
             cards=running.shape.cards,
@@ -249,13 +249,13 @@ class _Simulation:
     def _end_of(self, claim: ClaimSnapshot, placement: ClaimPlacement) -> datetime | None:
         runtime = runtime_on(claim, placement.chip)
         if runtime is not None:
-            return self._now + runtime * self._stretch()
+            return self._now + runtime * self._overdue_factor()
         remaining = self._assumed.runtimes.remaining(
             queue=claim.queue, cards=claim.shape.cards, quantile=self._scenario.quantile
         )
         return None if remaining is None else self._now + remaining
 
-    def _stretch(self) -> float:
+    def _overdue_factor(self) -> float:
         return 1 + self._scenario.late * self._assumed.uncertainty
 
 
@@ -279,11 +279,11 @@ def _forecast_of(
         chip=start.placement.chip,
         nodes=nodes_of(start.placement.replicas),
         waits_for=start.waited_for,
-        reason=_reason(start.waited_for),
+        reason=_wait_reason(start.waited_for),
     )
 
 
-def _reason(waited_for: Sequence[str]) -> str:
+def _wait_reason(waited_for: Sequence[str]) -> str:
     if not waited_for:
         return "starts now: there is room for it"
     if len(waited_for) == 1:

@@ -37,8 +37,8 @@ class Fragmentation:
         #: Whole numbers, as amounts are: their products and sums are exact, in whatever order they are added up.
         self._weights = np.array([each.weight for each in typical], dtype=np.float64)
         self._weight = max(1, sum(each.weight for each in typical))
-        self._cpu = _asked(each.shape.cpu for each in typical)
-        self._memory = _asked(each.shape.memory for each in typical)
+        self._cpu = _minimum_left(each.shape.cpu for each in typical)
+        self._memory = _minimum_left(each.shape.memory for each in typical)
         #: Whether each of the requests accepts the chip.
         self._takers = {
             chip: tuple(chip in each.chips for each in typical)
@@ -72,10 +72,10 @@ class Fragmentation:
         fleet = self._fleet
         state, cpu, memory = fleet.state[rows], fleet.cpu[rows], fleet.memory[rows]
         after = fleet.states.after(state, demand.shape)
-        self._learn()
-        before = self._amounts(rows, state, cpu, memory)
+        self._evaluate_new_states()
+        before = self._row_amounts(rows, state, cpu, memory)
         shape = demand.shape
-        then = self._amounts(rows, after, cpu - shape.cpu, memory - shape.memory)
+        then = self._row_amounts(rows, after, cpu - shape.cpu, memory - shape.memory)
         added: CardAmounts = (then - before) / self._weight
         return added
 
@@ -86,12 +86,12 @@ class Fragmentation:
         step = fleet.states.step(state, shape)
         if step is None:
             raise ValueError(f"{fleet.rows[row].node.name} has no room for {demand}")
-        self._learn()
+        self._evaluate_new_states()
         takers = self._takers[fleet.rows[row].chip]
-        then = self._amount(takers, step.to, cpu - shape.cpu, memory - shape.memory)
-        return (then - self._amount(takers, state, cpu, memory)) / self._weight
+        then = self._unusable_amount(takers, step.to, cpu - shape.cpu, memory - shape.memory)
+        return (then - self._unusable_amount(takers, state, cpu, memory)) / self._weight
 
-    def _amount(self, takers: Sequence[bool], state: int, cpu: int, memory: int) -> float:
+    def _unusable_amount(self, takers: Sequence[bool], state: int, cpu: int, memory: int) -> float:
         """What of that state each request cannot use, times its weight."""
         everything, total = float(self._all[state]), 0.0
         for takes, (weight, least_cpu, least_memory), unfit in zip(
@@ -107,7 +107,7 @@ class Fragmentation:
 
     def by_row(self) -> CardAmounts:
         """[rows]: thousandths of cards that are fragments now."""
-        fragments: CardAmounts = self._now() @ self._weights / self._weight
+        fragments: CardAmounts = self._current_amounts() @ self._weights / self._weight
         return fragments
 
     def to_takers(self) -> CardAmounts:
@@ -118,17 +118,19 @@ class Fragmentation:
         """
         weights = self._suits * self._weights
         taken = weights.sum(axis=1)
-        found: CardAmounts = (self._now() * weights).sum(axis=1) / np.where(taken > 0, taken, 1.0)
+        found: CardAmounts = (self._current_amounts() * weights).sum(axis=1) / np.where(
+            taken > 0, taken, 1.0
+        )
         return found
 
-    def _now(self) -> CardAmounts:
+    def _current_amounts(self) -> CardAmounts:
         """[rows, typical]: of the fleet as it is."""
         fleet = self._fleet
-        self._learn()
+        self._evaluate_new_states()
         rows = np.arange(len(fleet.rows), dtype=np.int64)
-        return self._each(rows, fleet.state, fleet.cpu, fleet.memory)
+        return self._amounts_per_request(rows, fleet.state, fleet.cpu, fleet.memory)
 
-    def _amounts(
+    def _row_amounts(
         self,
         rows: Rows,
         state: NDArray[np.int32],
@@ -136,9 +138,9 @@ class Fragmentation:
         memory: NDArray[np.int64],
     ) -> CardAmounts:
         """[rows]: what each request cannot use, times its weight."""
-        return self._each(rows, state, cpu, memory) @ self._weights
+        return self._amounts_per_request(rows, state, cpu, memory) @ self._weights
 
-    def _each(
+    def _amounts_per_request(
         self,
         rows: Rows,
         state: NDArray[np.int32],
@@ -150,7 +152,7 @@ class Fragmentation:
         amounts: CardAmounts = np.where(served, self._unfit[state], self._all[state][:, None])
         return amounts
 
-    def _learn(self) -> None:
+    def _evaluate_new_states(self) -> None:
         """Work out the states that have come up since the last time."""
         states = self._fleet.states
         known, count = self._known, len(states)
@@ -164,22 +166,22 @@ class Fragmentation:
         self._all[known:count] = everything
         too_small = {
             share: np.where(left < share, left, 0).sum(axis=1)
-            for share in {_share(each) for each in self._typical}
+            for share in {_usable_share(each) for each in self._typical}
         }
         for column, typical in enumerate(self._typical):
             fits = states.fits(typical.shape)[known:count]
             self._unfit[known:count, column] = np.where(
-                fits, too_small[_share(typical)], everything
+                fits, too_small[_usable_share(typical)], everything
             )
         self._known = count
 
 
-def _share(typical: TypicalRequest) -> int:
+def _usable_share(typical: TypicalRequest) -> int:
     """Thousandths of a card of which the request can make use."""
     return typical.shape.share if typical.shape.shares else WHOLE_CARD
 
 
-def _asked(amounts: Iterable[int]) -> NDArray[np.int64]:
+def _minimum_left(amounts: Iterable[int]) -> NDArray[np.int64]:
     """The least that has to be left for each; a request for none accepts over-allocation."""
     least = np.iinfo(np.int64).min
     return np.array([amount or least for amount in amounts], dtype=np.int64)

@@ -54,7 +54,7 @@ class NetworkTopology:
 
     def __init__(self, nodes: Sequence[NodeSnapshot]) -> None:
         """:param nodes: the node of each row."""
-        self.levels = tuple(_level(name, nodes) for name in _names(nodes))
+        self.levels = tuple(_topology_level(name, nodes) for name in _level_names(nodes))
         self._rows = len(nodes)
 
     def between(self, inner: str, outer: str) -> tuple[TopologyLevel, ...]:
@@ -81,7 +81,7 @@ class NetworkTopology:
         return mask
 
 
-def _names(nodes: Sequence[NodeSnapshot]) -> list[str]:
+def _level_names(nodes: Sequence[NodeSnapshot]) -> list[str]:
     """From the node up to the cluster; where clusters know different levels, the order of each is kept."""
     known: list[str] = []
     for domains in {tuple(node.domains): None for node in nodes}:
@@ -95,12 +95,12 @@ def _names(nodes: Sequence[NodeSnapshot]) -> list[str]:
     return [NODE, *known, CLUSTER]
 
 
-def _level(name: str, nodes: Sequence[NodeSnapshot]) -> TopologyLevel:
+def _topology_level(name: str, nodes: Sequence[NodeSnapshot]) -> TopologyLevel:
     numbers: dict[tuple[str, str], int] = {}
     domain = np.array(
         [
             OUTSIDE if key is None else numbers.setdefault(key, len(numbers))
-            for key in (_key(name, node) for node in nodes)
+            for key in (_domain_key(name, node) for node in nodes)
         ],
         dtype=np.int64,
     )
@@ -109,7 +109,7 @@ def _level(name: str, nodes: Sequence[NodeSnapshot]) -> TopologyLevel:
     return TopologyLevel(name=name, domain=domain, names=names, covers_all=covers_all)
 
 
-def _key(level: str, node: NodeSnapshot) -> tuple[str, str] | None:
+def _domain_key(level: str, node: NodeSnapshot) -> tuple[str, str] | None:
     if level == NODE:
         return node.cluster, node.uid
     if level == CLUSTER:

@@ -271,7 +271,7 @@ class NodeTable:
         step = self.states.step(int(self.state[row]), demand.shape)
         if step is None:
             raise ValueError(f"{found.node.name} has no room for {demand}")
-        self._set(row, step.to)
+        self._set_state(row, step.to)
         self._charge_node(found.node.uid, demand.shape, 1)
         uids = tuple(found.cards[position].uid for position in step.positions)
         return ReplicaPlacement(
@@ -288,7 +288,7 @@ class NodeTable:
         if known is None:
             known = self._releases[id(running)] = _Releases(running, self._releases_of(running))
         for row, positions, share, cpu, memory in known.each:
-            self._record(row)
+            self._record_undo(row)
             if positions:
                 state = int(self.state[row])
                 self.state[row] = self.states.after_release(state, positions, share)
@@ -308,7 +308,7 @@ class NodeTable:
             left = list(self.states.left(int(self.state[row])))
             for position in positions:
                 left[position] = WHOLE_CARD - self.rows[row].cards[position].shared
-            self._set(row, self.states.changed(int(self.state[row]), tuple(left)))
+            self._set_state(row, self.states.changed(int(self.state[row]), tuple(left)))
         self._frees += 1
 
     def changed_since(self, mark: int) -> dict[int, RowState]:
@@ -323,7 +323,7 @@ class NodeTable:
         """Keep free only what is free in the given row states too: the rest is reserved for a claim."""
         for row, (state, cpu, memory) in then.items():
             left = zip(self.states.left(int(self.state[row])), self.states.left(state), strict=True)
-            self._set(row, self.states.changed(state, tuple(map(min, left))))
+            self._set_state(row, self.states.changed(state, tuple(map(min, left))))
             self.cpu[row] = min(self.cpu[row], cpu)
             self.memory[row] = min(self.memory[row], memory)
 
@@ -352,18 +352,18 @@ class NodeTable:
             return False
         return not length or self._journal[length - 1].serial == serial
 
-    def _set(self, row: int, state: int) -> None:
-        self._record(row)
+    def _set_state(self, row: int, state: int) -> None:
+        self._record_undo(row)
         self.state[row] = state
 
     def _charge_node(self, node: str, shape: ReplicaShape, replicas: int) -> None:
         if shape.cpu or shape.memory:
             for row in self._rows_of[node]:
-                self._record(row)
+                self._record_undo(row)
                 self.cpu[row] -= replicas * shape.cpu
                 self.memory[row] -= replicas * shape.memory
 
-    def _record(self, row: int) -> None:
+    def _record_undo(self, row: int) -> None:
         self._serial += 1
         self._journal.append(
             _Entry(
@@ -386,7 +386,7 @@ class NodeTable:
             rows = self._rows_of.get(replica.node, ())
             for uid in replica.cards:
                 seat = self._locate_on(rows, uid)
-                if seat is not None and self._usable(*seat):
+                if seat is not None and self._is_usable(*seat):
                     held.setdefault(seat[0], []).append(seat[1])
             if shape.cpu or shape.memory:
                 held = {row: [] for row in rows} | held
@@ -410,7 +410,9 @@ class NodeTable:
         if row is not None:
             role = next(role for role in running.shape.roles if role.name == replica.role)
             positions = tuple(self._cards_in_use(row, role.share)[: replica.count])
-            self._set(row, self.states.after_release(int(self.state[row]), positions, role.share))
+            self._set_state(
+                row, self.states.after_release(int(self.state[row]), positions, role.share)
+            )
 
     def _cards_in_use(self, row: int, share: int) -> list[int]:
         """Cards of which so much is held; those first of which it must have been a share."""
@@ -418,11 +420,11 @@ class NodeTable:
         held = [
             position
             for position, rest in enumerate(left)
-            if rest + share <= WHOLE_CARD and self._usable(row, position)
+            if rest + share <= WHOLE_CARD and self._is_usable(row, position)
         ]
         return sorted(held, key=lambda position: -left[position])
 
-    def _usable(self, row: int, position: int) -> bool:
+    def _is_usable(self, row: int, position: int) -> bool:
         return self.rows[row].cards[position].state is CardState.USABLE
 
     def _first_states(self) -> list[int]:

@@ -155,17 +155,17 @@ class PendingQueue:
 
     def split_first(self) -> PendingQueue:
         """Move the next class into a queue of its own and return it."""
-        return PendingQueue._of([heappop(self._firsts)])
+        return PendingQueue._from_first_claims([heappop(self._firsts)])
 
     def split(self, keys: Collection[SearchKey]) -> PendingQueue:
         """Move the classes with one of the keys into a queue of their own and return it."""
         chosen = [first for first in self._firsts if first[1].key in keys]
         self._firsts = [first for first in self._firsts if first[1].key not in keys]
         heapify(self._firsts)
-        return PendingQueue._of(chosen)
+        return PendingQueue._from_first_claims(chosen)
 
     @classmethod
-    def _of(cls, firsts: list[tuple[QueuePosition, _ClassClaims]]) -> PendingQueue:
+    def _from_first_claims(cls, firsts: list[tuple[QueuePosition, _ClassClaims]]) -> PendingQueue:
         line = cls()
         line._firsts = firsts
         heapify(firsts)
@@ -200,7 +200,7 @@ def pending_queues(
 Nominated = Mapping[str, Counter[str]]
 
 
-def nominated(snapshot: SchedulingSnapshot) -> Nominated:
+def find_nominated_cards(snapshot: SchedulingSnapshot) -> Nominated:
     """Return the cards that are nominated for pending claims, by claim and chip.
 
     At most what each claim requests: the evicted claims may have held more, which its queue has no use for.
@@ -229,7 +229,7 @@ def nominated(snapshot: SchedulingSnapshot) -> Nominated:
 def queue_tree(snapshot: SchedulingSnapshot, nominated_cards: Nominated) -> QueueTree:
     """Return the queue tree of the snapshot; cards nominated for a claim count as if it had started."""
     views = {uid: _in_thousandths(view) for uid, view in snapshot.queues.items()}
-    tree = QueueTree(views, free=_free(snapshot))
+    tree = QueueTree(views, free=_free_cards_by_chip(snapshot))
     nominees = (
         [claim for claim in snapshot.claims if claim.uid in nominated_cards]
         if nominated_cards
@@ -247,14 +247,16 @@ def _in_thousandths(view: QueueSnapshot) -> QueueSnapshot:
     held.update(view.shared)
     return replace(
         view,
-        entitlements={chip: _times(stated) for chip, stated in view.entitlements.items()},
-        total=_times(view.total),
+        entitlements={
+            chip: _thousandths_of_quota(stated) for chip, stated in view.entitlements.items()
+        },
+        total=_thousandths_of_quota(view.total),
         used=held,
         shared={},
     )
 
 
-def _times(stated: ChipQuota) -> ChipQuota:
+def _thousandths_of_quota(stated: ChipQuota) -> ChipQuota:
     return ChipQuota(
         reserved=stated.reserved * WHOLE_CARD,
         guaranteed=stated.guaranteed * WHOLE_CARD,
@@ -262,7 +264,7 @@ def _times(stated: ChipQuota) -> ChipQuota:
     )
 
 
-def _free(snapshot: SchedulingSnapshot) -> Counter[str]:
+def _free_cards_by_chip(snapshot: SchedulingSnapshot) -> Counter[str]:
     """Whole cards that no claim holds and work may be placed on, by chip; nominated ones included.
 
     What is left of a shared card stands in for no card that is reserved.
@@ -335,11 +337,11 @@ class ClaimOrder:
         chosen = {queue: line.split(untried) for queue, line in others.items()}
         self._later = [chosen, others]
         for lines in self._later:
-            while turn := self._turn(lines):
+            while turn := self._take_next_classes(lines):
                 self._lines = turn
                 yield from self
 
-    def _turn(self, lines: Mapping[str, PendingQueue]) -> dict[str, PendingQueue]:
+    def _take_next_classes(self, lines: Mapping[str, PendingQueue]) -> dict[str, PendingQueue]:
         """Take the next class of each queue."""
         turn = {}
         for queue, line in lines.items():
@@ -352,15 +354,15 @@ class ClaimOrder:
     def __iter__(self) -> Iterator[ClaimSnapshot]:
         self._heads.clear()
         for queue in self._lines:
-            self._heads.setdefault(self._tree.top_of(queue), []).append(self._head(queue))
+            self._heads.setdefault(self._tree.top_of(queue), []).append(self._queue_head(queue))
         for heads in self._heads.values():
             heapify(heads)
-        firsts = [self._first(top) for top in self._heads]
+        firsts = [self._first_below(top) for top in self._heads]
         heapify(firsts)
         while firsts:
             top = firsts[0].top
             if firsts[0].version != self._tree.version_of(top):
-                now = self._first(top)
+                now = self._first_below(top)
                 if now.rank > firsts[0].rank:
                     heapreplace(firsts, now)
                     continue
@@ -372,9 +374,9 @@ class ClaimOrder:
             if line and self._drop_refused:
                 self._drop_refused(line)
             if line:
-                heappush(heads, self._head(queue))
+                heappush(heads, self._queue_head(queue))
             if heads:
-                heappush(firsts, self._first(top))
+                heappush(firsts, self._first_below(top))
 
     def remaining(self) -> Iterator[PendingQueue]:
         """Yield the queues of claims that have not come up; callers that stop iterating may take from them."""
@@ -384,25 +386,25 @@ class ClaimOrder:
     def rank(self, claim: ClaimSnapshot) -> Rank:
         """Return the rank of the claim among the first of each queue, as the tree is now."""
         dominant_shares = self._tree.dominant_shares(claim.queue)
-        return -claim.priority, self._right(claim), dominant_shares, claim.position
+        return -claim.priority, self._best_right(claim), dominant_shares, claim.position
 
-    def _head(self, queue: str) -> _QueueHead:
+    def _queue_head(self, queue: str) -> _QueueHead:
         whole = priority, right, dominant_shares, position = self.rank(self._lines[queue].next)
         below = priority, right, dominant_shares[1:], position
         return _QueueHead(below, queue, self._tree.version_of(queue), whole)
 
-    def _first(self, top: str) -> _TreeHead:
+    def _first_below(self, top: str) -> _TreeHead:
         """The first below that queue; its head is first in the heap and as the tree is now."""
         heads, version = self._heads[top], self._tree.version_of(top)
         while heads[0].version != version:
-            now = self._head(heads[0].queue)
+            now = self._queue_head(heads[0].queue)
             if now.rank > heads[0].rank:
                 heapreplace(heads, now)
             else:
                 heads[0] = now
         return _TreeHead(heads[0].whole, top, version)
 
-    def _right(self, claim: ClaimSnapshot) -> int:
+    def _best_right(self, claim: ClaimSnapshot) -> int:
         """The best right that it has on any of its chips; nominated cards need no further quota."""
         amount, queue, best = claim.equivalence_class.fewest, claim.queue, BORROWED
         nominated_cards: Mapping[str, int] = (

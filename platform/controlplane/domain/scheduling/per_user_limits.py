@@ -74,17 +74,19 @@ class UserClaimCounts:
 
     def start(self, claim: UserClaim) -> None:
         """Count the claim as running."""
-        self._count(self._held, claim)
+        self._add_to_count(self._held, claim)
 
     def cancel(self, claim: UserClaim) -> None:
         """Uncount a claim that does not start after all."""
-        self._count(self._held, claim, -1)
+        self._add_to_count(self._held, claim, -1)
 
     def nominate(self, claim: UserClaim) -> None:
         """Count a claim that comes before others of its user."""
-        self._count(self._first, claim)
+        self._add_to_count(self._first, claim)
 
-    def _count(self, counted: Counter[tuple[str, str]], claim: UserClaim, more: int = 1) -> None:
+    def _add_to_count(
+        self, counted: Counter[tuple[str, str]], claim: UserClaim, more: int = 1
+    ) -> None:
         if claim.person:
             for queue in self._limits.get(claim.queue, ()):
                 counted[queue.uid, claim.person] += more

@@ -89,7 +89,7 @@ class Placer:
 
         :param avoid: rows that are reserved for other claims.
         """
-        slots = self._find(claim, chip, avoid)
+        slots = self._find_slots(claim, chip, avoid)
         return None if slots is None else tuple(slot.placement for slot in slots)
 
     def place_on_best(
@@ -108,15 +108,15 @@ class Placer:
         options = []
         for chip, avoid in choices:
             before = self.fleet.mark()
-            if (slots := self._find(claim, chip, avoid)) is not None:
-                options.append(self._option(claim, chip, slots))
+            if (slots := self._find_slots(claim, chip, avoid)) is not None:
+                options.append(self._build_option(claim, chip, slots))
                 self.fleet.undo(before)
         if not options:
             return None
         best = min(options)
-        return best.chip, tuple(self._reallocate(slot) for slot in best.slots)
+        return best.chip, tuple(self._reallocate_cards(slot) for slot in best.slots)
 
-    def _find(
+    def _find_slots(
         self, claim: ClaimSnapshot, chip: str, avoid: Mask | None
     ) -> tuple[_ReplicaSlot, ...] | None:
         search = placement_search(claim, chip)
@@ -128,13 +128,15 @@ class Placer:
         if self._known_to_lack_cards(parts):
             return None
         self.searches += 1
-        slots = self._search(parts, claim, avoid)
+        slots = self._search_levels(parts, claim, avoid)
         if slots is None:
             moment = self._failed[key] = self.fleet.moment()
             self._left[chip, moment.frees] = _MostFree(moment, *self.fleet.most_left(chip))
         return slots
 
-    def _option(self, claim: ClaimSnapshot, chip: str, slots: tuple[_ReplicaSlot, ...]) -> _Option:
+    def _build_option(
+        self, claim: ClaimSnapshot, chip: str, slots: tuple[_ReplicaSlot, ...]
+    ) -> _Option:
         rows = [slot.row for slot in slots]
         level = 0
         if len(slots) > 1:
@@ -150,7 +152,7 @@ class Placer:
             slots=slots,
         )
 
-    def _reallocate(self, slot: _ReplicaSlot) -> ReplicaPlacement:
+    def _reallocate_cards(self, slot: _ReplicaSlot) -> ReplicaPlacement:
         role, index = slot.placement.role, slot.placement.index
         return self.fleet.take(slot.row, slot.demand, role=role, index=index)
 
@@ -173,19 +175,19 @@ class Placer:
         could = np.zeros(len(self.fleet.rows), dtype=np.bool_)
         widest = claim.within or CLUSTER
         for level in self.fleet.topology.between(widest, widest):
-            domains, _ = self._candidates(level, placement_search(claim, chip).parts, avoid)
+            domains, _ = self._candidate_domains(level, placement_search(claim, chip).parts, avoid)
             could |= np.isin(level.domain, domains)
         return could
 
-    def _search(
+    def _search_levels(
         self, parts: tuple[RoleDemand, ...], claim: ClaimSnapshot, avoid: Mask | None
     ) -> tuple[_ReplicaSlot, ...] | None:
         if claim.within:
             # Also where one node holds it: a node that stands under no leaf is not a leaf of its own.
-            avoid = _excluded(self.fleet.topology.inside(claim.within), avoid)
+            avoid = _excluded_nodes(self.fleet.topology.inside(claim.within), avoid)
         if len(parts) == 1 and parts[0].wanted == 1:
             # One replica has no network between its parts.
-            return self._within(None, parts, avoid)
+            return self._place_within(None, parts, avoid)
         # One Launch runs in one cluster, so that is the widest.
         levels = self.fleet.topology.between(claim.near or NODE, claim.within or CLUSTER)
         whole = tuple(part._replace(fewest=part.wanted) for part in parts)
@@ -199,9 +201,9 @@ class Placer:
     ) -> tuple[_ReplicaSlot, ...] | None:
         """In the smallest domain that holds it, and among those in the fullest."""
         for level in levels:
-            domains, spare = self._candidates(level, parts, avoid)
+            domains, spare = self._candidate_domains(level, parts, avoid)
             for domain in domains[np.argsort(spare, kind="stable")][:MOST_DOMAINS]:
-                if placed := self._within(level.rows(int(domain)), parts, avoid):
+                if placed := self._place_within(level.rows(int(domain)), parts, avoid):
                     return placed
         return None
 
@@ -210,13 +212,13 @@ class Placer:
     ) -> tuple[_ReplicaSlot, ...] | None:
         """Place an elastic gang that fits nowhere as a whole where most of it fits."""
         for level in reversed(levels):
-            domains, spare = self._candidates(level, parts, avoid)
+            domains, spare = self._candidate_domains(level, parts, avoid)
             for domain in domains[np.argsort(-spare, kind="stable")][:MOST_DOMAINS]:
-                if placed := self._within(level.rows(int(domain)), parts, avoid):
+                if placed := self._place_within(level.rows(int(domain)), parts, avoid):
                     return placed
         return None
 
-    def _candidates(
+    def _candidate_domains(
         self, level: TopologyLevel, parts: Sequence[RoleDemand], avoid: Mask | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Domains that could hold all roles, and the cards that each has room for, role by role."""
@@ -250,7 +252,7 @@ class Placer:
             enough &= level.totals(np.where(some, np.clip(free, 0, need), 0)) >= need
         return enough
 
-    def _within(
+    def _place_within(
         self, inside: Mask | None, parts: Sequence[RoleDemand], avoid: Mask | None
     ) -> tuple[_ReplicaSlot, ...] | None:
         """Replica by replica where each adds the fewest fragments; nothing if a role does not get its fewest.
@@ -259,7 +261,7 @@ class Placer:
         """
         mark = self.fleet.mark()
         placed: list[_ReplicaSlot] = []
-        excluded = _excluded(inside, avoid)
+        excluded = _excluded_nodes(inside, avoid)
         for part in parts:
             for index in range(part.fewest):
                 slot = self._find_slot(part, index, excluded)
@@ -292,7 +294,7 @@ class Placer:
         return _ReplicaSlot(row, part.demand, placement, score)
 
 
-def _excluded(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:
+def _excluded_nodes(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:
     if inside is None:
         return avoid
     return ~inside if avoid is None else ~inside | avoid

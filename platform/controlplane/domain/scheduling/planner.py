@@ -14,7 +14,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
     PendingClaims,
     PendingGroup,
@@ -59,7 +59,7 @@ class Planner:
         ):
             self._last = last._replace(snapshot=snapshot)
             return SchedulingPlan(pending=pending)
-        decided = plan(snapshot, policy, at, self.state)
+        decided = plan_cycle(snapshot, policy, at, self.state)
         deferred = self.state.deferred | decided.state.deferred
         self.state = decided.state
         moved = decided.placements or decided.revocations

@@ -39,7 +39,13 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     minimal_claim,
 )
-from controlplane.domain.scheduling.victims import Region, Victim, order, rank, regions
+from controlplane.domain.scheduling.victims import (
+    Region,
+    Victim,
+    victim_order,
+    victim_rank,
+    victim_regions,
+)
 
 #: Parts of the network that are tried, those with the least to lose first.
 MOST_REGIONS = 8
@@ -104,7 +110,7 @@ class Preemptor:
         self._at = at
         #: Stopping already, for no claim: their cards become free without another victim.
         self._stopping: dict[str, list[RunningClaim]] = {}
-        for view in sorted(running, key=partial(rank, at)):
+        for view in sorted(running, key=partial(victim_rank, at)):
             if view.revoking:
                 # Its queue is judged as if it were gone, or more would be taken than was borrowed.
                 tree.mark_evicting(view.queue, view.chip, view.amount)
@@ -137,8 +143,8 @@ class Preemptor:
 
         :param avoid: rows that are reserved for other claims.
         """
-        rights = self._rights(claim, chip)
-        candidates = list(self._candidates(claim, chip, rights))
+        rights = self._preemption_rights(claim, chip)
+        candidates = list(self._candidate_victims(claim, chip, rights))
         if not candidates:
             return None
         least = minimal_claim(claim)
@@ -146,12 +152,12 @@ class Preemptor:
         try:
             for view in self._stopping.get(chip, ()):
                 self._fleet.free(view)
-            if self._fits(least, chip, (), avoid) is not None:
+            if self._find_fit(least, chip, (), avoid) is not None:
                 return None
-            for region in self._regions(least, chip, candidates, avoid):
-                cleared = self._clear(least, chip, region, rights)
+            for region in self._evictable_regions(least, chip, candidates, avoid):
+                cleared = self._clear_region(least, chip, region, rights)
                 if cleared is not None:
-                    return self._fewest(least, chip, *cleared, avoid=region.avoid)
+                    return self._fewest_victims(least, chip, *cleared, avoid=region.avoid)
         finally:
             self._fleet.undo(before)
         return None
@@ -186,18 +192,20 @@ class Preemptor:
 
     # -- Who may be stopped --
 
-    def _rights(self, claim: ClaimSnapshot, chip: str) -> _Rights:
+    def _preemption_rights(self, claim: ClaimSnapshot, chip: str) -> _Rights:
         queue = self._tree.view(claim.queue)
         covered_by = self._tree.check(claim.queue, chip, claim.shape.fewest_amount).covered_by
         return _Rights(covered_by if queue.reclaims else "", queue.preempts)
 
-    def _candidates(self, claim: ClaimSnapshot, chip: str, rights: _Rights) -> Iterator[Victim]:
+    def _candidate_victims(
+        self, claim: ClaimSnapshot, chip: str, rights: _Rights
+    ) -> Iterator[Victim]:
         """Whom it may have stopped now, borrowers of other queues first."""
         if not claim.shape.fewest_amount:
             return
         queues, starting = self._ranked.get(chip, {}), self._starting.get(chip, {})
         if rights.covered_by:
-            for queue in self._borrowers(chip, rights.covered_by):
+            for queue in self._borrowing_queues(chip, rights.covered_by):
                 for victims in (queues.get(queue), starting.get(queue)):
                     if (
                         victims
@@ -214,7 +222,7 @@ class Preemptor:
                 if victim.priority < claim.priority:
                     yield victim
 
-    def _borrowers(self, chip: str, covered_by: str) -> list[str]:
+    def _borrowing_queues(self, chip: str, covered_by: str) -> list[str]:
         """Queues from which anything might be taken back, in the order of their victims.
 
         Below each topmost queue they are looked for again only when something changed there.
@@ -246,11 +254,11 @@ class Preemptor:
 
     # -- By trying --
 
-    def _regions(
+    def _evictable_regions(
         self, claim: ClaimSnapshot, chip: str, candidates: Sequence[Victim], avoid: Mask | None
     ) -> list[Region]:
         """What is tried; where that is not all, nothing without the room even if all of them stopped."""
-        found = regions(self._fleet, claim, chip, candidates, avoid=avoid)
+        found = victim_regions(self._fleet, claim, chip, candidates, avoid=avoid)
         if len(found) > MOST_REGIONS:
             before = self._fleet.mark()
             for victim in candidates:
@@ -260,7 +268,7 @@ class Preemptor:
             found = [region for region in found if (could & ~region.avoid).any()]
         return found[:MOST_REGIONS]
 
-    def _clear(
+    def _clear_region(
         self, claim: ClaimSnapshot, chip: str, region: Region, rights: _Rights
     ) -> tuple[list[Victim], _Fit] | None:
         """Victims without which the claim fits, and where; None if it does not fit even so."""
@@ -279,7 +287,7 @@ class Preemptor:
                         view.queue, chip, view.amount, starting=victim.starting
                     )
             if number >= min(next_try, len(region.bundles)):
-                fit = self._fits(claim, chip, list(chosen.values()), region.avoid)
+                fit = self._find_fit(claim, chip, list(chosen.values()), region.avoid)
                 if fit is not None:
                     break
                 next_try = 2 * number - region.lacking + 1
@@ -288,32 +296,32 @@ class Preemptor:
             self._tree.mark_evicting(victim.queue, chip, amount, starting=victim.starting)
         return None if fit is None else (list(chosen.values()), fit)
 
-    def _fewest(
+    def _fewest_victims(
         self, claim: ClaimSnapshot, chip: str, victims: list[Victim], fit: _Fit, *, avoid: Mask
     ) -> PreemptionPlan:
         """Those of the victims that are needed, all of them: without any one it would not fit."""
         used = set(nodes_of(fit.replicas))
         near = [each for each in victims if not used.isdisjoint(nodes_of(each.view.replicas))]
-        if (found := self._fits(claim, chip, near, avoid)) is not None:
+        if (found := self._find_fit(claim, chip, near, avoid)) is not None:
             victims, fit = near, found
-        for victim in sorted(victims, key=partial(order, claim), reverse=True):
+        for victim in sorted(victims, key=partial(victim_order, claim), reverse=True):
             without = [other for other in victims if other is not victim]
-            if (found := self._fits(claim, chip, without, avoid)) is not None:
+            if (found := self._find_fit(claim, chip, without, avoid)) is not None:
                 victims, fit = without, found
         starting = tuple(victim.view for victim in victims if victim.starting)
         running = tuple(victim.view for victim in victims if not victim.starting)
         return PreemptionPlan(chip, running, *fit, starting)
 
-    def _fits(
+    def _find_fit(
         self, claim: ClaimSnapshot, chip: str, victims: Sequence[Victim], avoid: Mask | None
     ) -> _Fit | None:
         """Where the claim would go without those victims; the fleet and the tree stay as they are."""
-        if not self._allowed(claim, chip, victims):
+        if not self._is_within_quota(claim, chip, victims):
             return None
         stopped = [victim.view for victim in victims]
         return placement_after(self._fleet, self._placer, stopped, claim, chip, avoid=avoid)
 
-    def _allowed(self, claim: ClaimSnapshot, chip: str, victims: Sequence[Victim]) -> bool:
+    def _is_within_quota(self, claim: ClaimSnapshot, chip: str, victims: Sequence[Victim]) -> bool:
         """Whether its queue may have the claim once the victims hold nothing."""
         amount = claim.shape.amount
         if self._tree.check(claim.queue, chip, amount).shortage is None:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import Documents, QueueDifference, queue_snapshots
 from controlplane.domain.quotas.queues import TOTAL
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 
@@ -106,16 +106,19 @@ def preview_effects(
     :param snapshot: its own queues count only for the cards that they use.
     """
     used = {uid: view.used for uid, view in snapshot.queues.items()}
-    plans = [plan(_under(snapshot, documents, used), policy, at) for documents in (before, after)]
+    plans = [
+        plan_cycle(_snapshot_under(snapshot, documents, used), policy, at)
+        for documents in (before, after)
+    ]
     running = {claim.uid: claim for claim in snapshot.running}
     names = {uid: document.name for uid, document in {**before, **after}.items()}
     return TreeEffects(
-        gains=tuple(_gains(before, after, _Starts(snapshot, plans, running))),
-        reclaims=tuple(_reclaims(*plans, running=running, names=names, at=at)),
+        gains=tuple(_queue_gains(before, after, _Starts(snapshot, plans, running))),
+        reclaims=tuple(_new_evictions(*plans, running=running, names=names, at=at)),
     )
 
 
-def _under(
+def _snapshot_under(
     snapshot: SchedulingSnapshot, documents: Documents, used: Mapping[str, Mapping[str, int]]
 ) -> SchedulingSnapshot:
     """The snapshot with that tree; claims of queues that it lacks are left out."""
@@ -133,11 +136,13 @@ class _Starts:
         running: Mapping[str, RunningClaim],
     ) -> None:
         self._queues = {claim.uid: claim.queue for claim in snapshot.claims}
-        self._before, self._after = (self._got(one, snapshot, running) for one in plans)
+        self._before, self._after = (self._cards_started(one, snapshot, running) for one in plans)
 
     def cards(self, queue: str, chip: str) -> int:
         """More cards of the chip, or of all chips, for claims of the queue than anyway."""
-        return self._cards(self._after, queue, chip) - self._cards(self._before, queue, chip)
+        return self._gained_cards(self._after, queue, chip) - self._gained_cards(
+            self._before, queue, chip
+        )
 
     def claims(self, queue: str, chip: str) -> tuple[str, ...]:
         """Claims that get cards of the chip, or any, and would not otherwise."""
@@ -163,7 +168,7 @@ class _Starts:
             if self.cards(queue, chip) or self.claims(queue, chip)
         }
 
-    def _cards(self, got: Mapping[str, Counter[str]], queue: str, chip: str) -> int:
+    def _gained_cards(self, got: Mapping[str, Counter[str]], queue: str, chip: str) -> int:
         return sum(
             cards.total() if chip == TOTAL else cards[chip]
             for claim, cards in got.items()
@@ -171,7 +176,7 @@ class _Starts:
         )
 
     @staticmethod
-    def _got(
+    def _cards_started(
         decided: SchedulingPlan, snapshot: SchedulingSnapshot, running: Mapping[str, RunningClaim]
     ) -> dict[str, Counter[str]]:
         got: dict[str, Counter[str]] = {}
@@ -186,7 +191,7 @@ class _Starts:
         return got
 
 
-def _gains(before: Documents, after: Documents, starts: _Starts) -> Iterator[QueueGain]:
+def _queue_gains(before: Documents, after: Documents, starts: _Starts) -> Iterator[QueueGain]:
     keys = starts.chips()
     for uid, document in {**before, **after}.items():
         old, new = before.get(uid), after.get(uid)
@@ -212,7 +217,7 @@ def _gains(before: Documents, after: Documents, starts: _Starts) -> Iterator[Que
             )
 
 
-def _reclaims(
+def _new_evictions(
     before: SchedulingPlan,
     after: SchedulingPlan,
     *,

@@ -98,7 +98,7 @@ class Reservations:
             if not view.revoked_for:
                 self._ends.setdefault(view.chip, []).append(view)
         for ends in self._ends.values():
-            ends.sort(key=self._ending)
+            ends.sort(key=self._ending_sort_key)
 
     @property
     def reserved(self) -> tuple[Reservation, ...]:
@@ -106,7 +106,7 @@ class Reservations:
 
     def started(self, view: RunningClaim) -> None:
         """Add a claim that the plan placed: it will end too."""
-        insort(self._ends.setdefault(view.chip, []), view, key=self._ending)
+        insort(self._ends.setdefault(view.chip, []), view, key=self._ending_sort_key)
 
     def cancel(self, view: RunningClaim) -> None:
         """Remove a claim that the plan no longer places."""
@@ -122,7 +122,7 @@ class Reservations:
         if key not in self._avoided:
             mask = None
             for held in self._held:
-                if self._applies(held, claim, chip, within_guarantee=within_guarantee):
+                if self._applies_to_claim(held, claim, chip, within_guarantee=within_guarantee):
                     mask = held.rows if mask is None else mask | held.rows
             self._avoided[key] = mask
         return self._avoided[key]
@@ -136,7 +136,7 @@ class Reservations:
             binding = (
                 held
                 for held in self._held
-                if self._applies(held, claim, chip, within_guarantee=within_guarantee)
+                if self._applies_to_claim(held, claim, chip, within_guarantee=within_guarantee)
             )
             first = next(binding, None)
             self._first[key] = first.reservation.claim if first else ""
@@ -149,7 +149,7 @@ class Reservations:
         """
         least, best = minimal_claim(claim), None
         for chip, within_guarantee in rights.items():
-            found = self._earliest(least, chip, within_guarantee=within_guarantee)
+            found = self._earliest_start(least, chip, within_guarantee=within_guarantee)
             if found is not None:
                 ends_at = _end_of(found.starts_at, runtime_on(claim, chip))
                 if best is None or ends_at < best[0]:
@@ -176,11 +176,13 @@ class Reservations:
         """When it could start on the chip, behind existing reservations; None if unknown, or never."""
         key = (claim.equivalence_class, chip)
         if key not in self._starts:
-            found = self._earliest(minimal_claim(claim), chip, within_guarantee=within_guarantee)
+            found = self._earliest_start(
+                minimal_claim(claim), chip, within_guarantee=within_guarantee
+            )
             self._starts[key] = found.starts_at if found else None
         return self._starts[key]
 
-    def _earliest(
+    def _earliest_start(
         self, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool
     ) -> _Start | None:
         """Where and when it fits, if all that runs ends when it is expected to."""
@@ -203,7 +205,7 @@ class Reservations:
             self.searches += self._placer.searches - searches
         if replicas is None:
             return None
-        return _Start(replicas, self._end(ends[last]))
+        return _Start(replicas, self._expected_end(ends[last]))
 
     def _freed_until_it_fits(
         self, claim: ClaimSnapshot, chip: str, ends: Sequence[RunningClaim], avoid: Mask | None
@@ -237,7 +239,7 @@ class Reservations:
                 mask = held.rows if mask is None else mask | held.rows
         return mask
 
-    def _applies(
+    def _applies_to_claim(
         self, held: _HeldReservation, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool
     ) -> bool:
         """Return whether the claim has to avoid the reservation; within a guarantee it overtakes borrowers."""
@@ -253,14 +255,14 @@ class Reservations:
             return False
         return runtime <= reservation.starts_at - self._at
 
-    def _end(self, view: RunningClaim) -> datetime | None:
+    def _expected_end(self, view: RunningClaim) -> datetime | None:
         """Return when it is expected to end; evicted or overdue claims end at once."""
         if view.revoking:
             return self._at
         return None if view.ends_at is None else max(self._at, view.ends_at)
 
-    def _ending(self, view: RunningClaim) -> tuple[datetime, datetime, str]:
-        return self._end(view) or _UNKNOWN_END, view.admitted_at, view.uid
+    def _ending_sort_key(self, view: RunningClaim) -> tuple[datetime, datetime, str]:
+        return self._expected_end(view) or _UNKNOWN_END, view.admitted_at, view.uid
 
 
 def _end_of(starts_at: datetime | None, runtime: timedelta | None) -> datetime:

@@ -39,7 +39,7 @@ class RuntimeHistory:
         self._enough = enough
         self._seconds: dict[tuple[str | None, int | None], list[float]] = {}
         for run in runs:
-            for group in _groups(run.queue, run.cards):
+            for group in _run_groups(run.queue, run.cards):
                 self._seconds.setdefault(group, []).append(run.runtime.total_seconds())
         for seconds in self._seconds.values():
             seconds.sort()
@@ -57,25 +57,25 @@ class RuntimeHistory:
         :param quantile: 0 to 1; 0.5 is the median.
         """
         behind = elapsed.total_seconds()
-        for group in _groups(queue, cards):
+        for group in _run_groups(queue, cards):
             seconds = self._seconds.get(group, [])
             first = bisect_right(seconds, behind)
             if len(seconds) - first >= self._enough:
-                return timedelta(seconds=_quantile(seconds, first, quantile) - behind)
+                return timedelta(seconds=_quantile_from(seconds, first, quantile) - behind)
         everything = self._seconds.get((None, None), [])
         first = bisect_right(everything, behind)
         if first < len(everything):
-            return timedelta(seconds=_quantile(everything, first, quantile) - behind)
+            return timedelta(seconds=_quantile_from(everything, first, quantile) - behind)
         return elapsed if everything else None
 
 
-def _groups(queue: str, cards: int) -> tuple[tuple[str | None, int | None], ...]:
+def _run_groups(queue: str, cards: int) -> tuple[tuple[str | None, int | None], ...]:
     """The narrowest first. Sizes count as equal up to the next power of two."""
     size = max(0, cards - 1).bit_length()
     return (queue, size), (queue, None), (None, size), (None, None)
 
 
-def _quantile(seconds: list[float], first: int, quantile: float) -> float:
+def _quantile_from(seconds: list[float], first: int, quantile: float) -> float:
     """The smallest of the values from there on that so large a part of them does not exceed."""
     known = len(seconds) - first
     return seconds[first + max(0, ceil(quantile * known) - 1)]

@@ -89,13 +89,13 @@ def residual_values(asked: Mapping[int, float]) -> ResidualValues:
         until = np.divide(used, enters, out=np.full(len(used), np.inf), where=enters > _SLIGHT)
         ways[:, until.argmin()] = way
     # Where it stopped before the end, a card would still be worth more than one.
-    costs = np.maximum(costs, 0) / max(1.0, _values(shares, np.maximum(costs, 0))[-1][-1])
-    worth = _values(shares, costs)[-1]
+    costs = np.maximum(costs, 0) / max(1.0, _residual_values(shares, np.maximum(costs, 0))[-1][-1])
+    worth = _residual_values(shares, costs)[-1]
     worth[WHOLE_CARD] = 1.0
     return ResidualValues(of=dict(zip(shares, costs.tolist(), strict=True)), worth=worth)
 
 
-def _values(shares: list[int], costs: Amounts) -> list[Amounts]:
+def _residual_values(shares: list[int], costs: Amounts) -> list[Amounts]:
     """[thousandths that are left]: the most that shares which fit cost: of none, of the first one, and so on."""
     stages = [np.zeros(WHOLE_CARD + 1)]
     for share, cost in zip(shares, costs, strict=True):
@@ -110,7 +110,7 @@ def _values(shares: list[int], costs: Amounts) -> list[Amounts]:
 
 def _most_valuable(shares: list[int], costs: Amounts) -> Amounts:
     """[shares]: how many of each fill a card so that they cost most."""
-    stages = _values(shares, costs)
+    stages = _residual_values(shares, costs)
     way = np.zeros(len(shares))
     left = WHOLE_CARD
     for place in reversed(range(len(shares))):
@@ -143,9 +143,9 @@ class PlacementCosts:
         #: [rows]: thousandths of a card for each thousandth of a core; 0 where CPU is not counted.
         self._by_cpu = np.where(counted, WHOLE_CARD * cards / np.where(counted, cpu, 1), 0)
         self._counted = counted
-        self._pressure = _pressure(fleet, typical, cards)
+        self._pressure = _demand_pressure(fleet, typical, cards)
         #: [thousandths that are left of a card]: what they are worth, in thousandths.
-        self._worth = WHOLE_CARD * residual_values(_shares(typical)).worth
+        self._worth = WHOLE_CARD * residual_values(_share_frequencies(typical)).worth
 
     def of(self, demand: ReplicaDemand, rows: Rows) -> Amounts:
         """[rows]: of serving the demand on each of those, which has room for it."""
@@ -187,7 +187,7 @@ class PlacementCosts:
         return lost
 
 
-def _shares(typical: Sequence[TypicalRequest]) -> dict[int, float]:
+def _share_frequencies(typical: Sequence[TypicalRequest]) -> dict[int, float]:
     """How often each share of a card is requested."""
     shares: dict[int, float] = {}
     for each in typical:
@@ -196,7 +196,9 @@ def _shares(typical: Sequence[TypicalRequest]) -> dict[int, float]:
     return shares
 
 
-def _pressure(fleet: NodeTable, typical: Sequence[TypicalRequest], cards: Amounts) -> Amounts:
+def _demand_pressure(
+    fleet: NodeTable, typical: Sequence[TypicalRequest], cards: Amounts
+) -> Amounts:
     """[rows]: demand for a card of the row's chip, relative to the demand for a card on average, less 1.
 
     Each request is spread evenly over the cards that it accepts.
@@ -256,7 +258,7 @@ class ScoreBoard:
                 np.full(len(self._fleet.rows), NO_ROOM, dtype=np.int64), len(changed_rows)
             )
             self._cached[demand] = cached
-            self._score(demand, rows, cached.scores)
+            self._score_rows(demand, rows, cached.scores)
         elif cached.seen < len(changed_rows):
             changed = set(changed_rows[cached.seen :])
             cached.seen = len(changed_rows)
@@ -264,10 +266,10 @@ class ScoreBoard:
                 for row in changed:
                     cached.scores[row] = self._score_on(demand, row)
             else:
-                self._score(demand, np.array(sorted(changed), dtype=np.int64), cached.scores)
+                self._score_rows(demand, np.array(sorted(changed), dtype=np.int64), cached.scores)
         return cached.scores
 
-    def _score(self, demand: ReplicaDemand, rows: Rows, scores: Scores) -> None:
+    def _score_rows(self, demand: ReplicaDemand, rows: Rows, scores: Scores) -> None:
         scores[rows] = NO_ROOM
         rows = rows[self._fleet.fits(demand, rows)]
         if len(rows):

@@ -102,7 +102,7 @@ class SnapshotSimulator:
         roles = {role.name: role for role in claim.shape.roles}
         held: list[str] = []
         for replica in placement.replicas:
-            held += self._hold(replica, roles[replica.role], placement.chip, claim.uid)
+            held += self._allocate_replica(replica, roles[replica.role], placement.chip, claim.uid)
         self._running[claim.uid] = RunningClaim(
             uid=claim.uid,
             queue=claim.queue,
@@ -120,7 +120,7 @@ class SnapshotSimulator:
             speeds=claim.speeds,
             person=claim.person,
         )
-        self._count(self._running[claim.uid], 1)
+        self._count_usage(self._running[claim.uid], 1)
         return tuple(held)
 
     def revoke(self, revocation: Revocation) -> None:
@@ -143,8 +143,8 @@ class SnapshotSimulator:
         roles = {role.name: role for role in running.shape.roles}
         released: list[str] = []
         for replica in running.replicas:
-            released += self._release(replica, roles[replica.role], uid, nominee)
-        self._count(running, -1)
+            released += self._release_replica(replica, roles[replica.role], uid, nominee)
+        self._count_usage(running, -1)
         return tuple(released)
 
     # -- What operators and hardware do --
@@ -161,7 +161,9 @@ class SnapshotSimulator:
 
     # -- The books --
 
-    def _hold(self, replica: ReplicaPlacement, role: RoleShape, chip: str, uid: str) -> list[str]:
+    def _allocate_replica(
+        self, replica: ReplicaPlacement, role: RoleShape, chip: str, uid: str
+    ) -> list[str]:
         node = self._nodes[replica.node]
         taken = set(replica.cards)
         if not taken and replica.count:
@@ -177,7 +179,7 @@ class SnapshotSimulator:
         )
         return sorted(taken)
 
-    def _release(
+    def _release_replica(
         self, replica: ReplicaPlacement, role: RoleShape, uid: str, nominee: str
     ) -> list[str]:
         node = self._nodes.get(replica.node)
@@ -197,11 +199,11 @@ class SnapshotSimulator:
                 _released_card(card, role, nominee) if card.uid in named else card
                 for card in node.cards
             ),
-            promised=_minus(node.promised, role.limits),
+            promised=_subtract_resources(node.promised, role.limits),
         )
         return released
 
-    def _count(self, running: RunningClaim, sign: int) -> None:
+    def _count_usage(self, running: RunningClaim, sign: int) -> None:
         queue, chip = self._queues[running.queue], running.chip
         # Only single cards are shared: what whole ones do not account for are shares.
         sharing = {role.name for role in running.shape.roles if role.share < WHOLE_CARD}
@@ -267,5 +269,5 @@ def _released_card(card: CardSnapshot, role: RoleShape, nominee: str) -> CardSna
     return replace(card, held_by=None, nominated_for=nominee)
 
 
-def _minus(promised: Resources, limits: Resources) -> Resources:
+def _subtract_resources(promised: Resources, limits: Resources) -> Resources:
     return promised.plus(limits.times(-1))

@@ -111,7 +111,7 @@ class NodeSnapshot:
         parts = self._parts
         if parts is None:
             chips = dict.fromkeys(card.chip for card in self.cards) or ("",)
-            parts = tuple(_part(self, chip) for chip in chips)
+            parts = tuple(_chip_group(self, chip) for chip in chips)
             object.__setattr__(self, "_parts", parts)
         return parts
 
@@ -140,14 +140,14 @@ class NodeSnapshot:
         return tuple(card for card in matching if card.index in chosen)
 
 
-def _part(node: NodeSnapshot, chip: str) -> ChipGroup:
+def _chip_group(node: NodeSnapshot, chip: str) -> ChipGroup:
     theirs = (card for card in node.cards if card.chip == chip)
     cards = tuple(sorted(theirs, key=attrgetter("index")))
     indices = tuple(card.index for card in cards)
     return ChipGroup(
         chip=chip,
         cards=cards,
-        layout=_layout(indices, node.geometries.get(chip, _ANYHOW)),
+        layout=_card_layout(indices, node.geometries.get(chip, _ANYHOW)),
         left=tuple(
             WHOLE_CARD - card.shared if card.free and not card.nominated_for else 0
             for card in cards
@@ -165,7 +165,7 @@ _ANYHOW = Geometry()
 
 
 @lru_cache(maxsize=1024)
-def _layout(indices: tuple[int, ...], geometry: Geometry) -> CardLayout:
+def _card_layout(indices: tuple[int, ...], geometry: Geometry) -> CardLayout:
     return CardLayout(indices, geometry)
 
 
@@ -412,10 +412,12 @@ def limited_claim(claim: ClaimSnapshot, amount: int) -> ClaimSnapshot:
     fewest = claim.shape.fewest_amount
     if claim.shape.amount <= max(amount, fewest):
         return claim
-    return replace(claim, shape=GangShape(roles=tuple(_narrowed(claim, amount - fewest))))
+    return replace(
+        claim, shape=GangShape(roles=tuple(_shrink_elastic_roles(claim, amount - fewest)))
+    )
 
 
-def _narrowed(claim: ClaimSnapshot, spare: int) -> Iterator[RoleShape]:
+def _shrink_elastic_roles(claim: ClaimSnapshot, spare: int) -> Iterator[RoleShape]:
     for role in claim.shape.roles:
         more = role.replicas - role.fewest
         if role.amount:

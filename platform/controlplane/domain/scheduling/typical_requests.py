@@ -40,7 +40,7 @@ def typical_requests(snapshot: SchedulingSnapshot) -> tuple[TypicalRequest, ...]
         alike[id(running.shape), running.chips or (running.chip,)] += 1
     counted: Counter[tuple[ReplicaShape, frozenset[str]]] = Counter()
     for (gang, chips), count in alike.items():
-        for asked, replicas in _asked(gangs[gang], frozenset(chips)).items():
+        for asked, replicas in _requested_shapes(gangs[gang], frozenset(chips)).items():
             counted[asked] += replicas * count
     return most_frequent(counted)
 
@@ -63,7 +63,7 @@ def most_frequent(
     return tuple(kept)
 
 
-def _asked(
+def _requested_shapes(
     gang: GangShape, chips: frozenset[str]
 ) -> dict[tuple[ReplicaShape, frozenset[str]], int]:
     return {(ReplicaShape.of(role), chips): role.replicas for role in gang.roles if role.cards}

@@ -56,7 +56,7 @@ class Victim(NamedTuple):
             if (row := fleet.row_of(node, view.chip)) is not None
         )
         lost = view.lost_at(at).total_seconds()
-        ranked = rank(at, view)
+        ranked = victim_rank(at, view)
         return cls(view, view.queue, view.priority, ranked, cards, lost * cards, held, starting)
 
 
@@ -91,18 +91,18 @@ class Region(NamedTuple):
     lacking: int
 
 
-def rank(at: datetime, view: RunningClaim) -> Rank:
+def victim_rank(at: datetime, view: RunningClaim) -> Rank:
     """Lowest priority, least lost, youngest."""
     lost = view.lost_at(at).total_seconds()
     return view.priority, lost, -view.admitted_at.timestamp(), view.uid
 
 
-def order(claim: ClaimSnapshot, victim: Victim) -> tuple[bool, Rank]:
+def victim_order(claim: ClaimSnapshot, victim: Victim) -> tuple[bool, Rank]:
     """Those of the claim's own queue may be within their guarantee, so borrowers go before them."""
     return victim.view.queue == claim.queue, victim.rank
 
 
-def regions(
+def victim_regions(
     fleet: NodeTable,
     claim: ClaimSnapshot,
     chip: str,
@@ -118,11 +118,14 @@ def regions(
     largest = max(claim.shape.roles, key=lambda role: (role.cards, role.share))
     demand = ReplicaDemand.of(largest, claim, chip)
     takes = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
-    held = _on_rows(takes, _ordered(candidates, claim))
+    held = _on_rows(takes, _order_candidates(candidates, claim))
     now = np.where(takes, fleet.replica_counts(demand), 0)
     # By role: with all of them gone each has room by itself, or there is no point in trying.
     most = [
-        (role.replicas, _most(fleet, ReplicaDemand.of(role, claim, chip), takes, held))
+        (
+            role.replicas,
+            _replicas_after_eviction(fleet, ReplicaDemand.of(role, claim, chip), takes, held),
+        )
         for role in claim.shape.roles
         if role.cards
     ]
@@ -136,7 +139,7 @@ def regions(
         for row, holders in held.items():
             domain = int(level.domain[row])
             if domain != OUTSIDE and enough[domain]:
-                _bundle(
+                _append_bundles(
                     inside.setdefault(domain, []), fleet, row, holders, claim.queue, largest.cards
                 )
         for domain, bundles in inside.items():
@@ -149,11 +152,11 @@ def regions(
                     max(1, replicas - int(has[domain])),
                 )
             )
-    found.sort(key=lambda region: _together(region.bundles[: region.lacking]))
+    found.sort(key=lambda region: _total_loss(region.bundles[: region.lacking]))
     return found
 
 
-def _ordered(candidates: Sequence[Victim], claim: ClaimSnapshot) -> list[Victim]:
+def _order_candidates(candidates: Sequence[Victim], claim: ClaimSnapshot) -> list[Victim]:
     """As ``order`` has it. Those of each queue come in order already, which the sort makes use of."""
     own = [victim for victim in candidates if victim.queue == claim.queue]
     others = [victim for victim in candidates if victim.queue != claim.queue]
@@ -170,7 +173,7 @@ def _on_rows(takes: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Vic
     return held
 
 
-def _most(
+def _replicas_after_eviction(
     fleet: NodeTable,
     demand: ReplicaDemand,
     takes: Mask,
@@ -188,7 +191,7 @@ def _most(
     return most
 
 
-def _bundle(
+def _append_bundles(
     bundles: list[Bundle],
     fleet: NodeTable,
     row: int,
@@ -217,7 +220,7 @@ def _bundle(
             spare, place, victims = spare % cards, place + 1, []
 
 
-def _together(bundles: Sequence[Bundle]) -> Loss:
+def _total_loss(bundles: Sequence[Bundle]) -> Loss:
     losses = [bundle.loss for bundle in bundles]
     return Loss(
         any(loss.own_queue for loss in losses),

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot, path_to_root
-from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast
+from controlplane.domain.scheduling.cycle import plan_cycle
+from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast_starts
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     PendingClaim,
@@ -49,14 +49,14 @@ class AddGuaranteedCards:
     cards: int
 
     def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
-        _known(self.queue, snapshot.queues, "queue")
+        _require_subject(self.queue, snapshot.queues, "queue")
         queues = dict(snapshot.queues)
         # What a queue is given, those above it have to have.
         for uid in path_to_root(self.queue, snapshot.queues):
-            queues[uid] = self._given(queues[uid])
+            queues[uid] = self._queue_with_cards(queues[uid])
         return replace(snapshot, queues=queues)
 
-    def _given(self, queue: QueueSnapshot) -> QueueSnapshot:
+    def _queue_with_cards(self, queue: QueueSnapshot) -> QueueSnapshot:
         now = queue.entitlements.get(self.chip, ChipQuota())
         own = queue.uid == self.queue or now.guaranteed > 0
         cap = None if now.cap is None else max(0, now.cap + self.cards)
@@ -76,8 +76,10 @@ class AddNodes:
     nodes: int = 1
 
     def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
-        model = _known(self.like, {node.uid: node for node in snapshot.nodes}, "node")
-        more = tuple(_empty(model, f"{model.uid}+{each + 1}") for each in range(self.nodes))
+        model = _require_subject(self.like, {node.uid: node for node in snapshot.nodes}, "node")
+        more = tuple(
+            _empty_node_like(model, f"{model.uid}+{each + 1}") for each in range(self.nodes)
+        )
         return replace(snapshot, nodes=(*snapshot.nodes, *more))
 
 
@@ -88,7 +90,7 @@ class DrainNode:
     node: str
 
     def applied(self, snapshot: SchedulingSnapshot, at: datetime) -> SchedulingSnapshot:
-        node = _known(self.node, {node.uid: node for node in snapshot.nodes}, "node")
+        node = _require_subject(self.node, {node.uid: node for node in snapshot.nodes}, "node")
         timeline = SnapshotSimulator(snapshot)
         timeline.change_node(replace(node, schedulable=False))
         for running in snapshot.running:
@@ -106,7 +108,9 @@ class ChangePriority:
     priority: int
 
     def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
-        _known(self.claim, {claim.uid: claim for claim in snapshot.claims}, "waiting claim")
+        _require_subject(
+            self.claim, {claim.uid: claim for claim in snapshot.claims}, "waiting claim"
+        )
         return replace(
             snapshot,
             claims=tuple(
@@ -123,7 +127,7 @@ class AddClaim:
     claim: ClaimSnapshot
 
     def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
-        _known(self.claim.queue, snapshot.queues, "queue")
+        _require_subject(self.claim.queue, snapshot.queues, "queue")
         return replace(snapshot, claims=(*snapshot.claims, self.claim))
 
 
@@ -138,7 +142,7 @@ class RemoveClaim:
         if timeline.runs(self.claim):
             timeline.end(self.claim)
         else:
-            _known(self.claim, {claim.uid: claim for claim in snapshot.claims}, "claim")
+            _require_subject(self.claim, {claim.uid: claim for claim in snapshot.claims}, "claim")
             timeline.withdraw(self.claim)
         return timeline.snapshot()
 
@@ -184,20 +188,20 @@ def what_if(
 
     :raises UnknownSubject: if one is about a queue, node or claim that is not there.
     """
-    before = forecast(snapshot, policy, at=at, assumptions=assumptions)
+    before = forecast_starts(snapshot, policy, at=at, assumptions=assumptions)
     changed = apply_changes(snapshot, changes, at=at)
-    after = forecast(changed, policy, at=at, assumptions=assumptions)
-    differences = _ranked(
+    after = forecast_starts(changed, policy, at=at, assumptions=assumptions)
+    differences = _rank_differences(
         [
-            _difference(uid, before.get(uid), after.get(uid))
+            _start_difference(uid, before.get(uid), after.get(uid))
             for uid in dict.fromkeys((*before, *after))
         ]
     )
     gains = [each.gained for each in differences if each.gained is not None]
     return WhatIfResult(
         differences=differences,
-        earlier=sum(_sooner(each.before, each.after) for each in differences),
-        later=sum(_sooner(each.after, each.before) for each in differences),
+        earlier=sum(_starts_sooner(each.before, each.after) for each in differences),
+        later=sum(_starts_sooner(each.after, each.before) for each in differences),
         starting_before=sum(each.starts_at is not None for each in before.values()),
         starting_after=sum(each.starts_at is not None for each in after.values()),
         gained=sum(gains, timedelta(0)),
@@ -216,21 +220,21 @@ def apply_changes(
     return snapshot
 
 
-def _difference(uid: str, before: Forecast | None, after: Forecast | None) -> StartTimeChange:
+def _start_difference(uid: str, before: Forecast | None, after: Forecast | None) -> StartTimeChange:
     gained = None
     if before and after and before.starts_at and after.starts_at:
         gained = before.starts_at - after.starts_at
     return StartTimeChange(claim=uid, before=before, after=after, gained=gained)
 
 
-def _sooner(one: Forecast | None, other: Forecast | None) -> bool:
+def _starts_sooner(one: Forecast | None, other: Forecast | None) -> bool:
     """Whether a claim that waits in both starts sooner in the other."""
     if one is None or other is None or other.starts_at is None:
         return False
     return one.starts_at is None or other.starts_at < one.starts_at
 
 
-def _ranked(differences: Sequence[StartTimeChange]) -> tuple[StartTimeChange, ...]:
+def _rank_differences(differences: Sequence[StartTimeChange]) -> tuple[StartTimeChange, ...]:
     return tuple(
         sorted(
             differences,
@@ -239,13 +243,13 @@ def _ranked(differences: Sequence[StartTimeChange]) -> tuple[StartTimeChange, ..
     )
 
 
-def _known(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
+def _require_subject(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
     if uid not in known:
         raise UnknownSubject(f"there is no {what} {uid!r} in this snapshot")
     return known[uid]
 
 
-def _empty(model: NodeSnapshot, uid: str) -> NodeSnapshot:
+def _empty_node_like(model: NodeSnapshot, uid: str) -> NodeSnapshot:
     cards = tuple(
         CardSnapshot(
             uid=f"{uid}/{card.index}", index=card.index, chip=card.chip, state=CardState.USABLE
@@ -335,11 +339,11 @@ def dry_run_claim(
     :raises UnknownSubject: if there is no such queue in the snapshot.
     :raises ValueError: if it accepts no chip.
     """
-    decided = plan(apply_changes(snapshot, [AddClaim(claim=claim)], at=at), policy, at)
+    decided = plan_cycle(apply_changes(snapshot, [AddClaim(claim=claim)], at=at), policy, at)
     placement = next((one for one in decided.placements if one.claim == claim.uid), None)
     if placement is not None:
         return ClaimDryRun(outcome=DryRunOutcome.STARTS, placement=placement)
-    stopping = _stopping(decided.revocations, snapshot, beneficiary=claim.uid)
+    stopping = _dry_run_evictions(decided.revocations, snapshot, beneficiary=claim.uid)
     return ClaimDryRun(
         outcome=DryRunOutcome.RECLAIMS if stopping else DryRunOutcome.WAITS,
         refusal=next((one for one in decided.pending if one.claim == claim.uid), None),
@@ -347,7 +351,7 @@ def dry_run_claim(
     )
 
 
-def _stopping(
+def _dry_run_evictions(
     revocations: tuple[Revocation, ...], snapshot: SchedulingSnapshot, *, beneficiary: str
 ) -> tuple[DryRunEviction, ...]:
     running = {view.uid: view for view in snapshot.running}

@@ -26,7 +26,7 @@ def replica_parallelism(values: Mapping[str, Any], *, cards: int) -> ParallelPla
 
     :raises ValueError: if the product is not the number of cards.
     """
-    wrong = _product(values, cards=cards)
+    wrong = _product_finding(values, cards=cards)
     if wrong:
         raise ValueError(wrong.message)
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
@@ -55,13 +55,13 @@ def check_replica_parallelism(
     chip: Chip | None,
 ) -> tuple[FieldFinding, ...]:
     """Findings that make the group ``parallel`` of a checked spec impossible on that many cards."""
-    wrong = _product(values, cards=cards)
+    wrong = _product_finding(values, cards=cards)
     if wrong:
         return (wrong,)
-    return tuple(_impossible(values, cards=cards, architecture=architecture, chip=chip))
+    return tuple(_impossible_values(values, cards=cards, architecture=architecture, chip=chip))
 
 
-def _impossible(
+def _impossible_values(
     values: Mapping[str, Any],
     *,
     cards: int,
@@ -70,7 +70,9 @@ def _impossible(
 ) -> Iterator[FieldFinding]:
     plan = replica_parallelism(values, cards=cards)
     halves = ParallelPlan(tensor=plan.tensor, data=plan.pipeline * plan.data)
-    for finding in parallelism.check(halves, cards=cards, architecture=architecture, chip=chip):
+    for finding in parallelism.check_plan(
+        halves, cards=cards, architecture=architecture, chip=chip
+    ):
         # Without an explicit tensor size, the finding is about the number of cards.
         left_open = finding.field == "parallel.tensor" and not values.get("tensor")
         yield (
@@ -95,7 +97,7 @@ def _impossible(
         )
 
 
-def _product(values: Mapping[str, Any], *, cards: int) -> FieldFinding | None:
+def _product_finding(values: Mapping[str, Any], *, cards: int) -> FieldFinding | None:
     tensor = values.get("tensor")
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
     product = (tensor or 1) * pipeline * data

@@ -80,10 +80,10 @@ class SimulatedFleet:
         for group in self.groups:
             for number in range(group.nodes):
                 yield SimulatedNode(
-                    name=_numbered(group.name, number, of=group.nodes),
+                    name=_numbered_name(group.name, number, of=group.nodes),
                     group=group,
                     domains={
-                        level: _numbered(
+                        level: _numbered_name(
                             f"{group.name}-{level}", number // size, of=group.nodes // size
                         )
                         for level, size in group.levels.items()
@@ -91,7 +91,7 @@ class SimulatedFleet:
                 )
 
 
-def read(description: Mapping[str, Any], *, chips: Mapping[str, Chip]) -> SimulatedFleet:
+def read_fleet(description: Mapping[str, Any], *, chips: Mapping[str, Chip]) -> SimulatedFleet:
     """The fleet of a description as TOML or JSON gives it, ``{"groups": [{…}, …]}``.
 
     :raises FleetDescriptionRefused: if there is no such fleet.
@@ -103,7 +103,7 @@ def read(description: Mapping[str, Any], *, chips: Mapping[str, Chip]) -> Simula
         raise FleetDescriptionRefused(
             f"a fleet has groups and nothing else, got {', '.join(unknown)}"
         )
-    groups = tuple(_group(entry, chips) for entry in entries)
+    groups = tuple(_parse_group(entry, chips) for entry in entries)
     names = [group.name for group in groups]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise FleetDescriptionRefused(f"two groups are called {twice[0]!r}; give each its own name")
@@ -114,12 +114,12 @@ def read(description: Mapping[str, Any], *, chips: Mapping[str, Chip]) -> Simula
     return SimulatedFleet(groups=groups)
 
 
-def _numbered(name: str, number: int, *, of: int) -> str:
+def _numbered_name(name: str, number: int, *, of: int) -> str:
     """A numbered name, zero-padded so that names sort by number."""
     return name if of == 1 else f"{name}-{number + 1:0{len(str(of))}}"
 
 
-def _group(entry: Any, chips: Mapping[str, Chip]) -> NodeGroup:
+def _parse_group(entry: Any, chips: Mapping[str, Chip]) -> NodeGroup:
     if not isinstance(entry, Mapping):
         raise FleetDescriptionRefused(f"a group is a table of values, got {entry!r}")
     name = entry.get("name")
@@ -132,26 +132,28 @@ def _group(entry: Any, chips: Mapping[str, Chip]) -> NodeGroup:
         raise FleetDescriptionRefused(
             f"{where}: unknown {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}"
         )
-    chip = _chip(entry.get("chip"), chips, where=where)
-    nodes = _count(entry, "nodes", where=where, most=MAX_NODES)
-    cards = _cards(entry, chip, where=where)
+    chip = _find_chip(entry.get("chip"), chips, where=where)
+    nodes = _parse_count(entry, "nodes", where=where, most=MAX_NODES)
+    cards = _parse_card_count(entry, chip, where=where)
     return NodeGroup(
         name=name,
         chip=chip,
         nodes=nodes,
         cards=cards,
         capacity=Resources(
-            cpu=Millicpu(1000 * _count(entry, "cores", where=where, default=_USUAL_CORES)),
-            memory=Bytes(GIB * _count(entry, "memory_gib", where=where, default=_USUAL_MEMORY_GIB)),
+            cpu=Millicpu(1000 * _parse_count(entry, "cores", where=where, default=_USUAL_CORES)),
+            memory=Bytes(
+                GIB * _parse_count(entry, "memory_gib", where=where, default=_USUAL_MEMORY_GIB)
+            ),
         ),
-        levels=_levels(entry.get("levels", {}), nodes=nodes, where=where),
+        levels=_parse_levels(entry.get("levels", {}), nodes=nodes, where=where),
         rings=_rings_present(chip.rings, cards),
-        numa=_numa(entry.get("numa"), chip=chip, cards=cards, where=where),
-        labels=_labels(entry.get("labels", {}), where=where),
+        numa=_parse_numa(entry.get("numa"), chip=chip, cards=cards, where=where),
+        labels=_parse_labels(entry.get("labels", {}), where=where),
     )
 
 
-def _chip(name: object, chips: Mapping[str, Chip], *, where: str) -> Chip:
+def _find_chip(name: object, chips: Mapping[str, Chip], *, where: str) -> Chip:
     if isinstance(name, str) and name in chips:
         return chips[name]
     near = get_close_matches(str(name), chips, n=3, cutoff=0.5)
@@ -161,7 +163,7 @@ def _chip(name: object, chips: Mapping[str, Chip], *, where: str) -> Chip:
     )
 
 
-def _count(
+def _parse_count(
     entry: Mapping[str, Any],
     key: str,
     *,
@@ -177,8 +179,10 @@ def _count(
     return value
 
 
-def _cards(entry: Mapping[str, Any], chip: Chip, *, where: str) -> int:
-    cards = _count(entry, "cards", where=where, default=chip.cards_per_node or 8, most=_MAX_CARDS)
+def _parse_card_count(entry: Mapping[str, Any], chip: Chip, *, where: str) -> int:
+    cards = _parse_count(
+        entry, "cards", where=where, default=chip.cards_per_node or 8, most=_MAX_CARDS
+    )
     if 0 < chip.cards_per_node < cards:
         raise FleetDescriptionRefused(
             f"{where}: a node of {chip.name} has at most {chip.cards_per_node} cards, got {cards}"
@@ -190,7 +194,7 @@ def _cards(entry: Mapping[str, Any], chip: Chip, *, where: str) -> int:
     return cards
 
 
-def _levels(levels: object, *, nodes: int, where: str) -> Mapping[str, int]:
+def _parse_levels(levels: object, *, nodes: int, where: str) -> Mapping[str, int]:
     if not isinstance(levels, Mapping):
         raise FleetDescriptionRefused(
             f"{where}: levels are names and nodes of each, such as {{ leaf = 16, spine = 64 }}; "
@@ -201,7 +205,7 @@ def _levels(levels: object, *, nodes: int, where: str) -> Mapping[str, int]:
             f"{where}: no level is called {unknown[0]!r}; levels are {', '.join(NETWORK_LEVELS)}"
         )
     sizes = {
-        name: _count(levels, name, where=f"{where}, levels", most=MAX_NODES)
+        name: _parse_count(levels, name, where=f"{where}, levels", most=MAX_NODES)
         for name in NETWORK_LEVELS
         if name in levels
     }
@@ -215,7 +219,7 @@ def _levels(levels: object, *, nodes: int, where: str) -> Mapping[str, int]:
     return sizes
 
 
-def _numa(text: object, *, chip: Chip, cards: int, where: str) -> tuple[Cards, ...]:
+def _parse_numa(text: object, *, chip: Chip, cards: int, where: str) -> tuple[Cards, ...]:
     if text is None:
         half = cards // 2
         whole = chip.kind is ChipKind.CPU or half < 2 or half % chip.aligned_to
@@ -237,7 +241,7 @@ def _rings_present(rings: tuple[Cards, ...], cards: int) -> tuple[Cards, ...]:
     return tuple(ring for ring in cut if len(ring) > 1)
 
 
-def _labels(labels: object, *, where: str) -> Mapping[str, str]:
+def _parse_labels(labels: object, *, where: str) -> Mapping[str, str]:
     if not isinstance(labels, Mapping) or not all(
         isinstance(value, str) for value in labels.values()
     ):

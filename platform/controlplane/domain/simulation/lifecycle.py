@@ -86,7 +86,7 @@ class WorkProgress:
     def done(self, at: datetime) -> float:
         """Work done by then."""
         work = self.initial_work
-        for start, end, rate in self._intervals():
+        for start, end, rate in self._rate_intervals():
             if start >= at:
                 break
             stop = min(at, end) if end else at
@@ -96,7 +96,7 @@ class WorkProgress:
     def reached(self, work: float) -> datetime:
         """When so much work is done."""
         remaining = work - self.initial_work
-        for start, end, rate in self._intervals():
+        for start, end, rate in self._rate_intervals():
             capacity = (end - start).total_seconds() * rate if end else None
             if capacity is None or remaining <= capacity:
                 return start + timedelta(seconds=max(0.0, remaining) / rate)
@@ -107,17 +107,17 @@ class WorkProgress:
         """Factor by which work takes longer at that instant."""
         return max((one.slowness for one in self.slow if one.is_active(at)), default=1.0)
 
-    def _intervals(self) -> Iterator[tuple[datetime, datetime | None, float]]:
+    def _rate_intervals(self) -> Iterator[tuple[datetime, datetime | None, float]]:
         """Start, end and rate of each interval; the last one has no end."""
         boundaries = sorted(
-            {boundary for boundary in _boundaries(self.slow) if boundary > self.since}
+            {boundary for boundary in _fault_boundaries(self.slow) if boundary > self.since}
         )
         starts = [self.since, *boundaries]
         for start, end in zip(starts, [*boundaries, None], strict=True):
             yield start, end, self.speed / self.slowness(start)
 
 
-def _boundaries(faults: Iterable[SimulatedFault]) -> Iterator[datetime]:
+def _fault_boundaries(faults: Iterable[SimulatedFault]) -> Iterator[datetime]:
     for fault in faults:
         yield fault.since
         if fault.until is not None:
@@ -193,7 +193,7 @@ class SimulatedLaunchRecord:
 
     def is_affected_by(self, fault: SimulatedFault) -> bool:
         """Whether the fault is of one of its cards or nodes."""
-        return any(_affects(fault, location) for location in self.locations)
+        return any(_fault_affects(fault, location) for location in self.locations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +238,7 @@ def launch_snapshot(
     """The state of the Launch at that instant; ``faults`` may be those of the whole cluster."""
     own = [fault for fault in faults if record.is_affected_by(fault)]
     progress = record.progress(own)
-    outcome = min(_outcomes(record, progress, own), key=lambda one: one.at, default=None)
+    outcome = min(_possible_outcomes(record, progress, own), key=lambda one: one.at, default=None)
     if outcome is not None and outcome.at <= at:
         lost = outcome.cause == "lost"
         return LaunchSnapshot(
@@ -246,22 +246,22 @@ def launch_snapshot(
             at=at,
             stage=Stage.LOST if lost else Stage.EXITED,
             message=outcome.message,
-            work=_work(record, progress, outcome.at),
+            work=_work_done(record, progress, outcome.at),
             started_at=record.ready_at if outcome.at >= record.ready_at else None,
             outcome=outcome,
         )
-    stage, message = _stage(record, own, at)
+    stage, message = _current_stage(record, own, at)
     return LaunchSnapshot(
         record=record,
         at=at,
         stage=stage,
         message=message,
-        work=_work(record, progress, at),
+        work=_work_done(record, progress, at),
         started_at=record.ready_at if at >= record.ready_at else None,
     )
 
 
-def _work(record: SimulatedLaunchRecord, progress: WorkProgress, at: datetime) -> float:
+def _work_done(record: SimulatedLaunchRecord, progress: WorkProgress, at: datetime) -> float:
     done = progress.done(at) if at > record.up_at else record.initial_work
     return (
         done
@@ -270,7 +270,7 @@ def _work(record: SimulatedLaunchRecord, progress: WorkProgress, at: datetime) -
     )
 
 
-def _stage(
+def _current_stage(
     record: SimulatedLaunchRecord, faults: list[SimulatedFault], at: datetime
 ) -> tuple[Stage, str]:
     unreachable = [
@@ -294,7 +294,7 @@ def _stage(
     return stage, message
 
 
-def _outcomes(
+def _possible_outcomes(
     record: SimulatedLaunchRecord, progress: WorkProgress, faults: list[SimulatedFault]
 ) -> list[LaunchOutcome]:
     """All possible outcomes with their instants; the earliest one takes effect."""
@@ -392,8 +392,8 @@ def _fault_outcome(record: SimulatedLaunchRecord, fault: SimulatedFault) -> Laun
 
 def is_affected(location: ReplicaLocation, outcome: LaunchOutcome) -> bool:
     """Whether the fault is of that replica; true for every replica if there was no fault."""
-    return outcome.fault is None or _affects(outcome.fault, location)
+    return outcome.fault is None or _fault_affects(outcome.fault, location)
 
 
-def _affects(fault: SimulatedFault, location: ReplicaLocation) -> bool:
+def _fault_affects(fault: SimulatedFault, location: ReplicaLocation) -> bool:
     return fault.node == location.node and (fault.card is None or fault.card in location.cards)

@@ -64,14 +64,14 @@ def step_of(snapshot: LaunchSnapshot, *, work: float | None = None) -> int:
     return min(profile.steps, math.floor(done / profile.whole * profile.steps + 1e-9))
 
 
-def points(
+def progress_points(
     snapshot: LaunchSnapshot, *, after: int, faults: Sequence[SimulatedFault] = ()
 ) -> list[dict[str, Any]]:
     """Points reported after that step, in the format of ``POST …/progress``."""
-    return list(_points(snapshot, after=after, faults=faults))
+    return list(_all_progress_points(snapshot, after=after, faults=faults))
 
 
-def checkpointed(snapshot: LaunchSnapshot) -> float:
+def checkpointed_work(snapshot: LaunchSnapshot) -> float:
     """The work in its newest checkpoint, in seconds of simulated time."""
     profile = snapshot.record.profile
     if not profile.steps:
@@ -81,13 +81,13 @@ def checkpointed(snapshot: LaunchSnapshot) -> float:
         return snapshot.work
     saved = (
         step_of(snapshot)
-        // _every(profile.steps, _CHECKPOINTS)
-        * _every(profile.steps, _CHECKPOINTS)
+        // _report_interval(profile.steps, _CHECKPOINTS)
+        * _report_interval(profile.steps, _CHECKPOINTS)
     )
     return max(snapshot.record.initial_work, saved / profile.steps * profile.whole)
 
 
-def metrics(snapshot: LaunchSnapshot) -> dict[str, float]:
+def result_metrics(snapshot: LaunchSnapshot) -> dict[str, float]:
     """Metrics in the manifest of a successful run."""
     profile = snapshot.record.profile
     shape, rng = _Shape.of(profile.seed), seeded_random(profile.seed, "end")
@@ -97,7 +97,7 @@ def metrics(snapshot: LaunchSnapshot) -> dict[str, float]:
     return {"exact_match": round(rng.uniform(0.35, 0.93), 4), "rows": 400}
 
 
-def text(
+def replica_log(
     snapshot: LaunchSnapshot, *, role: str, index: int, faults: Sequence[SimulatedFault] = ()
 ) -> bytes:
     """The log of one replica by then."""
@@ -106,10 +106,10 @@ def text(
         return profile.output.encode() if snapshot.started_at is not None else b""
     if snapshot.started_at is None:
         return b""
-    return "".join(f"{line}\n" for line in _lines(snapshot, role, index, faults)).encode()
+    return "".join(f"{line}\n" for line in _log_lines(snapshot, role, index, faults)).encode()
 
 
-def _lines(
+def _log_lines(
     snapshot: LaunchSnapshot, role: str, index: int, faults: Sequence[SimulatedFault]
 ) -> Iterator[str]:
     record = snapshot.record
@@ -124,7 +124,7 @@ def _lines(
     if record.initial_work:
         yield f"going on from a checkpoint, {record.initial_work:.0f} s of work into the run"
     if record.profile.steps:
-        for point in _points(
+        for point in _all_progress_points(
             snapshot, after=step_of(snapshot, work=record.initial_work), faults=faults
         ):
             yield _format_point(point)
@@ -136,15 +136,18 @@ def _lines(
         yield snapshot.outcome.message
 
 
-def _points(
+def _all_progress_points(
     snapshot: LaunchSnapshot, *, after: int, faults: Sequence[SimulatedFault]
 ) -> Iterator[dict[str, Any]]:
     profile = snapshot.record.profile
     if not profile.steps:
         return
     shape, progress = _Shape.of(profile.seed), snapshot.record.progress(faults)
-    every = _every(profile.steps, _POINTS)
-    validates, saves = _every(profile.steps, _VALIDATIONS), _every(profile.steps, _CHECKPOINTS)
+    every = _report_interval(profile.steps, _POINTS)
+    validates, saves = (
+        _report_interval(profile.steps, _VALIDATIONS),
+        _report_interval(profile.steps, _CHECKPOINTS),
+    )
     last = step_of(snapshot)
     steps = [*range(after // every * every + every, last + 1, every)]
     if last == profile.steps > after and last % every:
@@ -158,9 +161,9 @@ def _points(
             "total_steps": profile.steps,
             "epoch": round(_EPOCHS * share, 3),
             "loss": round(loss, 4),
-            "learning_rate": float(f"{shape.rate * _schedule(share):.4g}"),
+            "learning_rate": float(f"{shape.rate * _learning_rate_factor(share):.4g}"),
             "grad_norm": round(rng.uniform(0.4, 1.6), 3),
-            "tokens_per_second": round(_speed(snapshot, progress, share, rng), 1),
+            "tokens_per_second": round(_tokens_per_second(snapshot, progress, share, rng), 1),
             "eta_seconds": round((1 - share) * profile.whole / snapshot.record.speed, 1),
         }
         if step % validates < every:
@@ -170,18 +173,20 @@ def _points(
             yield {"checkpoint": {"step": step}}
 
 
-def _speed(snapshot: LaunchSnapshot, progress: WorkProgress, share: float, rng: Random) -> float:
+def _tokens_per_second(
+    snapshot: LaunchSnapshot, progress: WorkProgress, share: float, rng: Random
+) -> float:
     rate = snapshot.record.profile.tokens_per_second * rng.uniform(0.96, 1.03)
     if not progress.slow:
         return rate
     return rate / progress.slowness(progress.reached(share * snapshot.record.profile.whole))
 
 
-def _every(steps: int, count: int) -> int:
+def _report_interval(steps: int, count: int) -> int:
     return max(1, round(steps / count))
 
 
-def _schedule(share: float) -> float:
+def _learning_rate_factor(share: float) -> float:
     """A short warm-up, then a cosine."""
     if share < _WARM_UP:
         return share / _WARM_UP
@@ -229,7 +234,7 @@ def placeholder_model() -> dict[str, bytes]:
     return {
         "README.md": _NOTE.encode(),
         "config.json": json.dumps(CONFIG, indent=2).encode(),
-        "model.safetensors": _header(),
+        "model.safetensors": _safetensors_header(),
     }
 
 
@@ -239,15 +244,15 @@ def output_files(
     """Kind, files and metrics of the manifest of a successful run."""
     match role:
         case "trainer" | "quantizer":
-            return "model", placeholder_model(), metrics(snapshot)
+            return "model", placeholder_model(), result_metrics(snapshot)
         case "evaluator":
-            found = metrics(snapshot)
+            found = result_metrics(snapshot)
             return "report", {"report.json": json.dumps(found).encode()}, found
         case _:
             return "outputs", {"summary.txt": _NOTE.encode()}, {}
 
 
-def _header() -> bytes:
+def _safetensors_header() -> bytes:
     hidden, wide, vocabulary, layers = 3584, 18944, 152064, 28
     keys = 512
     tensors: dict[str, list[int]] = {

@@ -94,7 +94,7 @@ def draw_run_profile(traits: LaunchTraits, *, seed: int, mix: WorkloadMix) -> Ru
     :raises RunProfileRefused: if a label has an invalid value.
     """
     rng = seeded_random(seed, traits.name)
-    drawn = _draw(traits, rng, mix)
+    drawn = _draw_profile(traits, rng, mix)
     overrides = {
         key.removeprefix(PREFIX): value
         for key, value in traits.labels.items()
@@ -121,20 +121,20 @@ def draw_run_profile(traits: LaunchTraits, *, seed: int, mix: WorkloadMix) -> Ru
     )
 
 
-def _draw(traits: LaunchTraits, rng: Random, mix: WorkloadMix) -> RunProfile:
+def _draw_profile(traits: LaunchTraits, rng: Random, mix: WorkloadMix) -> RunProfile:
     seed = f"{rng.getrandbits(64):016x}"
     prepares = rng.uniform(20, 90)
     match traits.role:
         case "server":
             return RunProfile(prepares=prepares, starts=rng.uniform(60, 240), seed=seed)
         case "trainer" | "quantizer":
-            return _training(traits, rng, mix, prepares=prepares, seed=seed)
+            return _draw_training_profile(traits, rng, mix, prepares=prepares, seed=seed)
         case _:
             hours = _log_normal(rng, median=mix.hours / 6, spread=mix.spread)
             return RunProfile(prepares=prepares, runs=hours * 3600, seed=seed)
 
 
-def _training(
+def _draw_training_profile(
     traits: LaunchTraits, rng: Random, mix: WorkloadMix, *, prepares: float, seed: str
 ) -> RunProfile:
     larger = 1 + 0.25 * math.log2(max(1, traits.cards))

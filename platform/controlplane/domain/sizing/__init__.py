@@ -7,7 +7,7 @@ from controlplane.domain.sizing.estimates import (
     EngineMemory,
     MemoryPart,
     SizingEstimate,
-    estimate,
+    estimate_model_memory,
     serving_workload,
     training_workload,
 )
@@ -71,7 +71,7 @@ __all__ = [
     "bytes_per_token",
     "cache_bytes",
     "does_not_fit_finding",
-    "estimate",
+    "estimate_model_memory",
     "largest_batch",
     "largest_concurrency",
     "largest_context",

@@ -16,9 +16,9 @@ from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.parallelism import (
     SINGLE_CARD,
     ParallelPlan,
-    check,
+    check_plan,
     read_plan,
-    smallest,
+    smallest_plan,
 )
 from controlplane.domain.sizing.plan_search import (
     TRAINING_MEMORY_FRACTION,
@@ -104,7 +104,7 @@ class SizingEstimate:
     findings: tuple[FieldFinding, ...] = ()
 
 
-def estimate(
+def estimate_model_memory(
     architecture: Architecture,
     request: Mapping[str, Any],
     *,
@@ -120,9 +120,9 @@ def estimate(
     """
     if request["task"] == "serve":
         workload = serving_workload(architecture, request, scheme=scheme, memory=memory)
-        return _serve(architecture, workload, request, chip=chip)
+        return _estimate_serving(architecture, workload, request, chip=chip)
     training = training_workload(request, memory=memory)
-    return _train(architecture, training, request, chip=chip)
+    return _estimate_training(architecture, training, request, chip=chip)
 
 
 def serving_workload(
@@ -185,7 +185,7 @@ def _requested_plan(request: Mapping[str, Any]) -> ParallelPlan | None:
     return read_plan(values, cards=request["cards"] or 1)
 
 
-def _serve(
+def _estimate_serving(
     architecture: Architecture, workload: ServingWorkload, request: Mapping[str, Any], *, chip: Chip
 ) -> SizingEstimate:
     requested, cards = _requested_plan(request), request["cards"]
@@ -202,7 +202,9 @@ def _serve(
     usage = serving_memory(architecture, workload)
     limit = usable_bytes(chip, workload.memory_fraction)
     illegal = list(
-        check(plan, cards=cards or plan.cards, architecture=architecture, chip=chip, serves=True)
+        check_plan(
+            plan, cards=cards or plan.cards, architecture=architecture, chip=chip, serves=True
+        )
     )
     if architecture.context and workload.context > architecture.context:
         illegal.append(
@@ -217,7 +219,7 @@ def _serve(
         findings.append(does_not_fit_finding(usage, limit=limit, chip=chip))
     return SizingEstimate(
         task="serve",
-        parts=_parts(usage, _SERVING_PARTS),
+        parts=_memory_parts(usage, _SERVING_PARTS),
         not_at_once=Bytes(0),
         total=usage.total,
         limit=limit,
@@ -240,7 +242,7 @@ def _serve(
     )
 
 
-def _train(
+def _estimate_training(
     architecture: Architecture,
     workload: TrainingWorkload,
     request: Mapping[str, Any],
@@ -252,13 +254,13 @@ def _train(
     workload = replace(workload, plan=plan)
     usage = training_memory(architecture, workload)
     limit = usable_bytes(chip, TRAINING_MEMORY_FRACTION)
-    illegal = check(plan, cards=cards or plan.cards, architecture=architecture, chip=chip)
+    illegal = check_plan(plan, cards=cards or plan.cards, architecture=architecture, chip=chip)
     findings = list(illegal)
     if limit is not None and usage.total > limit:
         findings.append(does_not_fit_finding(usage, limit=limit, chip=chip))
     return SizingEstimate(
         task="train",
-        parts=_parts(usage, _TRAINING_PARTS),
+        parts=_memory_parts(usage, _TRAINING_PARTS),
         not_at_once=usage.not_at_once,
         total=usage.total,
         limit=limit,
@@ -278,7 +280,7 @@ def _propose_plan(
     if cards is not None:
         found = training_plan(architecture, workload, chip=chip, cards=cards)
         return found or ParallelPlan(data=cards)
-    found = smallest(
+    found = smallest_plan(
         architecture=architecture,
         chip=chip,
         fits=lambda plan: training_fits(architecture, replace(workload, plan=plan), chip=chip),
@@ -287,5 +289,7 @@ def _propose_plan(
     return found or SINGLE_CARD
 
 
-def _parts(usage: ServingMemory | TrainingMemory, names: tuple[str, ...]) -> tuple[MemoryPart, ...]:
+def _memory_parts(
+    usage: ServingMemory | TrainingMemory, names: tuple[str, ...]
+) -> tuple[MemoryPart, ...]:
     return tuple(MemoryPart(name=name, bytes=getattr(usage, name)) for name in names)

@@ -16,8 +16,8 @@ from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.parallelism import (
     ParallelPlan,
     card_counts,
-    check,
-    propose,
+    check_plan,
+    propose_plan,
     ring_size,
 )
 from controlplane.domain.sizing.serving import ServingMemory, ServingWorkload, serving_memory
@@ -69,7 +69,7 @@ def largest_context(architecture: Architecture, workload: ServingWorkload, *, ch
     Never more than the model's maximum positions, if they are known.
     """
     most = architecture.context or MAX_CONTEXT
-    return _largest(
+    return _largest_fitting(
         most,
         lambda tokens: serving_fits(architecture, replace(workload, context=tokens), chip=chip),
     )
@@ -79,7 +79,7 @@ def largest_concurrency(
     architecture: Architecture, workload: ServingWorkload, *, chip: Chip
 ) -> int:
     """Concurrent requests of the given context that fit in one replica; 0 if not even one does."""
-    return _largest(
+    return _largest_fitting(
         MAX_CONCURRENCY,
         lambda many: serving_fits(architecture, replace(workload, concurrency=many), chip=chip),
     )
@@ -87,7 +87,7 @@ def largest_concurrency(
 
 def largest_batch(architecture: Architecture, workload: TrainingWorkload, *, chip: Chip) -> int:
     """Examples per card and step; 0 if not even one fits."""
-    return _largest(
+    return _largest_fitting(
         MAX_BATCH,
         lambda rows: training_fits(architecture, replace(workload, batch=rows), chip=chip),
     )
@@ -102,7 +102,9 @@ def serving_plan(
     """
     for cards in card_counts(chip, most=most):
         for plan in _serving_candidates(cards, chip=chip):
-            legal = not check(plan, cards=cards, architecture=architecture, chip=chip, serves=True)
+            legal = not check_plan(
+                plan, cards=cards, architecture=architecture, chip=chip, serves=True
+            )
             if legal and serving_fits(architecture, replace(workload, plan=plan), chip=chip):
                 return plan
     return None
@@ -138,7 +140,7 @@ def training_plan(
     architecture: Architecture, workload: TrainingWorkload, *, chip: Chip, cards: int
 ) -> ParallelPlan | None:
     """The first plan for that number of cards that fits; None if none does."""
-    return propose(
+    return propose_plan(
         cards=cards,
         architecture=architecture,
         chip=chip,
@@ -189,7 +191,7 @@ def _serving_candidates(cards: int, *, chip: Chip) -> Iterator[ParallelPlan]:
             yield ParallelPlan(tensor=cards // stages, pipeline=stages)
 
 
-def _largest(most: int, fits: Callable[[int], bool]) -> int:
+def _largest_fitting(most: int, fits: Callable[[int], bool]) -> int:
     """The largest of 1 … ``most`` that fits, assuming monotonicity; 0 if none does."""
     if not fits(1):
         return 0

@@ -108,7 +108,7 @@ def serving_memory(architecture: Architecture, workload: ServingWorkload) -> Ser
     """Memory of the fullest card when every request has the maximum length."""
     plan, traits = workload.plan, workload.traits
     return ServingMemory(
-        weights=_weights(architecture, workload),
+        weights=_weight_bytes(architecture, workload),
         cache=cache_bytes(
             architecture,
             context=_round_up(workload.context, traits.block),
@@ -119,7 +119,7 @@ def serving_memory(architecture: Architecture, workload: ServingWorkload) -> Ser
             latent=traits.latent,
         ),
         activations=step_bytes(architecture, workload),
-        logits=_logits(architecture, workload),
+        logits=_logit_bytes(architecture, workload),
         graphs=traits.graphs if workload.graphs else Bytes(0),
         process=Bytes(traits.process + (traits.collectives if plan.cards > 1 else 0)),
     )
@@ -153,7 +153,7 @@ def step_bytes(architecture: Architecture, workload: ServingWorkload) -> Bytes:
     return Bytes(round(step_tokens(workload) * each * workload.value_bytes))
 
 
-def _weights(architecture: Architecture, workload: ServingWorkload) -> Bytes:
+def _weight_bytes(architecture: Architecture, workload: ServingWorkload) -> Bytes:
     """In proportion to the shard of the fullest card; token matrices keep their own width."""
     whole = weight_bytes(architecture, workload.scheme)
     if workload.plan.cards == 1:
@@ -170,7 +170,7 @@ def _embedding_bytes(architecture: Architecture, scheme: WeightScheme) -> int:
     return round(min(architecture.embedding, architecture.parameters) * bits / 8)
 
 
-def _logits(architecture: Architecture, workload: ServingWorkload) -> Bytes:
+def _logit_bytes(architecture: Architecture, workload: ServingWorkload) -> Bytes:
     rows = padded_vocabulary(architecture.vocabulary, tensor=workload.plan.tensor)
     return Bytes(workload.concurrency * rows * (workload.value_bytes + _LOGIT_EXTRA))
 
@@ -190,7 +190,7 @@ def bytes_per_token(
 
     With ``latent`` false the engine decompresses MLA and caches whole keys and values of every head.
     """
-    return architecture.cached_layers * _layer(
+    return architecture.cached_layers * _kv_bytes_per_layer(
         architecture, value_bytes=value_bytes, tensor=tensor, latent=latent
     )
 
@@ -206,16 +206,19 @@ def cache_bytes(
     latent: bool = True,
 ) -> Bytes:
     """Of that many sequences of ``context`` tokens, on one card of the fullest stage."""
-    layer = _layer(architecture, value_bytes=value_bytes, tensor=tensor, latent=latent)
+    layer = _kv_bytes_per_layer(architecture, value_bytes=value_bytes, tensor=tensor, latent=latent)
     seen = min(context, architecture.window) if architecture.window else context
     tokens = architecture.full_layers * context + architecture.windowed_layers * seen
     whole = sequences * (
-        tokens * layer + _state(architecture, value_bytes=value_bytes, tensor=tensor)
+        tokens * layer
+        + _recurrent_state_bytes(architecture, value_bytes=value_bytes, tensor=tensor)
     )
     return Bytes(round(whole * stage_share(architecture.layers, pipeline=pipeline)))
 
 
-def _layer(architecture: Architecture, *, value_bytes: float, tensor: int, latent: bool) -> float:
+def _kv_bytes_per_layer(
+    architecture: Architecture, *, value_bytes: float, tensor: int, latent: bool
+) -> float:
     """Bytes that one layer caches per token on one card."""
     if architecture.attention is Attention.NONE:
         return 0.0
@@ -230,7 +233,7 @@ def _layer(architecture: Architecture, *, value_bytes: float, tensor: int, laten
     return 2 * heads * architecture.head_dim * value_bytes
 
 
-def _state(architecture: Architecture, *, value_bytes: float, tensor: int) -> float:
+def _recurrent_state_bytes(architecture: Architecture, *, value_bytes: float, tensor: int) -> float:
     """Bytes of recurrent state per sequence on one card."""
     part = architecture.recurrent
     if part is None:

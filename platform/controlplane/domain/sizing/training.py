@@ -83,10 +83,10 @@ def layer_activations(
     experts = architecture.experts
     dense_layers = experts.dense_layers if experts else architecture.layers
     dense = dense_layers / architecture.layers
-    divided = _attention(architecture) + dense * _feed_forward(
+    divided = _attention_values(architecture) + dense * _feed_forward(
         architecture, architecture.intermediate
     )
-    whole = _norms(architecture, mixed=mixed, adapter=adapter)
+    whole = _norm_bytes(architecture, mixed=mixed, adapter=adapter)
     if experts is not None:
         each = experts.per_token * _feed_forward(architecture, experts.intermediate)
         each += _feed_forward(architecture, experts.shared_intermediate)
@@ -110,7 +110,7 @@ def score_bytes(architecture: Architecture, *, length: int, mixed: MixedPrecisio
     return architecture.heads * length * (4 + (value if value < 4 else 0))
 
 
-def _norms(architecture: Architecture, *, mixed: MixedPrecision, adapter: bool) -> float:
+def _norm_bytes(architecture: Architecture, *, mixed: MixedPrecision, adapter: bool) -> float:
     """Bytes, including what the norms pass to the following matrices."""
     hidden = architecture.hidden
     readers = _ATTENTION_READERS + architecture.matrices - 1
@@ -134,7 +134,7 @@ def _head_norms(architecture: Architecture, *, mixed: MixedPrecision, adapter: b
     return normed * (4 + after)
 
 
-def _attention(architecture: Architecture) -> float:
+def _attention_values(architecture: Architecture) -> float:
     """Number of stored values, each counted once."""
     heads = architecture.heads * architecture.head_dim
     part = architecture.latent
@@ -229,9 +229,9 @@ def training_memory(architecture: Architecture, workload: TrainingWorkload) -> T
     """Memory of the fullest card when every example has the maximum length: an upper bound for shorter ones."""
     shard = largest_shard(architecture, workload.plan)
     states = (
-        _adapter(architecture, shard, workload)
+        _adapter_training_bytes(architecture, shard, workload)
         if workload.adapter
-        else _full(architecture, shard, workload)
+        else _full_training_bytes(architecture, shard, workload)
     )
     weights, gradients, optimizer = states
     if workload.reference:
@@ -347,20 +347,20 @@ def logit_bytes(architecture: Architecture, workload: TrainingWorkload) -> Bytes
     return Bytes(round(tokens * architecture.vocabulary * each / plan.tensor))
 
 
-def _full(
+def _full_training_bytes(
     architecture: Architecture, shard: WeightShard, workload: TrainingWorkload
 ) -> tuple[int, int, int]:
     weights, gradients, optimizer = _TRAINED[workload.mixed]
     plan = workload.plan
-    gathered = _gathered(architecture, workload) if plan.zero_stage >= 3 else 0
+    gathered = _gathered_weights(architecture, workload) if plan.zero_stage >= 3 else 0
     return (
-        _sharded(shard, weights, plan, stage=3) + gathered,
-        _sharded(shard, gradients, plan, stage=2),
-        _sharded(shard, optimizer, plan, stage=1),
+        _sharded_bytes(shard, weights, plan, stage=3) + gathered,
+        _sharded_bytes(shard, gradients, plan, stage=2),
+        _sharded_bytes(shard, optimizer, plan, stage=1),
     )
 
 
-def _gathered(architecture: Architecture, workload: TrainingWorkload) -> int:
+def _gathered_weights(architecture: Architecture, workload: TrainingWorkload) -> int:
     """Weights that ZeRO 3 has gathered: the active layer and the next."""
     plan = workload.plan
     experts = architecture.expert_parameters
@@ -370,7 +370,7 @@ def _gathered(architecture: Architecture, workload: TrainingWorkload) -> int:
     return 2 * -(-largest // plan.tensor) * workload.value_bytes
 
 
-def _sharded(shard: WeightShard, each: int, plan: ParallelPlan, *, stage: int) -> int:
+def _sharded_bytes(shard: WeightShard, each: int, plan: ParallelPlan, *, stage: int) -> int:
     """Bytes after ZeRO; experts have fewer copies, since their cards hold different ones."""
     if plan.zero_stage < stage:
         return shard.parameters * each
@@ -379,7 +379,7 @@ def _sharded(shard: WeightShard, each: int, plan: ParallelPlan, *, stage: int) -
     return -(-(shard.embedding + shard.body) * each // copies) + -(-shard.expert * each // own)
 
 
-def _adapter(
+def _adapter_training_bytes(
     architecture: Architecture, shard: WeightShard, workload: TrainingWorkload
 ) -> tuple[int, int, int]:
     adapter = workload.adapter
@@ -389,7 +389,7 @@ def _adapter(
     frozen = round(whole * shard.parameters / max(1, architecture.parameters))
     plan = workload.plan
     if plan.zero_stage >= 3:
-        frozen = -(-frozen // max(1, plan.copies)) + _gathered(architecture, workload)
+        frozen = -(-frozen // max(1, plan.copies)) + _gathered_weights(architecture, workload)
     trained = adapter_parameters(architecture, rank=adapter.rank)
     trained = -(-trained // (plan.tensor * plan.pipeline))
     copies = max(1, plan.copies)

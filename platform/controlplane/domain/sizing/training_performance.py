@@ -128,10 +128,10 @@ def training_operations(
     """
     active = architecture.active_parameters
     weights = 6 * active if trained is None else 4 * active + 6 * trained
-    return weights + _attention(architecture, length=length)
+    return weights + _attention_operations(architecture, length=length)
 
 
-def _attention(architecture: Architecture, *, length: int) -> float:
+def _attention_operations(architecture: Architecture, *, length: int) -> float:
     """Scores and their sums, forward and backward. Recurrent layers have none."""
     encoder = architecture.attention is Attention.NONE
     full = architecture.layers if encoder else architecture.full_layers
@@ -145,7 +145,7 @@ def _attention(architecture: Architecture, *, length: int) -> float:
     return 12 * architecture.heads * size * tokens
 
 
-def utilization(
+def model_flops_utilization(
     *,
     tokens_per_second: float,
     token_operations: float,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from controlplane.domain.common.spec_fields import FieldKind, SpecField, subset
+from controlplane.domain.common.spec_fields import FieldKind, SpecField, fields_named
 from controlplane.domain.datasets.schemas import Schema
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.specs.training import LARGEST_SEED
@@ -121,7 +121,7 @@ _TOLERANCE = (
     ),
 )
 
-_METRICS, _SPLIT, _LIMIT, _LENGTH, _BATCH, _SEED = subset(
+_METRICS, _SPLIT, _LIMIT, _LENGTH, _BATCH, _SEED = fields_named(
     EVALUATE, "metrics", "split", "limit", "max_new_tokens", "batch_size", "seed"
 )
 #: Fields of an evaluation, with defaults for the comparison of two models.

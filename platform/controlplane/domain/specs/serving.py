@@ -1,6 +1,6 @@
 """The spec of a served model, for every engine and chip.
 
-An engine supports a subset of the fields (``controlplane.domain.common.spec_fields.subset``). ``auto`` and
+An engine supports a subset of the fields (``controlplane.domain.common.spec_fields.fields_named``). ``auto`` and
 null leave the choice to the engine.
 """
 

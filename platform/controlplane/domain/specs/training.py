@@ -482,7 +482,7 @@ TINY_RECIPE: Mapping[str, Any] = {
 }
 
 
-def recommended(*, parameters: int) -> Mapping[str, Any]:
+def recommended_values(*, parameters: int) -> Mapping[str, Any]:
     """Recommended values for a model of that size where they differ from the defaults."""
     return dict(TINY_RECIPE) if 0 < parameters < _TINY_PARAMETERS else {}
 

@@ -113,7 +113,7 @@ class RetentionPlan:
         return sum(removal.item.size for removal in self.removals)
 
 
-def plan(
+def plan_retention(
     items: Sequence[RetentionItem],
     *,
     rules: Mapping[str, RetentionRules],
@@ -127,11 +127,11 @@ def plan(
     :param rules: by team.
     :param default: for teams without rules.
     """
-    positions = _positions(items)
+    positions = _version_positions(items)
     chosen: dict[tuple[RetentionItemKind, str], Removal] = {}
     spared: list[RetentionItem] = []
     for item in items:
-        removal = _candidate(
+        removal = _removal_candidate(
             item, rules.get(item.team, default), position=positions.get(item.uid, 0), at=at
         )
         if removal is None:
@@ -140,7 +140,7 @@ def plan(
             spared.append(item)
         else:
             chosen[item.kind, item.uid] = removal
-    for uid in _needed(items, removed=chosen.keys()):
+    for uid in _needed_versions(items, removed=chosen.keys()):
         rescued = chosen.pop((RetentionItemKind.VERSION, uid), None)
         if rescued is not None:
             spared.append(rescued.item)
@@ -150,7 +150,7 @@ def plan(
     )
 
 
-def _positions(items: Iterable[RetentionItem]) -> dict[str, int]:
+def _version_positions(items: Iterable[RetentionItem]) -> dict[str, int]:
     """Position of each version in its model, 0 for the newest."""
     series: dict[str, list[RetentionItem]] = defaultdict(list)
     for item in items:
@@ -163,12 +163,12 @@ def _positions(items: Iterable[RetentionItem]) -> dict[str, int]:
     }
 
 
-def _candidate(
+def _removal_candidate(
     item: RetentionItem, rules: RetentionRules, *, position: int, at: datetime
 ) -> Removal | None:
     """The removal of an item by the rules, regardless of other items."""
     if item.kind is RetentionItemKind.VERSION:
-        return _superseded(item, rules, position=position)
+        return _superseded_removal(item, rules, position=position)
     if item.kind is RetentionItemKind.UPLOADS and not item.failed:
         unlisted = item.at is not None and at - item.at >= UNLISTED_RETENTION
         return Removal(item=item, rule=RuleCode.UNLISTED, limit=0) if unlisted else None
@@ -177,23 +177,27 @@ def _candidate(
         RetentionItemKind.LOG: (RuleCode.LOG_DAYS, rules.log_days),
         RetentionItemKind.UPLOADS: (RuleCode.FAILED_DAYS, rules.failed_days),
     }[item.kind]
-    return _aged(item, rule, days if rules.enabled else None, at=at)
+    return _aged_removal(item, rule, days if rules.enabled else None, at=at)
 
 
-def _superseded(item: RetentionItem, rules: RetentionRules, *, position: int) -> Removal | None:
+def _superseded_removal(
+    item: RetentionItem, rules: RetentionRules, *, position: int
+) -> Removal | None:
     limit = rules.keep_versions if rules.enabled and item.team else None
     if limit is None or position < max(1, limit):
         return None
     return Removal(item=item, rule=RuleCode.NEWEST_VERSIONS, limit=max(1, limit))
 
 
-def _aged(item: RetentionItem, rule: RuleCode, days: int | None, *, at: datetime) -> Removal | None:
+def _aged_removal(
+    item: RetentionItem, rule: RuleCode, days: int | None, *, at: datetime
+) -> Removal | None:
     if days is None or item.at is None or at - item.at < timedelta(days=days):
         return None
     return Removal(item=item, rule=rule, limit=days)
 
 
-def _needed(
+def _needed_versions(
     items: Sequence[RetentionItem], *, removed: Collection[tuple[RetentionItemKind, str]]
 ) -> frozenset[str]:
     """Versions that items that stay need to be loaded, directly or indirectly."""

@@ -85,12 +85,12 @@ class StorageQuotaExceeded(Exception):
     """The storage quota of the team is exceeded; the message names the largest kinds and what to do."""
 
     def __init__(self, *, team: str, use: StorageUse, requested: int | None) -> None:
-        super().__init__(_refusal(team=team, use=use, requested=requested))
+        super().__init__(_quota_refusal(team=team, use=use, requested=requested))
         self.use = use
         self.requested = requested
 
 
-def _refusal(*, team: str, use: StorageUse, requested: int | None) -> str:
+def _quota_refusal(*, team: str, use: StorageUse, requested: int | None) -> str:
     filled = ", ".join(
         f"{KIND_NAMES[kind]} {format_bytes(size)}" for kind, size in use.largest_kinds[:3]
     )

@@ -15,7 +15,7 @@ and migrates on to this version, in one transaction; hence an older backup can b
 """
 
 from controlplane.persistence.backups.manifest import BackupRefused, Manifest
-from controlplane.persistence.backups.restorer import Restored, restore
+from controlplane.persistence.backups.restorer import Restored, restore_backup
 from controlplane.persistence.backups.writer import Written, back_up
 
-__all__ = ["BackupRefused", "Manifest", "Restored", "Written", "back_up", "restore"]
+__all__ = ["BackupRefused", "Manifest", "Restored", "Written", "back_up", "restore_backup"]

@@ -71,7 +71,7 @@ def _copy_out(digest: str, *, store: ArtifactStore, folder: Path, earlier: Path 
     """Whether it was linked."""
     target = folder / blob_path(digest)
     target.parent.mkdir(parents=True, exist_ok=True)
-    if earlier is not None and _intact(earlier / blob_path(digest), digest):
+    if earlier is not None and _is_intact(earlier / blob_path(digest), digest):
         with suppress(OSError):
             os.link(earlier / blob_path(digest), target)
             return True
@@ -125,7 +125,7 @@ def blobs_copy_in(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> 
     count = 0
     for digest, _ in blobs_listed(manifest, folder=folder):
         with (folder / blob_path(digest)).open("rb") as stream:
-            store.put(_pieces(stream), expected=digest)
+            store.put(_read_pieces(stream), expected=digest)
         count += 1
     return count
 
@@ -136,7 +136,7 @@ def blob_path(digest: str) -> str:
     return f"blobs/{name[:2]}/{name[2:]}"
 
 
-def _intact(path: Path, digest: str) -> bool:
+def _is_intact(path: Path, digest: str) -> bool:
     try:
         with path.open("rb") as stream:
             return digest == f"sha256:{digest_of(stream)[0]}"
@@ -144,6 +144,6 @@ def _intact(path: Path, digest: str) -> bool:
         return False
 
 
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+def _read_pieces(stream: BinaryIO) -> Iterator[bytes]:
     while chunk := stream.read(_CHUNK):
         yield chunk

@@ -64,7 +64,7 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """As the last file of the backup: it appears whole or not at all."""
         body = asdict(self)
-        text = json.dumps({**body, "seal": _seal(body)}, indent=1, ensure_ascii=False)
+        text = json.dumps({**body, "seal": _manifest_digest(body)}, indent=1, ensure_ascii=False)
         partial = folder / f".{NAME}"
         with partial.open("w", encoding="utf-8") as stream:
             stream.write(text)
@@ -84,7 +84,7 @@ class Manifest:
             ) from None
         except (OSError, ValueError) as error:
             raise BackupRefused(f"{path} cannot be read: {error}") from None
-        if not isinstance(body, dict) or body.pop("seal", None) != _seal(body):
+        if not isinstance(body, dict) or body.pop("seal", None) != _manifest_digest(body):
             raise BackupRefused(f"{path} is damaged: it is not as it was written")
         if body.get("format") != FORMAT:
             raise BackupRefused(
@@ -111,7 +111,7 @@ def _of_json(body: dict[str, Any]) -> Manifest:
     return Manifest(**body)
 
 
-def _seal(body: Mapping[str, Any]) -> str:
+def _manifest_digest(body: Mapping[str, Any]) -> str:
     text = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

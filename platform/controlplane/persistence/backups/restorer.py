@@ -46,7 +46,7 @@ class Restored:
     undecryptable: tuple[Sealed, ...]
 
 
-def restore(
+def restore_backup(
     folder: Path, *, store: ArtifactStore, overwrite: bool = False, into_empty: bool = False
 ) -> Restored:
     """Restore the backup.
@@ -81,8 +81,8 @@ def restore(
         manifest=manifest,
         rows=rows,
         blobs=blobs,
-        keys_missing=not set(manifest.key_fingerprints) & set(encryption.fingerprints()),
-        undecryptable=tuple(_undecryptable()),
+        keys_missing=not set(manifest.key_fingerprints) & set(encryption.key_fingerprints()),
+        undecryptable=tuple(_undecryptable_secrets()),
     )
 
 
@@ -119,25 +119,25 @@ def _restore_database(manifest: Manifest, *, folder: Path) -> int:
         schema = row[0] if row else "public"
         cursor.execute(f"DROP SCHEMA {schema} CASCADE")
         cursor.execute(f"CREATE SCHEMA {schema}")
-    _migrate(to=[(app, names[-1]) for app, names in _leaves(manifest).items()])
+    _migrate_to(to=[(app, names[-1]) for app, names in _latest_migrations(manifest).items()])
     tables_truncate(table_names())
     rows = sum(table_copy_in(table, folder=folder) for table in manifest.tables)
     sequences_set(manifest.sequences)
     _check_constraints()
-    _migrate(to=MigrationExecutor(connection).loader.graph.leaf_nodes())
+    _migrate_to(to=MigrationExecutor(connection).loader.graph.leaf_nodes())
     return rows
 
 
-def _leaves(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+def _latest_migrations(manifest: Manifest) -> dict[str, tuple[str, ...]]:
     return {app: names for app, names in manifest.migrations.items() if names}
 
 
-def _migrate(*, to: list[tuple[str, str]]) -> None:
-    executor = MigrationExecutor(connection, progress_callback=_settle)
+def _migrate_to(*, to: list[tuple[str, str]]) -> None:
+    executor = MigrationExecutor(connection, progress_callback=_run_constraints_now)
     executor.migrate(to)
 
 
-def _settle(action: str, *_: object) -> None:
+def _run_constraints_now(action: str, *_: object) -> None:
     """In a transaction of its own, each migration would end with this."""
     if action == "apply_success":
         _check_constraints()
@@ -150,7 +150,7 @@ def _check_constraints() -> None:
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
 
 
-def _undecryptable() -> list[Sealed]:
+def _undecryptable_secrets() -> list[Sealed]:
     """Return the secrets that cannot be decrypted; they are in binary columns."""
     found = []
     for model in apps.get_models():
@@ -158,7 +158,7 @@ def _undecryptable() -> list[Sealed]:
             if not isinstance(field, models.BinaryField):
                 continue
             values = model._default_manager.values_list(field.attname, flat=True)
-            lost = sum(not encryption.decryptable(value) for value in values.iterator() if value)
+            lost = sum(not encryption.is_decryptable(value) for value in values.iterator() if value)
             if lost:
                 column = f"{model._meta.label}.{field.name}"
                 found.append(Sealed(column=column, lost=lost, of=values.count()))

@@ -31,9 +31,11 @@ def table_names() -> list[str]:
 
 def table_copy_out(name: str, *, folder: Path) -> TableCopy:
     """The table's rows in a file of the backup."""
-    columns = _columns(name)
+    columns = _stored_columns(name)
     path = folder / "tables" / f"{name}.gz"
-    statement = sql.SQL("COPY {} ({}) TO STDOUT").format(sql.Identifier(name), _list(columns))
+    statement = sql.SQL("COPY {} ({}) TO STDOUT").format(
+        sql.Identifier(name), _identifier_list(columns)
+    )
     rows = 0
     with path.open("xb") as file:
         # No time in its header: the same rows are the same file.
@@ -53,7 +55,7 @@ def table_copy_out(name: str, *, folder: Path) -> TableCopy:
 def table_copy_in(table: TableCopy, *, folder: Path) -> int:
     """Load the rows of the file into the table; return their number."""
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(table.name), _list(table.columns)
+        sql.Identifier(table.name), _identifier_list(table.columns)
     )
     with gzip.open(folder / table.file.path, "rb") as packed, _psycopg_cursor() as cursor:
         with cursor.copy(statement) as copy:
@@ -74,7 +76,7 @@ def tables_truncate(names: Sequence[str]) -> None:
         return
     with transaction.atomic(), _psycopg_cursor() as cursor:
         cursor.execute("SET LOCAL ninefold.audit_retention TO 'on'")
-        cursor.execute(sql.SQL("TRUNCATE {} CASCADE").format(_list(names)))
+        cursor.execute(sql.SQL("TRUNCATE {} CASCADE").format(_identifier_list(names)))
         cursor.execute("SET LOCAL ninefold.audit_retention TO 'off'")
 
 
@@ -96,7 +98,7 @@ def sequences_set(values: Mapping[str, tuple[int, bool]]) -> None:
             )
 
 
-def _columns(table: str) -> list[str]:
+def _stored_columns(table: str) -> list[str]:
     """Without those that the database computes."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -114,7 +116,7 @@ def _has_rows(table: str) -> bool:
     return bool(row and row[0])
 
 
-def _list(names: Sequence[str]) -> sql.Composed:
+def _identifier_list(names: Sequence[str]) -> sql.Composed:
     return sql.SQL(", ").join(sql.Identifier(name) for name in names)
 
 

@@ -56,7 +56,7 @@ def back_up(
                 raise BackupRefused(
                     "garbage is being collected, or another backup made; try again in a minute"
                 )
-            manifest, linked = _fill(
+            manifest, linked = _write_backup(
                 partial,
                 product=product,
                 digests=digests,
@@ -75,7 +75,7 @@ def back_up(
     return Written(folder=folder, manifest=manifest, linked=linked)
 
 
-def _fill(
+def _write_backup(
     folder: Path,
     *,
     product: str,
@@ -107,7 +107,7 @@ def _fill(
         blob_size=copies.size,
         blobs_included=with_artifacts,
         blobs_missing=copies.missing,
-        key_fingerprints=encryption.fingerprints(),
+        key_fingerprints=encryption.key_fingerprints(),
     )
     return manifest, copies.linked
 

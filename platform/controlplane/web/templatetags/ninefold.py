@@ -180,20 +180,20 @@ def ago(at: datetime | None) -> SafeString | str:
         '<time datetime="{}" title="{}">{}</time>',
         at.isoformat(),
         timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S %Z"),
-        _relative(distance),
+        _format_distance(distance),
     )
 
 
-def _relative(seconds: float) -> str:
+def _format_distance(seconds: float) -> str:
     if -5 < seconds < 5:
         return _("just now")
-    amount = duration(_coarse(abs(seconds)))
+    amount = duration(_round_distance(abs(seconds)))
     if seconds > 0:
         return _("%(amount)s ago") % {"amount": amount}
     return _("in %(amount)s") % {"amount": amount}
 
 
-def _coarse(seconds: float) -> float:
+def _round_distance(seconds: float) -> float:
     """Whole hours or days once they matter more than what is left."""
     if seconds >= _DAY:
         return seconds // _DAY * _DAY

@@ -44,18 +44,20 @@ class CpuReader:
         self._cores = sorted(os.sched_getaffinity(0) if cores is None else cores)
         self._cards = cards or len(self._cores)
         self._root = root
-        self._before = self._ticks()
+        self._before = self._read_ticks()
 
     def read(self) -> CardReading:
         """Loads cover the time since the last read; there is none where that is too short."""
         try:
-            now = self._ticks()
+            now = self._read_ticks()
         except (OSError, ValueError) as error:
             return CardReading(error=f"/proc/stat cannot be read: {error}")
         before, self._before = self._before, now
-        loads = {core: _load(before[core], now[core]) for core in now.keys() & before.keys()}
-        used, total = self._memory()
-        temperature = self._temperature()
+        loads = {
+            core: _core_utilization(before[core], now[core]) for core in now.keys() & before.keys()
+        }
+        used, total = self._read_memory()
+        temperature = self._read_temperature()
         samples: list[CardSample] = []
         for card in range(self._cards):
             metrics = {
@@ -65,24 +67,25 @@ class CpuReader:
                 "temperature_celsius": temperature,
                 "clock_hertz": self._clock_of(card),
             }
-            samples += _samples(metrics, card=card, node=self._node)
+            samples += _card_samples(metrics, card=card, node=self._node)
         return CardReading(samples=tuple(samples))
 
     def _cores_of(self, card: int) -> Sequence[int]:
         return [self._cores[card]] if self._cards == len(self._cores) else self._cores
 
     def _load_of(self, card: int, loads: Mapping[int, float | None]) -> float | None:
-        return _mean(loads.get(core) for core in self._cores_of(card))
+        return _mean_of_known(loads.get(core) for core in self._cores_of(card))
 
     def _clock_of(self, card: int) -> float | None:
         folder = self._root / "sys/devices/system/cpu"
         kilohertz = [
-            _number(folder / f"cpu{core}/cpufreq/scaling_cur_freq") for core in self._cores_of(card)
+            _read_number(folder / f"cpu{core}/cpufreq/scaling_cur_freq")
+            for core in self._cores_of(card)
         ]
-        mean = _mean(kilohertz)
+        mean = _mean_of_known(kilohertz)
         return None if mean is None else mean * 1000
 
-    def _ticks(self) -> dict[int, Ticks]:
+    def _read_ticks(self) -> dict[int, Ticks]:
         """(idle, all) of each usable core.
 
         :raises OSError: if the kernel does not provide it.
@@ -95,7 +98,7 @@ class CpuReader:
                 ticks[int(name[3:])] = (sum(counts[_IDLE]), sum(counts))
         return ticks
 
-    def _memory(self) -> tuple[int, int]:
+    def _read_memory(self) -> tuple[int, int]:
         """Used and total bytes of the machine; zeros where the kernel does not provide them."""
         try:
             lines = (self._root / "proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -111,13 +114,13 @@ class CpuReader:
         total = kilobytes["MemTotal"] * 1024
         return total - kilobytes["MemAvailable"] * 1024, total
 
-    def _temperature(self) -> float | None:
+    def _read_temperature(self) -> float | None:
         """The hottest of the processor's sensors; virtual machines have none."""
-        found = [*self._sensors("thermal/thermal_zone*", "type", _ZONES, "temp")]
-        found += self._sensors("hwmon/hwmon*", "name", _CHIPS, "temp1_input")
+        found = [*self._read_sensors("thermal/thermal_zone*", "type", _ZONES, "temp")]
+        found += self._read_sensors("hwmon/hwmon*", "name", _CHIPS, "temp1_input")
         return max(found, default=None)
 
-    def _sensors(
+    def _read_sensors(
         self, pattern: str, kind: str, kinds: Sequence[str], value: str
     ) -> Iterator[float]:
         for folder in sorted((self._root / "sys/class").glob(pattern)):
@@ -125,12 +128,12 @@ class CpuReader:
                 name = (folder / kind).read_text(encoding="ascii").strip()
             except (OSError, UnicodeDecodeError):
                 continue
-            millidegrees = _number(folder / value) if name.startswith(tuple(kinds)) else None
+            millidegrees = _read_number(folder / value) if name.startswith(tuple(kinds)) else None
             if millidegrees is not None:
                 yield millidegrees / 1000
 
 
-def _load(before: Ticks, now: Ticks) -> float | None:
+def _core_utilization(before: Ticks, now: Ticks) -> float | None:
     idle, passed = now[0] - before[0], now[1] - before[1]
     if passed < _FEWEST_TICKS:
         return None
@@ -138,19 +141,21 @@ def _load(before: Ticks, now: Ticks) -> float | None:
     return min(100.0, max(0.0, 100.0 * (1 - idle / passed)))
 
 
-def _mean(values: Iterator[float | None] | Sequence[float | None]) -> float | None:
+def _mean_of_known(values: Iterator[float | None] | Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
-def _number(path: Path) -> float | None:
+def _read_number(path: Path) -> float | None:
     try:
         return float(path.read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
 
 
-def _samples(metrics: Mapping[str, float | None], *, card: int, node: str) -> Iterator[CardSample]:
+def _card_samples(
+    metrics: Mapping[str, float | None], *, card: int, node: str
+) -> Iterator[CardSample]:
     labels = {"card": str(card), "node": node}
     for name, value in metrics.items():
         if value is not None:

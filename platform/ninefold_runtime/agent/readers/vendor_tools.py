@@ -63,7 +63,7 @@ class VendorTool:
         except subprocess.TimeoutExpired:
             return ToolOutput(error=f"{name} did not answer in {self._limit_seconds:g} s")
         finally:
-            self._end(process)
+            self._end_process(process)
         if process.returncode != 0:
             last = text.strip().splitlines()[-1:] or ["without a word"]
             return ToolOutput(
@@ -71,7 +71,7 @@ class VendorTool:
             )
         return ToolOutput(text=text)
 
-    def _end(self, process: subprocess.Popen[str]) -> None:
+    def _end_process(self, process: subprocess.Popen[str]) -> None:
         if process.poll() is not None:
             return
         process.kill()

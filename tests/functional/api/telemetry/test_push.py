@@ -90,7 +90,7 @@ def test_a_batch_that_is_held_up_is_sent_again_as_it_is_told(
     def held_up(**_: object) -> None:
         raise OperationalError from LockNotAvailable()
 
-    monkeypatch.setattr(ingestion, "_record", held_up)
+    monkeypatch.setattr(ingestion, "_record_push", held_up)
     answer = send(token, text())
     assert (answer.status_code, answer.json()["code"]) == (503, "push-busy")
     assert int(answer.headers["Retry-After"]) > 0

@@ -82,13 +82,13 @@ def take(source: Source, *sheets: MetricBatch, readings: tuple[Reading, ...] = (
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many cards are judged one by one."""
     judged: list[int] = []
-    before = readings._row
+    before = readings._valid_row
 
     def row(card: int, *words: Any, **named: Any) -> Any:
         judged.append(card)
         return before(card, *words, **named)
 
-    monkeypatch.setattr(readings, "_row", row)
+    monkeypatch.setattr(readings, "_valid_row", row)
     return judged
 
 

@@ -27,7 +27,7 @@ class AnsweringApi(KubernetesApi):
         #: Paths and queries, in order.
         self.requested: list[tuple[str, Mapping[str, str]]] = []
 
-    def _json(
+    def _request_json(
         self,
         method: str,
         path: str,
@@ -54,7 +54,7 @@ class StoringApi(AnsweringApi):
         self.kept: dict[str, Any] = dict(answers)
         super().__init__(self.kept)
 
-    def _json(
+    def _request_json(
         self,
         method: str,
         path: str,
@@ -69,5 +69,5 @@ class StoringApi(AnsweringApi):
         elif method == "DELETE":
             self.kept.pop(path, None)
         elif method == "GET":
-            return super()._json(method, path, query=query)
+            return super()._request_json(method, path, query=query)
         return {}

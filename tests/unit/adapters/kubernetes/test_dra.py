@@ -138,7 +138,9 @@ def objects(plan: LaunchPlan) -> list[dict[str, Any]]:
     (role,) = plan.launch.roles
     template = manifests.claim_template(plan, role, owner=OWNER)
     assert template is not None
-    pods = [manifests.pod(plan, role, each, owner=OWNER) for each in plan.replicas[role.name]]
+    pods = [
+        manifests.pod_manifest(plan, role, each, owner=OWNER) for each in plan.replicas[role.name]
+    ]
     return [template, *pods]
 
 
@@ -201,7 +203,7 @@ def test_work_on_cards_of_a_device_plugin_claims_nothing() -> None:
     plan = planned(trainer(), chip="ascend-910b3", device_classes=[CLASS])
     (role,) = plan.launch.roles
     assert manifests.claim_template(plan, role, owner=OWNER) is None
-    pod = manifests.pod(plan, role, plan.replicas[role.name][0], owner=OWNER)
+    pod = manifests.pod_manifest(plan, role, plan.replicas[role.name][0], owner=OWNER)
     assert "resourceClaims" not in pod["spec"]
 
 

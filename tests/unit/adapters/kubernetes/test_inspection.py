@@ -36,7 +36,7 @@ def happened(about: str, at: str, *, kind: str = "Pod", **more: Any) -> dict[str
 def objects_of(**kinds: Answer) -> dict[str, str]:
     answers = {f"{SPACE}/{kind}": answer for kind, answer in kinds.items()}
     api = AnsweringApi(answers)
-    found = inspection.objects(api, name="attempt-1", namespace="work", installation=OURS)
+    found = inspection.launch_objects(api, name="attempt-1", namespace="work", installation=OURS)
     return {f"{each.kind}/{each.name}": each.text for each in found}
 
 
@@ -73,7 +73,7 @@ def events_of(pods: int, *told: Mapping[str, Any]) -> tuple[tuple[ClusterEvent, 
     path = f"{SPACE}/events"
     there = [pod(f"attempt-1-main-{index}", ours=True) for index in range(pods)]
     api = AnsweringApi({f"{SPACE}/pods": listing(*there), path: listing(*told)})
-    found = inspection.events(api, name="attempt-1", namespace="work", installation=OURS)
+    found = inspection.launch_events(api, name="attempt-1", namespace="work", installation=OURS)
     return found, [requested for requested, _ in api.requested].count(path)
 
 

@@ -12,7 +12,7 @@ from controlplane.adapters.clusters.kubernetes.inventory import (
     cards_of,
     observed_nodes,
     unknown_cards,
-    untolerated,
+    untolerated_taints,
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.resources import GIB
@@ -214,7 +214,7 @@ def test_a_node_is_ready_if_our_pods_may_come_and_it_runs_them(
 
 def test_taints_that_keep_us_away_are_said_as_kubectl_writes_them() -> None:
     taints = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
-    assert untolerated(node("n1", taints=taints), resources=()) == ("team=a:NoSchedule",)
+    assert untolerated_taints(node("n1", taints=taints), resources=()) == ("team=a:NoSchedule",)
 
 
 def test_labels_hold_the_place_in_the_network_and_what_the_operator_annotated() -> None:

@@ -35,7 +35,7 @@ class OneNode(KubernetesApi):
         self.node["spec"]["taints"] += taints
         self.version += 1
 
-    def _json(self, method: str, path: str, **rest: Any) -> dict[str, Any]:
+    def _request_json(self, method: str, path: str, **rest: Any) -> dict[str, Any]:
         if method == "PATCH":
             meanwhile, self.meanwhile = self.meanwhile, lambda: None
             meanwhile()

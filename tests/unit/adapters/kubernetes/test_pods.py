@@ -33,9 +33,9 @@ CASES: dict[str, LaunchPlan] = {
 def objects(plan: LaunchPlan) -> list[dict[str, Any]]:
     """Everything that belongs to the Launch, in the order in which it is made."""
     made = [
-        manifests.record(plan),
-        manifests.secret(plan, owner=OWNER),
-        manifests.service(plan, owner=OWNER),
+        manifests.record_manifest(plan),
+        manifests.secret_manifest(plan, owner=OWNER),
+        manifests.service_manifest(plan, owner=OWNER),
     ]
     vendors = manifests.vendor_map(plan, owner=OWNER)
     made += [vendors] if vendors else []
@@ -43,7 +43,7 @@ def objects(plan: LaunchPlan) -> list[dict[str, Any]]:
         for replica in plan.replicas[role.name]:
             if role.ports and plan.profile.reach == "node_port":
                 made.append(manifests.node_port(plan, role, index=replica.index, owner=OWNER))
-            made.append(manifests.pod(plan, role, replica, owner=OWNER))
+            made.append(manifests.pod_manifest(plan, role, replica, owner=OWNER))
     return made
 
 
@@ -209,7 +209,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
         "600 files; a pod takes 512",
     ),
     "files too large": (
-        lambda: manifests.record(
+        lambda: manifests.record_manifest(
             with_launch(planned(trainer(nodes=1, cards=1)), files={"a": "x" * 500_000})
         ),
         "500000 bytes",

@@ -8,8 +8,8 @@ from typing import Any
 from controlplane.adapters.clusters.volcano.object_sync import (
     ChangeAction,
     hyper_nodes,
+    network_tiers,
     plan_hyper_nodes,
-    tiers,
 )
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.schemas import assert_valid
@@ -68,9 +68,9 @@ def test_domains_of_one_name_in_different_outer_ones_are_different() -> None:
 
 
 def test_the_tightest_level_that_is_known_is_the_first() -> None:
-    assert tiers(NODES.values()) == {"leaf": 1, "spine": 2, "superpod": 3}
-    assert tiers([{"spine": "s1"}]) == {"spine": 1}
-    assert tiers([{}]) == {}
+    assert network_tiers(NODES.values()) == {"leaf": 1, "spine": 2, "superpod": 3}
+    assert network_tiers([{"spine": "s1"}]) == {"spine": 1}
+    assert network_tiers([{}]) == {}
 
 
 def test_only_what_changed_and_what_is_ours_is_touched() -> None:

@@ -33,7 +33,7 @@ def variable(job: dict[str, Any], name: str) -> str:
 @pytest.mark.parametrize("chip", ["ascend-910b3", "nvidia-h800"])
 def test_a_gang_is_the_job_that_the_file_says_and_fits_the_schema(chip: str) -> None:
     plan = planned(trainer(), chip=chip)
-    made = [jobs.job(plan, TARGET, owner=OWNER)]
+    made = [jobs.job_manifest(plan, TARGET, owner=OWNER)]
     made += filter(None, [manifests.vendor_map(plan, owner=OWNER)])
     compare(made, case=f"volcano/job-{chip}")
     assert_valid(made)
@@ -43,7 +43,10 @@ def test_a_replica_that_serves_is_a_pod_group_with_pods_of_ours() -> None:
     plan = planned(server(), chip="nvidia-h800")
     group = jobs.pod_group(plan, TARGET, owner=OWNER)
     (role,) = plan.launch.roles
-    pods = [jobs.member(plan, role, one, TARGET, owner=OWNER) for one in plan.replicas["server"]]
+    pods = [
+        jobs.member_pod_manifest(plan, role, one, TARGET, owner=OWNER)
+        for one in plan.replicas["server"]
+    ]
     compare([group, *pods], case="volcano/pod-group")
     assert_valid([group])
     assert group["spec"]["minResources"] == {
@@ -60,7 +63,7 @@ def test_only_what_answers_probes_is_a_pod_group() -> None:
 
 
 def test_a_job_starts_whole_and_is_never_started_again_by_volcano() -> None:
-    spec = jobs.job(planned(trainer(nodes=3)), TARGET, owner=OWNER)["spec"]
+    spec = jobs.job_manifest(planned(trainer(nodes=3)), TARGET, owner=OWNER)["spec"]
     assert (spec["minAvailable"], spec["tasks"][0]["minAvailable"]) == (3, 3)
     assert spec["maxRetry"] == 1000
     assert {one["event"]: one["action"] for one in spec["policies"]} == {
@@ -70,7 +73,7 @@ def test_a_job_starts_whole_and_is_never_started_again_by_volcano() -> None:
 
 
 def test_a_replica_reads_its_place_from_what_volcano_writes() -> None:
-    job = jobs.job(planned(trainer()), TARGET, owner=OWNER)
+    job = jobs.job_manifest(planned(trainer()), TARGET, owner=OWNER)
     first = container(job)["env"][0]
     assert first["name"] == jobs.INDEX_VARIABLE
     assert (
@@ -87,7 +90,7 @@ def test_a_replica_reads_its_place_from_what_volcano_writes() -> None:
 
 
 def test_pods_of_a_job_get_no_node_host_name_place_or_devices_of_ours() -> None:
-    job = jobs.job(planned(trainer(), chip="ascend-910b3"), TARGET, owner=OWNER)
+    job = jobs.job_manifest(planned(trainer(), chip="ascend-910b3"), TARGET, owner=OWNER)
     template = job["spec"]["tasks"][0]["template"]
     assert "nodeAffinity" not in template["spec"].get("affinity", {})
     assert "hostname" not in template["spec"]
@@ -102,7 +105,9 @@ def test_pods_of_a_job_get_no_node_host_name_place_or_devices_of_ours() -> None:
 
 def test_pods_on_the_hosts_network_are_kept_apart_because_their_ports_are_the_same() -> None:
     def affinity(nodes: int) -> object:
-        job = jobs.job(planned(trainer(nodes=nodes), chip="ascend-910b3"), TARGET, owner=OWNER)
+        job = jobs.job_manifest(
+            planned(trainer(nodes=nodes), chip="ascend-910b3"), TARGET, owner=OWNER
+        )
         spec = job["spec"]["tasks"][0]["template"]["spec"]
         assert spec.get("hostNetwork", False) is (nodes > 1)
         return spec.get("affinity")
@@ -112,7 +117,9 @@ def test_pods_on_the_hosts_network_are_kept_apart_because_their_ports_are_the_sa
 
 
 def test_without_a_wish_neither_priority_nor_topology_is_stated() -> None:
-    spec = jobs.job(planned(trainer()), SchedulingTarget(queue="default"), owner=OWNER)["spec"]
+    spec = jobs.job_manifest(planned(trainer()), SchedulingTarget(queue="default"), owner=OWNER)[
+        "spec"
+    ]
     assert not spec.keys() & {"priorityClassName", "networkTopology"}
 
 
@@ -120,15 +127,15 @@ def test_replicas_of_one_role_that_ask_for_different_cards_are_refused() -> None
     uneven = (LaunchPlacement(node="n0", cards=(0, 1)), LaunchPlacement(node="n1", cards=(0,)))
     role = replace(trainer(), placements=uneven)
     with pytest.raises(LaunchRefused, match=r"1 × nvidia\.com/gpu and 2 × nvidia\.com/gpu"):
-        jobs.job(planned(role, chip="nvidia-h800"), TARGET, owner=OWNER)
+        jobs.job_manifest(planned(role, chip="nvidia-h800"), TARGET, owner=OWNER)
 
 
 def test_labels_of_the_makers_family_stand_on_the_job_and_on_its_pods() -> None:
     for chip, family in (("ascend-910a", "ascend-910"), ("ascend-310p", "ascend-310P")):
-        job = jobs.job(planned(trainer(cards=1), chip=chip), TARGET, owner=OWNER)
+        job = jobs.job_manifest(planned(trainer(cards=1), chip=chip), TARGET, owner=OWNER)
         pods = job["spec"]["tasks"][0]["template"]["metadata"]["labels"]
         assert job["metadata"]["labels"]["ring-controller.atlas"] == family
         assert pods["ring-controller.atlas"] == family
     # Nobody says of which family it is, so nothing is said.
-    job = jobs.job(planned(trainer(cards=1), chip="ascend-310"), TARGET, owner=OWNER)
+    job = jobs.job_manifest(planned(trainer(cards=1), chip="ascend-310"), TARGET, owner=OWNER)
     assert "ring-controller.atlas" not in job["metadata"]["labels"]

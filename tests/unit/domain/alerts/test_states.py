@@ -18,9 +18,9 @@ from controlplane.domain.alerts.lifecycle import (
     NotificationRoute,
     Silence,
     Standing,
+    next_standing,
     notice_due,
     receivers_of,
-    step,
 )
 from controlplane.domain.alerts.rules import AlertSeverity, matcher_read
 
@@ -32,7 +32,7 @@ def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> St
     """What becomes of an alert that is seen so at those seconds."""
     standing: Standing | None = None
     for second, holds in seen:
-        standing = step(
+        standing = next_standing(
             standing,
             holds=holds,
             at=NOON + timedelta(seconds=second),
@@ -83,7 +83,7 @@ def test_a_turn_that_comes_twice_changes_nothing(
     once = walked(*sorted(seen, key=lambda one: one[0]), lasts=lasts, keeps=keeps)
     if once is not None and once.state is not AlertState.RESOLVED:
         last = sorted(seen, key=lambda one: one[0])[-1]
-        again = step(
+        again = next_standing(
             once,
             holds=last[1],
             at=NOON + timedelta(seconds=last[0]),
@@ -106,7 +106,7 @@ class World:
     def turn(self, holding: frozenset[int], silenced: frozenset[int], at: datetime) -> None:
         for key in {*self.alerts, *holding}:
             before = self.alerts.pop(key, None)
-            after = step(before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE)
+            after = next_standing(before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE)
             if after is not None and after.state is not AlertState.RESOLVED:
                 self.alerts[key] = after
             else:

@@ -8,7 +8,7 @@ from controlplane.domain.common.permissions import (
     CompanyRole,
     Permission,
     TeamRole,
-    allows,
+    roles_grant,
 )
 from tests.cases import for_each_case
 
@@ -26,11 +26,11 @@ MATRIX = {
 def test_each_role_may_do_what_the_matrix_says(role: TeamRole, permission: Permission) -> None:
     letter = MATRIX[role].split()[list(Permission).index(permission)]
 
-    assert allows(frozenset({role}), permission) is (letter == "y")
+    assert roles_grant(frozenset({role}), permission) is (letter == "y")
 
 
 def test_the_fleet_is_operated_by_a_company_role_only() -> None:
-    assert not allows(frozenset(TeamRole), Permission.OPERATE_FLEET)
+    assert not roles_grant(frozenset(TeamRole), Permission.OPERATE_FLEET)
     assert {CompanyRole.OPERATOR: {Permission.OPERATE_FLEET}} == COMPANY_GRANTS
 
 
@@ -41,7 +41,7 @@ def test_every_role_is_granted_something_and_everybody_may_look() -> None:
 
 def test_no_role_allows_nothing_and_several_add_up() -> None:
     both = frozenset({TeamRole.VIEWER, TeamRole.QUEUE_ADMIN})
-    assert not any(allows(frozenset(), permission) for permission in Permission)
-    assert allows(both, Permission.RUN)
-    assert allows(both, Permission.MANAGE_QUEUES)
-    assert not allows(both, Permission.MANAGE_TEAM)
+    assert not any(roles_grant(frozenset(), permission) for permission in Permission)
+    assert roles_grant(both, Permission.RUN)
+    assert roles_grant(both, Permission.MANAGE_QUEUES)
+    assert not roles_grant(both, Permission.MANAGE_TEAM)

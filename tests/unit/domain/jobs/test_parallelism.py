@@ -12,12 +12,12 @@ from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.jobs.parallelism import (
     ParallelPlan,
     card_counts,
-    check,
     check_cards,
+    check_plan,
     padded_vocabulary,
-    propose,
+    propose_plan,
     read_plan,
-    smallest,
+    smallest_plan,
 )
 from tests.unit.domain.sizing.model_configs import (
     CARD,
@@ -80,25 +80,26 @@ def test_an_illegal_plan_is_refused_with_legal_values(
     plan: ParallelPlan, cards: int, field: str, words: str
 ) -> None:
     found = {
-        each.field: each.message for each in check(plan, cards=cards, architecture=QWEN, chip=CARD)
+        each.field: each.message
+        for each in check_plan(plan, cards=cards, architecture=QWEN, chip=CARD)
     }
     assert words in found[field]
 
 
 def test_key_value_heads_are_sharded_or_replicated() -> None:
     # 28 heads and 4 of keys and values: 7 cards would cut through one.
-    found = check(ParallelPlan(tensor=7), cards=7, architecture=QWEN)
+    found = check_plan(ParallelPlan(tensor=7), cards=7, architecture=QWEN)
     assert [each.field for each in found] == ["parallel.tensor"]
-    assert check(ParallelPlan(tensor=4), cards=4, architecture=QWEN, chip=CARD) == ()
+    assert check_plan(ParallelPlan(tensor=4), cards=4, architecture=QWEN, chip=CARD) == ()
 
 
 def test_experts_must_divide() -> None:
     deepseek = parse_architecture(DEEPSEEK_V3)
-    found = check(ParallelPlan(data=24, expert=24), cards=24, architecture=deepseek)
+    found = check_plan(ParallelPlan(data=24, expert=24), cards=24, architecture=deepseek)
     assert "must divide the 256 experts, got 24" in found[0].message
-    found = check(ParallelPlan(data=4, expert=8), cards=4, architecture=deepseek)
+    found = check_plan(ParallelPlan(data=4, expert=8), cards=4, architecture=deepseek)
     assert "must divide data × context, which is 4, got 8" in found[0].message
-    assert check(ParallelPlan(data=8, expert=8), cards=8, architecture=deepseek) == ()
+    assert check_plan(ParallelPlan(data=8, expert=8), cards=8, architecture=deepseek) == ()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ chips = some.sampled_from([CARD, TWO_RINGS, PAIRS])
 def test_proposed_plans_are_legal_for_the_number_of_cards(
     built: Any, chip: Any, cards: int, shared: int
 ) -> None:
-    plan = propose(
+    plan = propose_plan(
         cards=cards,
         architecture=built,
         chip=chip,
@@ -155,11 +156,13 @@ def test_proposed_plans_are_legal_for_the_number_of_cards(
     )
     if plan is not None:
         assert plan.tensor * plan.pipeline * plan.context * plan.data == cards
-        assert check(plan, cards=cards, architecture=built, chip=chip) == ()
+        assert check_plan(plan, cards=cards, architecture=built, chip=chip) == ()
 
 
 @given(builds, chips, some.integers(1, 32))
 def test_the_smallest_plan_uses_the_fewest_cards(built: Any, chip: Any, needed: int) -> None:
-    plan = smallest(architecture=built, chip=chip, fits=lambda each: each.cards >= needed, most=64)
+    plan = smallest_plan(
+        architecture=built, chip=chip, fits=lambda each: each.cards >= needed, most=64
+    )
     assert plan is not None
     assert all(count < needed for count in card_counts(chip, most=64) if count < plan.cards)

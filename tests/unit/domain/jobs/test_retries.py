@@ -15,7 +15,7 @@ from controlplane.domain.jobs.retries import (
     RetryCause,
     RetryPolicy,
     check_policy,
-    decide,
+    decide_retry,
     shows_killed_worker,
 )
 
@@ -38,14 +38,16 @@ def test_infrastructure_failures_are_retried_by_default_and_user_errors_are_not(
     default = policy()
     assert default.max_retries == 3
     retried = {
-        cause for cause in RetryCause if decide(default, cause=cause, retries=0, reason="x").retry
+        cause
+        for cause in RetryCause
+        if decide_retry(default, cause=cause, retries=0, reason="x").retry
     }
     assert retried == set(INFRASTRUCTURE) == set(RetryCause) - {RetryCause.USER_ERROR}
-    assert decide(default, cause=None, retries=0, reason="out of memory").retry is None
+    assert decide_retry(default, cause=None, retries=0, reason="out of memory").retry is None
 
 
 def test_user_errors_are_retried_if_the_policy_names_them() -> None:
-    decision = decide(
+    decision = decide_retry(
         policy(retry_on=["user_error"]), cause=RetryCause.USER_ERROR, retries=0, reason="boom"
     )
     assert decision.retry is not None
@@ -58,7 +60,7 @@ def test_the_delay_doubles_up_to_its_cap() -> None:
 
 
 def test_exhausted_retries_show_their_number_and_the_last_cause() -> None:
-    decision = decide(
+    decision = decide_retry(
         policy(max_retries=2), cause=RetryCause.KILLED, retries=2, reason="killed by SIGKILL"
     )
     assert decision.retry is None
@@ -66,7 +68,9 @@ def test_exhausted_retries_show_their_number_and_the_last_cause() -> None:
 
 
 def test_a_policy_without_retries_keeps_the_reason() -> None:
-    decision = decide(policy(max_retries=0), cause=RetryCause.KILLED, retries=0, reason="killed")
+    decision = decide_retry(
+        policy(max_retries=0), cause=RetryCause.KILLED, retries=0, reason="killed"
+    )
     assert (decision.retry, decision.reason) == (None, "killed")
 
 
@@ -75,7 +79,9 @@ def test_a_job_that_always_fails_is_retried_max_retries_times(
     policy: RetryPolicy, cause: RetryCause | None
 ) -> None:
     retries, delay = 0, timedelta()
-    while (retry := decide(policy, cause=cause, retries=retries, reason="x").retry) is not None:
+    while (
+        retry := decide_retry(policy, cause=cause, retries=retries, reason="x").retry
+    ) is not None:
         assert retry.number == retries + 1
         assert delay <= retry.delay <= timedelta(seconds=policy.max_backoff_seconds)
         retries, delay = retry.number, retry.delay

@@ -15,7 +15,7 @@ from controlplane.domain.quotas.documents import (
     TreeEdit,
     apply_tree_edit,
     as_json,
-    fingerprint,
+    documents_fingerprint,
     from_json,
     queue_snapshots,
     tree_differences,
@@ -76,7 +76,7 @@ def test_two_trees_differ_in_words_exactly_where_they_differ(
     differing = {uid for uid in {*before, *after} if before.get(uid) != after.get(uid)}
 
     assert {difference.uid for difference in tree_differences(before, after)} == differing
-    assert (fingerprint(before) == fingerprint(after)) == (not differing)
+    assert (documents_fingerprint(before) == documents_fingerprint(after)) == (not differing)
 
 
 def test_a_change_is_told_field_by_field_with_both_values() -> None:

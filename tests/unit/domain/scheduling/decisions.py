@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 from tests.unit.domain.scheduling import plan_invariants
@@ -28,7 +28,7 @@ def lent(name: str, *cards: int, **kwargs: object) -> RunningClaim:
 
 
 def decide(seen: SchedulingSnapshot, policy: SchedulingPolicy | None = None) -> SchedulingPlan:
-    return plan(seen, policy or SchedulingPolicy(), AT)
+    return plan_cycle(seen, policy or SchedulingPolicy(), AT)
 
 
 def decided(seen: SchedulingSnapshot, policy: SchedulingPolicy | None = None) -> SchedulingPlan:

@@ -18,7 +18,7 @@ from controlplane.domain.scheduling.defragmentation import (
     EmptyNodes,
     FitClaim,
     ReduceFragments,
-    defragmentation,
+    plan_defragmentation,
 )
 from controlplane.domain.scheduling.snapshots import (
     ReplicaPlacement,
@@ -41,7 +41,7 @@ from tests.unit.domain.scheduling.fleets import (
 def planned(
     seen: SchedulingSnapshot, wish: DefragmentationGoal, **bounds: object
 ) -> DefragmentationPlan:
-    return defragmentation(seen, wish, at=AT, bounds=DefragmentationLimits(**bounds))  # type: ignore[arg-type]
+    return plan_defragmentation(seen, wish, at=AT, bounds=DefragmentationLimits(**bounds))  # type: ignore[arg-type]
 
 
 def scattered(**how: object) -> SchedulingSnapshot:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     PendingCode,
@@ -98,14 +98,14 @@ class History:
     def _plan(self) -> None:
         policy = SchedulingPolicy(reservations=self.chance.choice([0, 1, 8]))
         seen = self.timeline.snapshot()
-        decided = plan(seen, policy, self.now, self.state)
+        decided = plan_cycle(seen, policy, self.now, self.state)
         plan_invariants.check(seen, decided)
         commit(self.timeline, decided, self.now)
         self.state = decided.state
         self.evictions += len(decided.revocations)
         self.withdrawn += len(decided.state.deferred)
         started = {each.claim for each in decided.placements}
-        following = plan(self.timeline.snapshot(), policy, self.now, self.state)
+        following = plan_cycle(self.timeline.snapshot(), policy, self.now, self.state)
         self.evicted_after_start += [
             each.claim for each in following.revocations if each.claim in started
         ]
@@ -130,7 +130,7 @@ def test_a_claim_that_would_be_evicted_gives_its_nominated_cards_to_the_one_that
     first, urgent = claim("first", role(2)), claim("urgent", role(2), priority=1, minute=1)
     timeline = SnapshotSimulator(snapshot(host, claims=(first, urgent)))
 
-    decided = plan(timeline.snapshot(), SchedulingPolicy(), AT)
+    decided = plan_cycle(timeline.snapshot(), SchedulingPolicy(), AT)
     assert decided.placements == ()
     assert decided.state.deferred == {"first"}
     reasons = {each.claim: each for each in decided.pending}
@@ -138,7 +138,7 @@ def test_a_claim_that_would_be_evicted_gives_its_nominated_cards_to_the_one_that
     assert "for a claim of queue research" in reasons["first"].reason
 
     commit(timeline, decided, AT)
-    following = plan(timeline.snapshot(), SchedulingPolicy(), AT, decided.state)
+    following = plan_cycle(timeline.snapshot(), SchedulingPolicy(), AT, decided.state)
     assert [each.claim for each in following.placements] == ["urgent"]
     assert following.state.deferred == frozenset()
 

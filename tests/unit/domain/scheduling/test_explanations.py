@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingClaim, PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import (
@@ -27,7 +27,7 @@ from tests.unit.domain.scheduling.test_cycle_properties import snapshots
 
 
 def only_refusal(seen: SchedulingSnapshot) -> PendingClaim:
-    (refusal,) = plan(seen, SchedulingPolicy(), AT).pending
+    (refusal,) = plan_cycle(seen, SchedulingPolicy(), AT).pending
     return refusal
 
 
@@ -303,7 +303,7 @@ def test_the_preferred_chip_gives_the_reason() -> None:
     ids=["one node", "two nodes", "many nodes"],
 )
 def test_each_placement_says_why_there(seen: SchedulingSnapshot, reason: str) -> None:
-    (placement,) = plan(seen, SchedulingPolicy(), AT).placements
+    (placement,) = plan_cycle(seen, SchedulingPolicy(), AT).placements
 
     assert placement.reason == reason
     assert placement.numbers["cards"] == sum(one.count for one in placement.replicas)
@@ -320,7 +320,7 @@ def test_memory_that_is_promised_is_not_free() -> None:
 @given(snapshots())
 @settings(max_examples=80)
 def test_numbers_of_a_refusal_stand_in_its_words(seen: SchedulingSnapshot) -> None:
-    for refusal in plan(seen, SchedulingPolicy(), AT).pending:
+    for refusal in plan_cycle(seen, SchedulingPolicy(), AT).pending:
         numbers = refusal.numbers
         if refusal.code in (PendingCode.QUEUE_CAP, PendingCode.NEVER_FITS):
             assert all(str(number) in refusal.reason for number in numbers.values())

@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.domain.common.resources import GIB, Bytes, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, NodeSnapshot, SchedulingSnapshot
@@ -55,7 +55,7 @@ def rounds_until_it_starts(
         small = claim(f"s{number}", queue=stream, minute=5 * number, runtime=hours(1 / 6))
         world.submit(small)
         seen = world.snapshot()
-        found = plan(seen, SchedulingPolicy(), at)
+        found = plan_cycle(seen, SchedulingPolicy(), at)
         plan_invariants.check(seen, found)
         for placement in found.placements:
             world.start(placement, at=at, ends_at=at + timedelta(minutes=10))
@@ -99,7 +99,7 @@ def test_who_may_never_have_it_stops_nobody(large: ClaimSnapshot) -> None:
         running=[running("busy", {"n": [0]}, queue="batch")],
     )
 
-    assert [each.claim for each in plan(seen, SchedulingPolicy(), AT).placements] == ["small"]
+    assert [each.claim for each in plan_cycle(seen, SchedulingPolicy(), AT).placements] == ["small"]
 
 
 def test_who_is_owed_cards_passes_who_waits_to_borrow() -> None:
@@ -113,7 +113,7 @@ def test_who_is_owed_cards_passes_who_waits_to_borrow() -> None:
         running=[running("busy", {"n": [0]}, queue="batch", preemptible=False)],
     )
 
-    assert [each.claim for each in plan(seen, SchedulingPolicy(), AT).placements] == ["owed"]
+    assert [each.claim for each in plan_cycle(seen, SchedulingPolicy(), AT).placements] == ["owed"]
 
 
 def impossible(number: int) -> ClaimSnapshot:
@@ -135,7 +135,9 @@ def test_claims_that_cannot_be_had_now_leave_others_their_reservations() -> None
         running=work,
     )
 
-    assert [each.claim for each in plan(seen, SchedulingPolicy(), AT).reservations] == ["large"]
+    assert [each.claim for each in plan_cycle(seen, SchedulingPolicy(), AT).reservations] == [
+        "large"
+    ]
 
 
 def mixed(count: int, fast_ends: Sequence[float], slow: int) -> SchedulingSnapshot:
@@ -157,7 +159,7 @@ def mixed(count: int, fast_ends: Sequence[float], slow: int) -> SchedulingSnapsh
 
 
 def test_only_as_many_wait_for_a_fast_chip_as_it_has_room_for() -> None:
-    found = plan(mixed(10, [1, 1.5], 10), SchedulingPolicy(placements_per_cycle=99), AT)
+    found = plan_cycle(mixed(10, [1, 1.5], 10), SchedulingPolicy(placements_per_cycle=99), AT)
 
     assert {each.claim: each.code for each in found.pending} == {
         "c0": PendingCode.AWAITING_FASTER_CHIP,
@@ -172,7 +174,7 @@ def test_only_as_many_wait_for_a_fast_chip_as_it_has_room_for() -> None:
 
 
 def test_without_room_kept_for_it_no_claim_waits_for_a_fast_chip() -> None:
-    found = plan(mixed(3, [1, 1, 1], 3), SchedulingPolicy(reservations=1), AT)
+    found = plan_cycle(mixed(3, [1, 1, 1], 3), SchedulingPolicy(reservations=1), AT)
 
     assert [each.claim for each in found.pending] == ["c0"]
     assert len(found.placements) == 2
@@ -194,11 +196,11 @@ def test_a_claim_that_no_search_is_made_for_counts_as_an_attempt() -> None:
     )
 
     policy, cycles = SchedulingPolicy(attempts_per_cycle=20), 1
-    found = plan(seen, policy, AT)
+    found = plan_cycle(seen, policy, AT)
     while not found.placements:
         assert len(found.class_reasons) <= 20
         cycles += 1
-        found = plan(seen, policy, AT, found.state)
+        found = plan_cycle(seen, policy, AT, found.state)
 
     assert [each.claim for each in found.placements] == ["want"]
     assert 1 < cycles <= 2 * 61 / 20 + 1

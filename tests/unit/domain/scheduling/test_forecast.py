@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast
+from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast_starts
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
@@ -27,7 +27,7 @@ from tests.unit.domain.scheduling.fleets import (
 
 
 def foretold(seen: SchedulingSnapshot, assumed: Assumptions | None = None) -> dict[str, Forecast]:
-    return dict(forecast(seen, SchedulingPolicy(), at=AT, assumptions=assumed))
+    return dict(forecast_starts(seen, SchedulingPolicy(), at=AT, assumptions=assumed))
 
 
 def test_what_has_room_starts_now() -> None:

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.planner import Planner
 from controlplane.domain.scheduling.plans import Revocation, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
@@ -254,9 +254,9 @@ class Histories(RuleBasedStateMachine):
     def _schedule(self, policy: SchedulingPolicy) -> None:
         seen = self.timeline.snapshot()
         state = self.planner.state
-        decided = plan(seen, policy, self.now, state)
+        decided = plan_cycle(seen, policy, self.now, state)
         plan_invariants.check(seen, decided)
-        assert decided == plan(shuffled(seen), policy, self.now, state)
+        assert decided == plan_cycle(shuffled(seen), policy, self.now, state)
         assert len(decided.placements) <= policy.placements_per_cycle
         assert policy.preemption or not decided.revocations
         self._planner_agrees(seen, policy, decided)

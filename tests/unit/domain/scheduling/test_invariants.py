@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
@@ -238,7 +238,7 @@ def test_a_gang_starts_at_the_latest_when_what_ran_before_it_has_ended(
             runtime = timedelta(minutes=length) if length % 3 else None
             small = claim(f"s{came}-{number}", runtime=runtime)
             timeline.submit(replace(small, created_at=now))
-        found = plan(timeline.snapshot(), SchedulingPolicy(), now)
+        found = plan_cycle(timeline.snapshot(), SchedulingPolicy(), now)
         for placement in found.placements:
             runtime = timeline.claim(placement.claim).runtime
             timeline.start(placement, at=now, ends_at=now + runtime if runtime else None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
     PendingClaim,
     PendingCode,
@@ -27,7 +27,7 @@ def held_by(person: str, at_work: RunningClaim) -> RunningClaim:
 
 
 def decide(seen: SchedulingSnapshot) -> SchedulingPlan:
-    return plan(seen, SchedulingPolicy(), AT)
+    return plan_cycle(seen, SchedulingPolicy(), AT)
 
 
 def placed(decided: SchedulingPlan) -> set[str]:

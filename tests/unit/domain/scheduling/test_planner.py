@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.scheduling import planner
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.planner import NO_OP_PLAN_VALID_FOR, Planner
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
@@ -31,9 +31,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[SchedulingSnapshot]:
 
     def noted(seen: SchedulingSnapshot, *rest: object) -> SchedulingPlan:
         snapshots.append(seen)
-        return plan(seen, *rest)  # type: ignore[arg-type]
+        return plan_cycle(seen, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(planner, "plan", noted)
+    monkeypatch.setattr(planner, "plan_cycle", noted)
     return snapshots
 
 
@@ -53,7 +53,7 @@ def test_of_newcomers_behind_others_of_their_kind_a_plan_says_the_same(
     found = [planner.plan(each, SchedulingPolicy(), AT + MOMENT) for each in (second, third)]
     assert [set(told(each)) for each in found] == [{"c", "d"}, {"e"}]
     assert (
-        told(plan(third, SchedulingPolicy(), AT + MOMENT)).items()
+        told(plan_cycle(third, SchedulingPolicy(), AT + MOMENT)).items()
         >= (told(found[0]) | told(found[1])).items()
     )
     assert planned == [first]
@@ -101,7 +101,9 @@ def test_whatever_else_has_changed_is_planned(
     planner = Planner()
     planner.plan(FULL, SchedulingPolicy(), AT)
     changed = change(FULL)
-    assert planner.plan(changed, SchedulingPolicy(), AT) == plan(changed, SchedulingPolicy(), AT)
+    assert planner.plan(changed, SchedulingPolicy(), AT) == plan_cycle(
+        changed, SchedulingPolicy(), AT
+    )
     assert planned == [FULL, changed]
 
 

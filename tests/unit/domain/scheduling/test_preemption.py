@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.domain.quotas.claims import RoleShape
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.preemption import MOST_REGIONS
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
@@ -432,4 +432,7 @@ def test_a_gang_of_unequal_roles_gets_what_it_is_guaranteed() -> None:
         queues=[owner, QueueSnapshot(uid="batch", name="batch")],
     )
 
-    assert {each.claim for each in plan(seen, SchedulingPolicy(), AT).revocations} == {"ra", "rb"}
+    assert {each.claim for each in plan_cycle(seen, SchedulingPolicy(), AT).revocations} == {
+        "ra",
+        "rb",
+    }

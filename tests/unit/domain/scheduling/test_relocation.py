@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from controlplane.domain.quotas.claims import RoleShape
-from controlplane.domain.scheduling.defragmentation import CapacityMaker, FitClaim, defragmentation
+from controlplane.domain.scheduling.defragmentation import (
+    CapacityMaker,
+    FitClaim,
+    plan_defragmentation,
+)
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ClaimPlacement
@@ -66,7 +70,7 @@ def making_way(
 def test_one_takes_the_place_of_another_that_goes_first() -> None:
     """The example of the module: every rest but the largest is too small for whom it would have to take."""
     seen = sharing((320, 470), (470, 320), (650,))
-    found = defragmentation(seen, FitClaim(claim=WANTED, chip=NPU), at=AT)
+    found = plan_defragmentation(seen, FitClaim(claim=WANTED, chip=NPU), at=AT)
     first, second = found.moves
     assert [replica.node for replica in first.target] == ["n2"]
     assert first.source == second.target
@@ -99,7 +103,7 @@ def test_nobody_gives_way_for_less_than_it_costs() -> None:
 
 def test_who_would_have_nowhere_to_go_does_not_give_way() -> None:
     seen = sharing((320, 470), (470, 320), (650, 320))
-    assert not defragmentation(seen, FitClaim(claim=WANTED, chip=NPU), at=AT).moves
+    assert not plan_defragmentation(seen, FitClaim(claim=WANTED, chip=NPU), at=AT).moves
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.node_table import NodeTable, TotalCapacity
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
@@ -34,7 +34,7 @@ CALM = SchedulingPolicy(preemption=False)
 
 
 def decide(seen: SchedulingSnapshot, policy: SchedulingPolicy = CALM) -> SchedulingPlan:
-    return plan(seen, policy, AT)
+    return plan_cycle(seen, policy, AT)
 
 
 def two_nodes(*claims: ClaimSnapshot, more: Iterable[RunningClaim] = ()) -> SchedulingSnapshot:
@@ -272,7 +272,7 @@ def test_smaller_claims_that_keep_coming_never_delay_a_large_one(
             uid = f"s{hour}.{number}"
             minute = 60 * hour + number + 1
             world.submit(claim(uid, role(cards), minute=minute, runtime=hours(runtime)))
-        for placement in plan(world.snapshot(), CALM, at).placements:
+        for placement in plan_cycle(world.snapshot(), CALM, at).placements:
             runtime_of = world.claim(placement.claim).runtime
             world.start(placement, at=at, ends_at=at + (runtime_of or hours(9)))
         if world.runs("large"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from controlplane.domain.common.resources import GIB, Bytes, Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
     PendingCode,
     SchedulerState,
@@ -75,7 +75,7 @@ def started_in(
 ) -> int:
     """In which cycle from now on the claim is placed."""
     for cycle in range(1, most + 1):
-        found: SchedulingPlan = plan(seen, policy, AT, state)
+        found: SchedulingPlan = plan_cycle(seen, policy, AT, state)
         if wanted in {each.claim for each in found.placements}:
             return cycle
         assert not found.placements
@@ -123,7 +123,7 @@ def test_newcomers_of_higher_priority_that_do_not_fit_do_not_prolong_the_round()
 def test_whatever_state_another_process_left_a_claim_is_tried_within_two_rounds() -> None:
     claims = [hopeless(number) for number in range(100)]
     policy = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=0)
-    found = plan(fleet(claims), policy, AT)
+    found = plan_cycle(fleet(claims), policy, AT)
     assert found.state.untried
 
     seen = fleet([*claims, claim("fits", queue="a", minute=1)])
@@ -147,7 +147,7 @@ def test_in_one_queue_a_later_claim_starts_only_after_those_before_it_were_tried
     seen = fleet([*claims, first, second])
     policy, state = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=0), SchedulerState()
     for _ in range(bound(92)):
-        found = plan(seen, policy, AT, state)
+        found = plan_cycle(seen, policy, AT, state)
         state = found.state
         if found.placements:
             break
@@ -159,22 +159,22 @@ def test_claims_at_the_front_are_tried_in_every_cycle() -> None:
     urgent = hopeless(0, priority=9)
     claims = [urgent, *(hopeless(number) for number in range(1, 100))]
     policy = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=0)
-    state = plan(fleet(claims), policy, AT).state
+    state = plan_cycle(fleet(claims), policy, AT).state
     assert urgent.equivalence_class not in state.untried
 
     roomy = fleet(claims)
     roomy = replace(roomy, nodes=(*roomy.nodes, node("n9", 1, memory=64)), running=roomy.running)
-    found = plan(roomy, policy, AT, state)
+    found = plan_cycle(roomy, policy, AT, state)
     assert [each.claim for each in found.placements] == [urgent.uid]
 
 
 def test_without_a_shortage_of_searches_there_is_no_round() -> None:
     claims = [hopeless(number) for number in range(10)]
-    found = plan(fleet(claims), SchedulingPolicy(), AT)
+    found = plan_cycle(fleet(claims), SchedulingPolicy(), AT)
     assert not found.state.untried
     assert PendingCode.NOT_EVALUATED not in {each.code for each in found.pending}
 
     enough = snapshot(node("n", 8), claims=[claim(f"c{each}") for each in range(5)])
-    found = plan(enough, SchedulingPolicy(placements_per_cycle=2), AT)
+    found = plan_cycle(enough, SchedulingPolicy(placements_per_cycle=2), AT)
     assert not found.state.untried, "priority decides who is placed next"
     assert found.unfinished

@@ -21,7 +21,7 @@ MIX = run_profiles.WorkloadMix()
 
 
 def text_at(minutes: float) -> bytes:
-    return reports.text(
+    return reports.replica_log(
         launch_snapshot(RECORD, (), after(minutes=minutes)), role="trainer", index=0
     )
 
@@ -41,15 +41,17 @@ def test_a_log_only_grows() -> None:
 
 def test_later_points_continue_after_earlier_ones() -> None:
     half, whole = (launch_snapshot(RECORD, (), after(minutes=minutes)) for minutes in (30, 62))
-    first = reports.points(half, after=0)
-    rest = reports.points(whole, after=reports.step_of(half))
-    assert first + rest == reports.points(whole, after=0)
+    first = reports.progress_points(half, after=0)
+    rest = reports.progress_points(whole, after=reports.step_of(half))
+    assert first + rest == reports.progress_points(whole, after=0)
 
 
 def test_a_loss_falls_and_the_last_step_is_the_last() -> None:
     points = [
         point
-        for point in reports.points(launch_snapshot(RECORD, (), after(minutes=62)), after=0)
+        for point in reports.progress_points(
+            launch_snapshot(RECORD, (), after(minutes=62)), after=0
+        )
         if "step" in point
     ]
     assert points[-1]["step"] == points[-1]["total_steps"] == RECORD.profile.steps
@@ -64,7 +66,7 @@ def test_a_slow_card_shows_in_the_throughput() -> None:
     )
     points = [
         point
-        for point in reports.points(
+        for point in reports.progress_points(
             launch_snapshot(quick, (slow,), after(minutes=60)), after=0, faults=(slow,)
         )
         if "step" in point
@@ -75,12 +77,14 @@ def test_a_slow_card_shows_in_the_throughput() -> None:
 def test_a_stopped_launch_continues_from_its_checkpoint() -> None:
     stopped = record(reports=True, stop_at=after(minutes=32), kill_at=after(minutes=40))
     snapshot = launch_snapshot(stopped, (), after(hours=1))
-    assert reports.checkpointed(snapshot) == pytest.approx(1810, abs=1)
+    assert reports.checkpointed_work(snapshot) == pytest.approx(1810, abs=1)
 
 
 def test_a_failed_launch_continues_from_its_last_checkpoint() -> None:
     failed = record({"exit_code": 1, "runs": 1700})
-    assert reports.checkpointed(launch_snapshot(failed, (), after(hours=1))) == pytest.approx(1350)
+    assert reports.checkpointed_work(launch_snapshot(failed, (), after(hours=1))) == pytest.approx(
+        1350
+    )
 
 
 def test_the_same_launch_has_the_same_run_profile() -> None:

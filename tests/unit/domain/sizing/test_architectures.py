@@ -13,7 +13,7 @@ from controlplane.domain.architectures import (
     Attention,
     ConfigRefused,
     architecture_from_catalog,
-    contradictions,
+    find_contradictions,
     generic_decoder,
     parse_architecture,
 )
@@ -185,12 +185,12 @@ FACTS: Mapping[str, Any] = {
 
 
 def test_a_model_that_is_as_the_catalog_says_contradicts_nothing() -> None:
-    assert contradictions(parse_architecture(model_configs.QWEN2_7B), FACTS) == ()
+    assert find_contradictions(parse_architecture(model_configs.QWEN2_7B), FACTS) == ()
 
 
 def test_each_field_that_differs_from_the_catalog_has_both_values() -> None:
     built = parse_architecture({**model_configs.QWEN2_7B, "num_key_value_heads": 28})
-    told = {each.field: (each.config, each.catalog) for each in contradictions(built, FACTS)}
+    told = {each.field: (each.config, each.catalog) for each in find_contradictions(built, FACTS)}
     assert told == {"kv_heads": (28, 4)} | (
         {"params_b": told["params_b"]} if "params_b" in told else {}
     )

@@ -14,11 +14,11 @@ from controlplane.domain.sizing.training_performance import (
     ClusterThroughput,
     MeasuredRun,
     MeasuredTraining,
+    model_flops_utilization,
     scaling_efficiency,
     training_duration,
     training_operations,
     training_steps,
-    utilization,
 )
 from tests.unit.domain.sizing.model_configs import (
     CARD,
@@ -128,7 +128,7 @@ def test_the_540_billion_of_palm_need_what_its_appendix_says() -> None:
     token = training_operations(palm, length=2048)
     # 238.3 thousand tokens a second on 6,144 chips of 275e12 are the 46.2 % of its table 3.
     chips = replace(CARD, peak_rates={Dtype.BFLOAT16: 275e12})
-    found = utilization(
+    found = model_flops_utilization(
         tokens_per_second=238_300,
         token_operations=token,
         chip=chips,
@@ -165,7 +165,7 @@ def test_frozen_weights_need_no_gradient_of_their_own() -> None:
 @pytest.mark.parametrize(("speed", "met"), [(99_000.0, False), (100_000.0, True)])
 def test_the_target_is_sixty_percent(speed: float, met: bool) -> None:
     # 100,000 tokens a second of 48e9 operations are 4.8e15; eight cards of 1e15 do 8e15.
-    found = utilization(
+    found = model_flops_utilization(
         tokens_per_second=speed, token_operations=48e9, chip=CARD, dtype=Dtype.BFLOAT16, cards=8
     )
     assert found is not None
@@ -176,7 +176,7 @@ def test_the_target_is_sixty_percent(speed: float, met: bool) -> None:
 def test_without_a_published_rate_nothing_is_said() -> None:
     for dtype, cards in ((Dtype.FLOAT32, 8), (Dtype.BFLOAT16, 0)):
         assert (
-            utilization(
+            model_flops_utilization(
                 tokens_per_second=1.0, token_operations=1.0, chip=CARD, dtype=dtype, cards=cards
             )
             is None

@@ -14,7 +14,7 @@ from controlplane.domain.storage.retention import (
     RetentionPlan,
     RetentionRules,
     RuleCode,
-    plan,
+    plan_retention,
 )
 
 NOW = datetime(2030, 5, 17, tzinfo=UTC)
@@ -54,7 +54,7 @@ def gone(found: RetentionPlan) -> set[str]:
 
 
 def planned(*items: RetentionItem, rules: RetentionRules = ALL) -> RetentionPlan:
-    return plan(items, rules={"maps": rules}, default=NONE, at=NOW)
+    return plan_retention(items, rules={"maps": rules}, default=NONE, at=NOW)
 
 
 def test_the_newest_versions_of_each_model_are_retained() -> None:
@@ -101,13 +101,17 @@ def test_items_of_running_attempts_have_no_age() -> None:
 
 def test_a_team_without_rules_has_those_of_all_others() -> None:
     items = [version(1, team="other"), version(2, team="other")]
-    assert gone(plan(items, rules={"maps": ALL}, default=NONE, at=NOW)) == set()
-    assert gone(plan(items, rules={}, default=ALL, at=NOW)) == {"v1"}
+    assert gone(plan_retention(items, rules={"maps": ALL}, default=NONE, at=NOW)) == set()
+    assert gone(plan_retention(items, rules={}, default=ALL, at=NOW)) == {"v1"}
 
 
 def test_shared_versions_are_never_removed() -> None:
     assert (
-        gone(plan([version(1, team=""), version(2, team="")], rules={}, default=ALL, at=NOW))
+        gone(
+            plan_retention(
+                [version(1, team=""), version(2, team="")], rules={}, default=ALL, at=NOW
+            )
+        )
         == set()
     )
 
@@ -179,7 +183,7 @@ rules = st.builds(
 def test_held_pinned_and_needed_items_are_never_removed(
     items: list[RetentionItem], own: RetentionRules, default: RetentionRules
 ) -> None:
-    found = plan(items, rules={"maps": own}, default=default, at=NOW)
+    found = plan_retention(items, rules={"maps": own}, default=default, at=NOW)
     removed = {(one.item.kind, one.item.uid) for one in found.removals}
     kept = [item for item in items if (item.kind, item.uid) not in removed]
     assert not any(one.item.held or one.item.pinned or not one.item.team for one in found.removals)
@@ -191,7 +195,7 @@ def test_held_pinned_and_needed_items_are_never_removed(
 def test_each_model_keeps_its_newest_version(
     items: list[RetentionItem], own: RetentionRules
 ) -> None:
-    removed = gone(plan(items, rules={}, default=own, at=NOW))
+    removed = gone(plan_retention(items, rules={}, default=own, at=NOW))
     for series in ("a", "b"):
         members = [
             item
@@ -204,9 +208,9 @@ def test_each_model_keeps_its_newest_version(
 
 @given(items=inventories(), own=rules)
 def test_a_second_plan_is_empty(items: list[RetentionItem], own: RetentionRules) -> None:
-    first = plan(items, rules={}, default=own, at=NOW)
+    first = plan_retention(items, rules={}, default=own, at=NOW)
     removed = {(one.item.kind, one.item.uid) for one in first.removals}
     rest = [item for item in items if (item.kind, item.uid) not in removed]
-    second = plan(rest, rules={}, default=own, at=NOW)
+    second = plan_retention(rest, rules={}, default=own, at=NOW)
     assert {one.item.kind for one in second.removals} <= {RetentionItemKind.VERSION}
     assert first.size == sum(item.size for item in items) - sum(item.size for item in rest)

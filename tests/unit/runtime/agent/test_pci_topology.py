@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from ninefold_runtime.agent.__main__ import watch
+from ninefold_runtime.agent.__main__ import send_periodically
 from ninefold_runtime.agent.pci_topology import card_info, normalized_pci_address
 from ninefold_runtime.agent.readers.vendor_tools import AscendReader, NvidiaReader, VendorTool
 from ninefold_runtime.agent.samples import SampleBatch
@@ -162,7 +162,7 @@ def test_each_batch_says_where_the_cards_are_attached(tmp_path: Path) -> None:
     reader = NvidiaReader(node="n0", tool=VendorTool(("cat", str(printed))))
 
     with pytest.raises(Collected):
-        watch(reader, sender=cast("Any", sender), every_seconds=1)
+        send_periodically(reader, sender=cast("Any", sender), every_seconds=1)
 
     info = [
         line for line in sender.text.splitlines() if line.startswith("ninefold_agent_card_info")

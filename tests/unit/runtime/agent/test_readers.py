@@ -10,7 +10,7 @@ import pytest
 
 from ninefold_runtime.agent.readers import choose_reader, vendor_tools
 from ninefold_runtime.agent.readers.vendor_tools import AscendReader, NvidiaReader, VendorTool
-from ninefold_runtime.agent.samples import CardReading, CardSample, exposition
+from ninefold_runtime.agent.samples import CardReading, CardSample, format_exposition
 
 #: A sound card, one that has neither ECC nor a memory sensor, and one that fell off the bus.
 SOUND = (
@@ -171,7 +171,7 @@ def test_the_reader_is_chosen_by_what_is_there(program: str | None, vendor: str)
 
 
 def test_what_is_not_a_number_is_not_printed_and_labels_are_escaped() -> None:
-    text = exposition(
+    text = format_exposition(
         [
             CardSample(name="a", value=float("nan")),
             CardSample(name="b", value=float("inf"), labels={"gpu": "0"}),

@@ -109,13 +109,13 @@ class KubernetesApi:
         self.access = access
         self._pace = ApiRateLimiter(rate=rate, burst=burst)
         self._read_within = read_within
-        self._pool: PoolManager = ApiClient(_configuration(access)).rest_client.pool_manager
+        self._pool: PoolManager = ApiClient(_client_configuration(access)).rest_client.pool_manager
         if access.certificate:
             self._pool.connection_pool_kw["ssl_context"] = _client_certificate_context(access)
 
     def get(self, path: str, *, query: Query | None = None) -> dict[str, Any]:
         """:raises ApiRefused: if it is not there, or may not be seen."""
-        return self._json("GET", path, query=query)
+        return self._request_json("GET", path, query=query)
 
     def found(self, path: str) -> dict[str, Any] | None:
         """The object; None if it is not there."""
@@ -130,16 +130,16 @@ class KubernetesApi:
         """Every object, page by page, as of one version; begun again if that grows too old meanwhile."""
         while True:
             try:
-                return self._pages(path, dict(query or {}))
+                return self._list_all_pages(path, dict(query or {}))
             except ApiRefused as refusal:
                 if not refusal.expired:
                     raise
 
-    def _pages(self, path: str, query: dict[str, str]) -> ObjectList:
+    def _list_all_pages(self, path: str, query: dict[str, str]) -> ObjectList:
         items: list[Object] = []
         query["limit"] = str(_PAGE)
         while True:
-            answer = self._json("GET", path, query=query)
+            answer = self._request_json("GET", path, query=query)
             items += answer.get("items") or ()
             following = answer["metadata"].get("continue")
             if not following:
@@ -148,11 +148,11 @@ class KubernetesApi:
 
     def create(self, path: str, body: Object) -> dict[str, Any]:
         """:raises ApiRefused: ``exists`` if there is one of that name already."""
-        return self._json("POST", path, query={"fieldManager": FIELD_MANAGER}, body=body)
+        return self._request_json("POST", path, query={"fieldManager": FIELD_MANAGER}, body=body)
 
     def apply(self, path: str, body: Object) -> dict[str, Any]:
         """Server-side apply as the one manager of these fields; what we leave out and had set goes away."""
-        return self._json(
+        return self._request_json(
             "PATCH",
             path,
             query={"fieldManager": FIELD_MANAGER, "force": "true"},
@@ -162,7 +162,7 @@ class KubernetesApi:
 
     def merge(self, path: str, body: Object) -> dict[str, Any]:
         """A merge patch: what is None is taken away."""
-        return self._json(
+        return self._request_json(
             "PATCH",
             path,
             query={"fieldManager": FIELD_MANAGER},
@@ -178,7 +178,7 @@ class KubernetesApi:
         if uid:
             body["preconditions"] = {"uid": uid}
         try:
-            self._json("DELETE", path, body=body)
+            self._request_json("DELETE", path, body=body)
         except ApiRefused as refusal:
             if not refusal.missing:
                 raise
@@ -192,17 +192,17 @@ class KubernetesApi:
         accept: str = "application/json",
     ) -> BaseHTTPResponse:
         """A response whose body is unread; the caller closes it, or returns its connection to the pool."""
-        return self._open("GET", path, query=query, read_within=read_within, accept=accept)
+        return self._open_response("GET", path, query=query, read_within=read_within, accept=accept)
 
     def stream(
         self, path: str, *, query: Query | None = None, read_within: float | None = None
     ) -> Iterator[bytes]:
         """Chunks of a response as they arrive; the connection is closed at the end or when the reader stops."""
-        response = self._open("GET", path, query=query, read_within=read_within)
+        response = self._open_response("GET", path, query=query, read_within=read_within)
         try:
             yield from response.stream(1 << 16, decode_content=True)
         except HTTPError as error:
-            raise _unavailable(self.access, error) from error
+            raise _unavailable_error(self.access, error) from error
         finally:
             response.close()
 
@@ -228,10 +228,10 @@ class KubernetesApi:
                 if line.strip():
                     event: dict[str, Any] = json.loads(line)
                     if event.get("type") == "ERROR":
-                        raise _refusal(event["object"].get("code", 500), event["object"])
+                        raise _error_for_status(event["object"].get("code", 500), event["object"])
                     yield event
 
-    def _json(
+    def _request_json(
         self,
         method: str,
         path: str,
@@ -240,16 +240,16 @@ class KubernetesApi:
         body: object = None,
         kind: str = "application/json",
     ) -> dict[str, Any]:
-        response = self._open(method, path, query=query, body=body, kind=kind)
+        response = self._open_response(method, path, query=query, body=body, kind=kind)
         try:
             answer: dict[str, Any] = json.loads(response.read() or b"{}")
         except (HTTPError, ValueError) as error:
-            raise _unavailable(self.access, error) from error
+            raise _unavailable_error(self.access, error) from error
         finally:
             response.release_conn()
         return answer
 
-    def _open(
+    def _open_response(
         self,
         method: str,
         path: str,
@@ -263,7 +263,7 @@ class KubernetesApi:
         if delay := self._pace.delay():
             time.sleep(delay)
         address = f"{self.access.server}{path}" + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": accept, "Content-Type": kind, **self._authorization()}
+        headers = {"Accept": accept, "Content-Type": kind, **self._authorization_header()}
         try:
             response = self._pool.request(
                 method,
@@ -275,19 +275,19 @@ class KubernetesApi:
                 retries=False,
             )
         except HTTPError as error:
-            raise _unavailable(self.access, error) from error
+            raise _unavailable_error(self.access, error) from error
         if response.status >= 400:
             raise _error_of_response(self.access, response, method=method)
         return response
 
-    def _authorization(self) -> Mapping[str, str]:
+    def _authorization_header(self) -> Mapping[str, str]:
         token = self.access.token
         if self.access.token_file:
             token = Path(self.access.token_file).read_text(encoding="ascii").strip()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def _configuration(access: ApiAccess) -> Configuration:
+def _client_configuration(access: ApiAccess) -> Configuration:
     configuration = Configuration(host=access.server)
     configuration.ca_cert_data = access.authority or None
     configuration.tls_server_name = access.server_name or None
@@ -315,7 +315,7 @@ def _error_of_response(
     try:
         content = response.read(_LARGEST_REFUSAL)
     except HTTPError as error:
-        return _unavailable(access, error)
+        return _unavailable_error(access, error)
     finally:
         response.release_conn()
     try:
@@ -324,10 +324,10 @@ def _error_of_response(
         status = {"message": content[:200].decode(errors="replace")}
     if not isinstance(status, dict):
         status = {}
-    return _refusal(response.status, status, creating=method == "POST")
+    return _error_for_status(response.status, status, creating=method == "POST")
 
 
-def _refusal(code: int, status: Object, *, creating: bool = False) -> ClusterError:
+def _error_for_status(code: int, status: Object, *, creating: bool = False) -> ClusterError:
     """:param creating: 403 then means a denied admission, by a quota for instance, not a missing permission."""
     reason = str(status.get("reason") or "")
     message = str(status.get("message") or f"the API server answered {code}")
@@ -343,6 +343,6 @@ def _refusal(code: int, status: Object, *, creating: bool = False) -> ClusterErr
     return ApiRefused(status=code, reason=reason, message=message)
 
 
-def _unavailable(access: ApiAccess, error: Exception) -> ClusterUnavailable:
+def _unavailable_error(access: ApiAccess, error: Exception) -> ClusterUnavailable:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     return ClusterUnavailable(f"the API server {access.server} does not answer: {text}")

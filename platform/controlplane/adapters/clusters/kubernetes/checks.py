@@ -138,21 +138,21 @@ def connection_checks(
         *(DEVICE_PERMISSIONS if device_classes else ()),
     )
     try:
-        found = [_version(api)]
-        found += _permissions(api, wanted)
-        found.append(_namespaces(api, installation=installation, prefix=prefix))
-        nodes = devices.on(_nodes(api))
-        found += _ready(nodes)
+        found = [_version_check(api)]
+        found += _permission_checks(api, wanted)
+        found.append(_namespace_check(api, installation=installation, prefix=prefix))
+        nodes = devices.on(_list_nodes(api))
+        found += _node_checks(nodes)
         if device_classes:
-            found.append(_devices(devices))
+            found.append(_dra_check(devices))
         found += _device_plugins(nodes, plugins=plugins, cpu_cards=cpu_cards)
-        found.append(_volcano(api, wanted=volcano))
+        found.append(_volcano_check(api, wanted=volcano))
     except ClusterError as error:
-        return (_unreachable(error),)
+        return (_unreachable_check(error),)
     return tuple(found)
 
 
-def _unreachable(error: ClusterError) -> ClusterCheck:
+def _unreachable_check(error: ClusterError) -> ClusterCheck:
     return ClusterCheck(
         name="api",
         verdict=CheckVerdict.FAILED,
@@ -162,7 +162,7 @@ def _unreachable(error: ClusterError) -> ClusterCheck:
     )
 
 
-def _version(api: KubernetesApi) -> ClusterCheck:
+def _version_check(api: KubernetesApi) -> ClusterCheck:
     version_info = api.get("/version")
     written = str(version_info.get("gitVersion", ""))
     numbers = (version_info.get("major", ""), version_info.get("minor", ""))
@@ -191,9 +191,11 @@ def _version(api: KubernetesApi) -> ClusterCheck:
 # -- What we may do --
 
 
-def _permissions(api: KubernetesApi, wanted: Sequence[RequiredPermission]) -> list[ClusterCheck]:
+def _permission_checks(
+    api: KubernetesApi, wanted: Sequence[RequiredPermission]
+) -> list[ClusterCheck]:
     missing = [
-        _missing(permission, verb)
+        _missing_permission_check(permission, verb)
         for permission in wanted
         for verb in permission.verbs
         if not _is_allowed(api, verb, resource=permission.resource, group=permission.group)
@@ -219,7 +221,7 @@ def _is_allowed(
     return bool(api.create(_REVIEWS, review)["status"].get("allowed"))
 
 
-def _missing(permission: RequiredPermission, verb: str) -> ClusterCheck:
+def _missing_permission_check(permission: RequiredPermission, verb: str) -> ClusterCheck:
     kind = f"{permission.resource}.{permission.group}".rstrip(".")
     rule = f"{{apiGroups: [{permission.group!r}], resources: [{permission.resource!r}], verbs: [{verb}]}}"
     return ClusterCheck(
@@ -230,7 +232,7 @@ def _missing(permission: RequiredPermission, verb: str) -> ClusterCheck:
     )
 
 
-def _namespaces(api: KubernetesApi, *, installation: str, prefix: str) -> ClusterCheck:
+def _namespace_check(api: KubernetesApi, *, installation: str, prefix: str) -> ClusterCheck:
     """They are created for each team with its first Launch, or beforehand by an administrator."""
     if _is_allowed(api, "create", resource="namespaces", group=""):
         return ClusterCheck(
@@ -250,7 +252,7 @@ def _namespaces(api: KubernetesApi, *, installation: str, prefix: str) -> Cluste
     labels = object_names.owner_labels(installation=installation)
     remedy = (
         "Let the account create namespaces, or make one for each team yourself, "
-        f"called {prefix}-<team> with the labels {object_names.selector(labels)}"
+        f"called {prefix}-<team> with the labels {object_names.format_label_selector(labels)}"
     )
     if not there:
         message = f"The account may not create namespaces, and none is called {prefix}-…"
@@ -260,7 +262,7 @@ def _namespaces(api: KubernetesApi, *, installation: str, prefix: str) -> Cluste
     return ClusterCheck(
         name="namespaces",
         verdict=CheckVerdict.LACKING,
-        message=f"Only teams whose namespace exists can work here: {_listed(there)}",
+        message=f"Only teams whose namespace exists can work here: {_shortened_list(there)}",
         remedy=remedy,
     )
 
@@ -268,7 +270,7 @@ def _namespaces(api: KubernetesApi, *, installation: str, prefix: str) -> Cluste
 # -- Nodes --
 
 
-def _nodes(api: KubernetesApi) -> Sequence[Object]:
+def _list_nodes(api: KubernetesApi) -> Sequence[Object]:
     """None without permission to read them, which the permission check has reported by then."""
     try:
         return api.list("/api/v1/nodes").items
@@ -276,11 +278,13 @@ def _nodes(api: KubernetesApi) -> Sequence[Object]:
         return ()
 
 
-def _ready(nodes: Sequence[Object]) -> Iterator[ClusterCheck]:
-    unhealthy = [_name(node) for node in nodes if not inventory.is_ready(node)]
-    cordoned = [_name(node) for node in nodes if inventory.is_cordoned(node)]
+def _node_checks(nodes: Sequence[Object]) -> Iterator[ClusterCheck]:
+    unhealthy = [_node_name(node) for node in nodes if not inventory.is_ready(node)]
+    cordoned = [_node_name(node) for node in nodes if inventory.is_cordoned(node)]
     tainted = [
-        f"{_name(node)} ({', '.join(taints)})" for node in nodes if (taints := _untolerated(node))
+        f"{_node_name(node)} ({', '.join(taints)})"
+        for node in nodes
+        if (taints := _untolerated_taints(node))
     ]
     closed = {*unhealthy, *cordoned, *(each.partition(" ")[0] for each in tainted)}
     count = len(nodes) - len(closed)
@@ -296,27 +300,27 @@ def _ready(nodes: Sequence[Object]) -> Iterator[ClusterCheck]:
         yield ClusterCheck(
             name="nodes",
             verdict=CheckVerdict.LACKING,
-            message=f"Not ready: {_listed(unhealthy)}",
+            message=f"Not ready: {_shortened_list(unhealthy)}",
             remedy="See `kubectl describe node` for what they wait for",
         )
     if cordoned:
         yield ClusterCheck(
             name="nodes",
             verdict=CheckVerdict.PASSED,
-            message=f"Cordoned: {_listed(cordoned)}",
+            message=f"Cordoned: {_shortened_list(cordoned)}",
         )
     if tainted:
         yield ClusterCheck(
             name="nodes",
             verdict=CheckVerdict.PASSED,
-            message=f"Kept for others by a taint: {_listed(tainted)}",
+            message=f"Kept for others by a taint: {_shortened_list(tainted)}",
             remedy="To use them, take it away; only taints named like the resource of a card are put up with",
         )
 
 
-def _untolerated(node: Object) -> tuple[str, ...]:
+def _untolerated_taints(node: Object) -> tuple[str, ...]:
     offered = (node.get("status") or {}).get("allocatable") or {}
-    return inventory.untolerated(node, resources=offered)
+    return inventory.untolerated_taints(node, resources=offered)
 
 
 def _device_plugins(
@@ -338,14 +342,15 @@ def _device_plugins(
         yield ClusterCheck(
             name="device-plugins",
             verdict=CheckVerdict.LACKING,
-            message=f"Labels say that there are accelerators, and no resource counts them: {_listed(silent)}",
+            message="Labels say that there are accelerators, and no resource counts them: "
+            f"{_shortened_list(silent)}",
             remedy="Install the maker's device plug-in, or see why its pod does not run on those nodes",
         )
     if unknown := inventory.unknown_cards(nodes, plugins=plugins):
         yield ClusterCheck(
             name="device-plugins",
             verdict=CheckVerdict.LACKING,
-            message=f"Nothing says which chip this is: {_listed(unknown)}",
+            message=f"Nothing says which chip this is: {_shortened_list(unknown)}",
             remedy="Let the maker's feature discovery label those nodes, or add the chip as "
             "docs/adding-a-chip.md says",
         )
@@ -361,7 +366,7 @@ def _without_plugin(nodes: Sequence[Object], plugins: Sequence[ChipPlugin]) -> I
             _is_labelled(plugin, labels) and not _offers_resource(plugin, offered)
             for plugin in plugins
         ):
-            yield _name(node)
+            yield _node_name(node)
 
 
 def _is_labelled(plugin: ChipPlugin, labels: Object) -> bool:
@@ -381,7 +386,7 @@ def _offers_resource(plugin: ChipPlugin, offered: set[str]) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns for name in offered)
 
 
-def _devices(devices: DraDevices) -> ClusterCheck:
+def _dra_check(devices: DraDevices) -> ClusterCheck:
     if devices.version:
         message = f"Dynamic Resource Allocation is served as {GROUP}/{devices.version}"
         return ClusterCheck(name="device-classes", verdict=CheckVerdict.PASSED, message=message)
@@ -393,7 +398,7 @@ def _devices(devices: DraDevices) -> ClusterCheck:
     )
 
 
-def _volcano(api: KubernetesApi, *, wanted: bool) -> ClusterCheck:
+def _volcano_check(api: KubernetesApi, *, wanted: bool) -> ClusterCheck:
     group = api.found(_VOLCANO)
     if group is not None:
         return ClusterCheck(
@@ -410,11 +415,11 @@ def _volcano(api: KubernetesApi, *, wanted: bool) -> ClusterCheck:
     )
 
 
-def _name(node: Object) -> str:
+def _node_name(node: Object) -> str:
     return str(node["metadata"]["name"])
 
 
-def _listed(listed: Sequence[str]) -> str:
+def _shortened_list(listed: Sequence[str]) -> str:
     """``a, b, c (+4)``."""
     shown, more = ", ".join(listed[:_SHOWN]), len(listed) - _SHOWN
     return f"{shown} (+{more})" if more > 0 else shown

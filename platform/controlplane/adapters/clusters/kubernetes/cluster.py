@@ -100,7 +100,7 @@ class KubernetesCluster:
         #: Launch → its namespace, as far as this process has seen it.
         self._launch_namespaces: dict[str, str] = {}
         self._launcher = PodLauncher(
-            self.api, profile=self.profile, installation=self.installation, find=self._find
+            self.api, profile=self.profile, installation=self.installation, find=self._find_launches
         )
 
     def location(self) -> Mapping[str, str]:
@@ -122,10 +122,10 @@ class KubernetesCluster:
             installation=self.installation,
             plugins=tuple(registry.chip_plugins().values()),
             cpu_cards=self.profile.cpu_cards,
-            hypernodes=self._hypernodes(),
+            hypernodes=self._list_hypernodes(),
         )
 
-    def _hypernodes(self) -> Sequence[Object]:
+    def _list_hypernodes(self) -> Sequence[Object]:
         """Volcano's picture of the network; nothing where it has none, or keeps it from us."""
         try:
             return self.api.list(network_topology.HYPERNODES).items
@@ -134,7 +134,9 @@ class KubernetesCluster:
 
     def reconcile_isolation(self) -> None:
         for space in sorted(self._own_namespaces()):
-            ours = object_names.selector(object_names.owner_labels(installation=self.installation))
+            ours = object_names.format_label_selector(
+                object_names.owner_labels(installation=self.installation)
+            )
             pods = self.api.list(f"/api/v1/namespaces/{space}/pods", query={"labelSelector": ours})
             self._launcher.reconcile_namespace(space, level=required_pod_security(pods.items))
 
@@ -152,15 +154,15 @@ class KubernetesCluster:
         )
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
-        return {name: found.launch for name, found in self._find(names).items()}
+        return {name: found.launch for name, found in self._find_launches(names).items()}
 
-    def _find(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
+    def _find_launches(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
         """The named Launches that exist, by their pods first and by their records where pods are missing."""
         requested_names = sorted(name for name in set(wanted) if NAME_PATTERN.fullmatch(name))
-        pods = self._pods(requested_names)
+        pods = self._pods_by_launch(requested_names)
         found = {}
         for name in requested_names:
-            record = self._record(name, pods.get(name, ()))
+            record = self._find_record(name, pods.get(name, ()))
             if record is not None or name in pods:
                 unavailable_nodes = self._unavailable_nodes(pods.get(name, ()))
                 found[name] = found_launch(
@@ -168,11 +170,11 @@ class KubernetesCluster:
                     pods.get(name, ()),
                     record=record,
                     unavailable_nodes=unavailable_nodes,
-                    at=_now(),
+                    at=_utc_now(),
                 )
         return found
 
-    def _pods(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
+    def _pods_by_launch(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         """By the Launch's name. A selector saves the server no reading: of many names, all are listed once."""
         if len(requested_names) <= _NAMES_BY_THEMSELVES:
             near = {name: self._pods_by_name(name) for name in requested_names}
@@ -183,7 +185,9 @@ class KubernetesCluster:
             if len(requested_names) <= _NAMES_IN_SELECTOR
             else ""
         )
-        listing = self.api.list("/api/v1/pods", query={"labelSelector": self._selector(which)})
+        listing = self.api.list(
+            "/api/v1/pods", query={"labelSelector": self._label_selector(which)}
+        )
         wanted = set(requested_names)
         pods: dict[str, list[Object]] = {}
         for pod in listing.items:
@@ -209,11 +213,13 @@ class KubernetesCluster:
         )
         return [pod for pod in map(self.api.found, paths) if pod is not None]
 
-    def _selector(self, which: str) -> str:
-        ours = object_names.selector(object_names.owner_labels(installation=self.installation))
+    def _label_selector(self, which: str) -> str:
+        ours = object_names.format_label_selector(
+            object_names.owner_labels(installation=self.installation)
+        )
         return f"{ours},{object_names.LAUNCH}{which}"
 
-    def _record(self, name: str, pods: Sequence[Object]) -> Object | None:
+    def _find_record(self, name: str, pods: Sequence[Object]) -> Object | None:
         """The record, where the pods alone are not sufficient."""
         if pods and has_all_pods(pods):
             return None
@@ -227,7 +233,9 @@ class KubernetesCluster:
     def _own_namespaces(self) -> set[str]:
         """Those that may hold our work: another installation with the same prefix may have created them."""
         query = {
-            "labelSelector": object_names.selector({object_names.MANAGED_BY: object_names.PRODUCT})
+            "labelSelector": object_names.format_label_selector(
+                {object_names.MANAGED_BY: object_names.PRODUCT}
+            )
         }
         found = {
             one["metadata"]["name"]
@@ -242,14 +250,16 @@ class KubernetesCluster:
     def _unavailable_nodes(self, pods: Sequence[Object]) -> frozenset[str]:
         """Nodes of those pods that are deleted or fenced; read only where a pod's state is in doubt."""
         suspect_nodes = {
-            pod["spec"]["nodeName"] for pod in pods if needs_node_check(pod, at=_now())
+            pod["spec"]["nodeName"] for pod in pods if needs_node_check(pod, at=_utc_now())
         }
         return frozenset(
             name for name in suspect_nodes if is_fenced(self.api.found(f"/api/v1/nodes/{name}"))
         )
 
     def names(self) -> frozenset[str]:
-        ours = object_names.selector(object_names.owner_labels(installation=self.installation))
+        ours = object_names.format_label_selector(
+            object_names.owner_labels(installation=self.installation)
+        )
         selector = {"labelSelector": f"{ours},{object_names.LAUNCH}"}
         every = {
             pod["metadata"]["labels"][object_names.LAUNCH]
@@ -262,10 +272,10 @@ class KubernetesCluster:
         return frozenset(every)
 
     def stop(self, name: str, *, grace: timedelta) -> None:
-        found = self._find([name]).get(name)
+        found = self._find_launches([name]).get(name)
         if found is None or found.launch.ended:
             return
-        stop_by = _now() + grace
+        stop_by = _utc_now() + grace
         if found.stop_by is None:
             # Before any pod is deleted: a concurrent launcher then creates no further ones.
             order = {
@@ -284,7 +294,7 @@ class KubernetesCluster:
         annotation = {"metadata": {"annotations": {object_names.STOP_BY: stop_by.isoformat()}}}
         ignore_missing(lambda: self.api.merge(path, annotation))
         # 0 would take the pod away without asking its node.
-        seconds = max(1, ceil((stop_by - _now()).total_seconds()))
+        seconds = max(1, ceil((stop_by - _utc_now()).total_seconds()))
         self.api.delete(path, grace=seconds, uid=pod["metadata"]["uid"])
 
     def _saved_logs(self, found: FoundLaunch) -> dict[str, str]:
@@ -295,7 +305,7 @@ class KubernetesCluster:
         }
 
     def remove(self, name: str) -> None:
-        found = self._find([name]).get(name)
+        found = self._find_launches([name]).get(name)
         if found is None:
             return
         if not found.launch.ended:
@@ -305,10 +315,10 @@ class KubernetesCluster:
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Nothing: the folders of a pod go with it, and what outlives it stays in the volume of the profile."""
-        return dict.fromkeys(self._find(names), Bytes(0))
+        return dict.fromkeys(self._find_launches(names), Bytes(0))
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
-        found = self._find([name]).get(name)
+        found = self._find_launches([name]).get(name)
         pod = None if found is None else found.pod(role, index)
         if found is None or pod is None:
             return EMPTY_LOG
@@ -329,7 +339,7 @@ class KubernetesCluster:
         return append_termination_message(saved, termination_message(pod).encode())
 
     def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
-        found = self._find([name]).get(name)
+        found = self._find_launches([name]).get(name)
         pod = None if found is None else found.pod(role, index)
         number = None if found is None else found.ports.get(role, {}).get(port)
         if found is None or pod is None or number is None:
@@ -340,7 +350,9 @@ class KubernetesCluster:
         if not host or not number:
             return None
         shown = f"[{host}]" if ":" in host else host
-        return ReplicaEndpoint(url=f"http://{shown}:{number}", credential=self._credential(found))
+        return ReplicaEndpoint(
+            url=f"http://{shown}:{number}", credential=self._probe_credential(found)
+        )
 
     def _node_port(self, pod: Object, number: int) -> tuple[str, int]:
         """The address of the pod's node, and the port there that leads to it; empty where not known yet."""
@@ -353,7 +365,7 @@ class KubernetesCluster:
         ]
         return str(pod["status"].get("hostIP") or ""), opened[0] if opened else 0
 
-    def _credential(self, found: FoundLaunch) -> str:
+    def _probe_credential(self, found: FoundLaunch) -> str:
         path = f"/api/v1/namespaces/{found.namespace}/secrets/{found.launch.name}"
         return manifests.secret_value(self.api.found(path), ENGINE_KEY)
 
@@ -371,22 +383,22 @@ class KubernetesCluster:
         )
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
-        found = self._find([name]).get(name)
+        found = self._find_launches([name]).get(name)
         if found is None:
             return ()
         templates = self._launcher.devices.templates(found.namespace, name)
         return (
-            *inspection.objects(
+            *inspection.launch_objects(
                 self.api, name=name, namespace=found.namespace, installation=self.installation
             ),
             *(inspection.rendered_object(each, kind="ResourceClaimTemplate") for each in templates),
         )
 
     def events(self, name: str) -> tuple[ClusterEvent, ...]:
-        found = self._find([name]).get(name)
+        found = self._find_launches([name]).get(name)
         if found is None:
             return ()
-        return inspection.events(
+        return inspection.launch_events(
             self.api, name=name, namespace=found.namespace, installation=self.installation
         )
 
@@ -394,7 +406,7 @@ class KubernetesCluster:
         return inspection.node_view(self.api, name=name, installation=self.installation)
 
     def diagnose(self) -> ClusterDiagnosis:
-        return diagnosis.diagnose(self.api, at=_now())
+        return diagnosis.diagnose(self.api, at=_utc_now())
 
     def taint_node(self, node: str, reason: str) -> bool:
         return isolation_taints.add_isolation_taint(
@@ -424,5 +436,5 @@ def _record_path(found: FoundLaunch) -> str:
     return f"/api/v1/namespaces/{found.namespace}/configmaps/{found.launch.name}"
 
 
-def _now() -> datetime:
+def _utc_now() -> datetime:
     return datetime.now(UTC)

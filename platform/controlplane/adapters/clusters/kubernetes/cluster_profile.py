@@ -63,9 +63,9 @@ class SharedVolume:
             )
         path, claim = str(value.get("host_path", "")), str(value.get("claim", ""))
         if claim:
-            _named(claim, option=f"{option}.claim")
+            _check_name(claim, option=f"{option}.claim")
         else:
-            _path(path, option=f"{option}.host_path")
+            _check_path(path, option=f"{option}.host_path")
         return cls(host_path=path, claim=claim)
 
 
@@ -155,9 +155,9 @@ class ClusterProfile:
         for option in ("store", "work"):
             if values.get(option) is not None:
                 values[option] = SharedVolume.read(values[option], option=option)
-        values["mounts"] = _mounts(values.get("mounts", ()))
-        values["gateway_cidrs"] = _cidrs(values.get("gateway_cidrs", ()))
-        values["egress"] = _egress(values.get("egress", ()))
+        values["mounts"] = _parse_mounts(values.get("mounts", ()))
+        values["gateway_cidrs"] = _parse_cidrs(values.get("gateway_cidrs", ()))
+        values["egress"] = _parse_egress_rules(values.get("egress", ()))
         values["device_classes"] = _device_classes(values.get("device_classes", ()))
         for option, value in values.items():
             _check_kind(option, value)
@@ -167,7 +167,7 @@ class ClusterProfile:
 
     def check(self) -> None:
         """:raises InvalidClusterProfile: if a value cannot be used."""
-        _named(self.namespace, option="namespace")
+        _check_name(self.namespace, option="namespace")
         for option, value, allowed in (
             ("reach", self.reach, _REACHES),
             ("pull_policy", self.pull_policy, _PULLS),
@@ -177,9 +177,9 @@ class ClusterProfile:
                     f"{option} is one of {', '.join(allowed)}, got {value!r}"
                 )
         if self.pull_secret:
-            _named(self.pull_secret, option="pull_secret")
+            _check_name(self.pull_secret, option="pull_secret")
         if self.engines:
-            _path(self.engines, option="engines")
+            _check_path(self.engines, option="engines")
         for option, (least, most) in _BOUNDS.items():
             number = getattr(self, option)
             if not least <= number <= most:
@@ -200,7 +200,7 @@ def _check_kind(option: str, value: object) -> None:
         raise InvalidClusterProfile(f"{option} is a text, got {value!r}")
 
 
-def _mounts(values: object) -> tuple[HostMount, ...]:
+def _parse_mounts(values: object) -> tuple[HostMount, ...]:
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise InvalidClusterProfile(f"mounts is a list, got {values!r}")
     mounts = []
@@ -210,20 +210,20 @@ def _mounts(values: object) -> tuple[HostMount, ...]:
                 f'mounts[{number}] is {{"host_path": "/a/path", "at": "/a/path"}}, got {value!r}'
             )
         for word in ("host_path", "at"):
-            _path(str(value[word]), option=f"mounts[{number}].{word}")
+            _check_path(str(value[word]), option=f"mounts[{number}].{word}")
         mounts.append(HostMount(host_path=str(value["host_path"]), at=str(value["at"])))
     return tuple(mounts)
 
 
-def _cidrs(values: object) -> tuple[str, ...]:
+def _parse_cidrs(values: object) -> tuple[str, ...]:
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise InvalidClusterProfile(f"gateway_cidrs is a list, got {values!r}")
     return tuple(
-        _cidr(value, option=f"gateway_cidrs[{number}]") for number, value in enumerate(values)
+        _check_cidr(value, option=f"gateway_cidrs[{number}]") for number, value in enumerate(values)
     )
 
 
-def _egress(values: object) -> tuple[EgressRule, ...]:
+def _parse_egress_rules(values: object) -> tuple[EgressRule, ...]:
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise InvalidClusterProfile(f"egress is a list, got {values!r}")
     rules = []
@@ -242,7 +242,7 @@ def _egress(values: object) -> tuple[EgressRule, ...]:
                 f"{option}.ports is a list of numbers from 1 to 65535, got {ports!r}"
             )
         rules.append(
-            EgressRule(cidr=_cidr(value["cidr"], option=f"{option}.cidr"), ports=tuple(ports))
+            EgressRule(cidr=_check_cidr(value["cidr"], option=f"{option}.cidr"), ports=tuple(ports))
         )
     return tuple(rules)
 
@@ -278,7 +278,7 @@ def _device_classes(values: object) -> tuple[DeviceClass, ...]:
     return tuple(classes)
 
 
-def _cidr(value: object, *, option: str) -> str:
+def _check_cidr(value: object, *, option: str) -> str:
     """:raises InvalidClusterProfile: if it is no network, or has bits set behind its prefix."""
     try:
         return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
@@ -288,12 +288,12 @@ def _cidr(value: object, *, option: str) -> str:
         ) from None
 
 
-def _path(path: str, *, option: str) -> None:
+def _check_path(path: str, *, option: str) -> None:
     if not _PATH.fullmatch(path) or ".." in path.split("/"):
         raise InvalidClusterProfile(f"{option} is an absolute path without '..', got {path!r}")
 
 
-def _named(name: str, *, option: str) -> None:
+def _check_name(name: str, *, option: str) -> None:
     try:
         check_name(name, what=option)
     except LaunchRefused as refusal:

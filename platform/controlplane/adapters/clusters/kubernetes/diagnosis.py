@@ -38,18 +38,20 @@ class _Diagnoser:
         for node in nodes:
             self._signals += node_conditions.node_condition_signals(node)
             self._signals += node_conditions.nvsentinel_condition_signals(node)
-        events = self._read(Origin.EVENT, self._events_of_nodes)
+        events = self._read_origin(Origin.EVENT, self._events_of_nodes)
         self._signals += node_conditions.node_event_signals(events, at=self._at)
         self._signals += node_conditions.nvsentinel_event_signals(events, at=self._at)
         if any(map(_may_have_mindcluster, nodes)):
-            self._mindcluster()
+            self._read_mindcluster()
         known = {str(node["metadata"]["name"]) for node in nodes}
         return ClusterDiagnosis(
             signals=tuple(signal for signal in self._signals if signal.node in known),
             unreadable=tuple(self._unreadable),
         )
 
-    def _read(self, origin: Origin, fetch: Callable[[], Sequence[Object]]) -> Sequence[Object]:
+    def _read_origin(
+        self, origin: Origin, fetch: Callable[[], Sequence[Object]]
+    ) -> Sequence[Object]:
         try:
             return fetch()
         except ApiRefused as refusal:
@@ -59,11 +61,11 @@ class _Diagnoser:
     def _events_of_nodes(self) -> Sequence[Object]:
         return self._api.list(node_conditions.EVENTS, query=node_conditions.EVENTS_QUERY).items
 
-    def _mindcluster(self) -> None:
+    def _read_mindcluster(self) -> None:
         found = mindcluster.MindClusterSignals()
-        maps = self._read(Origin.MINDCLUSTER, self._aggregates)
+        maps = self._read_origin(Origin.MINDCLUSTER, self._read_aggregated_config_maps)
         if not maps:
-            maps = self._read(Origin.MINDCLUSTER, self._single_maps)
+            maps = self._read_origin(Origin.MINDCLUSTER, self._single_maps)
         for each in maps:
             mindcluster.read_config_map(each, into=found)
         if not maps:
@@ -71,10 +73,10 @@ class _Diagnoser:
             self._unreadable.append(UnreadableSource(origin=Origin.MINDCLUSTER, reason=reason))
         self._signals += found.signals
         self._unreadable += found.unreadable
-        events = self._read(Origin.EVENT, self._events_of_mindcluster)
+        events = self._read_origin(Origin.EVENT, self._events_of_mindcluster)
         self._signals += mindcluster.mindcluster_event_signals(events, at=self._at)
 
-    def _aggregates(self) -> Sequence[Object]:
+    def _read_aggregated_config_maps(self) -> Sequence[Object]:
         """Those that clusterd writes; none where it does not run."""
         own = signal_table("mindcluster")
         path = f"/api/v1/namespaces/{own['namespace']}/configmaps"

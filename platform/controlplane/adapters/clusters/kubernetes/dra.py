@@ -89,13 +89,13 @@ class DraDevices:
 
     def on(self, nodes: Sequence[Object]) -> Sequence[Object]:
         """The nodes with their devices among their extended resources."""
-        return nodes_with_devices(nodes, self._published()) if self._classes else nodes
+        return nodes_with_devices(nodes, self._published_devices()) if self._classes else nodes
 
     def inventory(self, nodes: Sequence[Object]) -> tuple[Sequence[Object], Sequence[Object]]:
         """The nodes with their devices, and stand-ins for the pods of others that claim some."""
         if not self._classes:
             return nodes, ()
-        found, claims = self._published(), self._listed("resourceclaims")
+        found, claims = self._published_devices(), self._list_objects("resourceclaims")
         return nodes_with_devices(nodes, found), pods_of_claims(
             claims, found, installation=self._installation
         )
@@ -104,10 +104,10 @@ class DraDevices:
         """The claims that exist for a Launch."""
         if not self._classes:
             return ()
-        ours = object_names.selector(
+        ours = object_names.format_label_selector(
             object_names.owner_labels(installation=self._installation, launch=launch)
         )
-        found = self._listed(TEMPLATES, namespace=namespace, selector=ours)
+        found = self._list_objects(TEMPLATES, namespace=namespace, selector=ours)
         return [{"apiVersion": f"{GROUP}/{self.version}", **each} for each in found]
 
     def remove(self, namespace: str, launch: str) -> None:
@@ -116,10 +116,12 @@ class DraDevices:
         for each in self.templates(namespace, launch):
             self._api.delete(f"{path}/{each['metadata']['name']}")
 
-    def _published(self) -> Mapping[DraDevice, _PublishedDevice]:
-        return published_devices(self._listed("resourceslices"), self._classes)
+    def _published_devices(self) -> Mapping[DraDevice, _PublishedDevice]:
+        return published_devices(self._list_objects("resourceslices"), self._classes)
 
-    def _listed(self, plural: str, *, namespace: str = "", selector: str = "") -> Sequence[Object]:
+    def _list_objects(
+        self, plural: str, *, namespace: str = "", selector: str = ""
+    ) -> Sequence[Object]:
         """None where the cluster has no such API or denies access: the checks report it."""
         if not self.version:
             return ()
@@ -138,7 +140,7 @@ def published_devices(
 ) -> Mapping[DraDevice, _PublishedDevice]:
     """Devices of nodes that belong to one of the classes; of each pool the newest generation alone."""
     found: dict[DraDevice, _PublishedDevice] = {}
-    for spec in _newest(each["spec"] for each in slices):
+    for spec in _newest_pool_generations(each["spec"] for each in slices):
         driver, pool = str(spec["driver"]), str(spec["pool"]["name"])
         for device in spec.get("devices") or ():
             # v1beta1 has what describes a device one level further in.
@@ -153,7 +155,7 @@ def published_devices(
     return found
 
 
-def _newest(specs: Iterable[Object]) -> Iterator[Object]:
+def _newest_pool_generations(specs: Iterable[Object]) -> Iterator[Object]:
     specs = list(specs)
     newest: dict[tuple[str, str], int] = {}
     for spec in specs:
@@ -168,12 +170,12 @@ def _is_of_class(device: Object, driver: str, kind: DeviceClass) -> bool:
     """Attributes without a domain are the driver's own."""
     attributes = device.get("attributes") or {}
     return driver == kind.driver and all(
-        _value(attributes.get(name) or attributes.get(f"{driver}/{name}") or {}) == wanted
+        _attribute_text(attributes.get(name) or attributes.get(f"{driver}/{name}") or {}) == wanted
         for name, wanted in kind.attributes.items()
     )
 
 
-def _value(attribute: Object) -> str:
+def _attribute_text(attribute: Object) -> str:
     """``{"string": "gpu"}`` → ``gpu``; ``{"bool": True}`` → ``true``."""
     value = next(iter(attribute.values()), "")
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -198,13 +200,13 @@ def _node_with_devices(
     if name not in there:
         return node
     counted = {
-        "capacity": {**(status.get("capacity") or {}), **_texts(there[name])},
-        "allocatable": {**(status.get("allocatable") or {}), **_texts(usable[name])},
+        "capacity": {**(status.get("capacity") or {}), **_count_labels(there[name])},
+        "allocatable": {**(status.get("allocatable") or {}), **_count_labels(usable[name])},
     }
     return {**node, "status": {**status, **counted}}
 
 
-def _texts(counts: Mapping[str, int]) -> dict[str, str]:
+def _count_labels(counts: Mapping[str, int]) -> dict[str, str]:
     return {name: str(count) for name, count in counts.items()}
 
 
@@ -225,7 +227,7 @@ def pods_of_claims(
             if device is not None and not result.get("adminAccess"):
                 allocated.setdefault(device.node, Counter())[device.resource] += 1
         for node, counts in allocated.items():
-            requests = {"resources": {"requests": _texts(counts)}}
+            requests = {"resources": {"requests": _count_labels(counts)}}
             pods.append(
                 {
                     "metadata": claim["metadata"],

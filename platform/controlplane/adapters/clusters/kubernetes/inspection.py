@@ -48,7 +48,7 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-def objects(
+def launch_objects(
     api: KubernetesApi, *, name: str, namespace: str, installation: str
 ) -> tuple[ClusterObject, ...]:
     """The record of the Launch and all that belongs to it; what we may not see is left out.
@@ -56,23 +56,27 @@ def objects(
     :raises ClusterError: if the cluster does not answer or refuses.
     """
     path = f"/api/v1/namespaces/{namespace}"
-    ours = object_names.selector(object_names.owner_labels(installation=installation, launch=name))
+    ours = object_names.format_label_selector(
+        object_names.owner_labels(installation=installation, launch=name)
+    )
     found = []
     for plural, kind in _KINDS.items():
-        for each in _listed(api, f"{path}/{plural}", selector=ours):
+        for each in _list_visible(api, f"{path}/{plural}", selector=ours):
             found.append(rendered_object(each, kind=kind))
     return tuple(found[:MOST_OBJECTS])
 
 
-def events(
+def launch_events(
     api: KubernetesApi, *, name: str, namespace: str, installation: str
 ) -> tuple[ClusterEvent, ...]:
     """Of the Launch's pods and its record, the newest first.
 
     :raises ClusterError: if the cluster does not answer or refuses.
     """
-    ours = object_names.selector(object_names.owner_labels(installation=installation, launch=name))
-    pods = _listed(api, f"/api/v1/namespaces/{namespace}/pods", selector=ours)
+    ours = object_names.format_label_selector(
+        object_names.owner_labels(installation=installation, launch=name)
+    )
+    pods = _list_visible(api, f"/api/v1/namespaces/{namespace}/pods", selector=ours)
     about = [name, *(str(pod["metadata"]["name"]) for pod in pods)]
     path = f"/api/v1/namespaces/{namespace}/events"
     if len(about) <= _ONE_BY_ONE:
@@ -83,7 +87,9 @@ def events(
         ]
     else:
         ours_too = set(about)
-        found = [each for each in api.list(path).items if _involved(each).get("name") in ours_too]
+        found = [
+            each for each in api.list(path).items if _involved_object(each).get("name") in ours_too
+        ]
     return _newest_first(found)
 
 
@@ -101,10 +107,10 @@ def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspec
     status = node.get("status") or {}
     return NodeInspection(
         name=name,
-        conditions=tuple(_condition(each) for each in status.get("conditions") or ()),
+        conditions=tuple(_node_condition(each) for each in status.get("conditions") or ()),
         pods=tuple(
             sorted(
-                (_pod(pod, installation=installation) for pod in pods),
+                (_node_pod(pod, installation=installation) for pod in pods),
                 key=lambda pod: (not pod.launch, pod.namespace, pod.name),
             )
         ),
@@ -113,11 +119,11 @@ def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspec
         taints=tuple(
             inventory.taint_text(taint) for taint in (node.get("spec") or {}).get("taints") or ()
         ),
-        facts=dict(_facts(status)),
+        facts=dict(_node_facts(status)),
     )
 
 
-def _listed(api: KubernetesApi, path: str, *, selector: str) -> Sequence[Object]:
+def _list_visible(api: KubernetesApi, path: str, *, selector: str) -> Sequence[Object]:
     """Those of a kind that we may not see are none."""
     try:
         return api.list(path, query={"labelSelector": selector}).items
@@ -142,18 +148,18 @@ def rendered_object(thing: Object, *, kind: str) -> ClusterObject:
         for part in ("data", "stringData"):
             if whole.get(part):
                 whole[part] = dict.fromkeys(sorted(whole[part]), _LEFT_OUT)
-    text = yaml.safe_dump(_shortened(whole), sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.safe_dump(_shorten_texts(whole), sort_keys=False, allow_unicode=True, width=120)
     return ClusterObject(
         kind=kind, namespace=metadata["namespace"], name=metadata["name"], text=text
     )
 
 
-def _shortened(value: Any) -> Any:
+def _shorten_texts(value: Any) -> Any:
     """Long texts are cut: a page shows what an object is, not the files that it carries."""
     if isinstance(value, dict):
-        return {key: _shortened(each) for key, each in value.items()}
+        return {key: _shorten_texts(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_shortened(each) for each in value]
+        return [_shorten_texts(each) for each in value]
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]}… ({len(value) - _LONGEST_TEXT} more characters)"
     return value
@@ -171,7 +177,7 @@ def _newest_first(found: Iterable[Object]) -> tuple[ClusterEvent, ...]:
 
 def cluster_event(event: Object) -> ClusterEvent:
     """The event in plain words; one that bears no time is as old as can be."""
-    involved, series = _involved(event), event.get("series") or {}
+    involved, series = _involved_object(event), event.get("series") or {}
     at = next(
         instant
         for text in (
@@ -181,7 +187,7 @@ def cluster_event(event: Object) -> ClusterEvent:
             event["metadata"].get("creationTimestamp"),
             datetime.min.replace(tzinfo=UTC).isoformat(),
         )
-        if (instant := _instant(text)) is not None
+        if (instant := _parse_instant(text)) is not None
     )
     return ClusterEvent(
         at=at,
@@ -193,7 +199,7 @@ def cluster_event(event: Object) -> ClusterEvent:
     )
 
 
-def _involved(event: Object) -> Object:
+def _involved_object(event: Object) -> Object:
     involved: Object = event.get("involvedObject") or event.get("regarding") or {}
     return involved
 
@@ -201,7 +207,7 @@ def _involved(event: Object) -> Object:
 # -- Nodes --
 
 
-def _condition(condition: Object) -> NodeCondition:
+def _node_condition(condition: Object) -> NodeCondition:
     kind, status = str(condition.get("type", "")), condition.get("status")
     # Unknown: the kubelet has stopped reporting.
     known = status in ("True", "False")
@@ -211,11 +217,11 @@ def _condition(condition: Object) -> NodeCondition:
         good=known and (status == "True") is (kind in _GOOD_WHEN_TRUE),
         reason=str(condition.get("reason") or ""),
         message=str(condition.get("message") or ""),
-        since=_instant(condition.get("lastTransitionTime")),
+        since=_parse_instant(condition.get("lastTransitionTime")),
     )
 
 
-def _pod(pod: Object, *, installation: str) -> NodePod:
+def _node_pod(pod: Object, *, installation: str) -> NodePod:
     metadata, status = pod["metadata"], pod.get("status") or {}
     ours = inventory.is_ours(pod, installation=installation)
     requested: dict[str, str] = {}
@@ -232,11 +238,11 @@ def _pod(pod: Object, *, installation: str) -> NodePod:
         phase=str(status.get("phase", "")),
         launch=str((metadata.get("labels") or {}).get(object_names.LAUNCH, "")) if ours else "",
         requests=requested,
-        started_at=_instant(status.get("startTime")),
+        started_at=_parse_instant(status.get("startTime")),
     )
 
 
-def _facts(status: Object) -> Iterator[tuple[str, str]]:
+def _node_facts(status: Object) -> Iterator[tuple[str, str]]:
     node_info = status.get("nodeInfo") or {}
     for word, program in _PROGRAMS.items():
         if node_info.get(word):
@@ -249,6 +255,6 @@ def _facts(status: Object) -> Iterator[tuple[str, str]]:
         yield name, str(usable) if usable == there else f"{usable} of {there}"
 
 
-def _instant(text: object) -> datetime | None:
+def _parse_instant(text: object) -> datetime | None:
     """As the API writes instants."""
     return datetime.fromisoformat(str(text)) if text else None

@@ -34,7 +34,7 @@ from controlplane.domain.common.topology import (
     network_labels,
     parse_card_groups,
 )
-from controlplane.ports.chips import GROUP_LABELS, ChipPlugin, FoundCards, PodExtras, discover
+from controlplane.ports.chips import GROUP_LABELS, ChipPlugin, FoundCards, PodExtras, discover_cards
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 
 Object = Mapping[str, Any]
@@ -76,10 +76,12 @@ def cards_of(
     """
     plugins = tuple(plugins)
     found = _found_on(node, plugins)
-    return _numbered(found, cpu_cards=cpu_cards, divided=_divided(node, found, plugins))
+    return _number_cards(
+        found, cpu_cards=cpu_cards, divided=_count_divided_cards(node, found, plugins)
+    )
 
 
-def _numbered(
+def _number_cards(
     found_cards: Iterable[FoundCards], *, cpu_cards: int, divided: Mapping[str, int]
 ) -> tuple[NodeCard, ...]:
     """:param divided: how many physical cards are divided into slices, by chip."""
@@ -118,7 +120,7 @@ def _numbered(
     return tuple(cards)
 
 
-def _divided(
+def _count_divided_cards(
     node: Object, found: Iterable[FoundCards], plugins: Iterable[ChipPlugin]
 ) -> dict[str, int]:
     """How many physical cards of each chip are divided into slices: at least one, where it is unreported."""
@@ -184,7 +186,7 @@ def is_ours(pod: Object, *, installation: str) -> bool:
     return bool(labels.get(object_names.INSTALLATION) == installation)
 
 
-def untolerated(
+def untolerated_taints(
     node: Object, *, resources: Iterable[str], installation: str = ""
 ) -> tuple[str, ...]:
     """Taints as ``key=value:effect`` that keep our pods away, which put up with those named like a resource.
@@ -230,8 +232,8 @@ class _NodeInventory:
 
     def observed(self, *, domains: Mapping[str, str]) -> ObservedNode:
         found = _found_on(self.node, self.plugins)
-        divided = _divided(self.node, found, self.plugins)
-        cards = _numbered(found, cpu_cards=self.cpu_cards, divided=divided)
+        divided = _count_divided_cards(self.node, found, self.plugins)
+        cards = _number_cards(found, cpu_cards=self.cpu_cards, divided=divided)
         others = [pod for pod in self.pods if not is_ours(pod, installation=self.installation)]
         requested = [(pod, pod_requests(pod)) for pod in others]
         unhealthy, taken = self._unavailable_cards(cards, requested)
@@ -253,16 +255,18 @@ class _NodeInventory:
             capacity=self._remaining_capacity(requested),
             ready=is_ready(self.node)
             and not is_cordoned(self.node)
-            and not untolerated(self.node, resources=resources, installation=self.installation),
-            labels={**self._labels(), **network_labels(domains)},
-            rings=_rings(found),
+            and not untolerated_taints(
+                self.node, resources=resources, installation=self.installation
+            ),
+            labels={**self._node_labels(), **network_labels(domains)},
+            rings=_card_rings(found),
         )
 
     def _remaining_capacity(self, requested: Iterable[tuple[Object, Amounts]]) -> Resources:
         """CPU and memory allocatable to pods here, less the requests of others."""
         left = {
             name: parse_amount(str(text))
-            for name, text in (_status(self.node).get("allocatable") or {}).items()
+            for name, text in (_node_status(self.node).get("allocatable") or {}).items()
             if name in ("cpu", "memory")
         }
         for _pod, amounts in requested:
@@ -275,7 +279,7 @@ class _NodeInventory:
     ) -> tuple[frozenset[int], frozenset[int]]:
         """Indices of the cards that are not healthy, and of those that pods of others have."""
         own = self._own_cards()
-        status = _status(self.node)
+        status = _node_status(self.node)
         unhealthy: set[int] = set()
         taken: set[int] = set()
         for resource in {card.resource for card in cards if card.resource}:
@@ -285,10 +289,10 @@ class _NodeInventory:
                 for which in ("capacity", "allocatable")
             )
             free = [index for index in indices if index not in own]
-            unhealthy |= _highest(free, there - usable)
-            known, unknown = self._allocated(resource, indices, requested)
+            unhealthy |= _highest_indices(free, there - usable)
+            known, unknown = self._allocated_cards(resource, indices, requested)
             free = [index for index in free if index not in unhealthy | known]
-            taken |= known | _highest(free, unknown)
+            taken |= known | _highest_indices(free, unknown)
         return frozenset(unhealthy), frozenset(taken)
 
     def _own_cards(self) -> frozenset[int]:
@@ -300,7 +304,7 @@ class _NodeInventory:
                 found |= {int(each) for each in text.split(",") if each.isdecimal()}
         return frozenset(found)
 
-    def _allocated(
+    def _allocated_cards(
         self, resource: str, indices: Sequence[int], requested: Sequence[tuple[Object, Amounts]]
     ) -> tuple[set[int], int]:
         """Indices of cards that pods of others surely have, and how many more they have."""
@@ -323,10 +327,10 @@ class _NodeInventory:
         for plugin in self.plugins:
             extras = plugin.profile().pods.of_resource(resource)
             if extras.device_annotation == resource and resource in annotations:
-                return _devices(extras, annotations[resource])
+                return _parse_device_indices(extras, annotations[resource])
         return set()
 
-    def _labels(self) -> dict[str, str]:
+    def _node_labels(self) -> dict[str, str]:
         """Its labels; of its annotations those that plug-ins and placement read."""
         metadata = self.node["metadata"]
         profiles = [plugin.profile() for plugin in self.plugins]
@@ -344,7 +348,7 @@ class _NodeInventory:
         return {**selected, **remediation_labels(self.node), **(metadata.get("labels") or {})}
 
 
-def _rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
+def _card_rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
     """Of a node with one kind of card; indices of several kinds would run together."""
     known = [each for each in found if each.chip and not each.chip.slice_of]
     if len(known) != 1:
@@ -357,7 +361,7 @@ def _rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
 
 def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
     """Cards by resource, and slices of a known profile, those that are not healthy among them."""
-    metadata, status = node["metadata"], _status(node)
+    metadata, status = node["metadata"], _node_status(node)
     labels = dict(metadata.get("labels") or {})
     annotations = dict(metadata.get("annotations") or {})
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
@@ -373,7 +377,7 @@ def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, 
             if not _is_valid_grouping(metadata_values.get(name, "")):
                 del metadata_values[name]
     known = {chip.resource for plugin in plugins for chip in plugin.chips()}
-    found = discover(plugins, labels=labels, annotations=annotations, allocatable=counts)
+    found = discover_cards(plugins, labels=labels, annotations=annotations, allocatable=counts)
     return tuple(each for each in found if each.resource in known)
 
 
@@ -384,17 +388,17 @@ def _is_valid_grouping(groups: str) -> bool:
         return False
 
 
-def _devices(extras: PodExtras, text: str) -> set[int]:
+def _parse_device_indices(extras: PodExtras, text: str) -> set[int]:
     """``Ascend910-0,Ascend910-3`` → {0, 3}."""
     pattern = re.escape(extras.device_name).replace(re.escape("{index}"), r"(\d{1,4})")
     found = (re.fullmatch(pattern, device.strip()) for device in text.split(","))
     return {int(each[1]) for each in found if each is not None}
 
 
-def _highest(indices: Sequence[int], count: int) -> set[int]:
+def _highest_indices(indices: Sequence[int], count: int) -> set[int]:
     return set(sorted(indices)[-count:]) if count > 0 else set()
 
 
-def _status(node: Object) -> Object:
+def _node_status(node: Object) -> Object:
     status: Object = node.get("status") or {}
     return status

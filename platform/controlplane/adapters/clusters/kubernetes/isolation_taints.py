@@ -34,7 +34,7 @@ def add_isolation_taint(api: KubernetesApi, node: str, *, installation: str, rea
         found = api.found(f"/api/v1/nodes/{node}")
         if found is None:
             return False
-        taints = _taints(found)
+        taints = _node_taints(found)
         there = next((each for each in taints if _is_isolation_taint(each)), None)
         if there is not None and there.get("value") != installation:
             return False
@@ -44,7 +44,7 @@ def add_isolation_taint(api: KubernetesApi, node: str, *, installation: str, rea
         wanted = taints if there is not None else [*taints, taint]
         if _update_node(api, found, taints=wanted, annotation=content):
             return True
-    raise _conflict(node)
+    raise _conflict_error(node)
 
 
 def remove_isolation_taint(api: KubernetesApi, node: str, *, installation: str) -> None:
@@ -56,22 +56,22 @@ def remove_isolation_taint(api: KubernetesApi, node: str, *, installation: str) 
         found = api.found(f"/api/v1/nodes/{node}")
         if found is None:
             return
-        taints = _taints(found)
+        taints = _node_taints(found)
         left = [
             each
             for each in taints
             if not (_is_isolation_taint(each) and each.get("value") == installation)
         ]
         annotation = (found["metadata"].get("annotations") or {}).get(ISOLATION_TAINT)
-        ours = annotation is not None and _installation(annotation) == installation
+        ours = annotation is not None and _parse_installation(annotation) == installation
         if len(left) == len(taints) and not ours:
             return
         if _update_node(api, found, taints=left, annotation=None if ours else annotation):
             return
-    raise _conflict(node)
+    raise _conflict_error(node)
 
 
-def toleration(installation: str) -> dict[str, str]:
+def isolation_toleration(installation: str) -> dict[str, str]:
     """For pods that we bind to the node ourselves: to its other cards, and to test the isolated ones."""
     return {"key": ISOLATION_TAINT, "operator": "Equal", "value": installation, "effect": EFFECT}
 
@@ -85,11 +85,11 @@ def _is_isolation_taint(taint: Object) -> bool:
     return bool(taint.get("key") == ISOLATION_TAINT and taint.get("effect") == EFFECT)
 
 
-def _taints(node: Object) -> list[Object]:
+def _node_taints(node: Object) -> list[Object]:
     return list((node.get("spec") or {}).get("taints") or ())
 
 
-def _installation(annotation: str) -> str:
+def _parse_installation(annotation: str) -> str:
     """Whose it is; empty if it is not one of ours to read."""
     try:
         content = json.loads(annotation)
@@ -119,7 +119,7 @@ def _update_node(
     return True
 
 
-def _conflict(node: str) -> ClusterUnavailable:
+def _conflict_error(node: str) -> ClusterUnavailable:
     return ClusterUnavailable(
         f"the node {node} was changed by others {_TRIES} times while its mark was being written; "
         "it is tried again"

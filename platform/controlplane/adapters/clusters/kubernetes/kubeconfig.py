@@ -67,12 +67,12 @@ def from_kubeconfig(text: str) -> ApiAccess:
         raise KubeconfigRefused(f"this is no YAML: there is an error{where}") from None
     if not isinstance(document, dict):
         raise KubeconfigRefused("a kubeconfig is a mapping with clusters, users and contexts")
-    context, title = _context(document)
-    cluster = _named(document, "clusters", "cluster", str(context.get("cluster", "")))
-    user = _named(document, "users", "user", str(context.get("user", "")))
+    context, title = _current_context(document)
+    cluster = _find_named_entry(document, "clusters", "cluster", str(context.get("cluster", "")))
+    user = _find_named_entry(document, "users", "user", str(context.get("user", "")))
     _refuse_programs_and_files(cluster, user)
-    certificate = _decoded(user, "client-certificate-data")
-    key = _decoded(user, "client-key-data")
+    certificate = _decode_pem(user, "client-certificate-data")
+    key = _decode_pem(user, "client-key-data")
     token = str(user.get("token") or "")
     if bool(certificate) != bool(key):
         raise KubeconfigRefused(
@@ -84,8 +84,8 @@ def from_kubeconfig(text: str) -> ApiAccess:
             "Ninefold needs a credential that stands in the file, such as a service account's token"
         )
     return ApiAccess(
-        server=_server(cluster),
-        authority=_decoded(cluster, "certificate-authority-data"),
+        server=_check_server_url(cluster),
+        authority=_decode_pem(cluster, "certificate-authority-data"),
         token=token,
         certificate=certificate,
         key=key,
@@ -114,14 +114,16 @@ def in_cluster_access(environment: Mapping[str, str], *, account: Path = _ACCOUN
     )
 
 
-def _context(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+def _current_context(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     current = str(document.get("current-context") or "")
     if not current:
         raise KubeconfigRefused("it has no current-context: say which context is meant")
-    return _named(document, "contexts", "context", current), current
+    return _find_named_entry(document, "contexts", "context", current), current
 
 
-def _named(document: Mapping[str, Any], many: str, one: str, name: str) -> Mapping[str, Any]:
+def _find_named_entry(
+    document: Mapping[str, Any], many: str, one: str, name: str
+) -> Mapping[str, Any]:
     entries = document.get(many) or []
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("name") == name:
@@ -156,7 +158,7 @@ def _refuse_programs_and_files(cluster: Mapping[str, Any], user: Mapping[str, An
         )
 
 
-def _server(cluster: Mapping[str, Any]) -> str:
+def _check_server_url(cluster: Mapping[str, Any]) -> str:
     server = str(cluster.get("server") or "").rstrip("/")
     parts = urlsplit(server)
     if parts.scheme != "https" or not parts.hostname or parts.username or parts.query:
@@ -166,7 +168,7 @@ def _server(cluster: Mapping[str, Any]) -> str:
     return server
 
 
-def _decoded(where: Mapping[str, Any], word: str) -> str:
+def _decode_pem(where: Mapping[str, Any], word: str) -> str:
     """PEM out of base64; empty if it is not there."""
     text = str(where.get(word) or "")
     try:

@@ -99,7 +99,9 @@ def found_launch(
             pod = by_place.get((role, index))
             if pod is None and not whole:
                 replicas.append(
-                    _not_created(role, index, stopped=stop_by is not None, refused=_refused(record))
+                    _not_created(
+                        role, index, stopped=stop_by is not None, refused=_refusal_message(record)
+                    )
                 )
                 continue
             node = "" if pod is None else str((pod.get("spec") or {}).get("nodeName") or "")
@@ -115,7 +117,7 @@ def found_launch(
             )
     return FoundLaunch(
         launch=ObservedLaunch(name=name, replicas=tuple(replicas), labels=plan["labels"]),
-        namespace=_namespace((record, *pods)),
+        namespace=_namespace_of((record, *pods)),
         pods=pods,
         ports=plan["ports"],
         checkpoints=plan["checkpoints"],
@@ -200,11 +202,11 @@ def _stop_by(things: Sequence[Object | None]) -> datetime | None:
     return None
 
 
-def _namespace(things: Sequence[Object | None]) -> str:
+def _namespace_of(things: Sequence[Object | None]) -> str:
     return next(str(thing["metadata"]["namespace"]) for thing in things if thing is not None)
 
 
-def _refused(record: Object | None) -> str:
+def _refusal_message(record: Object | None) -> str:
     """Why not all of its pods were created; empty if nothing prevented it."""
     metadata: Mapping[str, Any] = {} if record is None else record["metadata"]
     return str((metadata.get("annotations") or {}).get(object_names.REFUSED, ""))
@@ -246,16 +248,16 @@ def observed_replica(
 ) -> ObservedReplica:
     """The state of one replica; ``node_gone``: its node is no more, or is fenced."""
     if pod is None:
-        return _lost(role, index, "the cluster no longer has its pod: it was deleted there")
+        return _lost_replica(role, index, "the cluster no longer has its pod: it was deleted there")
     status = pod.get("status") or {}
     container = container_of(status)
     state = container.get("state") or {}
     started = parse_time((state.get("running") or state.get("terminated") or {}).get("startedAt"))
     if ended := state.get("terminated"):
-        return _exited(pod, ended, role=role, index=index)
+        return _exited_replica(pod, ended, role=role, index=index)
     if node_gone:
         where = (pod.get("spec") or {}).get("nodeName", "")
-        return _lost(role, index, f"its node {where} is gone", started=started)
+        return _lost_replica(role, index, f"its node {where} is gone", started=started)
     if _killed_for_time(pod, at=at) or ("running" not in state and _never_started(pod)):
         return _not_started(pod, role=role, index=index, started=started)
     if "running" in state:
@@ -264,11 +266,11 @@ def observed_replica(
             role=role,
             index=index,
             phase=ReplicaPhase.STARTING if awaits_probe else ReplicaPhase.RUNNING,
-            message=_running(pod, awaits_probe=awaits_probe),
+            message=_running_message(pod, awaits_probe=awaits_probe),
             started_at=started,
         )
     return ObservedReplica(
-        role=role, index=index, phase=ReplicaPhase.PREPARING, message=_preparing(pod, state)
+        role=role, index=index, phase=ReplicaPhase.PREPARING, message=_preparing_message(pod, state)
     )
 
 
@@ -280,7 +282,7 @@ def container_of(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _running(pod: Pod, *, awaits_probe: bool) -> str:
+def _running_message(pod: Pod, *, awaits_probe: bool) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return "asked to stop"
     return "waiting for the first answer" if awaits_probe else "running"
@@ -332,7 +334,9 @@ def _not_started(
     )
 
 
-def _exited(pod: Pod, ended: Mapping[str, Any], *, role: str, index: int) -> ObservedReplica:
+def _exited_replica(
+    pod: Pod, ended: Mapping[str, Any], *, role: str, index: int
+) -> ObservedReplica:
     cause, message = _exit_cause(pod, ended)
     return ObservedReplica(
         role=role,
@@ -369,20 +373,20 @@ def _exit_cause(pod: Pod, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
         (
             code == _EXIT_OUT_OF_MEMORY,
             ExitCause.OUT_OF_MEMORY,
-            _with(last, "it could not get the memory that it needs"),
+            _append_message(last, "it could not get the memory that it needs"),
         ),
         (
             code == _EXIT_DISK_FULL or _DISK_FULL in last,
             ExitCause.DISK_FULL,
-            _with(last, "the disk is full"),
+            _append_message(last, "the disk is full"),
         ),
         (
             reason in ("StartError", "ContainerCannotRun"),
             ExitCause.NOT_PREPARED,
-            _with(last, "the container could not be started"),
+            _append_message(last, "the container could not be started"),
         ),
         (killed, ExitCause.STOPPED, "its pod was deleted on the cluster"),
-        (True, exit_cause_of_code(code), _with(last, f"exited with code {code}")),
+        (True, exit_cause_of_code(code), _append_message(last, f"exited with code {code}")),
     )
     return next((cause, text) for holds, cause, text in judgements if holds)
 
@@ -392,7 +396,7 @@ def _was_stopped(pod: Pod) -> bool:
     return object_names.STOP_BY in (pod["metadata"].get("annotations") or {})
 
 
-def _preparing(pod: Pod, state: Mapping[str, Any]) -> str:
+def _preparing_message(pod: Pod, state: Mapping[str, Any]) -> str:
     waiting = state.get("waiting") or {}
     reason, detail = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
     if reason in _WAITING_REASONS:
@@ -403,7 +407,7 @@ def _preparing(pod: Pod, state: Mapping[str, Any]) -> str:
     return "the node makes it ready" if (pod.get("spec") or {}).get("nodeName") else "starting"
 
 
-def _lost(
+def _lost_replica(
     role: str, index: int, message: str, *, started: datetime | None = None
 ) -> ObservedReplica:
     return ObservedReplica(
@@ -421,7 +425,7 @@ def _last_line(text: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _with(last: str, text: str) -> str:
+def _append_message(last: str, text: str) -> str:
     return f"{text}: {last}" if last else text
 
 

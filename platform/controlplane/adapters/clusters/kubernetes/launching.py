@@ -85,37 +85,40 @@ class PodLauncher:
         team = launch.labels.get("team", "")
         namespace = object_names.namespace_of(team, prefix=self.profile.namespace)
         try:
-            self._launch(launch, namespace=namespace)
+            self._create_objects(launch, namespace=namespace)
         except NotAllowed:
             # The existing objects are completed as soon as permission returns.
             raise
         except (ApiRefused, LaunchRefused) as refusal:
-            self._refuse(launch, namespace=namespace, refusal=refusal)
+            self._undo_launch(launch, namespace=namespace, refusal=refusal)
 
-    def _launch(self, launch: Launch, *, namespace: str) -> None:
+    def _create_objects(self, launch: Launch, *, namespace: str) -> None:
         path = f"/api/v1/namespaces/{namespace}"
-        record = self._record(launch, namespace=namespace)
-        if record and _annotations(record).keys() & {object_names.LAUNCHED, object_names.STOP_BY}:
+        record = self._read_record(launch, namespace=namespace)
+        if record and _annotations_of(record).keys() & {
+            object_names.LAUNCHED,
+            object_names.STOP_BY,
+        }:
             return
-        plan = self._plan(launch, namespace=namespace)
+        plan = self._plan_launch(launch, namespace=namespace)
         if record is None:
-            plan = self._continuing(plan)
+            plan = self._plan_from_checkpoints(plan)
             self._ensure_namespace(plan)
-            self._create(f"{path}/configmaps", manifests.record(plan))
+            self._ensure_created(f"{path}/configmaps", manifests.record_manifest(plan))
             record = self.api.get(f"{path}/configmaps/{launch.name}")
         else:
             plan = plan.continuing(checkpoints_of(record))
-        for kind, manifest in self._owned(plan, record):
+        for kind, manifest in self._owned_manifests(plan, record):
             where = template_collection_path(plan) if kind == TEMPLATES else f"{path}/{kind}"
-            self._create(where, manifest)
+            self._ensure_created(where, manifest)
         mark = {object_names.LAUNCHED: datetime.now(UTC).isoformat()}
-        self._annotate(f"{path}/configmaps/{launch.name}", mark)
+        self._annotate_object(f"{path}/configmaps/{launch.name}", mark)
 
-    def _record(self, launch: Launch, *, namespace: str) -> dict[str, Any] | None:
+    def _read_record(self, launch: Launch, *, namespace: str) -> dict[str, Any] | None:
         check_name(launch.name)
         return self.api.found(f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}")
 
-    def _refuse(self, launch: Launch, *, namespace: str, refusal: ClusterError) -> None:
+    def _undo_launch(self, launch: Launch, *, namespace: str, refusal: ClusterError) -> None:
         """Delete everything if nothing runs yet; else stop what runs, and record the reason in its end.
 
         :raises LaunchRefused: if no process of it was started.
@@ -126,7 +129,7 @@ class PodLauncher:
             message = f"the cluster refuses {launch.name}: {refusal} ({refusal.status})"
         if not NAME_PATTERN.fullmatch(launch.name):
             raise LaunchRefused(message) from refusal
-        pods = self._pods(namespace, launch.name)
+        pods = self._list_pods(namespace, launch.name)
         if not pods:
             self.withdraw(namespace, launch.name, grace=1)
             if any(moment in message for moment in _TRANSIENT_REFUSALS):
@@ -134,26 +137,26 @@ class PodLauncher:
             raise LaunchRefused(message) from refusal
         requested = {object_names.STOP_BY: datetime.now(UTC).isoformat()}
         record = f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}"
-        self._annotate(record, {**requested, object_names.REFUSED: message[:_LONGEST]})
+        self._annotate_object(record, {**requested, object_names.REFUSED: message[:_LONGEST]})
         for pod in pods:
-            self._annotate(pod_path(pod), requested)
+            self._annotate_object(pod_path(pod), requested)
             # Its finalizer stays until its end was seen: its cards are free no sooner.
             self.api.delete(pod_path(pod), grace=1)
 
-    def _annotate(self, path: str, annotations: Mapping[str, str]) -> None:
+    def _annotate_object(self, path: str, annotations: Mapping[str, str]) -> None:
         ignore_missing(lambda: self.api.merge(path, {"metadata": {"annotations": annotations}}))
 
-    def _plan(self, launch: Launch, *, namespace: str) -> LaunchPlan:
+    def _plan_launch(self, launch: Launch, *, namespace: str) -> LaunchPlan:
         """:raises LaunchRefused: if it can never run here."""
         wanted = {place.node for role in launch.roles for place in role.placements}
-        found = {node: self._node(node) for node in sorted(wanted)}
+        found = {node: self._read_node(node) for node in sorted(wanted)}
         present = self.devices.on([node for node in found.values() if node is not None])
-        nodes = self._nodes(present)
+        nodes = self._observed_nodes(present)
         check_launch(
             launch,
             nodes=nodes
             if len(present) == len(wanted)
-            else self._nodes(self.devices.on(self.api.list("/api/v1/nodes").items)),
+            else self._observed_nodes(self.devices.on(self.api.list("/api/v1/nodes").items)),
         )
         plugins = tuple(registry.chip_plugins().values())
         cards = {
@@ -191,12 +194,12 @@ class PodLauncher:
             )
         # Every refusal comes before the first object.
         draft = {"metadata": {"name": launch.name, "uid": ""}}
-        manifests.record(plan)
-        for _ in self._owned(plan, draft):
+        manifests.record_manifest(plan)
+        for _ in self._owned_manifests(plan, draft):
             pass
         return plan
 
-    def _nodes(self, nodes: Sequence[Object]) -> tuple[ObservedNode, ...]:
+    def _observed_nodes(self, nodes: Sequence[Object]) -> tuple[ObservedNode, ...]:
         return inventory.observed_nodes(
             nodes,
             (),
@@ -205,10 +208,10 @@ class PodLauncher:
             cpu_cards=self.profile.cpu_cards,
         )
 
-    def _node(self, name: str) -> dict[str, Any] | None:
+    def _read_node(self, name: str) -> dict[str, Any] | None:
         return self.api.found(f"/api/v1/nodes/{name}") if _NODE.fullmatch(name) else None
 
-    def _continuing(self, plan: LaunchPlan) -> LaunchPlan:
+    def _plan_from_checkpoints(self, plan: LaunchPlan) -> LaunchPlan:
         """The plan in the folder of the checkpoints that it continues, if there are any.
 
         :raises LaunchRefused: if the Launch that it continues has not ended.
@@ -235,16 +238,16 @@ class PodLauncher:
             self._namespaces[name] = level
         path = f"/api/v1/namespaces/{name}/configmaps"
         if self.api.found(f"{path}/{plan.runtime.name}") is None:
-            self._create(path, manifests.runtime(plan))
+            self._ensure_created(path, manifests.runtime_manifest(plan))
 
     def reconcile_namespace(self, name: str, *, level: PodSecurityLevel) -> None:
         """The namespace with its Pod Security labels and its NetworkPolicy, regardless of its creator."""
         query = {"fieldSelector": f"metadata.name={name}"}
         found = self.api.list("/api/v1/namespaces", query=query).items
         if not found:
-            self._create(
+            self._ensure_created(
                 "/api/v1/namespaces",
-                manifests.namespace(name, installation=self.installation, level=level),
+                manifests.namespace_manifest(name, installation=self.installation, level=level),
             )
         elif change := team_isolation.labels_to_change(found[0], level):
             try:
@@ -256,17 +259,17 @@ class PodLauncher:
             name,
             installation=self.installation,
             profile=self.profile,
-            control_plane=_addresses(team_isolation.external_host(self.profile.control_url)),
+            control_plane=_resolve_host(team_isolation.external_host(self.profile.control_url)),
         )
         path = f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies"
         self.api.apply(f"{path}/{policy['metadata']['name']}", policy)
 
-    def _owned(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
+    def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
         """What belongs to the record, with the word for its kind; pods last, as they need the rest."""
         launch, owner = plan.launch, dict(record)
         if launch.secrets:
-            yield "secrets", manifests.secret(plan, owner=owner)
-        yield "services", manifests.service(plan, owner=owner)
+            yield "secrets", manifests.secret_manifest(plan, owner=owner)
+        yield "services", manifests.service_manifest(plan, owner=owner)
         if vendors := manifests.vendor_map(plan, owner=owner):
             yield "configmaps", vendors
         for role in launch.roles:
@@ -281,9 +284,9 @@ class PodLauncher:
                     )
         for role in launch.roles:
             for replica in plan.replicas[role.name]:
-                yield "pods", manifests.pod(plan, role, replica, owner=owner)
+                yield "pods", manifests.pod_manifest(plan, role, replica, owner=owner)
 
-    def _create(self, path: str, manifest: Object) -> None:
+    def _ensure_created(self, path: str, manifest: Object) -> None:
         """Ensure that it exists, created now or before."""
         try:
             self.api.create(path, manifest)
@@ -291,8 +294,8 @@ class PodLauncher:
             if not refusal.exists:
                 raise
 
-    def _pods(self, namespace: str, name: str) -> Sequence[Object]:
-        ours = object_names.selector(
+    def _list_pods(self, namespace: str, name: str) -> Sequence[Object]:
+        ours = object_names.format_label_selector(
             object_names.owner_labels(installation=self.installation, launch=name)
         )
         path = f"/api/v1/namespaces/{namespace}/pods"
@@ -302,11 +305,11 @@ class PodLauncher:
         """Leave nothing of it. With 0 seconds of grace, for what has ended, its name is free at once."""
         path = f"/api/v1/namespaces/{namespace}"
         ours = {
-            "labelSelector": object_names.selector(
+            "labelSelector": object_names.format_label_selector(
                 object_names.owner_labels(installation=self.installation, launch=name)
             )
         }
-        for pod in self._pods(namespace, name):
+        for pod in self._list_pods(namespace, name):
             self.api.delete(pod_path(pod), grace=grace)
             self._remove_finalizer(pod)
         for kind in ("secrets", "services", "configmaps"):
@@ -344,7 +347,7 @@ def _pod_extras(replicas: Mapping[str, Sequence[PlannedReplica]]) -> PodExtras:
     return PodExtras()
 
 
-def _addresses(host: str) -> tuple[str, ...]:
+def _resolve_host(host: str) -> tuple[str, ...]:
     """The IP addresses of a host; none if it has no name or its name is not known here."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM) if host else ()
@@ -354,5 +357,5 @@ def _addresses(host: str) -> tuple[str, ...]:
     return tuple(sorted({str(entry[4][0]).partition("%")[0] for entry in found}))
 
 
-def _annotations(thing: Object) -> Mapping[str, str]:
+def _annotations_of(thing: Object) -> Mapping[str, str]:
     return thing["metadata"].get("annotations") or {}

@@ -38,7 +38,7 @@ from controlplane.ports.launches import LaunchRole
 _LARGEST_FILES = 384 * 1024
 
 
-def namespace(name: str, *, installation: str, level: PodSecurityLevel) -> Manifest:
+def namespace_manifest(name: str, *, installation: str, level: PodSecurityLevel) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -53,7 +53,7 @@ def namespace(name: str, *, installation: str, level: PodSecurityLevel) -> Manif
     }
 
 
-def runtime(plan: LaunchPlan) -> Manifest:
+def runtime_manifest(plan: LaunchPlan) -> Manifest:
     """The shared archive; equal for every Launch of this version of the product."""
     return {
         "apiVersion": "v1",
@@ -68,7 +68,7 @@ def runtime(plan: LaunchPlan) -> Manifest:
     }
 
 
-def record(plan: LaunchPlan) -> Manifest:
+def record_manifest(plan: LaunchPlan) -> Manifest:
     """:raises LaunchRefused: if its files are too large for one object."""
     launch = plan.launch
     values = plan.values(None)
@@ -90,7 +90,7 @@ def record(plan: LaunchPlan) -> Manifest:
     }
 
 
-def secret(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
+def secret_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -103,7 +103,7 @@ def secret(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
     }
 
 
-def service(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
+def service_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
     """Headless: each replica has a DNS name before it is ready, as a gang's members resolve each other."""
     return {
         "apiVersion": "v1",
@@ -173,7 +173,7 @@ def claim_template(plan: LaunchPlan, role: LaunchRole, *, owner: Manifest) -> Ma
     return dra.claim_template(plan, role, metadata=metadata)
 
 
-def pod(
+def pod_manifest(
     plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, owner: Manifest
 ) -> Manifest:
     """One replica, bound to its node."""
@@ -191,7 +191,7 @@ def pod(
             }
         }
     }
-    template["spec"]["tolerations"].append(isolation_taints.toleration(plan.installation))
+    template["spec"]["tolerations"].append(isolation_taints.isolation_toleration(plan.installation))
     name = object_names.pod_name(plan.launch.name, role=role.name, index=replica.index)
     return {
         "apiVersion": "v1",

@@ -58,7 +58,7 @@ def read_config_map(config_map: Object, *, into: MindClusterSignals) -> None:
     owner = _node_of(name)
     for key, text in sorted((config_map.get("data") or {}).items()):
         if owner and key == "ManuallySeparateNPU":
-            into.signals += _separated(owner, str(text))
+            into.signals += _separated_card_signals(owner, str(text))
             continue
         try:
             content = json.loads(text)
@@ -69,11 +69,11 @@ def read_config_map(config_map: Object, *, into: MindClusterSignals) -> None:
             continue
         if owner:
             if isinstance(content, Mapping):
-                _entry(owner, content, where=name, into=into)
+                _add_node_entry(owner, content, where=name, into=into)
             continue
         for entry, values in content.items() if isinstance(content, Mapping) else ():
             if node := _node_of(str(entry)):
-                _entry(node, values, where=f"{name}, {entry}", into=into)
+                _add_node_entry(node, values, where=f"{name}, {entry}", into=into)
 
 
 def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
@@ -122,7 +122,7 @@ def _add_unreadable(name: str, node: str, reason: str, *, into: MindClusterSigna
         )
 
 
-def _entry(node: str, values: object, *, where: str, into: MindClusterSignals) -> None:
+def _add_node_entry(node: str, values: object, *, where: str, into: MindClusterSignals) -> None:
     """Of one node: of its cards, its switches or its other parts, as far as it says something of each."""
     if not isinstance(values, Mapping):
         _add_unreadable(where, node, f"it is {type(values).__name__}, not an object", into=into)
@@ -132,17 +132,17 @@ def _entry(node: str, values: object, *, where: str, into: MindClusterSignals) -
         _add_unreadable(where, node, "it holds no object", into=into)
         return
     if isinstance(cards := inner.get("DeviceList"), Mapping):
-        _cards(node, cards, where=where, into=into)
+        _add_card_faults(node, cards, where=where, into=into)
     if "FaultTimeAndLevelMap" in inner or ("FaultLevel" in inner and "NodeStatus" in inner):
-        into.signals += _switches(node, inner)
+        into.signals += _switch_signals(node, inner)
     if isinstance(parts := inner.get("FaultDevList"), list):
-        into.signals += _parts(node, parts)
+        into.signals += _node_part_signals(node, parts)
 
 
 # -- Cards --
 
 
-def _cards(node: str, lists: Object, *, where: str, into: MindClusterSignals) -> None:
+def _add_card_faults(node: str, lists: Object, *, where: str, into: MindClusterSignals) -> None:
     found: list[ClusterSignal] = []
     for key, text in sorted(lists.items()):
         if not key.endswith(_FAULTS) or not text:
@@ -154,7 +154,7 @@ def _cards(node: str, lists: Object, *, where: str, into: MindClusterSignals) ->
             continue
         for fault in faults if isinstance(faults, list) else ():
             if isinstance(fault, Mapping):
-                found += _faults(node, fault)
+                found += _fault_signals(node, fault)
     explained = {(signal.index, kind) for signal in found for kind in _lists_explained_by(signal)}
     for kind, level in signal_table("mindcluster", "lists").items():
         for key, names in lists.items():
@@ -167,7 +167,7 @@ def _cards(node: str, lists: Object, *, where: str, into: MindClusterSignals) ->
                         level=FaultLevel[level],
                         message=f"listed as {kind} without a fault",
                     )
-                    for index in _indices(names)
+                    for index in _parse_card_indices(names)
                     if (index, kind) not in explained
                 )
     into.signals += found
@@ -178,9 +178,9 @@ def _lists_explained_by(signal: ClusterSignal) -> tuple[str, ...]:
     return () if signal.level is FaultLevel.NOTE else ("Unhealthy", "NetworkUnhealthy")
 
 
-def _faults(node: str, fault: Object) -> Iterator[ClusterSignal]:
+def _fault_signals(node: str, fault: Object) -> Iterator[ClusterSignal]:
     """One signal for each code; of the node itself where no card is named."""
-    index = next(iter(_indices(str(fault.get("npu_name") or ""))), None)
+    index = next(iter(_parse_card_indices(str(fault.get("npu_name") or ""))), None)
     kind = str(fault.get("fault_type") or "")
     by_code = fault.get("fault_time_and_level_map")
     if not isinstance(by_code, Mapping) or not by_code:
@@ -196,13 +196,13 @@ def _faults(node: str, fault: Object) -> Iterator[ClusterSignal]:
             code=str(code),
             level=signal_levels("mindcluster", "levels").get(level),
             message=f"{kind} {level}".strip(),
-            since=_instant(own.get("fault_time")),
+            since=_parse_instant(own.get("fault_time")),
         )
 
 
-def _separated(node: str, names: str) -> Iterator[ClusterSignal]:
+def _separated_card_signals(node: str, names: str) -> Iterator[ClusterSignal]:
     """Cards that MindCluster keeps apart until a person lets them go."""
-    for index in _indices(names):
+    for index in _parse_card_indices(names):
         yield _mindcluster_signal(
             node,
             index,
@@ -212,7 +212,7 @@ def _separated(node: str, names: str) -> Iterator[ClusterSignal]:
         )
 
 
-def _indices(names: str) -> list[int]:
+def _parse_card_indices(names: str) -> list[int]:
     """``Ascend910-0,Ascend910-3`` → [0, 3]."""
     found = (_CARD.fullmatch(name.strip()) for name in names.split(","))
     return [int(each[1]) for each in found if each is not None]
@@ -221,7 +221,7 @@ def _indices(names: str) -> list[int]:
 # -- The node's other parts --
 
 
-def _switches(node: str, values: Object) -> Iterator[ClusterSignal]:
+def _switch_signals(node: str, values: Object) -> Iterator[ClusterSignal]:
     """Faults of the switches that link its cards: of the node, for each of its cards needs them."""
     whole = str(values.get("FaultLevel") or "")
     by_code = values.get("FaultTimeAndLevelMap")
@@ -241,11 +241,11 @@ def _switches(node: str, values: Object) -> Iterator[ClusterSignal]:
             code=str(code),
             level=signal_levels("mindcluster", "levels").get(level),
             message=f"switch {level}".strip(),
-            since=_instant(own.get("fault_time")),
+            since=_parse_instant(own.get("fault_time")),
         )
 
 
-def _parts(node: str, parts: Iterable[object]) -> Iterator[ClusterSignal]:
+def _node_part_signals(node: str, parts: Iterable[object]) -> Iterator[ClusterSignal]:
     for part in parts:
         if not isinstance(part, Mapping):
             continue
@@ -283,7 +283,7 @@ def _mindcluster_signal(
     )
 
 
-def _instant(stamp: object) -> datetime | None:
+def _parse_instant(stamp: object) -> datetime | None:
     """Of a count of seconds or milliseconds; None of what is neither."""
     if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not 0 < stamp < 1e14:
         return None

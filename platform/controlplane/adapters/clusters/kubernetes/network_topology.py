@@ -67,7 +67,7 @@ def domains_of(
         name = str(node["metadata"]["name"])
         node_metadata = _labels_and_annotations(node)
         named = {
-            **_labelled(node_metadata),
+            **_domains_from_labels(node_metadata),
             **by_tier.get(name, {}),
             **_operator_domains(node_metadata),
         }
@@ -90,7 +90,7 @@ def _operator_domains(node_metadata: Mapping[str, str]) -> Domains:
     }
 
 
-def _labelled(node_metadata: Mapping[str, str]) -> Domains:
+def _domains_from_labels(node_metadata: Mapping[str, str]) -> Domains:
     found = {}
     for level, labels in _LABELS.items():
         for label in labels:
@@ -118,11 +118,11 @@ def _in_hypernodes(
     """By node's name: level → HyperNode."""
     known = {str(each["metadata"]["name"]): each for each in hypernodes}
     levels = _levels_of(known.values())
-    above = _parents(known)
+    above = _parent_hypernodes(known)
     found: dict[str, dict[str, str]] = {}
     for name, hypernode in known.items():
         inside = _member_nodes(hypernode, nodes)
-        chain = [name, *_chain(name, above)]
+        chain = [name, *_ancestor_hypernodes(name, above)]
         for node in inside:
             domains = found.setdefault(node, {})
             for each in chain:
@@ -148,19 +148,19 @@ def _levels_of(hypernodes: Iterable[Object]) -> Mapping[str, str]:
     return {name: of_tier[tier] for name, tier in tier_of.items()}
 
 
-def _parents(known: Mapping[str, Object]) -> Mapping[str, str]:
+def _parent_hypernodes(known: Mapping[str, Object]) -> Mapping[str, str]:
     """By HyperNode, the one that it is a member of; of several, the first by name."""
     above: dict[str, str] = {}
     for name in sorted(known):
-        for member in _members(known[name], kind="HyperNode"):
-            matches = _matcher(member)
+        for member in _hypernode_members(known[name], kind="HyperNode"):
+            matches = _member_matcher(member)
             for other in known:
                 if other != name and matches(other, {}):
                     above.setdefault(other, name)
     return above
 
 
-def _chain(name: str, above: Mapping[str, str]) -> Iterator[str]:
+def _ancestor_hypernodes(name: str, above: Mapping[str, str]) -> Iterator[str]:
     """Those above it, the tightest first; a circle is followed once."""
     seen = {name}
     while (name := above.get(name, "")) and name not in seen:
@@ -169,10 +169,10 @@ def _chain(name: str, above: Mapping[str, str]) -> Iterator[str]:
 
 
 def _member_nodes(hypernode: Object, nodes: Sequence[Object]) -> list[str]:
-    selectors = list(_members(hypernode, kind="Node"))
+    selectors = list(_hypernode_members(hypernode, kind="Node"))
     # Most are exact names, as discovery writes them: thousands, so a table lookup replaces matching.
     named = {each["exactMatch"].get("name") for each in selectors if each.get("exactMatch")}
-    matchers = [_matcher(each) for each in selectors if not each.get("exactMatch")]
+    matchers = [_member_matcher(each) for each in selectors if not each.get("exactMatch")]
     found = []
     for node in nodes if selectors else ():
         name, labels = str(node["metadata"]["name"]), node["metadata"].get("labels") or {}
@@ -181,13 +181,13 @@ def _member_nodes(hypernode: Object, nodes: Sequence[Object]) -> list[str]:
     return found
 
 
-def _members(hypernode: Object, *, kind: str) -> Iterator[Object]:
+def _hypernode_members(hypernode: Object, *, kind: str) -> Iterator[Object]:
     for member in (hypernode.get("spec") or {}).get("members") or ():
         if member.get("type") == kind:
             yield member.get("selector") or {}
 
 
-def _matcher(selector: Object) -> Callable[[str, Mapping[str, str]], bool]:
+def _member_matcher(selector: Object) -> Callable[[str, Mapping[str, str]], bool]:
     """Whether a member with that name and those labels is meant."""
     if exact := selector.get("exactMatch"):
         wanted = exact.get("name")
@@ -200,11 +200,11 @@ def _matcher(selector: Object) -> Callable[[str, Mapping[str, str]], bool]:
         # As Volcano does it: a match anywhere in the name.
         return lambda name, _labels: expression.search(name) is not None
     if wanted_labels := selector.get("labelMatch"):
-        return lambda _name, labels: _selects(wanted_labels, labels)
+        return lambda _name, labels: _selector_matches(wanted_labels, labels)
     return lambda _name, _labels: False
 
 
-def _selects(selector: Object, labels: Mapping[str, str]) -> bool:
+def _selector_matches(selector: Object, labels: Mapping[str, str]) -> bool:
     for name, value in (selector.get("matchLabels") or {}).items():
         if labels.get(name) != value:
             return False

@@ -135,7 +135,7 @@ def nvsentinel_event_signals(events: Iterable[Object], *, at: datetime) -> Itera
         if is_nvsentinel_check(kind) and about == "node" and event.at > at - EVENT_MAX_AGE:
             yield ClusterSignal(
                 node=node,
-                index=_card(event.message),
+                index=_find_card_index(event.message),
                 origin=Origin.EVENT,
                 code=kind,
                 level=FaultLevel.NOTE,
@@ -156,21 +156,21 @@ def _signals_of_message(
         for code in codes if coded else [" ".join((kind, *codes[:1]))]:
             yield ClusterSignal(
                 node=node,
-                index=_card(sentence),
+                index=_find_card_index(sentence),
                 origin=Origin.NVSENTINEL,
                 code=code,
                 # The fault map covers its own codes; otherwise its recommended action gives the severity.
-                level=None if coded else _level(action[1] if action else ""),
+                level=None if coded else _fault_level(action[1] if action else ""),
                 vendor=str(own["vendor"]),
                 message=f"{kind}: {sentence}" if sentence else kind,
                 since=since,
             )
 
 
-def _level(action: str) -> FaultLevel:
+def _fault_level(action: str) -> FaultLevel:
     return signal_levels("nvsentinel", "actions").get(action, FaultLevel.ISOLATE)
 
 
-def _card(sentence: str) -> int | None:
+def _find_card_index(sentence: str) -> int | None:
     found = re.search(_ENTITY.format(kind=re.escape(signal_table("nvsentinel")["card"])), sentence)
     return int(found[1]) if found else None

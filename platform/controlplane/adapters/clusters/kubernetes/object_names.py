@@ -46,7 +46,7 @@ def owner_labels(*, installation: str, launch: str = "", **more: str) -> dict[st
     return labels | {LAUNCH: launch} if launch else labels
 
 
-def selector(labels: Mapping[str, str]) -> str:
+def format_label_selector(labels: Mapping[str, str]) -> str:
     """In the API's ``labelSelector`` syntax."""
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 

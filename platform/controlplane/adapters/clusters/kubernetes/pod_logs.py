@@ -35,12 +35,12 @@ def read_log(
     ``ended``: the container writes no more. ``saved``: the replacement for a deleted log.
     """
     query = {} if offset < 0 else {"limitBytes": str(offset + max(limit, len(_GONE)))}
-    chunks = _chunks(api, pod_path, query=query)
+    chunks = _log_chunks(api, pod_path, query=query)
     if ended:
         chunks = _or_saved(chunks, saved)
     if offset < 0:
-        return _tail(chunks, wanted=min(-offset, limit), back=-offset, ended=ended)
-    return _from(chunks, offset=offset, limit=limit, ended=ended)
+        return _read_tail(chunks, wanted=min(-offset, limit), back=-offset, ended=ended)
+    return _read_from_offset(chunks, offset=offset, limit=limit, ended=ended)
 
 
 def log_tail(api: KubernetesApi, pod_path: str) -> bytes:
@@ -48,14 +48,14 @@ def log_tail(api: KubernetesApi, pod_path: str) -> bytes:
     buffer = bytearray()
     # An unreachable node must not prevent stopping its pods.
     with suppress(ClusterError):
-        chunks = _chunks(api, pod_path, query={}, within=_SAVED_WITHIN)
+        chunks = _log_chunks(api, pod_path, query={}, within=_SAVED_WITHIN)
         for chunk in _or_saved(chunks, b""):
             buffer += chunk
             del buffer[:-SAVED_LOG_BYTES]
     return bytes(buffer)
 
 
-def _chunks(
+def _log_chunks(
     api: KubernetesApi, pod_path: str, *, query: Mapping[str, str], within: float | None = None
 ) -> Iterator[bytes]:
     """None where the container was not started yet, or is no more.
@@ -93,7 +93,7 @@ def append_termination_message(saved: bytes, message: bytes) -> bytes:
     return saved + message
 
 
-def _from(chunks: Iterable[bytes], *, offset: int, limit: int, ended: bool) -> LogChunk:
+def _read_from_offset(chunks: Iterable[bytes], *, offset: int, limit: int, ended: bool) -> LogChunk:
     seen, content = 0, bytearray()
     first = bytearray()
     for chunk in chunks:
@@ -111,7 +111,7 @@ def _from(chunks: Iterable[bytes], *, offset: int, limit: int, ended: bool) -> L
     )
 
 
-def _tail(chunks: Iterable[bytes], *, wanted: int, back: int, ended: bool) -> LogChunk:
+def _read_tail(chunks: Iterable[bytes], *, wanted: int, back: int, ended: bool) -> LogChunk:
     buffer: deque[bytes] = deque()
     buffered = seen = 0
     for chunk in chunks:

@@ -45,23 +45,23 @@ def pod_requests(pod: Mapping[str, Any]) -> Amounts:
     sidecars: Amounts = {}
     most: Amounts = {}
     for container in spec.get("initContainers") or ():
-        requested = _plus(sidecars, _requests(container))
-        most = _larger(most, requested)
+        requested = _add_amounts(sidecars, _container_requests(container))
+        most = _max_amounts(most, requested)
         if container.get("restartPolicy") == "Always":
             sidecars = requested
     together = sidecars
     for container in spec.get("containers") or ():
-        together = _plus(together, _requests(container))
+        together = _add_amounts(together, _container_requests(container))
     # Newer releases let a pod ask as a whole; that goes before what its containers ask.
-    stated = {**_larger(most, together), **_requests(spec)}
-    return _plus(stated, _read(spec.get("overhead") or {}))
+    stated = {**_max_amounts(most, together), **_container_requests(spec)}
+    return _add_amounts(stated, _parse_amounts(spec.get("overhead") or {}))
 
 
 def total_requests(pods: Iterable[Mapping[str, Any]]) -> Amounts:
     """The sum over those that have not ended."""
     total: Amounts = {}
     for pod in pods:
-        total = _plus(total, pod_requests(pod))
+        total = _add_amounts(total, pod_requests(pod))
     return total
 
 
@@ -73,19 +73,19 @@ def cpu_and_memory(amounts: Amounts) -> Resources:
     )
 
 
-def _requests(holder: Mapping[str, Any]) -> Amounts:
+def _container_requests(holder: Mapping[str, Any]) -> Amounts:
     """A limit without a request counts as a request."""
     resources = holder.get("resources") or {}
-    return _read({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    return _parse_amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
-def _read(texts: Mapping[str, Any]) -> Amounts:
+def _parse_amounts(texts: Mapping[str, Any]) -> Amounts:
     return {name: parse_amount(str(text)) for name, text in texts.items()}
 
 
-def _plus(one: Amounts, other: Amounts) -> Amounts:
+def _add_amounts(one: Amounts, other: Amounts) -> Amounts:
     return {name: one.get(name, _NONE) + other.get(name, _NONE) for name in {**one, **other}}
 
 
-def _larger(one: Amounts, other: Amounts) -> Amounts:
+def _max_amounts(one: Amounts, other: Amounts) -> Amounts:
     return {name: max(one.get(name, _NONE), other.get(name, _NONE)) for name in {**one, **other}}

@@ -46,7 +46,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) -> Manifest:
     """What any controller that creates the pod needs: labels, annotations and the pod's spec, without a node."""
     launch, profile = plan.launch, plan.profile
-    volumes = _volumes(plan)
+    volumes = _mounted_volumes(plan)
     spec: Manifest = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -67,9 +67,9 @@ def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) ->
             **({"supplementalGroups": list(plan.extras.groups)} if plan.extras.groups else {}),
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "tolerations": _tolerations(replica),
+        "tolerations": _card_tolerations(replica),
         "volumes": [{"name": volume.name, **volume.source} for volume in volumes],
-        "containers": [_container(plan, role, replica, volumes=volumes)],
+        "containers": [_container_manifest(plan, role, replica, volumes=volumes)],
     }
     if plan.claimed(replica):
         template = dra.template_name(plan, role)
@@ -82,7 +82,7 @@ def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) ->
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     annotations = {
         **{key: plan.named(value) for key, value in plan.extras.annotations.items()},
-        **_devices(plan.extras, replica),
+        **_device_annotations(plan.extras, replica),
         object_names.RECORD: plan.record_json(),
         object_names.CARDS: ",".join(str(card.index) for card in replica.cards),
     }
@@ -106,7 +106,7 @@ class _MountedVolume:
     mounts: tuple[Manifest, ...]
 
 
-def _volumes(plan: LaunchPlan) -> list[_MountedVolume]:
+def _mounted_volumes(plan: LaunchPlan) -> list[_MountedVolume]:
     """Outer folders before what is mounted inside of them."""
     launch, profile = plan.launch, plan.profile
     own = [("work", WORK), ("inputs", INPUTS), ("home", HOME), ("tmp", "/tmp")]  # noqa: S108 - the pod's own
@@ -130,7 +130,7 @@ def _volumes(plan: LaunchPlan) -> list[_MountedVolume]:
         at = {file_key(path): f"{WORK}/{path}" for path in launch.files}
         found.append(_of_config_map("files", launch.name, at))
     if launch.inputs:
-        found.append(_inputs(plan))
+        found.append(_inputs_volume(plan))
     if profile.work is not None:
         checkpoints = f"{plan.checkpoints}/{CHECKPOINTS}"
         checkpoint_mount = {"mountPath": f"{WORK}/{CHECKPOINTS}", "subPath": checkpoints}
@@ -173,7 +173,7 @@ def _of_config_map(volume: str, name: str, at: Mapping[str, str]) -> _MountedVol
     )
 
 
-def _inputs(plan: LaunchPlan) -> _MountedVolume:
+def _inputs_volume(plan: LaunchPlan) -> _MountedVolume:
     """:raises LaunchRefused: if the cluster cannot reach the store, or there are too many files."""
     store = plan.profile.store
     if store is None:
@@ -188,7 +188,7 @@ def _inputs(plan: LaunchPlan) -> _MountedVolume:
     mounts = tuple(
         {
             "mountPath": f"{INPUTS}/{tree.name}/{path}",
-            "subPath": _blob(digest),
+            "subPath": _blob_path(digest),
             "readOnly": True,
         }
         for tree in plan.launch.inputs
@@ -204,7 +204,7 @@ def _read_only(volume: SharedVolume) -> Manifest:
     return source
 
 
-def _blob(digest: str) -> str:
+def _blob_path(digest: str) -> str:
     """Where the store keeps it, below its root."""
     found = _DIGEST.fullmatch(digest)
     if found is None:
@@ -212,7 +212,7 @@ def _blob(digest: str) -> str:
     return f"sha256/{found[1]}/{found[2]}"
 
 
-def _container(
+def _container_manifest(
     plan: LaunchPlan,
     role: LaunchRole,
     replica: PlannedReplica,
@@ -224,10 +224,10 @@ def _container(
         "name": CONTAINER,
         "image": plan.image,
         "imagePullPolicy": plan.profile.pull_policy,
-        "command": [_literal(fill_placeholders(part, values)) for part in role.argv],
+        "command": [_escape_variables(fill_placeholders(part, values)) for part in role.argv],
         "workingDir": WORK,
-        "env": _environment(plan, role, replica, values=values),
-        "resources": _resources(plan, role.limits, replica),
+        "env": _environment_variables(plan, role, replica, values=values),
+        "resources": _resource_requirements(plan, role.limits, replica),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "privileged": False,
@@ -245,11 +245,11 @@ def _container(
         ],
     }
     if role.probe is not None:
-        container |= _probes(role.probe, plan.ports(role))
+        container |= _probe_manifests(role.probe, plan.ports(role))
     return container
 
 
-def _probes(probe: Probe, ports: Mapping[str, int]) -> Manifest:
+def _probe_manifests(probe: Probe, ports: Mapping[str, int]) -> Manifest:
     """It may take its time until the first answer; after that, not answering takes it out of service only."""
     get = {
         "httpGet": {"path": probe.path, "port": ports[probe.port]},
@@ -262,7 +262,7 @@ def _probes(probe: Probe, ports: Mapping[str, int]) -> Manifest:
     }
 
 
-def _environment(
+def _environment_variables(
     plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, values: Mapping[str, str]
 ) -> list[Manifest]:
     launch = plan.launch
@@ -285,11 +285,14 @@ def _environment(
         **requested,
         # An image may set them to all; a pod's own variables override the image's.
         **registry.hidden_devices(_of_runtime(plan, replica)),
-        **_visible(replica),
+        **_visible_devices(replica),
         "PYTHONPATH": ":".join(python_path),
     }
     return [
-        *({"name": name, "value": _literal(value)} for name, value in sorted(plain.items())),
+        *(
+            {"name": name, "value": _escape_variables(value)}
+            for name, value in sorted(plain.items())
+        ),
         *(
             {"name": name, "valueFrom": {"secretKeyRef": {"name": launch.name, "key": name}}}
             for name in sorted(launch.secrets)
@@ -321,14 +324,16 @@ def _rendezvous_variables(
     }
 
 
-def _visible(replica: PlannedReplica) -> Mapping[str, str]:
+def _visible_devices(replica: PlannedReplica) -> Mapping[str, str]:
     """A device plug-in gives the container its own devices, which count from 0 there."""
     variables = {card.variable for card in replica.cards if card.resource and card.variable}
     numbers = ",".join(str(place) for place in range(len(replica.cards)))
     return dict.fromkeys(sorted(variables), numbers)
 
 
-def _resources(plan: LaunchPlan, limits: Resources, replica: PlannedReplica) -> Manifest:
+def _resource_requirements(
+    plan: LaunchPlan, limits: Resources, replica: PlannedReplica
+) -> Manifest:
     """Requests are limits: a pod that may exceed its request takes resources from its neighbours.
 
     Default limits keep a pod from exhausting its node, and reserve nothing.
@@ -354,7 +359,7 @@ def _resources(plan: LaunchPlan, limits: Resources, replica: PlannedReplica) -> 
     return requested | {"claims": [{"name": dra.CLAIM}]} if plan.claimed(replica) else requested
 
 
-def _tolerations(replica: PlannedReplica) -> list[Manifest]:
+def _card_tolerations(replica: PlannedReplica) -> list[Manifest]:
     """Nodes with cards often have a taint named like the resource, to repel other workloads.
 
     And the silence of a node ends no work: without a word on it, the cluster would delete pods after five minutes.
@@ -369,13 +374,13 @@ def _tolerations(replica: PlannedReplica) -> list[Manifest]:
     return [*({"key": resource, "operator": "Exists"} for resource in resources), *silences]
 
 
-def _devices(extras: PodExtras, replica: PlannedReplica) -> dict[str, str]:
+def _device_annotations(extras: PodExtras, replica: PlannedReplica) -> dict[str, str]:
     if not extras.device_annotation or not replica.cards:
         return {}
     devices = (extras.device_name.format(index=card.index) for card in replica.cards)
     return {extras.device_annotation: ",".join(devices)}
 
 
-def _literal(text: str) -> str:
+def _escape_variables(text: str) -> str:
     """So that the kubelet does not read ``$(NAME)`` in it as a variable."""
     return text.replace("$(", "$$(")

@@ -129,13 +129,13 @@ class Reflector:
             due = self._listed_at is None or began - self._listed_at >= self._timeouts.listing
             try:
                 if due:
-                    self._list()
+                    self._list_and_replace()
                     continue
-                self._watch(seconds=self._seconds_to_watch(at=began))
+                self._watch_changes(seconds=self._seconds_to_watch(at=began))
             except Exception as error:  # noqa: BLE001 - whatever it was, it is named and tried again
-                self._ended(error, began=began)
+                self._handle_watch_end(error, began=began)
             else:
-                self._ended(None, began=began)
+                self._handle_watch_end(None, began=began)
 
     def interrupt(self) -> None:
         """End what it waits for, at once where an answer has begun."""
@@ -176,7 +176,7 @@ class Reflector:
     def _note_activity(self) -> None:
         self._count.last_seen_at = time.monotonic()
 
-    def _list(self) -> None:
+    def _list_and_replace(self) -> None:
         resource, count = self._resource, self._count
         count.lists += 1
         resource.begin_listing()
@@ -198,7 +198,7 @@ class Reflector:
         count.last_error = ""
         self._listed_at = time.monotonic()
 
-    def _watch(self, *, seconds: float) -> None:
+    def _watch_changes(self, *, seconds: float) -> None:
         resource, count = self._resource, self._count
         count.watches += 1
         count.requested_seconds = seconds
@@ -218,13 +218,13 @@ class Reflector:
             self._note_activity()
             count.last_error = ""
             if not self._stopping.is_set():
-                self._follow(stream)
+                self._apply_events(stream)
         finally:
             with self._lock:
                 self._stream = None
             stream.close()
 
-    def _follow(self, stream: WatchStream) -> None:
+    def _apply_events(self, stream: WatchStream) -> None:
         for event in stream.events(on_activity=self._note_activity):
             if self._stopping.is_set():
                 return
@@ -233,7 +233,7 @@ class Reflector:
                 self._resource.changed(event["type"], event["object"])
             self._count.version = event["object"]["metadata"]["resourceVersion"]
 
-    def _ended(self, error: Exception | None, *, began: float) -> None:
+    def _handle_watch_end(self, error: Exception | None, *, began: float) -> None:
         """Count and report it, and wait for the backoff of such an end."""
         if self._renewing or self._stopping.is_set():
             self._renewing = False
@@ -307,7 +307,7 @@ class LaunchPods:
 
     def __init__(self, *, installation: str, changes: PendingChanges) -> None:
         self.query: Mapping[str, str] = {
-            "labelSelector": object_names.selector(
+            "labelSelector": object_names.format_label_selector(
                 object_names.owner_labels(installation=installation)
             )
         }

@@ -20,7 +20,7 @@ from controlplane.ports.clusters import REMEDIATION_LABEL
 @cache
 def signal_table(*path: str) -> Mapping[str, Any]:
     """One table of the file."""
-    found: Mapping[str, Any] = _whole()
+    found: Mapping[str, Any] = _load_tables()
     for part in path:
         found = found[part]
     return found
@@ -34,7 +34,7 @@ def signal_levels(*path: str) -> Mapping[str, FaultLevel]:
 
 
 @cache
-def _whole() -> Mapping[str, Any]:
+def _load_tables() -> Mapping[str, Any]:
     return tomllib.loads(files(__package__).joinpath("signals.toml").read_text(encoding="utf-8"))
 
 

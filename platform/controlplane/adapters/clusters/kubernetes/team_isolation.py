@@ -75,7 +75,7 @@ def network_policy(
     :param control_plane: IP addresses of ``control_url``, where it leads out of the cluster.
     """
     ours = {"podSelector": {"matchLabels": object_names.owner_labels(installation=installation)}}
-    gateway = [_component("gateway"), *map(_block, profile.gateway_cidrs)]
+    gateway = [_component_peer("gateway"), *map(_ip_block_peer, profile.gateway_cidrs)]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -87,7 +87,7 @@ def network_policy(
         "spec": {
             **ours,
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": [ours]}, {"from": gateway, "ports": _tcp(FIRST_PORT)}],
+            "ingress": [{"from": [ours]}, {"from": gateway, "ports": _tcp_ports(FIRST_PORT)}],
             "egress": [
                 {"to": [ours]},
                 {
@@ -96,16 +96,16 @@ def network_policy(
                             "namespaceSelector": {},
                             "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
                         },
-                        _block(_NODE_LOCAL_DNS),
+                        _ip_block_peer(_NODE_LOCAL_DNS),
                     ],
-                    "ports": [{"protocol": "UDP", "port": _DNS_PORT}, *_tcp(_DNS_PORT)],
+                    "ports": [{"protocol": "UDP", "port": _DNS_PORT}, *_tcp_ports(_DNS_PORT)],
                 },
-                {"to": [_component("web")], "ports": _tcp(_WEB_PORT)},
+                {"to": [_component_peer("web")], "ports": _tcp_ports(_WEB_PORT)},
                 *_control_plane(profile.control_url, control_plane),
                 *(
                     {
-                        "to": [_block(rule.cidr)],
-                        **({"ports": _tcp(*rule.ports)} if rule.ports else {}),
+                        "to": [_ip_block_peer(rule.cidr)],
+                        **({"ports": _tcp_ports(*rule.ports)} if rule.ports else {}),
                     }
                     for rule in profile.egress
                 ),
@@ -125,11 +125,11 @@ def _control_plane(url: str, addresses: Sequence[str]) -> Iterable[Manifest]:
         return
     parts = urlsplit(url)
     port = parts.port or _SCHEME_PORTS.get(parts.scheme, _SCHEME_PORTS["https"])
-    blocks = [_block(str(ipaddress.ip_network(address))) for address in sorted(addresses)]
-    yield {"to": blocks, "ports": _tcp(port)}
+    blocks = [_ip_block_peer(str(ipaddress.ip_network(address))) for address in sorted(addresses)]
+    yield {"to": blocks, "ports": _tcp_ports(port)}
 
 
-def _component(component: str) -> Manifest:
+def _component_peer(component: str) -> Manifest:
     """Pods of Ninefold itself, where it runs on the same cluster."""
     product: Mapping[str, str] = {"app.kubernetes.io/name": object_names.PRODUCT}
     return {
@@ -138,9 +138,9 @@ def _component(component: str) -> Manifest:
     }
 
 
-def _block(cidr: str) -> Manifest:
+def _ip_block_peer(cidr: str) -> Manifest:
     return {"ipBlock": {"cidr": cidr}}
 
 
-def _tcp(*ports: int) -> list[Manifest]:
+def _tcp_ports(*ports: int) -> list[Manifest]:
     return [{"protocol": "TCP", "port": port} for port in ports]

@@ -77,7 +77,7 @@ def list_pages(
             raise ClusterUnavailable(f"a listing broke off: {error}") from error
         finally:
             response.release_conn()
-        answer = _object(content)
+        answer = _parse_object(content)
         metadata, items = answer.get("metadata"), answer.get("items")
         if not isinstance(metadata, dict) or not isinstance(items, list | None):
             raise MalformedResponse(f"this is no list of Kubernetes: {content[:80]!r}")
@@ -147,7 +147,7 @@ class WatchStream:
                 raise MalformedResponse(f"a line of more than {_LONGEST_LINE} bytes: {rest[:80]!r}")
             for line in lines:
                 if line.strip():
-                    yield _event(line)
+                    yield _parse_event(line)
         if rest.strip():
             raise ProtocolError(f"the connection ended within a line: {rest[:80]!r}")
 
@@ -165,17 +165,17 @@ class WatchStream:
             self._response.close()
 
 
-def _event(line: bytes) -> Object:
-    event = _object(line)
+def _parse_event(line: bytes) -> Object:
+    event = _parse_object(line)
     item = event.get("object")
     if not isinstance(event.get("type"), str) or not isinstance(item, dict):
         raise MalformedResponse(f"this is no event of Kubernetes: {line[:80]!r}")
     if event["type"] == "ERROR":
-        raise _refusal(item)
+        raise _watch_error(item)
     return event
 
 
-def _refusal(status: Object) -> ClusterError:
+def _watch_error(status: Object) -> ClusterError:
     code = int(status.get("code") or 500)
     message = str(status.get("message") or f"the watch ended with {code}")
     if code >= 500:
@@ -183,7 +183,7 @@ def _refusal(status: Object) -> ClusterError:
     return ApiRefused(status=code, reason=str(status.get("reason") or ""), message=message)
 
 
-def _object(content: bytes) -> dict[str, Any]:
+def _parse_object(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except ValueError as error:
@@ -252,14 +252,14 @@ def classify_watch_end(error: Exception | None, *, lifetime: float, requested: f
         case ReadTimeoutError():
             return WatchEnd.IDLE
         case ClusterUnavailable():
-            return _unavailable(error.__cause__)
+            return _transport_failure(error.__cause__)
         case HTTPError() | OSError():
             return WatchEnd.BROKEN
     # A response without the mandatory fields, if it could be decoded at all.
     return WatchEnd.GARBLED
 
 
-def _unavailable(cause: BaseException | None) -> WatchEnd:
+def _transport_failure(cause: BaseException | None) -> WatchEnd:
     """Why a call failed, from the transport's error."""
     if cause is None:
         return WatchEnd.BUSY

@@ -91,7 +91,7 @@ class Watcher:
             while not stopping.is_set():
                 self._notify_alive(alive)
                 if self._changes.pending.wait(_STOP_CHECK_EVERY) and not stopping.is_set():
-                    notified = self._notify(launches_changed, nodes_changed)
+                    notified = self._notify_listener(launches_changed, nodes_changed)
                     stopping.wait(_NOTIFY_EVERY if notified else _NOTIFY_RETRY_AFTER)
         finally:
             self._over.set()
@@ -101,7 +101,7 @@ class Watcher:
             for thread in threads:
                 thread.join(max(0.0, limit - time.monotonic()))
 
-    def _notify(
+    def _notify_listener(
         self,
         launches_changed: Callable[[frozenset[str]], None],
         nodes_changed: Callable[[], None],
@@ -153,7 +153,7 @@ class Watcher:
             idle_seconds = time.monotonic() - (self._last_seen_at() or began)
             if idle_seconds < self._timeouts.heartbeat:
                 self._over.wait(self._timeouts.heartbeat - idle_seconds)
-            elif self._probe():
+            elif self._probe_cluster():
                 self._heartbeat_at = time.monotonic()
                 if failed:
                     for reflector in self._reflectors:
@@ -163,7 +163,7 @@ class Watcher:
                 failed = True
                 self._over.wait(self._timeouts.heartbeat / 4)
 
-    def _probe(self) -> bool:
+    def _probe_cluster(self) -> bool:
         try:
             self._api.open("/version", read_within=self._timeouts.answer).close()
         except ApiRefused as refusal:

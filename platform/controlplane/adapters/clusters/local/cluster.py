@@ -106,14 +106,14 @@ class LocalCluster:
         self._artifacts = dict(artifacts or {"root": str(self._home.path / "artifacts")})
 
     @cached_property
-    def _policy(self) -> job_accounts.IsolationPolicy:
+    def _isolation_policy(self) -> job_accounts.IsolationPolicy:
         first, last = self._accounts
         return job_accounts.isolation_policy(home=self._home.jobs, first=first, last=last)
 
     @cached_property
-    def _interpreter(self) -> str:
+    def _job_interpreter(self) -> str:
         """:raises ClusterUnavailable: if no Python is here that jobs could run on."""
-        by_others = self._policy.separation is not ProcessIsolation.NONE
+        by_others = self._isolation_policy.separation is not ProcessIsolation.NONE
         try:
             return str(job_accounts.find_interpreter(preferred=self._python, by_others=by_others))
         except job_accounts.InterpreterNotFound as failure:
@@ -133,7 +133,7 @@ class LocalCluster:
         )
 
     def isolation(self) -> str:
-        return self._policy.sentence
+        return self._isolation_policy.sentence
 
     def launch(self, launch: Launch) -> None:
         check_launch(launch, nodes=self.inventory())
@@ -145,23 +145,23 @@ class LocalCluster:
         folder = self._home.launch(launch.name)
         if not folder.path.is_dir():
             self._check_continued(launch)
-            self._create(launch)
+            self._create_launch_folder(launch)
         # Also what an earlier call left undone: the supervisors' locks let each start once only.
-        for replica, role, index in _replicas(launch, folder=folder):
+        for replica, role, index in _replica_folders(launch, folder=folder):
             if not replica.state.exists():
                 try:
-                    self._start(folder, replica=replica, role=role, index=index)
+                    self._start_supervisor(folder, replica=replica, role=role, index=index)
                 except ClusterUnavailable:
-                    self._withdraw(launch)
+                    self._remove_launch(launch)
                     raise
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
         observed = {}
         for name in names:
-            record = self._record(name)
+            record = self._find_record(name)
             if record is not None:
                 with suppress(FileNotFoundError):
-                    observed[name] = self._observe(record)
+                    observed[name] = self._observe_launch(record)
         return observed
 
     def names(self) -> frozenset[str]:
@@ -187,7 +187,7 @@ class LocalCluster:
             return
         if not observed.ended:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
-        self._discard(self._home.launch(name))
+        self._delete_folder(self._home.launch(name))
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
         folders = {name: self._home.launch(name) for name in names}
@@ -198,7 +198,7 @@ class LocalCluster:
         }
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
-        replica = self._replica(name, role=role, index=index)
+        replica = self._find_replica(name, role=role, index=index)
         if replica is None:
             return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
         # Before the text: what is written in between then belongs to a later chunk.
@@ -207,7 +207,7 @@ class LocalCluster:
         return read_chunk(replica.log, offset=offset, limit=limit, ended=ended)
 
     def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
-        record, replica = self._record(name), self._replica(name, role=role, index=index)
+        record, replica = self._find_record(name), self._find_replica(name, role=role, index=index)
         state = None if replica is None else LocalReplicaState.read(replica)
         if record is None or state is None or port not in state.ports:
             return None
@@ -216,22 +216,22 @@ class LocalCluster:
             credential=record.launch.secrets.get(ENGINE_KEY, ""),
         )
 
-    def _record(self, name: str) -> LocalLaunchRecord | None:
+    def _find_record(self, name: str) -> LocalLaunchRecord | None:
         if not NAME_PATTERN.fullmatch(name):
             return None
         data = read_json(self._home.launch(name).record)
         return None if data is None else LocalLaunchRecord.from_json(data)
 
-    def _replica(self, name: str, *, role: str, index: int) -> ReplicaFolder | None:
+    def _find_replica(self, name: str, *, role: str, index: int) -> ReplicaFolder | None:
         if not NAME_PATTERN.fullmatch(name) or not NAME_PATTERN.fullmatch(role):
             return None
         replica = self._home.launch(name).replica(role, index)
         return replica if replica.path.is_dir() else None
 
-    def _observe(self, record: LocalLaunchRecord) -> ObservedLaunch:
+    def _observe_launch(self, record: LocalLaunchRecord) -> ObservedLaunch:
         launch = record.launch
         observed = []
-        for replica, role, index in _replicas(launch, folder=self._home.launch(launch.name)):
+        for replica, role, index in _replica_folders(launch, folder=self._home.launch(launch.name)):
             state = settle_replica(record, replica=replica)
             observed.append(
                 ObservedReplica(
@@ -252,8 +252,8 @@ class LocalCluster:
             )
 
     @contextmanager
-    def _account(self, name: str) -> Iterator[int | None]:
-        if self._policy.separation is ProcessIsolation.NONE:
+    def _reserve_account(self, name: str) -> Iterator[int | None]:
+        if self._isolation_policy.separation is ProcessIsolation.NONE:
             yield None
             return
         first, last = self._accounts
@@ -262,13 +262,13 @@ class LocalCluster:
         ) as account:
             yield account
 
-    def _create(self, launch: Launch) -> None:
+    def _create_launch_folder(self, launch: Launch) -> None:
         """Make the Launch's folder, whole or not at all; another caller may win."""
         staging = LaunchFolder(self._home.jobs / f".new-{secrets.token_hex(8)}")
         try:
-            with self._account(launch.name) as account:
+            with self._reserve_account(launch.name) as account:
                 staging.path.mkdir(mode=0o700)
-                for replica, _, _ in _replicas(launch, folder=staging):
+                for replica, _, _ in _replica_folders(launch, folder=staging):
                     replica.path.mkdir(mode=0o700, parents=True)
                 write_json(staging.record, self._new_record(launch, account=account).to_json())
                 if account is not None:
@@ -287,9 +287,9 @@ class LocalCluster:
         return LocalLaunchRecord(
             launch=launch,
             instance=secrets.token_hex(16),
-            separation=self._policy.separation,
+            separation=self._isolation_policy.separation,
             account=account,
-            python=self._interpreter,
+            python=self._job_interpreter,
             log_limit=self._log_limit,
             ports_from=self._port_range[0],
             ports_to=self._port_range[1],
@@ -298,11 +298,11 @@ class LocalCluster:
             hidden_devices=registry.hidden_devices([self._chip]),
         )
 
-    def _start(
+    def _start_supervisor(
         self, folder: LaunchFolder, *, replica: ReplicaFolder, role: str, index: int
     ) -> None:
         """Start a supervisor and return once it has written its first state."""
-        record = self._record(folder.path.name)
+        record = self._find_record(folder.path.name)
         if record is None:
             return
         source = Path(__file__).parents[4]
@@ -330,22 +330,24 @@ class LocalCluster:
                 f"the supervisor of {role}-{index} did not start: {''.join(last)}"
             )
 
-    def _withdraw(self, launch: Launch) -> None:
+    def _remove_launch(self, launch: Launch) -> None:
         """Leave nothing of a Launch of which one supervisor could not be started."""
         self.stop(launch.name, grace=timedelta(0))
         folder, deadline = self._home.launch(launch.name), time.monotonic() + _WITHDRAWN_WITHIN
-        started = [each for each, _, _ in _replicas(launch, folder=folder) if each.state.exists()]
+        started = [
+            each for each, _, _ in _replica_folders(launch, folder=folder) if each.state.exists()
+        ]
         while time.monotonic() < deadline:
             states = [LocalReplicaState.read(replica) for replica in started]
             if all(state is None or state.ended for state in states):
                 # Only now: the request to stop lies in the folder.
-                self._discard(folder)
+                self._delete_folder(folder)
                 return
             time.sleep(0.05)
 
-    def _discard(self, folder: LaunchFolder) -> None:
+    def _delete_folder(self, folder: LaunchFolder) -> None:
         """Delete the folder and give its account back; the name is free as soon as it is renamed."""
-        record = self._record(folder.path.name)
+        record = self._find_record(folder.path.name)
         rubbish = self._home.jobs / f".old-{secrets.token_hex(8)}"
         with suppress(FileNotFoundError):
             folder.path.rename(rubbish)
@@ -354,7 +356,9 @@ class LocalCluster:
             job_accounts.release_account(record.account, home=self._home)
 
 
-def _replicas(launch: Launch, *, folder: LaunchFolder) -> Iterator[tuple[ReplicaFolder, str, int]]:
+def _replica_folders(
+    launch: Launch, *, folder: LaunchFolder
+) -> Iterator[tuple[ReplicaFolder, str, int]]:
     for role in launch.roles:
         for index in range(len(role.placements)):
             yield folder.replica(role.name, index), role.name, index

@@ -58,11 +58,13 @@ def ensure_environment(
     """
     folder = engines / environment.name
     interpreter = folder / "bin" / "python"
-    if _complete(folder):
+    if _is_complete(folder):
         return interpreter
-    lock = _lock(engines / f".{environment.name}.lock", name=environment.name, report=report)
+    lock = _acquire_lock(
+        engines / f".{environment.name}.lock", name=environment.name, report=report
+    )
     try:
-        if not _complete(folder):
+        if not _is_complete(folder):
             _check_disk_space(environment, engines=engines)
             shutil.rmtree(folder, ignore_errors=True)
             _Builder(environment, folder=folder, lock=lock, report=report).build(python)
@@ -72,12 +74,12 @@ def ensure_environment(
     return interpreter
 
 
-def _complete(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     # The interpreter it was created from may have been uninstalled since.
     return (folder / ".complete").exists() and (folder / "bin" / "python").exists()
 
 
-def _lock(path: Path, *, name: str, report: ReportProgress) -> int:
+def _acquire_lock(path: Path, *, name: str, report: ReportProgress) -> int:
     lock, reported = try_lock(path), False
     while lock is None:
         report(
@@ -114,43 +116,47 @@ class _Builder:
 
     def build(self, python: Path) -> None:
         self._report(f"making the environment {self._environment.name}")
-        uv = self._make(python)
+        uv = self._create_venv(python)
         install = [*uv, "pip", "install", "--python", str(self._folder / "bin" / "python")]
         if self._environment.preinstall:
             what = " ".join(self._environment.preinstall)
-            self._run(
+            self._run_command(
                 [*install, *self._environment.preinstall], saying=lambda: f"installing {what}"
             )
         requirements = self._folder / "requirements.lock"
         requirements.write_text(self._environment.lock, encoding="utf-8")
         count = len(re.findall(r"^[A-Za-z0-9]", self._environment.lock, re.MULTILINE))
         if count:
-            before = self._installed()
-            self._run(
+            before = self._installed_count()
+            self._run_command(
                 [*install, "--no-deps", "--require-hashes", "-r", str(requirements)],
-                saying=lambda: f"installing {count} packages: {self._installed() - before} done",
+                saying=lambda: (
+                    f"installing {count} packages: {self._installed_count() - before} done"
+                ),
             )
         self._open_to_readers()
 
-    def _make(self, python: Path) -> list[str]:
+    def _create_venv(self, python: Path) -> list[str]:
         """Create the virtual environment; returns the command of a ``uv`` that can fill it."""
         beside = Path(sys.executable).with_name("uv")
         uv = str(beside) if beside.is_file() else shutil.which("uv")
         folder = str(self._folder)
         if uv is not None:
-            self._run([uv, "venv", "--quiet", "--python", str(python), folder])
+            self._run_command([uv, "venv", "--quiet", "--python", str(python), folder])
             return [uv]
-        self._run([str(python), "-m", "venv", folder])
-        self._run(
+        self._run_command([str(python), "-m", "venv", folder])
+        self._run_command(
             [f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "uv"],
             saying=lambda: "installing uv",
         )
         return [f"{folder}/bin/uv"]
 
-    def _installed(self) -> int:
+    def _installed_count(self) -> int:
         return sum(1 for _ in self._folder.glob("lib/python3*/site-packages/*.dist-info"))
 
-    def _run(self, command: Sequence[str], *, saying: Callable[[], str] | None = None) -> None:
+    def _run_command(
+        self, command: Sequence[str], *, saying: Callable[[], str] | None = None
+    ) -> None:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -163,7 +169,7 @@ class _Builder:
             preexec_fn=_die_with_parent,  # noqa: PLW1509 - no thread runs in this process
         )
         try:
-            self._follow(process, saying=saying)
+            self._follow_process(process, saying=saying)
         finally:
             if process.poll() is None:
                 with suppress(ProcessLookupError):
@@ -177,7 +183,7 @@ class _Builder:
                 f"{step} failed with exit code {code}:\n" + "\n".join(self._last_lines)
             )
 
-    def _follow(
+    def _follow_process(
         self, process: subprocess.Popen[bytes], *, saying: Callable[[], str] | None
     ) -> None:
         assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
@@ -292,7 +298,7 @@ def runtime_path(*, engines: Path) -> Path:
 
     :raises OSError: if there is no room for the copy; nothing partial stays behind.
     """
-    source = _source()
+    source = _runtime_source()
     files = sorted(
         path
         for path in source.rglob("*")
@@ -304,18 +310,18 @@ def runtime_path(*, engines: Path) -> Path:
         digest.update(f"{path.relative_to(source)}\0{content}\n".encode())
     copy = engines / f"runtime-{digest.hexdigest()[:16]}"
     if not copy.is_dir():
-        _copy(files, source=source, destination=copy)
+        _copy_files(files, source=source, destination=copy)
     return copy
 
 
-def _source() -> Path:
+def _runtime_source() -> Path:
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise FileNotFoundError(f"the package {_PACKAGE} is not installed beside the control plane")
     return Path(spec.origin).parent
 
 
-def _copy(files: list[Path], *, source: Path, destination: Path) -> None:
+def _copy_files(files: list[Path], *, source: Path, destination: Path) -> None:
     staging = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
     try:
         for path in files:

@@ -91,7 +91,7 @@ def try_lock(path: Path) -> int | None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_file_lock(path: Path) -> Iterator[None]:
     """Hold the file's lock, waiting for it as long as it takes."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane.adapters.clusters.local.folders import HomeFolder, locked
+from controlplane.adapters.clusters.local.folders import HomeFolder, hold_file_lock
 from controlplane.adapters.clusters.local.launch_records import ProcessIsolation
 from controlplane.adapters.clusters.local.processes import processes_of_account
 from controlplane.ports.clusters import ClusterUnavailable
@@ -39,7 +39,7 @@ class IsolationPolicy:
 
 def isolation_policy(*, home: Path, first: int, last: int) -> IsolationPolicy:
     """What is possible here for jobs under ``home``, which must exist."""
-    obstacle = _obstacle(first=first, last=last)
+    obstacle = _unavailable_reason(first=first, last=last)
     if obstacle:
         return IsolationPolicy(
             separation=ProcessIsolation.NONE,
@@ -68,10 +68,10 @@ def isolation_policy(*, home: Path, first: int, last: int) -> IsolationPolicy:
 
 def accounts_available(*, first: int = FIRST_ACCOUNT, last: int = LAST_ACCOUNT) -> bool:
     """Whether processes can be given those accounts here."""
-    return not _obstacle(first=first, last=last)
+    return not _unavailable_reason(first=first, last=last)
 
 
-def _obstacle(*, first: int, last: int) -> str:
+def _unavailable_reason(*, first: int, last: int) -> str:
     """Why other accounts cannot be used here, or nothing."""
     if os.geteuid() != 0:
         return "it was not started by root"
@@ -95,14 +95,14 @@ def reserved_account(name: str, *, home: HomeFolder, first: int, last: int) -> I
 
     :raises ClusterUnavailable: if every account of the range is held.
     """
-    with locked(home.accounts_lock):
+    with hold_file_lock(home.accounts_lock):
         used: set[int] = set()
         for entry in home.accounts.iterdir():
             if home.launch(str(entry.readlink())).path.is_dir():
                 used.add(int(entry.name))
             else:
                 entry.unlink()
-        account = _free(used, home=home, first=first, last=last)
+        account = _free_account_id(used, home=home, first=first, last=last)
         entry = home.accounts / str(account)
         entry.symlink_to(name)
         try:
@@ -112,7 +112,7 @@ def reserved_account(name: str, *, home: HomeFolder, first: int, last: int) -> I
             raise
 
 
-def _free(used: set[int], *, home: HomeFolder, first: int, last: int) -> int:
+def _free_account_id(used: set[int], *, home: HomeFolder, first: int, last: int) -> int:
     # Two homes on one machine do not coordinate: they start at different offsets.
     count = last - first + 1
     offset = int.from_bytes(hashlib.sha256(bytes(home.path.resolve())).digest()[:4])
@@ -166,7 +166,7 @@ def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
                 f"enter; name a Python outside it, for example /usr/bin/python{PYTHON_VERSION}"
             )
         return Path(path).resolve()
-    for candidate in _candidates():
+    for candidate in _candidate_files():
         executable = candidate.is_file() and os.access(candidate, os.X_OK)
         if executable and (not by_others or open_to_others(candidate)):
             return candidate.resolve()
@@ -176,7 +176,7 @@ def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
     )
 
 
-def _candidates() -> list[Path]:
+def _candidate_files() -> list[Path]:
     name = f"python{PYTHON_VERSION}"
     own = Path(sys.base_prefix) / "bin" / name
     folders = [*os.get_exec_path(), "/usr/local/bin", "/usr/bin"]

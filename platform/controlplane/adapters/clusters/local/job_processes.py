@@ -110,9 +110,9 @@ def start_job(
         os.sched_setaffinity(0, cores)
         os.nice(_NICENESS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
+        _lower_limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
         if record.account is not None:
-            _lower(resource.RLIMIT_NPROC, _PROCESSES)
+            _lower_limit(resource.RLIMIT_NPROC, _PROCESSES)
 
     process = subprocess.Popen(
         command,
@@ -144,7 +144,7 @@ def cores_for(role: LaunchRole, *, index: int, usable: list[int]) -> list[int]:
     return sorted(usable[(first + step) % len(usable)] for step in range(count))
 
 
-def _lower(limit: int, wanted: int) -> None:
+def _lower_limit(limit: int, wanted: int) -> None:
     _, hard = resource.getrlimit(limit)
     value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(limit, (value, value))

@@ -189,8 +189,8 @@ class LocalReplicaState:
             message=self.message,
             exit_code=self.exit_code,
             cause=self.cause,
-            started_at=_instant(self.started_at),
-            ended_at=_instant(self.ended_at),
+            started_at=_parse_instant(self.started_at),
+            ended_at=_parse_instant(self.ended_at),
             memory=Bytes(self.memory),
         )
 
@@ -213,15 +213,15 @@ class LocalReplicaState:
             | {
                 "phase": ReplicaPhase(data["phase"]),
                 "cause": None if data["cause"] is None else ExitCause(data["cause"]),
-                "supervisor": _identity(data["supervisor"]),
-                "processes": tuple(_identity(pair) for pair in data["processes"]),
+                "supervisor": _parse_identity(data["supervisor"]),
+                "processes": tuple(_parse_identity(pair) for pair in data["processes"]),
             }
         )
 
 
-def _identity(pair: Any) -> ProcessIdentity:
+def _parse_identity(pair: Any) -> ProcessIdentity:
     return ProcessIdentity(pid=pair[0], started=pair[1])
 
 
-def _instant(seconds: float | None) -> datetime | None:
+def _parse_instant(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -59,7 +59,7 @@ def prepare_launch(
         lock = try_lock(folder.preparing_lock)
     try:
         if not folder.prepared.exists():
-            _prepare(record, home=home, values=values, report=report)
+            _prepare_launch(record, home=home, values=values, report=report)
             folder.prepared.touch()
     except (ArtifactError, OSError) as failure:
         raise NotPrepared(str(failure)) from failure
@@ -67,7 +67,7 @@ def prepare_launch(
         os.close(lock)
 
 
-def _prepare(
+def _prepare_launch(
     record: LocalLaunchRecord,
     *,
     home: HomeFolder,
@@ -150,14 +150,14 @@ def _link_tree(
         below.mkdir()
         _set_owner(below, record.account, mode=0o700)
         for name in files:
-            if _link(name, descriptor=descriptor, to=below / name, owner=owner):
+            if _link_or_copy(name, descriptor=descriptor, to=below / name, owner=owner):
                 _set_owner(below / name, record.account, mode=0o600)
                 count += 1
             report(None)
     return count
 
 
-def _link(name: str, *, descriptor: int, to: Path, owner: int) -> bool:
+def _link_or_copy(name: str, *, descriptor: int, to: Path, owner: int) -> bool:
     """Link or copy one file; False for what is no regular file."""
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=descriptor)
@@ -200,8 +200,8 @@ class Gang:
         """
         (self._own.path / "ready").touch()
         reported = False
-        while absent := [name for name, other in self._others.items() if not _ready(other)]:
-            broken = self.broken() or self._vanished(absent)
+        while absent := [name for name, other in self._others.items() if not _is_ready(other)]:
+            broken = self.broken() or self._lost_members(absent)
             if broken:
                 raise NotPrepared(broken)
             report(None if reported else f"ready; waiting for {', '.join(absent)}")
@@ -214,11 +214,11 @@ class Gang:
             state = LocalReplicaState.read(other)
             if state is None or not state.ended:
                 continue
-            if state.cause is ExitCause.NOT_PREPARED or not _ready(other):
+            if state.cause is ExitCause.NOT_PREPARED or not _is_ready(other):
                 return f"not started, because {name} could not be: {state.message}"
         return ""
 
-    def _vanished(self, names: list[str]) -> str:
+    def _lost_members(self, names: list[str]) -> str:
         for name in names:
             other = self._others[name]
             if LocalReplicaState.read(other) is None:
@@ -227,10 +227,10 @@ class Gang:
             # Once it has written a state, its supervisor holds the lock until its end.
             elif (lock := try_lock(other.lock)) is not None:
                 os.close(lock)
-                if not _ready(other) and not self.broken():
+                if not _is_ready(other) and not self.broken():
                     return f"not started, because the supervisor of {name} is gone"
         return ""
 
 
-def _ready(replica: ReplicaFolder) -> bool:
+def _is_ready(replica: ReplicaFolder) -> bool:
     return (replica.path / "ready").exists()

@@ -62,7 +62,7 @@ class PortLease:
                 lock = try_lock(folder / str(number))
                 if lock is None:
                     continue
-                if bindable(number):
+                if can_bind_port(number):
                     lease.numbers[name] = number
                     lease._locks.append(lock)
                     break
@@ -75,7 +75,7 @@ class PortLease:
         self.numbers.clear()
 
 
-def bindable(port: int) -> bool:
+def can_bind_port(port: int) -> bool:
     """Whether a server could listen there now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -95,7 +95,7 @@ class ProbeThread:
         self._port, self._path = port, path
         self._answered = threading.Event()
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="probe", daemon=True)
+        self._thread = threading.Thread(target=self._probe_until_stopped, name="probe", daemon=True)
         self.since = time.monotonic()
         self._thread.start()
 
@@ -108,7 +108,7 @@ class ProbeThread:
         self._closed.set()
         self._thread.join()
 
-    def _run(self) -> None:
+    def _probe_until_stopped(self) -> None:
         while not self._closed.is_set():
             if is_answering(port=self._port, path=self._path):
                 self._answered.set()
@@ -185,22 +185,22 @@ class ProcessRun:
 
     def watch(self) -> ProcessExit:
         """Why it ended; by then the whole group has exited and its output is in the log."""
-        output = self._output()
+        output = self._open_output()
         with selectors.DefaultSelector() as selector:
             handle = os.pidfd_open(self._process.pid)
             try:
                 selector.register(handle, selectors.EVENT_READ)
                 selector.register(output, selectors.EVENT_READ)
                 while self._process.poll() is None:
-                    self._wait(selector, output)
-                    self._check()
+                    self._wait_for_output(selector, output)
+                    self._check_limits()
             finally:
                 os.close(handle)
-        while not processes.kill_until_exited(self._descendants, within=5):
+        while not processes.kill_until_exited(self._live_descendants, within=5):
             self._log.write_message("waiting for processes that do not end")
         if self._probe is not None:
             self._probe.close()
-        self._drain(output)
+        self._drain_output(output)
         return classify_exit(
             self._process.returncode,
             forced=self._forced,
@@ -209,19 +209,19 @@ class ProcessRun:
             killed_by_kernel=processes.kernel_oom_kills() > self._oom_kills,
         )
 
-    def _output(self) -> int:
+    def _open_output(self) -> int:
         if self._process.stdout is None:
             raise ValueError("the process was started without a pipe for its output")
         output = self._process.stdout.fileno()
         os.set_blocking(output, False)
         return output
 
-    def _wait(self, selector: selectors.BaseSelector, output: int) -> None:
+    def _wait_for_output(self, selector: selectors.BaseSelector, output: int) -> None:
         for key, _ in selector.select(POLL_INTERVAL):
-            if key.fd == output and self._read(output) == b"":
+            if key.fd == output and self._read_and_log(output) == b"":
                 selector.unregister(output)
 
-    def _read(self, output: int) -> bytes | None:
+    def _read_and_log(self, output: int) -> bytes | None:
         """What was read and logged: nothing at the end of the stream, None if there is none now."""
         try:
             content = os.read(output, 65536)
@@ -231,35 +231,35 @@ class ProcessRun:
             self._log.write(content)
         return content
 
-    def _drain(self, output: int) -> None:
+    def _drain_output(self, output: int) -> None:
         left = _PIPE
-        while left > 0 and (content := self._read(output)):
+        while left > 0 and (content := self._read_and_log(output)):
             left -= len(content)
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-    def _descendants(self) -> list[ProcessIdentity]:
+    def _live_descendants(self) -> list[ProcessIdentity]:
         processes.reap_adopted(besides=self._process.pid)
-        return processes.descendants(os.getpid())
+        return processes.live_descendants(os.getpid())
 
-    def _check(self) -> None:
+    def _check_limits(self) -> None:
         at = boot_seconds()
         self._check_stop(at)
         self._check_probe()
         if at >= self._next_measurement:
             self._next_measurement = at + MEASURE_INTERVAL
-            self._measure()
+            self._measure_memory()
         if at >= self._kill_at:
-            for process in self._descendants():
+            for process in self._live_descendants():
                 process.signal(signal.SIGKILL)
 
     def _check_stop(self, at: float) -> None:
         requested = self._callbacks.stop_deadline()
         if requested is not None:
-            self._end(ExitCause.STOPPED, "stopped on request", kill_at=requested)
+            self._request_end(ExitCause.STOPPED, "stopped on request", kill_at=requested)
         elif self._deadline is not None and at >= self._deadline:
             limit = self._launch.run_within
-            self._end(
+            self._request_end(
                 ExitCause.OUT_OF_TIME,
                 f"stopped after its maximum run time of {limit}",
                 kill_at=at + self._launch.grace.total_seconds(),
@@ -273,20 +273,20 @@ class ProcessRun:
             self.answered = True
             self._callbacks.answering()
         elif time.monotonic() - self._probe.since > within:
-            self._end(
+            self._request_end(
                 ExitCause.FAILED,
                 f"GET {self._role.probe.path} was not answered with 200 within {within:g} seconds",
                 kill_at=boot_seconds(),
             )
 
-    def _measure(self) -> None:
-        group = tuple(self._descendants())
+    def _measure_memory(self) -> None:
+        group = tuple(self._live_descendants())
         memory, limit = processes.resident_memory(group), self._role.limits.memory
         if limit and memory > limit:
             # Resident pages are an upper bound; only the slower, fair count may kill.
             memory = processes.proportional_memory(group)
             if memory > limit:
-                self._end(
+                self._request_end(
                     ExitCause.OUT_OF_MEMORY,
                     f"used {format_bytes(memory)}, more than its limit of {format_bytes(limit)}",
                     kill_at=boot_seconds(),
@@ -294,9 +294,9 @@ class ProcessRun:
         self._callbacks.measured(memory, group)
         broken = self._callbacks.broken_gang()
         if broken:
-            self._end(ExitCause.NOT_PREPARED, broken, kill_at=boot_seconds())
+            self._request_end(ExitCause.NOT_PREPARED, broken, kill_at=boot_seconds())
 
-    def _end(self, cause: ExitCause, message: str, *, kill_at: float) -> None:
+    def _request_end(self, cause: ExitCause, message: str, *, kill_at: float) -> None:
         """Request the group's end; the first reason is kept, an earlier deadline wins."""
         self._kill_at = min(self._kill_at, kill_at)
         if self._forced is None:
@@ -352,7 +352,7 @@ def classify_exit(
     elif code == EXIT_OUT_OF_MEMORY:
         cause, message = ExitCause.OUT_OF_MEMORY, "it could not get the memory that it needs"
     elif returncode < 0:
-        cause, message = exit_cause_of_code(code), f"killed by {_name(-returncode)}"
+        cause, message = exit_cause_of_code(code), f"killed by {_signal_name(-returncode)}"
     else:
         cause, message = exit_cause_of_code(code), f"exited with code {code}"
     if last_line:
@@ -360,7 +360,7 @@ def classify_exit(
     return ProcessExit(cause=cause, message=message, exit_code=code)
 
 
-def _name(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

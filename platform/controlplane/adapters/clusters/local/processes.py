@@ -28,12 +28,12 @@ class ProcessIdentity:
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        found = _entry(pid)
+        found = _read_proc_stat(pid)
         return None if found is None else cls(pid=pid, started=found.started)
 
     def alive(self) -> bool:
         """Whether it still runs; a zombie, or another process with its pid, does not count."""
-        found = _entry(self.pid)
+        found = _read_proc_stat(self.pid)
         return found is not None and found.started == self.started and not found.zombie
 
     def signal(self, number: signal.Signals) -> None:
@@ -63,7 +63,7 @@ class _ProcStat:
         return ProcessIdentity(pid=self.pid, started=self.started)
 
 
-def _entry(pid: int) -> _ProcStat | None:
+def _read_proc_stat(pid: int) -> _ProcStat | None:
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
@@ -73,19 +73,19 @@ def _entry(pid: int) -> _ProcStat | None:
     return _ProcStat(pid, int(fields[1]), int(fields[19]), fields[0] in (b"Z", b"X"))
 
 
-def _entries() -> list[_ProcStat]:
+def _read_all_proc_stats() -> list[_ProcStat]:
     pids = [int(path.name) for path in _PROC.iterdir() if path.name.isdigit()]
-    return [found for pid in pids if (found := _entry(pid)) is not None]
+    return [found for pid in pids if (found := _read_proc_stat(pid)) is not None]
 
 
 def boot_id() -> str:
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def descendants(root: int) -> list[ProcessIdentity]:
+def live_descendants(root: int) -> list[ProcessIdentity]:
     """Every living process below ``root``, which itself is left out."""
     by_parent: dict[int, list[_ProcStat]] = {}
-    for entry in _entries():
+    for entry in _read_all_proc_stats():
         by_parent.setdefault(entry.parent, []).append(entry)
     found: list[ProcessIdentity] = []
     waiting = [root]
@@ -99,7 +99,7 @@ def descendants(root: int) -> list[ProcessIdentity]:
 
 def reap_adopted(*, besides: int) -> None:
     """Collect the exits of orphans that this subreaper adopted; ``besides`` is left to its owner."""
-    for entry in _entries():
+    for entry in _read_all_proc_stats():
         if entry.parent == os.getpid() and entry.zombie and entry.pid != besides:
             with suppress(ChildProcessError):
                 os.waitpid(entry.pid, os.WNOHANG)
@@ -108,7 +108,7 @@ def reap_adopted(*, besides: int) -> None:
 def processes_of_account(uid: int) -> list[ProcessIdentity]:
     """Every living process that has that account as any of its four user ids."""
     found = []
-    for entry in _entries():
+    for entry in _read_all_proc_stats():
         try:
             status = (_PROC / str(entry.pid) / "status").read_text(errors="replace")
         except OSError:
@@ -123,7 +123,7 @@ def processes_with_variable(name: str, value: str) -> list[ProcessIdentity]:
     """Every living process that was started with that environment variable and that may be read."""
     wanted = f"{name}={value}".encode()
     found = []
-    for entry in _entries():
+    for entry in _read_all_proc_stats():
         try:
             environment = (_PROC / str(entry.pid) / "environ").read_bytes()
         except OSError:

@@ -33,8 +33,8 @@ class Redaction:
 
     def feed(self, content: bytes) -> bytes:
         """What is safe to write now; a beginning of a secret is held back until the next call."""
-        content = self._clean(self._pending + content)
-        kept = max((_overlap(content, secret) for secret in self._secrets), default=0)
+        content = self._redact_secrets(self._pending + content)
+        kept = max((_overlap_length(content, secret) for secret in self._secrets), default=0)
         self._pending = content[len(content) - kept :]
         return content[: len(content) - kept]
 
@@ -42,13 +42,13 @@ class Redaction:
         pending, self._pending = self._pending, b""
         return pending
 
-    def _clean(self, content: bytes) -> bytes:
+    def _redact_secrets(self, content: bytes) -> bytes:
         for secret in self._secrets:
             content = content.replace(secret, _REDACTED)
         return content
 
 
-def _overlap(content: bytes, secret: bytes) -> int:
+def _overlap_length(content: bytes, secret: bytes) -> int:
     """Length of the longest proper beginning of ``secret`` that ``content`` ends with."""
     for length in range(min(len(secret) - 1, len(content)), 0, -1):
         if content.endswith(secret[:length]):
@@ -74,16 +74,16 @@ class BoundedLog:
         self.write(f"[ninefold] {sentence}\n".encode())
 
     def write(self, content: bytes) -> None:
-        self._append(self._redaction.feed(content))
+        self._append_bounded(self._redaction.feed(content))
 
     def close(self) -> None:
         """Write what was held back and, where output is missing, its last lines."""
-        self._append(self._redaction.flush())
+        self._append_bounded(self._redaction.flush())
         missing = self._left_out + self._lost
         if missing:
             end = self.tail[-missing:]
             marker = f"\n[ninefold] {missing - len(end)} bytes are left out here\n".encode()
-            self._written(marker + end)
+            self._write_once(marker + end)
         os.close(self._handle)
 
     def last_line(self) -> str:
@@ -92,26 +92,26 @@ class BoundedLog:
         job_lines = [line for line in lines if line and not line.startswith("[ninefold] ")]
         return job_lines[-1][:300] if job_lines else ""
 
-    def _append(self, content: bytes) -> None:
+    def _append_bounded(self, content: bytes) -> None:
         self.tail = (self.tail + content)[-TAIL:]
         kept = content[: self._remaining]
         self._left_out += len(content) - len(kept)
         if kept:
             self._remaining -= len(kept)
-            self._put(kept)
+            self._write_all(kept)
             if not self._remaining:
                 words = format_bytes(self._limit)
-                self._put(f"\n[ninefold] log truncated: its limit is {words}\n".encode())
+                self._write_all(f"\n[ninefold] log truncated: its limit is {words}\n".encode())
 
-    def _put(self, content: bytes) -> None:
+    def _write_all(self, content: bytes) -> None:
         if self._lost:
             marker = f"\n[ninefold] {self._lost} bytes lost: disk full\n".encode()
-            if self._written(marker) < len(marker):
+            if self._write_once(marker) < len(marker):
                 self._lost += len(content)
                 return
-        self._lost = len(content) - self._written(content)
+        self._lost = len(content) - self._write_once(content)
 
-    def _written(self, content: bytes) -> int:
+    def _write_once(self, content: bytes) -> int:
         done = 0
         while done < len(content):
             try:

@@ -38,8 +38,8 @@ from controlplane.adapters.clusters.local.process_runs import (
     ProcessExit,
     ProcessRun,
     RunCallbacks,
-    bindable,
     boot_seconds,
+    can_bind_port,
 )
 from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
@@ -108,7 +108,7 @@ class ReplicaSupervisor:
         ) as failure:
             ending = ProcessExit(cause=ExitCause.NOT_PREPARED, message=str(failure))
             self._log.write_message(f"could not be started: {failure}")
-        self._finish(ending)
+        self._record_exit(ending)
 
     def _on_terminate(self, _number: int, _frame: object) -> None:
         # The machine shuts down, or an operator is polite: the job gets its usual grace.
@@ -121,7 +121,10 @@ class ReplicaSupervisor:
         python = Path(record.python)
         if record.launch.engine is not None:
             python = environments.ensure_environment(
-                record.launch.engine, engines=self._home.engines, python=python, report=self._report
+                record.launch.engine,
+                engines=self._home.engines,
+                python=python,
+                report=self._report_progress,
             )
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             ports = PortLease.pick(
@@ -151,8 +154,10 @@ class ReplicaSupervisor:
             index=self._index,
             ports=ports.numbers,
         )
-        preparation.prepare_launch(record, home=self._home, values=values, report=self._report)
-        self._gang.wait(self._report)
+        preparation.prepare_launch(
+            record, home=self._home, values=values, report=self._report_progress
+        )
+        self._gang.wait(self._report_progress)
         process = job_processes.start_job(
             record,
             role,
@@ -172,7 +177,7 @@ class ReplicaSupervisor:
         if role.probe is not None:
             probe = ProbeThread(port=ports.numbers[role.probe.port], path=role.probe.path)
         first = ProcessIdentity.of(process.pid)
-        self._update(
+        self._update_state(
             phase=ReplicaPhase.RUNNING if probe is None else ReplicaPhase.STARTING,
             message="running" if probe is None else "waiting for the first answer",
             started_at=self._state.started_at or time.time(),
@@ -188,8 +193,8 @@ class ReplicaSupervisor:
             callbacks=RunCallbacks(
                 stop_deadline=self._stop_deadline,
                 broken_gang=self._gang.broken,
-                measured=self._measured,
-                answering=lambda: self._update(phase=ReplicaPhase.RUNNING, message="running"),
+                measured=self._record_measurement,
+                answering=lambda: self._update_state(phase=ReplicaPhase.RUNNING, message="running"),
             ),
             deadline=None if within is None else boot_seconds() + within.total_seconds(),
             probe=probe,
@@ -206,19 +211,19 @@ class ReplicaSupervisor:
             ending.cause is ExitCause.FAILED
             and not run.answered
             and not fixed
-            and not all(bindable(port) for port in ports.numbers.values())
+            and not all(can_bind_port(port) for port in ports.numbers.values())
         )
 
-    def _report(self, sentence: str | None) -> None:
+    def _report_progress(self, sentence: str | None) -> None:
         if sentence:
             self._log.write_message(sentence)
-            self._update(message=sentence)
+            self._update_state(message=sentence)
         if self._stop_deadline() is not None:
             raise ReplicaStopRequested
 
     def _stop_deadline(self) -> float | None:
         if self._unwritten:
-            self._update()
+            self._update_state()
         request = read_json(self._folder.stop) if self._folder.stop.exists() else None
         deadlines = [
             deadline
@@ -227,12 +232,12 @@ class ReplicaSupervisor:
         ]
         return min(deadlines, default=None)
 
-    def _measured(self, memory: int, group: tuple[ProcessIdentity, ...]) -> None:
+    def _record_measurement(self, memory: int, group: tuple[ProcessIdentity, ...]) -> None:
         new = set(group) != set(self._state.processes)
         if new or boot_seconds() - self._written_at >= _MEASURED_EVERY:
-            self._update(memory=memory, processes=group)
+            self._update_state(memory=memory, processes=group)
 
-    def _update(self, **changes: Any) -> None:
+    def _update_state(self, **changes: Any) -> None:
         self._state = replace(self._state, **changes)
         try:
             self._state.write(self._own)
@@ -241,11 +246,11 @@ class ReplicaSupervisor:
             # Nothing depends on this one: the next tick tries again, and the last has a reserve.
             self._unwritten = True
 
-    def _finish(self, ending: ProcessExit) -> None:
+    def _record_exit(self, ending: ProcessExit) -> None:
         # On a full disk this frees space for the last lines and the last state.
         self._own.reserve.unlink(missing_ok=True)
         self._log.close()
-        self._update(
+        self._update_state(
             phase=ReplicaPhase.EXITED,
             message=ending.message,
             exit_code=ending.exit_code,
@@ -257,7 +262,7 @@ class ReplicaSupervisor:
         deadline = boot_seconds() + _LAST_WRITE_WITHIN
         while self._unwritten and boot_seconds() < deadline:
             time.sleep(1)
-            self._update()
+            self._update_state()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -270,7 +275,7 @@ def main(arguments: Sequence[str]) -> int:
     os.close(reading)
     status = 1
     try:
-        _supervise(folder, role=role, index=index, ready=writing)
+        _supervise_replica(folder, role=role, index=index, ready=writing)
         status = 0
     finally:
         if status:
@@ -280,8 +285,8 @@ def main(arguments: Sequence[str]) -> int:
         os._exit(status)
 
 
-def _supervise(folder: Path, *, role: str, index: int, ready: int) -> None:
-    _detach()
+def _supervise_replica(folder: Path, *, role: str, index: int, ready: int) -> None:
+    _detach_from_parent()
     home = HomeFolder(folder.parent.parent)
     launch = home.launch(folder.name)
     lock = try_lock(launch.replica(role, index).lock)
@@ -298,7 +303,7 @@ def _supervise(folder: Path, *, role: str, index: int, ready: int) -> None:
     supervisor.run()
 
 
-def _detach() -> None:
+def _detach_from_parent() -> None:
     os.setsid()
     os.umask(0o022)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

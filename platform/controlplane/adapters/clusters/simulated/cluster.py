@@ -75,7 +75,7 @@ class SimulatedCluster:
         if not speed > 0:
             raise ClusterError(f"the speed of a simulation is above 0, got {speed}")
         try:
-            self._fleet = fleets.read(fleet, chips=registry.chips())
+            self._fleet = fleets.read_fleet(fleet, chips=registry.chips())
         except fleets.FleetDescriptionRefused as refusal:
             raise ClusterError(str(refusal)) from refusal
         self._nodes = {node.name: node for node in self._fleet.nodes()}
@@ -145,11 +145,11 @@ class SimulatedCluster:
 
     def launch(self, launch: Launch) -> None:
         self._check_nodes(launch)
-        check_launch(launch, nodes=self._of(launch))
+        check_launch(launch, nodes=self._launch_nodes(launch))
         if self.records.named([launch.name]):
             return
         at = self.now()
-        before = self._continued(launch, at=at)
+        before = self._previous_launch(launch, at=at)
         self.records.add(self._new_stored_launch(launch, at=at, before=before))
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
@@ -184,7 +184,7 @@ class SimulatedCluster:
         )
         if current is None or not known:
             return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
-        printed = reports.text(current, role=role, index=index, faults=self.records.faults())
+        printed = reports.replica_log(current, role=role, index=index, faults=self.records.faults())
         start = max(0, len(printed) + offset) if offset < 0 else offset
         content = printed[start : start + max(0, limit)]
         following = start + len(content)
@@ -225,11 +225,11 @@ class SimulatedCluster:
                 if placement.node not in self._nodes:
                     raise LaunchRefused(unknown_node_message(placement.node, self._nodes))
 
-    def _of(self, launch: Launch) -> Iterator[ObservedNode]:
+    def _launch_nodes(self, launch: Launch) -> Iterator[ObservedNode]:
         names = {placement.node for role in launch.roles for placement in role.placements}
         return (self._inventory[name] for name in sorted(names))
 
-    def _continued(self, launch: Launch, *, at: datetime) -> LaunchSnapshot | None:
+    def _previous_launch(self, launch: Launch, *, at: datetime) -> LaunchSnapshot | None:
         """The Launch before it, as it ended."""
         earlier = self.records.named([launch.continues] if launch.continues else [])
         if not earlier:
@@ -268,7 +268,7 @@ class FaultInjector:
 
         :raises ClusterError: if there is no such card.
         """
-        self._break(SimulatedFaultKind.CARD_DEAD, node, index, words=words)
+        self._inject_fault(SimulatedFaultKind.CARD_DEAD, node, index, words=words)
 
     def slow_card(self, node: str, index: int, *, slowness: float) -> None:
         """Work that uses the card takes that many times longer.
@@ -277,21 +277,23 @@ class FaultInjector:
         """
         if not slowness > 1:
             raise ClusterError(f"a slow card takes more than 1 times as long, got {slowness}")
-        self._break(SimulatedFaultKind.CARD_SLOW, node, index, words="throttled", slowness=slowness)
+        self._inject_fault(
+            SimulatedFaultKind.CARD_SLOW, node, index, words="throttled", slowness=slowness
+        )
 
     def make_unreachable(self, node: str, *, words: str = "no heartbeat") -> None:
         """The node stops reporting; when that lasts, what runs there is lost.
 
         :raises ClusterError: if there is no such node.
         """
-        self._break(SimulatedFaultKind.NODE_UNREACHABLE, node, None, words=words)
+        self._inject_fault(SimulatedFaultKind.NODE_UNREACHABLE, node, None, words=words)
 
     def recover(self, node: str, index: int | None = None) -> int:
         """Clear the faults of that card, or of the node and all of its cards; returns how many were cleared.
 
         :raises ClusterError: if there is no such node or card.
         """
-        self._check(node, index)
+        self._check_target(node, index)
         return self._records.recover(node, card=index, at=self._now())
 
     def present(self) -> tuple[SimulatedFault, ...]:
@@ -299,7 +301,7 @@ class FaultInjector:
         at = self._now()
         return tuple(fault for fault in self._records.faults() if fault.is_active(at))
 
-    def _break(
+    def _inject_fault(
         self,
         kind: SimulatedFaultKind,
         node: str,
@@ -308,7 +310,7 @@ class FaultInjector:
         words: str,
         slowness: float = 1.0,
     ) -> None:
-        self._check(node, card)
+        self._check_target(node, card)
         broken = {(one.kind, one.node, one.card) for one in self.present()}
         if (kind, node, card) not in broken:
             self._records.fault(
@@ -322,7 +324,7 @@ class FaultInjector:
                 )
             )
 
-    def _check(self, node: str, card: int | None) -> None:
+    def _check_target(self, node: str, card: int | None) -> None:
         if node not in self._cards:
             raise ClusterError(unknown_node_message(node, self._cards))
         if card is not None and not 0 <= card < self._cards[node]:

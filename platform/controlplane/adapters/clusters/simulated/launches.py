@@ -64,13 +64,13 @@ def observed_launch(current: LaunchSnapshot) -> ObservedLaunch:
     return ObservedLaunch(
         name=record.name,
         replicas=tuple(
-            _replica(current, location, record.locations) for location in record.locations
+            _observed_replica(current, location, record.locations) for location in record.locations
         ),
         labels=record.labels,
     )
 
 
-def _replica(
+def _observed_replica(
     current: LaunchSnapshot, location: ReplicaLocation, locations: Sequence[ReplicaLocation]
 ) -> ObservedReplica:
     outcome = current.outcome
@@ -118,12 +118,14 @@ def draw_run_profile(
 
     :raises controlplane.domain.simulation.run_profiles.RunProfileRefused: if a label cannot be read.
     """
-    locations = list(_locations(launch))
+    locations = list(_replica_locations(launch))
     requested = run_profiles.LaunchTraits(
         name=launch.name,
         role=launch.roles[0].name,
         cards=sum(len(location.cards) for location in locations),
-        peak_tokens=sum(len(location.cards) * _rate(chips[location.node]) for location in locations)
+        peak_tokens=sum(
+            len(location.cards) * _chip_rate(chips[location.node]) for location in locations
+        )
         / _OPERATIONS_PER_TOKEN,
         reports=bool(_report_url(launch)),
         labels=launch.labels,
@@ -145,14 +147,14 @@ def stored_launch(
         number=0,
         record=SimulatedLaunchRecord(
             name=launch.name,
-            locations=tuple(_locations(launch)),
+            locations=tuple(_replica_locations(launch)),
             profile=_rest_of(before.record.profile, profile) if before else profile,
             launched_at=at,
             speed=speed,
             reports=bool(url),
             probed=any(role.probe is not None for role in launch.roles),
             run_within=launch.run_within,
-            initial_work=reports.checkpointed(before) if before else 0.0,
+            initial_work=reports.checkpointed_work(before) if before else 0.0,
             labels=dict(launch.labels),
         ),
         ports={role.name: role.ports for role in launch.roles},
@@ -181,7 +183,7 @@ def _report_url(launch: Launch) -> str:
     return launch.roles[0].environment.get(_REPORT_URL, "")
 
 
-def _locations(launch: Launch) -> Iterator[ReplicaLocation]:
+def _replica_locations(launch: Launch) -> Iterator[ReplicaLocation]:
     for role in launch.roles:
         for index, placement in enumerate(role.placements):
             yield ReplicaLocation(
@@ -189,6 +191,6 @@ def _locations(launch: Launch) -> Iterator[ReplicaLocation]:
             )
 
 
-def _rate(chip: Chip) -> float:
+def _chip_rate(chip: Chip) -> float:
     rates = chip.peak_rates
     return rates.get(Dtype.BFLOAT16) or rates.get(Dtype.FLOAT16) or _USUAL_RATE

@@ -54,19 +54,19 @@ class HttpReportReceiver:
     """Tells the control plane at the address that the Launch names, with its token."""
 
     def progress(self, report: ReportTarget, points: Sequence[Mapping[str, Any]]) -> None:
-        self._send(report, "POST", "/progress", json.dumps({"points": points}).encode())
+        self._send_request(report, "POST", "/progress", json.dumps({"points": points}).encode())
 
     def file(self, report: ReportTarget, path: str, content: bytes) -> None:
         headers = {
             "Content-Type": "application/octet-stream",
             "X-Content-SHA256": hashlib.sha256(content).hexdigest(),
         }
-        self._send(report, "PUT", f"/files/{quote(path)}", content, headers)
+        self._send_request(report, "PUT", f"/files/{quote(path)}", content, headers)
 
     def manifest(self, report: ReportTarget, manifest: Mapping[str, Any]) -> None:
-        self._send(report, "PUT", "/manifest", json.dumps(manifest).encode())
+        self._send_request(report, "PUT", "/manifest", json.dumps(manifest).encode())
 
-    def _send(
+    def _send_request(
         self,
         report: ReportTarget,
         method: str,
@@ -115,7 +115,7 @@ class ProgressReporter:
                 # Its unsent reports are no longer accepted.
                 self._records.handed_over(stored.record.name, at=at)
             elif stored.report is not None and self._is_due(stored, current, at):
-                points = reports.points(current, after=stored.reported_step, faults=faults)
+                points = reports.progress_points(current, after=stored.reported_step, faults=faults)
                 self._send_progress(stored, stored.report, current, points)
                 reported += 1
                 if reported == most:

@@ -90,7 +90,7 @@ class SimulationStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self._open() as file:
+        with self._open_transaction() as file:
             file.execute("PRAGMA journal_mode=WAL")
             file.executescript(_SCHEMA)
         # The tokens of attempts are in it.
@@ -98,7 +98,7 @@ class SimulationStore:
 
     def add(self, stored: StoredLaunch) -> bool:
         """Keep a new Launch; False if there is one of that name already."""
-        with self._open() as file:
+        with self._open_transaction() as file:
             added = file.execute(
                 "INSERT OR IGNORE INTO launches (name, record, launched_at, reports)"
                 " VALUES (?, ?, ?, ?)",
@@ -113,48 +113,48 @@ class SimulationStore:
 
     def named(self, names: Collection[str]) -> list[StoredLaunch]:
         """Those that exist, in no order."""
-        with self._open() as file:
+        with self._open_transaction() as file:
             rows = file.execute(_BY_NAME, (json.dumps(list(names)),))
             return [_from_row(row) for row in rows]
 
     def unreported(self) -> list[StoredLaunch]:
         """Those with a receiver that have not handed over, the least recently reported first."""
-        with self._open() as file:
+        with self._open_transaction() as file:
             return [_from_row(row) for row in file.execute(_UNREPORTED)]
 
     def names(self) -> frozenset[str]:
-        with self._open() as file:
+        with self._open_transaction() as file:
             return frozenset(name for (name,) in file.execute("SELECT name FROM launches"))
 
     def stop(self, name: str, *, at: datetime, kill_at: datetime) -> None:
         """The first call wins."""
-        with self._open() as file:
+        with self._open_transaction() as file:
             file.execute(
                 "UPDATE launches SET stop_at = ?, kill_at = ? WHERE name = ? AND stop_at IS NULL",
                 (at.timestamp(), kill_at.timestamp(), name),
             )
 
     def reported(self, name: str, *, step: int, at: datetime) -> None:
-        with self._open() as file:
+        with self._open_transaction() as file:
             file.execute(
                 "UPDATE launches SET reported_step = ?, reported_at = ? WHERE name = ?",
                 (step, at.timestamp(), name),
             )
 
     def handed_over(self, name: str, *, at: datetime) -> None:
-        with self._open() as file:
+        with self._open_transaction() as file:
             file.execute(
                 "UPDATE launches SET handed_over_at = ? WHERE name = ? AND handed_over_at IS NULL",
                 (at.timestamp(), name),
             )
 
     def remove(self, name: str) -> None:
-        with self._open() as file:
+        with self._open_transaction() as file:
             file.execute("DELETE FROM launches WHERE name = ?", (name,))
 
     def faults(self) -> tuple[SimulatedFault, ...]:
         """Every one there has been, the oldest first."""
-        with self._open() as file:
+        with self._open_transaction() as file:
             rows = file.execute(
                 "SELECT kind, node, card, since, until, slowness, words FROM troubles ORDER BY number"
             )
@@ -163,8 +163,8 @@ class SimulationStore:
                     kind=SimulatedFaultKind(kind),
                     node=node,
                     card=card,
-                    since=_instant(since),
-                    until=None if until is None else _instant(until),
+                    since=_datetime_of(since),
+                    until=None if until is None else _datetime_of(until),
                     slowness=slowness,
                     words=words,
                 )
@@ -172,7 +172,7 @@ class SimulationStore:
             )
 
     def fault(self, fault: SimulatedFault) -> None:
-        with self._open() as file:
+        with self._open_transaction() as file:
             file.execute(
                 "INSERT INTO troubles (kind, node, card, since, slowness, words)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -188,7 +188,7 @@ class SimulationStore:
 
     def recover(self, node: str, *, card: int | None, at: datetime) -> int:
         """Clear the faults of that card, or with no card of the node and all of its cards; returns how many."""
-        with self._open() as file:
+        with self._open_transaction() as file:
             ended = file.execute(
                 "UPDATE troubles SET until = ? WHERE node = ? AND until IS NULL"
                 " AND (? IS NULL OR card = ?)",
@@ -198,18 +198,18 @@ class SimulationStore:
 
     def held(self) -> datetime | None:
         """The time at which the clock is frozen; None while it runs."""
-        with self._open() as file:
+        with self._open_transaction() as file:
             row = file.execute("SELECT at FROM held").fetchone()
-            return None if row is None else _instant(row[0])
+            return None if row is None else _datetime_of(row[0])
 
     def hold(self, at: datetime | None) -> None:
-        with self._open() as file:
+        with self._open_transaction() as file:
             file.execute("DELETE FROM held")
             if at is not None:
                 file.execute("INSERT INTO held (one, at) VALUES (1, ?)", (at.timestamp(),))
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open_transaction(self) -> Iterator[sqlite3.Connection]:
         """One transaction.
 
         :raises ClusterUnavailable: if the file cannot be read or written now.
@@ -236,12 +236,12 @@ WHERE reports AND handed_over_at IS NULL ORDER BY reported_at, number
 """
 
 
-def _instant(seconds: float) -> datetime:
+def _datetime_of(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _maybe(seconds: float | None) -> datetime | None:
-    return None if seconds is None else _instant(seconds)
+def _optional_datetime(seconds: float | None) -> datetime | None:
+    return None if seconds is None else _datetime_of(seconds)
 
 
 def _to_json(stored: StoredLaunch) -> str:
@@ -273,28 +273,28 @@ def _from_row(row: tuple[Any, ...]) -> StoredLaunch:
         number=number,
         record=SimulatedLaunchRecord(
             name=data["name"],
-            locations=tuple(_locations(data["places"])),
+            locations=tuple(_parse_locations(data["places"])),
             profile=RunProfile(**data["course"]),
-            launched_at=_instant(launched_at),
+            launched_at=_datetime_of(launched_at),
             speed=data["speed"],
             reports=data["reports"],
             probed=data["probed"],
             run_within=None if within is None else timedelta(seconds=within),
             initial_work=data["begun"],
             labels=data["labels"],
-            stop_at=_maybe(stop_at),
-            kill_at=_maybe(kill_at),
-            handed_over_at=_maybe(handed_over_at),
+            stop_at=_optional_datetime(stop_at),
+            kill_at=_optional_datetime(kill_at),
+            handed_over_at=_optional_datetime(handed_over_at),
         ),
         ports={role: tuple(ports) for role, ports in data["ports"].items()},
         engine_key=data["engine_key"],
         report=None if report is None else ReportTarget(url=report[0], token=report[1]),
         size=len(text),
         reported_step=step,
-        reported_at=_maybe(reported_at),
+        reported_at=_optional_datetime(reported_at),
     )
 
 
-def _locations(rows: Iterable[list[Any]]) -> Iterator[ReplicaLocation]:
+def _parse_locations(rows: Iterable[list[Any]]) -> Iterator[ReplicaLocation]:
     for role, index, node, cards in rows:
         yield ReplicaLocation(role=role, index=index, node=node, cards=tuple(cards))

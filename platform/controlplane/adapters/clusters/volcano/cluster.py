@@ -76,31 +76,31 @@ class VolcanoCluster(KubernetesCluster):
             self.api,
             profile=self.profile,
             installation=self.installation,
-            find=self._find,
+            find=self._find_launches,
             queue=queue,
         )
 
-    def _hypernodes(self) -> Sequence[Object]:
+    def _list_hypernodes(self) -> Sequence[Object]:
         """HyperNodes of others: ours only repeat the nodes' labels, under longer names."""
-        found = super()._hypernodes()
+        found = super()._list_hypernodes()
         return [
             each for each in found if not object_names.is_ours(each, installation=self.installation)
         ]
 
-    def _pods(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
+    def _pods_by_launch(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         return {
             name: with_replica_indices(pods)
-            for name, pods in super()._pods(requested_names).items()
+            for name, pods in super()._pods_by_launch(requested_names).items()
         }
 
     def _pods_by_name(self, name: str) -> Sequence[Object] | None:
         """Nothing: Volcano names its pods."""
         return None
 
-    def _find(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
-        found = super()._find(wanted)
+    def _find_launches(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
+        found = super()._find_launches(wanted)
         # Where every process runs, Volcano has nothing to add.
-        objects = self._volcano_objects([one for one in found.values() if not _runs(one)])
+        objects = self._volcano_objects([one for one in found.values() if not _is_running(one)])
         return {
             name: with_volcano_status(one, objects.get(name, VolcanoObjects()))
             for name, one in found.items()
@@ -126,10 +126,10 @@ class VolcanoCluster(KubernetesCluster):
                 group=group,
                 queue=queues.get((group or {}).get("spec", {}).get("queue")),
             )
-            objects[name] = replace(known, evicted=self._eviction(one, known))
+            objects[name] = replace(known, evicted=self._eviction_reason(one, known))
         return objects
 
-    def _eviction(self, found: FoundLaunch, objects: VolcanoObjects) -> str:
+    def _eviction_reason(self, found: FoundLaunch, objects: VolcanoObjects) -> str:
         """Volcano's reason for an eviction, where the gang was not ended by us."""
         if found.stop_by is not None or objects.phase not in ABORTED:
             return ""
@@ -154,7 +154,9 @@ class VolcanoCluster(KubernetesCluster):
 
     def _by_launch(self, path: str, requested_names: Sequence[str]) -> Mapping[str, Object]:
         query = {
-            "labelSelector": marking.selector(marking.owner_labels(installation=self.installation))
+            "labelSelector": marking.format_label_selector(
+                marking.owner_labels(installation=self.installation)
+            )
         }
         found = self.api.list(path, query=query).items
         every = {each["metadata"]["labels"].get(marking.LAUNCH, ""): each for each in found}
@@ -162,7 +164,7 @@ class VolcanoCluster(KubernetesCluster):
 
     def stop(self, name: str, *, grace: timedelta) -> None:
         """Stop its pods, and have Volcano create no others; for a Job without pods the latter suffices."""
-        found = self._find([name]).get(name)
+        found = self._find_launches([name]).get(name)
         if found is None or found.launch.ended:
             return
         super().stop(name, grace=grace)
@@ -234,7 +236,7 @@ class VolcanoCluster(KubernetesCluster):
         return scheduler_configuration.render_scheduler_configuration(self.resources().values())
 
 
-def _runs(found: FoundLaunch) -> bool:
+def _is_running(found: FoundLaunch) -> bool:
     return all(replica.phase is ReplicaPhase.RUNNING for replica in found.launch.replicas)
 
 
@@ -263,10 +265,12 @@ class VolcanoLauncher(PodLauncher):
             queue=object_names.queue_name(uid, installation=self.installation)
             if uid
             else self._queue,
-            priority=object_names.priority_name(_number(priority), installation=self.installation)
+            priority=object_names.priority_name(
+                _parse_exit_code(priority), installation=self.installation
+            )
             if priority
             else "",
-            tier=self._tier(launch.labels.get(WITHIN, "")),
+            tier=self._hypernode_tier(launch.labels.get(WITHIN, "")),
         )
 
     def _ensure_namespace(self, plan: LaunchPlan) -> None:
@@ -276,15 +280,15 @@ class VolcanoLauncher(PodLauncher):
         if target.priority:
             value = plan.launch.labels[PRIORITY]
             manifest = object_sync.priority_class(
-                _number(value), title=value, installation=self.installation
+                _parse_exit_code(value), title=value, installation=self.installation
             )
             object_sync.ensure_object(self.api, manifest)
         super()._ensure_namespace(plan)
 
-    def _owned(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
+    def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
         target, owner = self.target(plan.launch), dict(record)
         serves = jobs.is_service(plan.launch)
-        for kind, manifest in super()._owned(plan, record):
+        for kind, manifest in super()._owned_manifests(plan, record):
             if kind == "pods":
                 continue
             selector = manifest.get("spec", {}).get("selector", {})
@@ -293,23 +297,25 @@ class VolcanoLauncher(PodLauncher):
                 selector[object_names.TASK_INDEX] = selector.pop(marking.INDEX)
             yield kind, manifest
         if not serves:
-            yield "jobs", jobs.job(plan, target, owner=owner)
+            yield "jobs", jobs.job_manifest(plan, target, owner=owner)
             return
         yield "podgroups", jobs.pod_group(plan, target, owner=owner)
         for role in plan.launch.roles:
             for replica in plan.replicas[role.name]:
-                yield "pods", jobs.member(plan, role, replica, target, owner=owner)
+                yield "pods", jobs.member_pod_manifest(plan, role, replica, target, owner=owner)
 
-    def _create(self, path: str, manifest: Object) -> None:
+    def _ensure_created(self, path: str, manifest: Object) -> None:
         of_volcano = str(manifest["apiVersion"]) in (object_names.JOBS, object_names.QUEUES)
-        super()._create(object_names.collection_path(manifest) if of_volcano else path, manifest)
+        super()._ensure_created(
+            object_names.collection_path(manifest) if of_volcano else path, manifest
+        )
 
     def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
         for version, kind in ((object_names.JOBS, "jobs"), (object_names.QUEUES, "podgroups")):
             self.api.delete(f"/apis/{version}/namespaces/{namespace}/{kind}/{name}")
         super().withdraw(namespace, name, grace=grace)
 
-    def _tier(self, level: str) -> int | None:
+    def _hypernode_tier(self, level: str) -> int | None:
         if not level:
             return None
         found = [
@@ -325,7 +331,7 @@ class VolcanoLauncher(PodLauncher):
         return int(found[0]["spec"]["tier"])
 
 
-def _number(text: str) -> int:
+def _parse_exit_code(text: str) -> int:
     try:
         return int(text)
     except ValueError:

@@ -55,7 +55,7 @@ def is_service(launch: Launch) -> bool:
     return any(role.probe is not None for role in launch.roles)
 
 
-def job(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manifest:
+def job_manifest(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manifest:
     """:raises LaunchRefused: if replicas of one role ask for different cards."""
     shared = _index_independent(plan)
     spec: Manifest = {
@@ -76,7 +76,7 @@ def job(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manif
                 "name": role.name,
                 "replicas": len(role.placements),
                 "minAvailable": len(role.placements),
-                "template": _template(shared, role, target),
+                "template": _pod_template(shared, role, target),
             }
             for role in shared.launch.roles
         ],
@@ -88,7 +88,7 @@ def job(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manif
     return {
         "apiVersion": object_names.JOBS,
         "kind": "Job",
-        "metadata": _metadata(plan, owner),
+        "metadata": _job_metadata(plan, owner),
         "spec": spec,
     }
 
@@ -106,12 +106,12 @@ def pod_group(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) ->
     return {
         "apiVersion": object_names.QUEUES,
         "kind": "PodGroup",
-        "metadata": _metadata(plan, owner),
+        "metadata": _job_metadata(plan, owner),
         "spec": spec,
     }
 
 
-def member(
+def member_pod_manifest(
     plan: LaunchPlan,
     role: LaunchRole,
     replica: PlannedReplica,
@@ -120,13 +120,13 @@ def member(
     owner: Manifest,
 ) -> Manifest:
     """A pod of the PodGroup."""
-    created = manifests.pod(_without_device_annotation(plan), role, replica, owner=owner)
+    created = manifests.pod_manifest(_without_device_annotation(plan), role, replica, owner=owner)
     created["spec"].pop("affinity")
     # Volcano chooses the node: exclude isolated ones.
-    created["spec"]["tolerations"].remove(isolation_taints.toleration(plan.installation))
+    created["spec"]["tolerations"].remove(isolation_taints.isolation_toleration(plan.installation))
     created["metadata"]["annotations"].pop(marking.CARDS)
     created["metadata"]["annotations"][object_names.GROUP] = plan.launch.name
-    return {**created, "spec": _scheduled(plan, created["spec"], target)}
+    return {**created, "spec": _with_scheduling_target(plan, created["spec"], target)}
 
 
 def abort_command(launch: str, *, namespace: str, uid: str, labels: Mapping[str, str]) -> Manifest:
@@ -167,9 +167,9 @@ def _without_device_annotation(plan: LaunchPlan) -> LaunchPlan:
     return replace(plan, extras=replace(plan.extras, device_annotation=""))
 
 
-def _template(plan: LaunchPlan, role: LaunchRole, target: SchedulingTarget) -> Manifest:
+def _pod_template(plan: LaunchPlan, role: LaunchRole, target: SchedulingTarget) -> Manifest:
     replicas = plan.replicas[role.name]
-    requested = {_cards(replica) for replica in replicas}
+    requested = {_card_requests(replica) for replica in replicas}
     if len(requested) > 1:
         described = " and ".join(sorted(_format_cards(each) for each in requested))
         raise LaunchRefused(
@@ -187,7 +187,7 @@ def _template(plan: LaunchPlan, role: LaunchRole, target: SchedulingTarget) -> M
         _set_replica_index(container, several=len(replicas) > 1, given=role.environment)
     return {
         "metadata": {"labels": labels, "annotations": annotations},
-        "spec": _scheduled(plan, spec, target),
+        "spec": _with_scheduling_target(plan, spec, target),
     }
 
 
@@ -209,7 +209,7 @@ def _set_replica_index(container: Manifest, *, several: bool, given: Mapping[str
     container["env"] = [{"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": where}}, *variables]
 
 
-def _scheduled(plan: LaunchPlan, spec: Manifest, target: SchedulingTarget) -> Manifest:
+def _with_scheduling_target(plan: LaunchPlan, spec: Manifest, target: SchedulingTarget) -> Manifest:
     changed = {**spec, "schedulerName": object_names.SCHEDULER}
     if target.priority:
         changed["priorityClassName"] = target.priority
@@ -243,7 +243,7 @@ def _total_resources(plan: LaunchPlan) -> dict[str, str]:
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 
-def _cards(replica: PlannedReplica) -> tuple[tuple[str, int], ...]:
+def _card_requests(replica: PlannedReplica) -> tuple[tuple[str, int], ...]:
     """Requested amount of each resource; CPU-only work requests none."""
     return tuple(sorted(Counter(card.resource for card in replica.cards if card.resource).items()))
 
@@ -252,7 +252,7 @@ def _format_cards(cards: tuple[tuple[str, int], ...]) -> str:
     return ", ".join(f"{count} × {resource}" for resource, count in cards) or "no cards"
 
 
-def _metadata(plan: LaunchPlan, owner: Manifest) -> Manifest:
+def _job_metadata(plan: LaunchPlan, owner: Manifest) -> Manifest:
     """Volcano copies labels and annotations of a Job to its PodGroup."""
     extras = {key: plan.named(value) for key, value in plan.extras.annotations.items()}
     return {

@@ -66,12 +66,12 @@ class VolcanoObjects:
         """Of the Job; empty without one."""
         if self.job is None:
             return ""
-        return str(_state(self.job).get("phase") or "Pending")
+        return str(_job_state(self.job).get("phase") or "Pending")
 
 
 def with_replica_indices(pods: Sequence[Object]) -> list[Object]:
     """Pods of a Job with our index label added; our own pods unchanged."""
-    return [_labelled(pod) for pod in pods]
+    return [_pod_labels(pod) for pod in pods]
 
 
 def with_volcano_status(found: FoundLaunch, objects: VolcanoObjects) -> FoundLaunch:
@@ -99,8 +99,10 @@ def pending_reason(objects: VolcanoObjects) -> str:
         state = ((objects.queue or {}).get("status") or {}).get("state") or "Open"
         if state != "Open":
             return f"queue {queue} is {state.lower()}: nothing of it starts"
-        return _with(_condition(objects.group), f"waits in queue {queue}")
-    return _with(_condition(objects.group), f"admitted by queue {queue}, waits for nodes")
+        return _append_message(_unschedulable_reason(objects.group), f"waits in queue {queue}")
+    return _append_message(
+        _unschedulable_reason(objects.group), f"admitted by queue {queue}, waits for nodes"
+    )
 
 
 def _replica_with_volcano_status(
@@ -130,7 +132,7 @@ def _without_pod(
             return replace(replica, message="Volcano no longer has it: it was deleted there")
         return replica
     stopped = found.stop_by is not None
-    since = _state(objects.job).get("lastTransitionTime")
+    since = _job_state(objects.job).get("lastTransitionTime")
     ended = _ENDED.get(objects.phase)
     if ended is None and not stopped:
         return replace(
@@ -146,7 +148,7 @@ def _without_pod(
     else:
         cause, text = ended
         text = _eviction_reason(found, objects) or text
-        text = _with(_job_message(objects), text) if objects.phase == "Failed" else text
+        text = _append_message(_job_message(objects), text) if objects.phase == "Failed" else text
     return replace(
         replica,
         phase=ReplicaPhase.EXITED,
@@ -167,11 +169,11 @@ def _eviction_reason(found: FoundLaunch, objects: VolcanoObjects) -> str:
         if condition.get("reason") in _EVICTED
     ]
     if conditions or objects.evicted:
-        return _with(objects.evicted, _RECLAIMED)
+        return _append_message(objects.evicted, _RECLAIMED)
     return _BROKEN if objects.phase in ABORTED else ""
 
 
-def _labelled(pod: Object) -> Object:
+def _pod_labels(pod: Object) -> Object:
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
     place = labels.get(object_names.TASK_INDEX) or (metadata.get("annotations") or {}).get(
@@ -182,17 +184,17 @@ def _labelled(pod: Object) -> Object:
     return {**pod, "metadata": {**metadata, "labels": {**labels, marking.INDEX: place}}}
 
 
-def _state(job: Object) -> Mapping[str, Any]:
+def _job_state(job: Object) -> Mapping[str, Any]:
     state: Mapping[str, Any] = (job.get("status") or {}).get("state") or {}
     return state
 
 
 def _job_message(objects: VolcanoObjects) -> str:
-    state = _state(objects.job or {})
+    state = _job_state(objects.job or {})
     return str(state.get("message") or state.get("reason") or "")
 
 
-def _condition(group: Object) -> str:
+def _unschedulable_reason(group: Object) -> str:
     """The newest reason why it cannot be scheduled; empty where there is none."""
     found = [
         each
@@ -203,7 +205,7 @@ def _condition(group: Object) -> str:
         return ""
     newest = max(found, key=lambda each: str(each.get("lastTransitionTime") or ""))
     reason, message = str(newest.get("reason") or ""), str(newest.get("message") or "")
-    return _with(message, _REASONS.get(reason, reason))
+    return _append_message(message, _REASONS.get(reason, reason))
 
 
 def _exceeded_caps(group: Object, queue: Object | None) -> Iterator[str]:
@@ -221,5 +223,5 @@ def _exceeded_caps(group: Object, queue: Object | None) -> Iterator[str]:
             )
 
 
-def _with(detail: str, text: str) -> str:
+def _append_message(detail: str, text: str) -> str:
     return f"{text}: {detail}" if detail else text

@@ -62,27 +62,27 @@ def object_path(manifest: Object) -> str:
     return f"{collection_path(manifest)}/{manifest['metadata']['name']}"
 
 
-def prefix(installation: str) -> str:
+def installation_prefix(installation: str) -> str:
     """What all cluster-wide names of an installation begin with: two may share a cluster."""
     return f"nf-{installation[:8].lower()}"
 
 
 def queue_name(uid: str, *, installation: str) -> str:
-    return f"{prefix(installation)}-{uid}"
+    return f"{installation_prefix(installation)}-{uid}"
 
 
 def priority_name(value: int, *, installation: str) -> str:
     """By the value: work keeps the number that it was given, whatever becomes of the word for it."""
     sign_letter = "m" if value < 0 else "p"
-    return f"{prefix(installation)}-{sign_letter}{abs(value)}"
+    return f"{installation_prefix(installation)}-{sign_letter}{abs(value)}"
 
 
 def hyper_node_name(level: str, domains: tuple[str, ...], *, installation: str) -> str:
     """Domains of one name may lie in several outer ones: all of them, outermost first, make the name."""
     digest = hashlib.sha256("\0".join((level, *domains)).encode()).hexdigest()[:8]
     slug = re.sub(r"[^a-z0-9]+", "-", f"{level}-{domains[-1]}".lower()).strip("-")
-    available = _LONGEST - len(prefix(installation)) - len(digest) - 2
-    return f"{prefix(installation)}-{slug[:available].rstrip('-')}-{digest}"
+    available = _LONGEST - len(installation_prefix(installation)) - len(digest) - 2
+    return f"{installation_prefix(installation)}-{slug[:available].rstrip('-')}-{digest}"
 
 
 def is_ours(thing: Object, *, installation: str) -> bool:

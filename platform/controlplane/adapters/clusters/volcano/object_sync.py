@@ -81,20 +81,20 @@ def plan_queue_changes(
     }
     wanted = {queue["metadata"]["name"]: queue for queue in ours.queues}
     stale = [queue for name, queue in there.items() if name not in wanted]
-    deletions, findings = _deletions(stale, theirs, wanted)
-    narrowed, then = _narrowed(there, wanted)
+    deletions, findings = _delete_stale_queues(stale, theirs, wanted)
+    narrowed, then = _shrink_queues(there, wanted)
     return QueueChangePlan(
         changes=(
             *narrowed,
-            *_widened(then, ours.queues),
-            *_commanded(there, ours),
+            *_grow_queues(then, ours.queues),
+            *_queue_commands(there, ours),
             *deletions,
         ),
         findings=tuple(findings),
     )
 
 
-def _narrowed(
+def _shrink_queues(
     there: Mapping[str, Object], wanted: Mapping[str, Manifest]
 ) -> tuple[list[ObjectChange], Mapping[str, Object]]:
     """The changes, and the queues as they are after them."""
@@ -102,8 +102,8 @@ def _narrowed(
     after = dict(there)
     for queue in reversed(_parents_first(there)):
         name = queue["metadata"]["name"]
-        stays = _ancestors(name, there) == _ancestors(name, wanted)
-        spec = _smaller(queue, wanted[name] if stays and name in wanted else None)
+        stays = _ancestor_queues(name, there) == _ancestor_queues(name, wanted)
+        spec = _smaller_spec(queue, wanted[name] if stays and name in wanted else None)
         if any(
             queues.queue_amounts(queue, word) != queues.queue_amounts({"spec": spec}, word)
             for word in _AMOUNTS
@@ -121,7 +121,7 @@ def _narrowed(
     return changes, after
 
 
-def _smaller(queue: Object, shall: Manifest | None) -> Manifest:
+def _smaller_spec(queue: Object, shall: Manifest | None) -> Manifest:
     """Its spec with the smaller of each amount.
 
     A cap that it shall not have any more goes at once and one that it has not had waits: a cap may be no higher
@@ -140,16 +140,16 @@ def _smaller(queue: Object, shall: Manifest | None) -> Manifest:
     return spec
 
 
-def _widened(there: Mapping[str, Object], wanted: Sequence[Manifest]) -> Iterator[ObjectChange]:
+def _grow_queues(there: Mapping[str, Object], wanted: Sequence[Manifest]) -> Iterator[ObjectChange]:
     for queue in wanted:
         has = there.get(queue["metadata"]["name"])
         if has is None:
             yield ObjectChange(action=ChangeAction.CREATE, manifest=queue)
-        elif _differs(has, queue):
+        elif _queue_differs(has, queue):
             yield ObjectChange(action=ChangeAction.APPLY, manifest=queue)
 
 
-def _differs(has: Object, queue: Manifest) -> bool:
+def _queue_differs(has: Object, queue: Manifest) -> bool:
     spec = has.get("spec") or {}
     named = (has["metadata"].get("annotations") or {}).get(object_names.TITLE)
     return (
@@ -162,7 +162,7 @@ def _differs(has: Object, queue: Manifest) -> bool:
     )
 
 
-def _commanded(there: Mapping[str, Object], ours: TranslatedQueues) -> Iterator[ObjectChange]:
+def _queue_commands(there: Mapping[str, Object], ours: TranslatedQueues) -> Iterator[ObjectChange]:
     """A new queue opens by itself; the uid that a command has to name is only known of one that is there."""
     for queue in ours.queues:
         name = queue["metadata"]["name"]
@@ -179,7 +179,7 @@ def _commanded(there: Mapping[str, Object], ours: TranslatedQueues) -> Iterator[
             )
 
 
-def _deletions(
+def _delete_stale_queues(
     stale: Sequence[Object], theirs: Sequence[Object], wanted: Mapping[str, Manifest]
 ) -> tuple[list[ObjectChange], list[FieldFinding]]:
     """Children before parents; one that cannot go yet keeps those above it."""
@@ -206,11 +206,12 @@ def _deletions(
 def _parents_first(there: Mapping[str, Object]) -> list[Object]:
     """Each after the one above it, as the cluster has them."""
     return [
-        there[name] for name in sorted(there, key=lambda name: (len(_ancestors(name, there)), name))
+        there[name]
+        for name in sorted(there, key=lambda name: (len(_ancestor_queues(name, there)), name))
     ]
 
 
-def _ancestors(name: str, queues_by_name: Mapping[str, Object]) -> tuple[str, ...]:
+def _ancestor_queues(name: str, queues_by_name: Mapping[str, Object]) -> tuple[str, ...]:
     """The queue and those above it; where they go in a circle, each once."""
     way: dict[str, None] = {}
     while name in queues_by_name and name not in way:
@@ -334,12 +335,12 @@ def plan_priority_classes(
         has = there.get(manifest["metadata"]["name"])
         if has is None:
             changes.append(ObjectChange(action=ChangeAction.CREATE, manifest=manifest))
-        elif _title(has) != title:
+        elif _display_name(has) != title:
             changes.append(ObjectChange(action=ChangeAction.APPLY, manifest=manifest))
     return tuple(changes)
 
 
-def _title(thing: Object) -> str:
+def _display_name(thing: Object) -> str:
     return str((thing["metadata"].get("annotations") or {}).get(object_names.TITLE) or "")
 
 
@@ -353,7 +354,7 @@ class _NetworkDomain:
     inner: set[str] = field(default_factory=set)
 
 
-def tiers(nodes: Iterable[Mapping[str, str]]) -> Mapping[str, int]:
+def network_tiers(nodes: Iterable[Mapping[str, str]]) -> Mapping[str, int]:
     """Tier by level, of the levels that some node has a domain for; 1 is the tightest."""
     present = {level for domains in nodes for level in domains}
     ordered = [level for level in reversed(NETWORK_LEVELS) if level in present]
@@ -367,7 +368,7 @@ def hyper_nodes(
 
     :param nodes: by the node's name, its domains by level, outermost first.
     """
-    tier_of = tiers(nodes.values())
+    tier_of = network_tiers(nodes.values())
     found: dict[str, _NetworkDomain] = {}
     for node, places in sorted(nodes.items()):
         around: list[str] = []
@@ -388,7 +389,9 @@ def hyper_nodes(
             inner = name
     _separate_nodes(found, installation=installation)
     ordered = sorted(found.items(), key=lambda pair: (pair[1].tier, pair[0]))
-    return tuple(_manifest(name, each, installation=installation) for name, each in ordered)
+    return tuple(
+        _hypernode_manifest(name, each, installation=installation) for name, each in ordered
+    )
 
 
 def plan_hyper_nodes(
@@ -433,7 +436,7 @@ def _separate_nodes(found: dict[str, _NetworkDomain], *, installation: str) -> N
         each.nodes = set()
 
 
-def _manifest(name: str, domain: _NetworkDomain, *, installation: str) -> Manifest:
+def _hypernode_manifest(name: str, domain: _NetworkDomain, *, installation: str) -> Manifest:
     kind, members = ("HyperNode", domain.inner) if domain.inner else ("Node", domain.nodes)
     spec: Manifest = {
         "tier": domain.tier,

@@ -73,16 +73,16 @@ def translate_queues(
         _set_own_shares(shares[uid], documents[uid], resources)
         _roll_up(shares[uid], [shares[child] for child in below.get(uid, ())])
     for uid in order:
-        _cut(uid, documents, shares)
+        _limit_to_parent(uid, documents, shares)
     return TranslatedQueues(
         queues=tuple(
-            _queue(documents[uid], shares[uid], documents, installation=installation)
+            _queue_manifest(documents[uid], shares[uid], documents, installation=installation)
             for uid in order
         ),
         closed=frozenset(
             object_names.queue_name(uid, installation=installation)
             for uid in order
-            if _closed(uid, documents)
+            if _is_closed(uid, documents)
         ),
         findings=tuple(
             FieldFinding(field=documents[uid].name, message=message)
@@ -135,7 +135,7 @@ def _set_own_shares(
     shares: QueueShares, document: QueueDocument, resources: Mapping[str, str]
 ) -> None:
     """What the queue itself states; chips behind one resource are added up."""
-    capped = _capped(document, resources)
+    capped = _capped_resources(document, resources)
     for chip, resource in resources.items():
         stated = document.entitlement(chip)
         own = stated.reserved if document.lends else stated.guaranteed
@@ -147,7 +147,7 @@ def _set_own_shares(
             shares.capability[resource] = shares.capability.get(resource, 0) + (most or 0)
 
 
-def _capped(document: QueueDocument, resources: Mapping[str, str]) -> frozenset[str]:
+def _capped_resources(document: QueueDocument, resources: Mapping[str, str]) -> frozenset[str]:
     """Resources of which every chip is capped: capping a part of them would cap the others as well."""
     if not document.borrows and not document.entitlement(TOTAL).guaranteed:
         return frozenset(resources.values())
@@ -169,7 +169,7 @@ def _roll_up(shares: QueueShares, children: Iterable[QueueShares]) -> None:
         shares.deserved[resource] = max(shares.deserved.get(resource, 0), amount)
 
 
-def _cut(uid: str, documents: Documents, shares: Mapping[str, QueueShares]) -> None:
+def _limit_to_parent(uid: str, documents: Documents, shares: Mapping[str, QueueShares]) -> None:
     own = shares[uid].capability
     parent = documents[uid].parent
     while parent:
@@ -179,7 +179,7 @@ def _cut(uid: str, documents: Documents, shares: Mapping[str, QueueShares]) -> N
         parent = documents[parent].parent
 
 
-def _closed(uid: str, documents: Documents) -> bool:
+def _is_closed(uid: str, documents: Documents) -> bool:
     """Volcano closes the descendants of a closed queue."""
     while uid:
         if documents[uid].state is QueueState.CLOSED:
@@ -188,7 +188,7 @@ def _closed(uid: str, documents: Documents) -> bool:
     return False
 
 
-def _queue(
+def _queue_manifest(
     document: QueueDocument, shares: QueueShares, documents: Documents, *, installation: str
 ) -> Manifest:
     parent = document.parent
@@ -203,9 +203,9 @@ def _queue(
     }
     for word, amounts in (("deserved", shares.deserved), ("capability", shares.capability)):
         if amounts:
-            spec[word] = _quantities(amounts)
+            spec[word] = _resource_quantities(amounts)
     if shares.guarantee:
-        spec["guarantee"] = {"resource": _quantities(shares.guarantee)}
+        spec["guarantee"] = {"resource": _resource_quantities(shares.guarantee)}
     return {
         "apiVersion": object_names.QUEUES,
         "kind": "Queue",
@@ -218,7 +218,7 @@ def _queue(
     }
 
 
-def _quantities(amounts: Amounts) -> dict[str, str]:
+def _resource_quantities(amounts: Amounts) -> dict[str, str]:
     return {resource: str(amount) for resource, amount in sorted(amounts.items())}
 
 
@@ -241,7 +241,7 @@ def _unsupported_settings(document: QueueDocument, resources: Mapping[str, str])
             f"queue {name} does not take its guarantee back; on this cluster Volcano reclaims for it all "
             "the same"
         )
-    capped = _capped(document, resources)
+    capped = _capped_resources(document, resources)
     for resource in sorted(set(resources.values())):
         chips = sorted(chip for chip, one in resources.items() if one == resource)
         stated = [chip for chip in chips if chip in document.entitlements]
@@ -274,11 +274,11 @@ def queue_violations(queues: Sequence[Object]) -> tuple[FieldFinding, ...]:
     found: list[FieldFinding] = []
     for queue in queues:
         children = [each for each in queues if parent_name(each) == queue["metadata"]["name"]]
-        messages = [*_misplaced(queue, by_name)]
+        messages = [*_parent_errors(queue, by_name)]
         # Queues in a cycle have no path to the root.
         if not messages:
-            messages = [*_misstated(queue), *_above_its_own(queue, by_name)]
-            messages += _oversubscribed(queue, children)
+            messages = [*_amount_errors(queue), *_above_its_own(queue, by_name)]
+            messages += _oversubscription_errors(queue, children)
         found += (FieldFinding(field=queue_title(queue), message=message) for message in messages)
     return tuple(found)
 
@@ -340,7 +340,7 @@ def parent_name(queue: Object) -> str:
     return str((queue.get("spec") or {}).get("parent") or object_names.ROOT)
 
 
-def _misplaced(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
+def _parent_errors(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
     way = [queue["metadata"]["name"]]
     while (above := parent_name(queues[way[-1]])) != object_names.ROOT:
         if above not in queues:
@@ -357,7 +357,7 @@ def _misplaced(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
         )
 
 
-def _misstated(queue: Object) -> Iterator[str]:
+def _amount_errors(queue: Object) -> Iterator[str]:
     guarantee, deserved = queue_amounts(queue, "guarantee"), queue_amounts(queue, "deserved")
     capability = queue_amounts(queue, "capability")
     for resource, own in guarantee.items():
@@ -391,7 +391,7 @@ def _above_its_own(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]
             )
 
 
-def _oversubscribed(queue: Object, children: Sequence[Object]) -> Iterator[str]:
+def _oversubscription_errors(queue: Object, children: Sequence[Object]) -> Iterator[str]:
     for word, verb in (("guarantee", "keep to themselves"), ("deserved", "are guaranteed")):
         own = queue_amounts(queue, word)
         resources = {resource for child in children for resource in queue_amounts(child, word)}

@@ -39,7 +39,7 @@ def render_scheduler_configuration(resources: Iterable[str]) -> str:
 
     :param resources: extended resources of the chips in the fleet.
     """
-    text = _REASONS + yaml.safe_dump(_settings(sorted(set(resources))), sort_keys=False)
+    text = _REASONS + yaml.safe_dump(_required_settings(sorted(set(resources))), sort_keys=False)
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -69,7 +69,7 @@ def check_scheduler_configuration(text: str | None) -> ClusterCheck:
             message=f"the scheduler's configuration is no YAML mapping: {text[:200]}",
             remedy="apply the configuration that the cluster's page offers",
         )
-    problems = tuple(_problems(settings))
+    problems = tuple(_setting_problems(settings))
     if problems:
         return ClusterCheck(
             name="volcano-scheduler",
@@ -84,7 +84,7 @@ def check_scheduler_configuration(text: str | None) -> ClusterCheck:
     )
 
 
-def _settings(resources: list[str]) -> dict[str, Any]:
+def _required_settings(resources: list[str]) -> dict[str, Any]:
     binpack: dict[str, Any] = {
         "binpack.weight": _WEIGHT_OF_CARDS,
         "binpack.cpu": _WEIGHT_OF_THE_REST,
@@ -119,7 +119,7 @@ def _settings(resources: list[str]) -> dict[str, Any]:
     }
 
 
-def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
+def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     actions = {action.strip() for action in str(settings.get("actions") or "").split(",")}
     plugins = {
         str(plugin.get("name")): plugin
@@ -149,12 +149,12 @@ class _Readable(yaml.SafeDumper):
     """Text of several lines as it would be written by hand."""
 
 
-def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Readable.add_representer(str, _block)
+_Readable.add_representer(str, _represent_block)
 
 
 #: What is lost without each of its interfaces; empty where nothing can run.
@@ -171,7 +171,7 @@ _SETTINGS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
 def volcano_checks(api: KubernetesApi) -> tuple[ClusterCheck, ...]:
     """Its interfaces, and how its scheduler is set."""
     try:
-        interfaces = _interfaces(api)
+        interfaces = _api_check(api)
         if interfaces.verdict is CheckVerdict.FAILED:
             return (interfaces,)
         return interfaces, check_scheduler_configuration(_installed_configuration(api))
@@ -186,7 +186,7 @@ def volcano_checks(api: KubernetesApi) -> tuple[ClusterCheck, ...]:
         )
 
 
-def _interfaces(api: KubernetesApi) -> ClusterCheck:
+def _api_check(api: KubernetesApi) -> ClusterCheck:
     missing = []
     for version in _REQUIRED_APIS:
         group, _, wanted = version.partition("/")
@@ -195,7 +195,7 @@ def _interfaces(api: KubernetesApi) -> ClusterCheck:
         if wanted not in served:
             has = f" (the cluster has {', '.join(served)})" if served else ""
             missing.append((version, has))
-    release = _release(api)
+    release = _scheduler_version(api)
     if not missing:
         return ClusterCheck(
             name="volcano-interfaces",
@@ -214,7 +214,7 @@ def _interfaces(api: KubernetesApi) -> ClusterCheck:
     )
 
 
-def _release(api: KubernetesApi) -> str:
+def _scheduler_version(api: KubernetesApi) -> str:
     """As the scheduler's image is tagged; empty where that cannot be seen."""
     try:
         found = api.found(_SCHEDULER) or {}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 
-def chosen(lines: list[str], *, rows: int, seed: int) -> list[str]:
+def sample_lines(lines: list[str], *, rows: int, seed: int) -> list[str]:
     """So many of the lines, in an order that the seed decides; all of them if there are fewer."""
     return sorted(lines, key=lambda line: hashlib.sha256(f"{seed} {line}".encode()).digest())[:rows]
 
@@ -34,7 +34,7 @@ def main() -> int:
         return 1
     tokenizer = AutoTokenizer.from_pretrained(model)
     texts = []
-    for line in chosen(lines, rows=int(rows), seed=int(seed)):
+    for line in sample_lines(lines, rows=int(rows), seed=int(seed)):
         tokens = tokenizer(text_of(json.loads(line)["messages"], tokenizer)).input_ids[
             : int(length)
         ]

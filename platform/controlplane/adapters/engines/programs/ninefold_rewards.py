@@ -19,7 +19,7 @@ class ExactMatch(ORM):
         self, completions: Sequence[str], reference: Sequence[str], **_: Any
     ) -> list[float]:
         pairs = zip(completions, reference, strict=True)
-        return [_score(*pair).exact_match() for pair in pairs]
+        return [_score_answer(*pair).exact_match() for pair in pairs]
 
 
 class LabelAccuracy(ORM):
@@ -29,10 +29,10 @@ class LabelAccuracy(ORM):
         self, completions: Sequence[str], reference: Sequence[str], **_: Any
     ) -> list[float]:
         pairs = zip(completions, reference, strict=True)
-        return [_score(*pair).label_accuracy() or 0.0 for pair in pairs]
+        return [_score_answer(*pair).label_accuracy() or 0.0 for pair in pairs]
 
 
-def _score(answer: str, reference: str) -> Score:
+def _score_answer(answer: str, reference: str) -> Score:
     score = Score()
     score.add(answer=answer, reference=reference)
     return score

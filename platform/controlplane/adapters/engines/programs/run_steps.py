@@ -65,30 +65,30 @@ class StepRunner:
     def run(self, plan: dict[str, Any], *, rank: int) -> int:
         """The exit code: 0, or that of the first step that failed."""
         os.environ.update(plan["replicas"][rank])
-        signal.signal(signal.SIGTERM, self._stop)
-        signal.signal(signal.SIGINT, self._stop)
+        signal.signal(signal.SIGTERM, self._handle_stop_signal)
+        signal.signal(signal.SIGINT, self._handle_stop_signal)
         for step in plan["steps"]:
             if step.get("leader_only") and rank:
                 continue
-            code = self._do(step)
+            code = self._run_step(step)
             if code:
                 return code
         return 0
 
-    def _do(self, step: dict[str, Any]) -> int:
-        found = newest(step["newest"]) if "newest" in step else None
+    def _run_step(self, step: dict[str, Any]) -> int:
+        found = newest_match(step["newest"]) if "newest" in step else None
         if "newest" in step and found is None and "resumed" not in step:
             raise CommandStepFailed(
                 f"nothing matches {step['newest']}; the step before left no result"
             )
         if "collect" in step:
-            collect(Path(filled(step["collect"], found)), Path(step["into"]))
+            copy_model_files(Path(fill_placeholder(step["collect"], found)), Path(step["into"]))
             return 0
         arguments = step["resumed"] if found is not None and "resumed" in step else step["run"]
-        arguments = [filled(argument, found) for argument in arguments]
-        return self._run(arguments, folder=step.get("folder", "."))
+        arguments = [fill_placeholder(argument, found) for argument in arguments]
+        return self._run_command(arguments, folder=step.get("folder", "."))
 
-    def _run(self, arguments: list[str], *, folder: str) -> int:
+    def _run_command(self, arguments: list[str], *, folder: str) -> int:
         if self._stopped_by:
             return _SIGNALLED + self._stopped_by
         print("step:", " ".join(arguments), flush=True)
@@ -103,19 +103,19 @@ class StepRunner:
             return _SIGNALLED + self._stopped_by
         return code if code >= 0 else _SIGNALLED - code
 
-    def _stop(self, number: int, _frame: object) -> None:
+    def _handle_stop_signal(self, number: int, _frame: object) -> None:
         self._stopped_by = number
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(number)
 
 
-def newest(pattern: str) -> Path | None:
+def newest_match(pattern: str) -> Path | None:
     """The folder of the match with the greatest number in its name; None if nothing matches."""
     folders = [match.parent for match in Path().glob(pattern)]
-    return max(folders, key=_numbers, default=None)
+    return max(folders, key=_numbers_in_name, default=None)
 
 
-def filled(text: str, found: Path | None) -> str:
+def fill_placeholder(text: str, found: Path | None) -> str:
     if text[:1] == "$" and text[1:] in _NAMES:
         return os.environ[text[1:]]
     return text.replace("{newest}", str(found)) if found is not None else text
@@ -131,7 +131,7 @@ def variables_of(script: str) -> dict[str, str]:
     return {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
 
 
-def collect(source: Path, target: Path) -> None:
+def copy_model_files(source: Path, target: Path) -> None:
     """Copy the files of a model.
 
     :raises CommandStepFailed: if there is no model, or only an adapter.
@@ -151,7 +151,7 @@ def _of_model(name: str) -> bool:
     return any(fnmatch(name, each) for each in MODEL_FILES) and not fnmatch(name, _ADAPTER)
 
 
-def _numbers(folder: Path) -> tuple[int, ...]:
+def _numbers_in_name(folder: Path) -> tuple[int, ...]:
     return tuple(int(digits) for digits in re.findall(r"\d+", folder.name))
 
 

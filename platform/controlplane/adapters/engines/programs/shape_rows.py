@@ -26,7 +26,7 @@ class InvalidRow(Exception):
     """A row does not have the columns of the shape."""
 
 
-def pairs(row: Row) -> Row:
+def preference_row(row: Row) -> Row:
     rejected = row.get("rejected")
     if not isinstance(rejected, str) or not rejected:
         raise InvalidRow("has no rejected answer")
@@ -35,25 +35,30 @@ def pairs(row: Row) -> Row:
     return {"messages": prompt, "chosen": chosen, "rejected": answer}
 
 
-def prompts(row: Row) -> Row:
+def prompt_row(row: Row) -> Row:
     *prompt, answer = row["messages"]
     if not prompt:
         raise InvalidRow("has no prompt")
     return {"messages": prompt, "reference": answer["content"]}
 
 
-def texts(row: Row) -> Row:
+def text_row(row: Row) -> Row:
     return {"text": "\n\n".join(message["content"] for message in row["messages"])}
 
 
-def spoken(row: Row) -> Row:
-    return {"messages": [{"role": "assistant", "content": texts(row)["text"]}]}
+def conversation_row(row: Row) -> Row:
+    return {"messages": [{"role": "assistant", "content": text_row(row)["text"]}]}
 
 
-SHAPES = {"pairs": pairs, "prompts": prompts, "texts": texts, "spoken": spoken}
+SHAPES = {
+    "pairs": preference_row,
+    "prompts": prompt_row,
+    "texts": text_row,
+    "spoken": conversation_row,
+}
 
 
-def shape(name: str, *, source: Path, target: Path) -> int:
+def write_shaped_rows(name: str, *, source: Path, target: Path) -> int:
     """Write the target; the number of its rows.
 
     :raises InvalidRow: naming the file and the row.
@@ -77,7 +82,7 @@ def shape(name: str, *, source: Path, target: Path) -> int:
 def main() -> int:
     name, source, target = sys.argv[1:]
     try:
-        count = shape(name, source=Path(source), target=Path(target))
+        count = write_shaped_rows(name, source=Path(source), target=Path(target))
     except (InvalidRow, OSError) as error:
         print(f"failed: {error}", file=sys.stderr, flush=True)
         return 1

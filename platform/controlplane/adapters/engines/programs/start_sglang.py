@@ -12,7 +12,7 @@ import sys
 KEY = "NINEFOLD_ENGINE_KEY"
 
 
-def hide(secret: str) -> None:
+def hide_from_logs(secret: str) -> None:
     """Keep the text out of everything that is logged from now on."""
     made = logging.getLogRecordFactory()
 
@@ -30,7 +30,7 @@ def main() -> None:
     key = os.environ.pop(KEY, "")
     if not key:
         sys.exit(f"the variable {KEY} is not set; nothing is served without a key")
-    hide(key)
+    hide_from_logs(key)
     sys.argv = ["sglang.launch_server", *sys.argv[1:], "--api-key", key]
     runpy.run_module("sglang.launch_server", run_name="__main__", alter_sys=True)
 

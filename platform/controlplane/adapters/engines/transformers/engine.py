@@ -14,7 +14,7 @@ from controlplane.domain import quantization
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, subset
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, fields_named
 from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
 from controlplane.domain.specs import training
 from controlplane.domain.specs.evaluation import EVALUATE
@@ -35,7 +35,7 @@ FIELDS: Mapping[Task, tuple[SpecField, ...]] = {
     Task.FINETUNE: tuple(field for field in FINETUNE if field.name != "engine_version"),
     Task.EVALUATE: EVALUATE,
     Task.SCRIPT: SCRIPT,
-    Task.SERVE: subset(SERVE, "model_name", "queue_size", "precision"),
+    Task.SERVE: fields_named(SERVE, "model_name", "queue_size", "precision"),
 }
 
 #: Handled by the product before the runtime starts, or unsupported by the runtime.
@@ -148,7 +148,7 @@ class TransformersEngine:
         """Values that suit the model better than the defaults."""
         if task is not Task.FINETUNE or model is None:
             return {}
-        return training.recommended(parameters=model.parameters)
+        return training.recommended_values(parameters=model.parameters)
 
     def check(
         self,
