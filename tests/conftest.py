@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.management.commands import flush
 from django.db.backends.postgresql.operations import DatabaseOperations
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from apps.quotas.apps import create_default_priority_classes
 from tests.kubernetes.live import live_cluster
 
 __all__ = ["live_cluster"]
+
+UNCHANGED_TABLES = frozenset({"django_content_type", "auth_permission"})
 
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("patient", parent=settings.default, deadline=None)
@@ -23,16 +27,19 @@ settings.load_profile("patient")
 
 # Not by marks: xdist 3.8 writes the groups into names of tests where pytest 9.2 no longer reads them.
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``--dist loadgroup`` engines run beside products and clusters; of each, one test after the other."""
+    """With ``--dist loadgroup`` products run beside clusters, then engines; of each, one test after the other."""
     if config.getvalue("dist") != "loadgroup":
         return None
+    # In the order of their folders: a process that has run engines keeps its low priority.
+    config.option.loadscopereorder = False
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = _group
     return scheduler
 
 
 def _group(test: str) -> str:
-    return "engines" if test.startswith("tests/engine/") else "products"
+    folder = test.split("/")[1]
+    return {"engine": "engines", "e2e": "products", "drill": "products"}.get(folder, "clusters")
 
 
 def pytest_collection_finish() -> None:
@@ -42,12 +49,17 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(100_000, 20, 50)
 
 
+def _create_default_rows(_verbosity: int, _interactive: bool, database: str, **_: Any) -> None:
+    create_default_priority_classes(using=database)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def tables_are_emptied_after_tests_that_commit() -> Iterator[None]:
     """The audit trail too, which the database lets nobody empty who does not say so.
 
     And the tables that Django does not manage, which it would leave as they are: the history of cards whose
-    numbers the next test gives to its own.
+    numbers the next test gives to its own. Content types and permissions, which migrations create and no test
+    changes, stay: to create them again takes longer than most tests.
     """
     emptying = DatabaseOperations.sql_flush
 
@@ -55,9 +67,11 @@ def tables_are_emptied_after_tests_that_commit() -> Iterator[None]:
         self: DatabaseOperations, style: Any, tables: Sequence[str], **how: Any
     ) -> list[str]:
         unmanaged = [each._meta.db_table for each in apps.get_models() if not each._meta.managed]
-        statements = emptying(self, style, [*tables, *unmanaged] if tables else [], **how)
+        emptied = [table for table in (*tables, *unmanaged) if table not in UNCHANGED_TABLES]
+        statements = emptying(self, style, emptied if tables else [], **how)
         return ["SET LOCAL ninefold.audit_retention TO 'on'", *statements] if statements else []
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseOperations, "sql_flush", allowed)
+        patch.setattr(flush, "emit_post_migrate_signal", _create_default_rows)
         yield

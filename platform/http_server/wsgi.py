@@ -332,13 +332,13 @@ class _Request:
 
     def _send_message(self, message: Message) -> None:
         # Returns when the connection accepts data, or when it is closed.
-        asyncio.run_coroutine_threadsafe(_run_on_loop(self.send, message), self.loop).result()
+        asyncio.run_coroutine_threadsafe(_run_coroutine(self.send, message), self.loop).result()
 
     def _receive_message(self) -> Message:
-        received = asyncio.run_coroutine_threadsafe(_run_on_loop(self.receive), self.loop)
+        received = asyncio.run_coroutine_threadsafe(_run_coroutine(self.receive), self.loop)
         message: Message = received.result()
         return message
 
 
-async def _run_on_loop(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+async def _run_coroutine(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
     return await function(*arguments)

@@ -166,7 +166,7 @@ def playground(request: AuthenticatedRequest) -> HttpResponse:
     form = PlaygroundForm(request.POST if bound else None)
     turns: list[dict[str, str]] = []
     if bound and chosen is not None and form.is_valid():
-        turns = _message_turns(request, chosen, form)
+        turns = _chat_messages(request, chosen, form)
     context = {
         "deployments": rows,
         "chosen": chosen,
@@ -217,7 +217,7 @@ def _call_deployment(
     return chat_completion(key=key, body={**body, "model": found.name})
 
 
-def _message_turns(
+def _chat_messages(
     request: AuthenticatedRequest, found: Deployment, form: PlaygroundForm
 ) -> list[dict[str, str]]:
     """The user's message and the response, or the error."""

@@ -35,6 +35,7 @@ class UnknownAdapter(LookupError):
     """No installed package provides an adapter of that name."""
 
 
+@cache
 def _load_plugin(group: str, name: str) -> Any:
     found = entry_points(group=group, name=name)
     if not found:

@@ -46,7 +46,7 @@ class TransformersGenerator:
         self._waiting: deque[GenerationRequest] = deque()
         self._running: GenerationRequest | None = None
         self._changed = threading.Condition()
-        threading.Thread(target=self._run_generation_loop, name="generator", daemon=True).start()
+        threading.Thread(target=self._generate_until_stopped, name="generator", daemon=True).start()
 
     @property
     def context_length(self) -> int:
@@ -78,7 +78,7 @@ class TransformersGenerator:
         with self._changed:
             return int(self._running is not None), len(self._waiting)
 
-    def _run_generation_loop(self) -> None:
+    def _generate_until_stopped(self) -> None:
         while True:
             with self._changed:
                 self._running = None

@@ -5,6 +5,7 @@ Nor does an answer show anything of another team: not in lists, counts, choices,
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 
@@ -106,6 +107,7 @@ def _methods(pattern: URLPattern) -> frozenset[str]:
     return frozenset(method.upper() for method in known if found and hasattr(found, method))
 
 
+@functools.cache
 def _route_of(path: str) -> str:
     return resolve(_PLACE.sub(RANDOM, path.partition("?")[0])).route
 
