@@ -16,7 +16,7 @@ from apps.console.selectors.system_status import (
     ComponentKind,
     ProductStatus,
     product_status,
-    require_product,
+    require_product_status,
 )
 from apps.monitoring.selectors.controllers import Controller
 from controlplane.domain.common.permissions import Scope
@@ -89,5 +89,5 @@ class StatusView(APIView):
     )
     def get(self, request: Request) -> Response:
         Query.read(request)
-        require_product(request.user)
+        require_product_status(request.user)
         return Response(StatusSerializer(product_status()).data)

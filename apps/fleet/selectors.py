@@ -115,7 +115,7 @@ def inspect_cluster(cluster: Cluster, question: Callable[[InspectableCluster], R
         ) from None
 
 
-def checks_of(cluster: Cluster) -> tuple[ClusterCheck, ...]:
+def stored_cluster_checks(cluster: Cluster) -> tuple[ClusterCheck, ...]:
     """What the last check found; empty if there was none."""
     return tuple(
         ClusterCheck(
@@ -246,11 +246,11 @@ def fleet_chips() -> tuple[FleetChip, ...]:
 
     Of slices only those that the fleet has.
     """
-    known = (one for one in _chips_counted() if one.cards or not one.chip.slice_of)
+    known = (one for one in _count_chips() if one.cards or not one.chip.slice_of)
     return tuple(sorted(known, key=lambda one: -one.cards))
 
 
-def _chips_counted() -> Iterator[FleetChip]:
+def _count_chips() -> Iterator[FleetChip]:
     counts = cards_by_chip()
     none = {"total": 0, "usable": 0}
     plugins = registry.chip_plugins()
@@ -265,17 +265,17 @@ def fleet_chip(name: str) -> FleetChip | None:
     chip = registry.chip_by_name(name)
     if chip is None:
         return None
-    return next(one for one in _chips_counted() if one.chip.name == chip.name)
+    return next(one for one in _count_chips() if one.chip.name == chip.name)
 
 
-def clusters_with(chip: str) -> list[Cluster]:
+def clusters_with_chip(chip: str) -> list[Cluster]:
     """Those that have cards of that chip, by name."""
     return list(Cluster.objects.filter(nodes__cards__chip=chip).distinct().order_by("name"))
 
 
 def clusters_without_images(chip: str) -> list[str]:
     """Names of the clusters that have cards of the chip, if none of them starts containers."""
-    found = clusters_with(chip)
+    found = clusters_with_chip(chip)
     if any(cluster_adapter(cluster).runs_images for cluster in found):
         return []
     return [cluster.name for cluster in found]
@@ -316,7 +316,7 @@ def chip_counts(cluster: Cluster) -> list[ClusterChipCount]:
     ]
 
 
-def nodes_of(cluster: Cluster) -> QuerySet[Node]:
+def cluster_nodes(cluster: Cluster) -> QuerySet[Node]:
     """With ``card_count`` and ``usable_count``."""
     return Node.objects.filter(cluster=cluster).annotate(
         card_count=Count("cards"),

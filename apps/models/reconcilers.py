@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from apps.models.models import ModelVersion
-from apps.models.selectors.versions import imports_due
+from apps.models.selectors.versions import due_hub_imports
 from apps.models.services import hub_imports, versions
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.registry.versions import ModelRefused, ModelState
@@ -50,7 +50,7 @@ def hub_imports_reconcile(*, at: datetime) -> int:
         if lease is None:
             return 0
         hub_imports.partial_downloads_cleanup(at=at)
-        row = imports_due(at=at).first()
+        row = due_hub_imports(at=at).first()
         if row is None:
             return 0
         try:

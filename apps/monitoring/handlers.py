@@ -125,16 +125,16 @@ def on_deployment_ready(
     *, event_uid: str, deployment_uid: str, recovered: bool, reason: str, at: str
 ) -> None:
     kind = NotificationKind.DEPLOYMENT_RECOVERED if recovered else NotificationKind.DEPLOYMENT_READY
-    _tell_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
+    _notify_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 
 @shared_task
 def on_deployment_troubled(*, event_uid: str, deployment_uid: str, reason: str, at: str) -> None:
     kind = NotificationKind.DEPLOYMENT_TROUBLED
-    _tell_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
+    _notify_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 
-def _tell_of_deployment(
+def _notify_of_deployment(
     uid: str, kind: NotificationKind, *, event_uid: str, reason: str, at: str
 ) -> None:
     rows = Deployment.objects.select_related("team", "created_by")
@@ -157,19 +157,19 @@ def _tell_of_deployment(
 
 @shared_task
 def on_model_imported(*, event_uid: str, version_uid: str, reason: str, at: str) -> None:
-    _tell_of_model(
+    _notify_of_model(
         version_uid, NotificationKind.MODEL_IMPORTED, event_uid=event_uid, reason=reason, at=at
     )
 
 
 @shared_task
 def on_model_refused(*, event_uid: str, version_uid: str, reason: str, at: str) -> None:
-    _tell_of_model(
+    _notify_of_model(
         version_uid, NotificationKind.MODEL_REFUSED, event_uid=event_uid, reason=reason, at=at
     )
 
 
-def _tell_of_model(
+def _notify_of_model(
     uid: str, kind: NotificationKind, *, event_uid: str, reason: str, at: str
 ) -> None:
     rows = ModelVersion.objects.select_related("line__team", "created_by")
@@ -197,4 +197,4 @@ def on_outbound_due(*, event_uid: str) -> None:
     at = timezone.now()
     alerts.alerts_send(at=at)
     notification_controllers.webhooks_call(at=at)
-    notification_controllers.mails_send(at=at)
+    notification_controllers.emails_send(at=at)

@@ -15,7 +15,7 @@ from apps.monitoring.reconcilers import (
 from apps.monitoring.services.alert_evaluation import alerts_prune
 from apps.monitoring.services.faults import faults_prune
 from apps.notifications.services.notifications import events_prune
-from apps.telemetry.services.metric_storage import history_tidy
+from apps.telemetry.services.metric_storage import history_cleanup
 
 
 @shared_task
@@ -31,7 +31,7 @@ def notice_silence() -> int:
 @shared_task
 def tidy_history() -> int:
     at = timezone.now()
-    summed = history_tidy(at=at)
+    summed = history_cleanup(at=at)
     faults_prune(at=at)
     return summed
 

@@ -20,7 +20,7 @@ from apps.accounts.api.serializers import OwnedSerializer
 from apps.notifications.models import Notification, Webhook, WebhookDelivery, WebhookTry
 from apps.notifications.selectors import notifications as inbox
 from apps.notifications.selectors import webhooks as selectors
-from apps.notifications.selectors.messages import href_of, told
+from apps.notifications.selectors.messages import event_url, told
 from apps.notifications.selectors.webhooks import SENDABLE, webhooks_visible
 from apps.notifications.services import notifications, webhooks
 from apps.notifications.services.webhooks import WebhookRefused
@@ -77,7 +77,7 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
         return str(row.event.payload.get("reason", ""))
 
     def get_link(self, row: Notification) -> str:
-        return href_of(row.event)
+        return event_url(row.event)
 
 
 class NotificationFilters(Filters):
@@ -340,7 +340,7 @@ class DeliveryViewSet(
     @action(detail=True, methods=["post"])
     def again(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
-        webhooks.delivery_again(delivery=self.get_object(), actor=actor, at=timezone.now())
+        webhooks.delivery_retry(delivery=self.get_object(), actor=actor, at=timezone.now())
         body = self.get_serializer(self.get_object()).data
         return Response(body, status=status.HTTP_202_ACCEPTED)
 

@@ -31,12 +31,16 @@ from django.utils import timezone
 from apps.notifications.models import Mail, WebhookDelivery
 from apps.notifications.selectors import webhooks
 from apps.notifications.selectors.notifications import (
+    due_emails,
     email_content,
     mail_configured,
-    mails_due,
-    sent_lately,
+    recently_sent_emails,
 )
-from apps.notifications.services.notifications import mails_failed, mails_postpone, mails_sent
+from apps.notifications.services.notifications import (
+    emails_postpone,
+    emails_record_failed,
+    emails_record_sent,
+)
 from apps.notifications.services.webhooks import DeliveryOutcome, delivery_record, post_delivery
 from controlplane.domain.alerts.notifications import BURST, MAILS_IN_A_BURST
 from controlplane.persistence.encryption import Undecryptable, decrypt
@@ -55,7 +59,7 @@ class _ServerSilent(Exception):
     """The mail server takes nothing at all now; there is no use in the next message."""
 
 
-def mails_send(*, at: datetime) -> int:
+def emails_send(*, at: datetime) -> int:
     """Send what is due; say how many messages left."""
     if not mail_configured():
         return 0
@@ -65,9 +69,9 @@ def mails_send(*, at: datetime) -> int:
 
 def _send_pending_emails(lease: LeaderLease, *, at: datetime) -> int:
     waiting: dict[int, list[Mail]] = defaultdict(list)
-    for mail in mails_due(at=at)[:_IN_ONE_TURN]:
+    for mail in due_emails(at=at)[:_IN_ONE_TURN]:
         waiting[mail.recipient_id].append(mail)
-    lately = sent_lately(waiting, at=at)
+    lately = recently_sent_emails(waiting, at=at)
     letters = deque(
         letter
         for recipient, mails in waiting.items()
@@ -81,7 +85,7 @@ def _send_pending_emails(lease: LeaderLease, *, at: datetime) -> int:
     except _ServerSilent as silent:
         # What is on hold was not tried, and what was refused before has lost its try already.
         unsent = [mail for letter in letters for mail in letter]
-        mails_failed(mails=unsent, error=str(silent), at=at, spread=_JITTER.random())
+        emails_record_failed(mails=unsent, error=str(silent), at=at, spread=_JITTER.random())
         log.warning("the mail server takes nothing", extra={"error": str(silent)})
     finally:
         connection.close()
@@ -98,11 +102,11 @@ def _group_into_emails(
     recipient = mails[0].recipient
     if not recipient.is_active or not recipient.email:
         reason = "nobody reads there any more"
-        mails_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
+        emails_record_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
         return []
     if len(lately) >= MAILS_IN_A_BURST:
         # When this one leaves the window there is room for one message with everything.
-        mails_postpone(mails=mails, until=lately[MAILS_IN_A_BURST - 1] + BURST)
+        emails_postpone(mails=mails, until=lately[MAILS_IN_A_BURST - 1] + BURST)
         return []
     if len(lately) + len(mails) > MAILS_IN_A_BURST:
         return [mails]
@@ -128,24 +132,26 @@ def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetim
     except SMTPRecipientsRefused as refused:
         code, text = next(iter(refused.recipients.values()))
         reason = f"the mail server refused the address: {code} {text.decode('utf-8', 'replace')}"
-        mails_failed(mails=mails, error=reason, at=at, spread=_JITTER.random(), final=code >= 500)
+        emails_record_failed(
+            mails=mails, error=reason, at=at, spread=_JITTER.random(), final=code >= 500
+        )
         connection.close()
         return 0
     except SMTPDataError as refused:
         reason = f"the mail server refused the message: {_smtp_error_text(refused)}"
         final = refused.smtp_code >= 500
-        mails_failed(mails=mails, error=reason, at=at, spread=_JITTER.random(), final=final)
+        emails_record_failed(mails=mails, error=reason, at=at, spread=_JITTER.random(), final=final)
         return 0
     except ValueError as error:
         # An address that is none: it must not stop the turn, and with it everybody's e-mail.
         reason = f"the address or the message cannot be sent: {error}"
-        mails_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
+        emails_record_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
         return 0
     except SMTPResponseException as refused:
         raise _ServerSilent(f"the mail server answered {_smtp_error_text(refused)}") from refused
     except (SMTPException, OSError) as error:
         raise _ServerSilent(f"the mail server cannot be reached: {error}") from error
-    mails_sent(mails=mails, message_id=message_id, at=at)
+    emails_record_sent(mails=mails, message_id=message_id, at=at)
     return 1
 
 
@@ -195,23 +201,23 @@ def webhooks_call(*, at: datetime) -> int:
 
 def _due_deliveries(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
     """The oldest delivery of each of a few webhooks: those whose last call is the longest ago."""
-    first = webhooks.deliveries_due(at=at).exclude(webhook__in=list(beside))
+    first = webhooks.due_deliveries(at=at).exclude(webhook__in=list(beside))
     first = first.order_by("webhook_id", "next_try_at", "id").distinct("webhook_id")
-    return sorted(first, key=_turn_of)[:AT_ONCE]
+    return sorted(first, key=_send_turn)[:AT_ONCE]
 
 
-def _turn_of(delivery: WebhookDelivery) -> tuple[datetime, int]:
+def _send_turn(delivery: WebhookDelivery) -> tuple[datetime, int]:
     tried_at = delivery.webhook.tried_at
     return (delivery.next_try_at if tried_at is None else tried_at), delivery.pk
 
 
 def _attempt_deliveries(due: list[WebhookDelivery]) -> list[DeliveryOutcome]:
-    calls = [_call_of(delivery) for delivery in due]
+    calls = [_webhook_call(delivery) for delivery in due]
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as pool:
         return list(pool.map(_await_outcome, calls))
 
 
-def _call_of(delivery: WebhookDelivery) -> WebhookCall | str:
+def _webhook_call(delivery: WebhookDelivery) -> WebhookCall | str:
     """The call, or why it cannot be made."""
     try:
         secret = decrypt(delivery.webhook.secret)
@@ -219,7 +225,7 @@ def _call_of(delivery: WebhookDelivery) -> WebhookCall | str:
         return f"the webhook's secret cannot be read: {error}"
     return WebhookCall(
         url=delivery.webhook.url,
-        body=webhooks.body_of(delivery.event),
+        body=webhooks.delivery_body(delivery.event),
         secret=secret,
         kind=delivery.event.kind,
         event=delivery.event.uid,

@@ -13,7 +13,7 @@ from apps.notifications import reconcilers
 
 @shared_task(name="apps.monitoring.tasks.send_mails")
 def send_mails() -> int:
-    return reconcilers.mails_send(at=timezone.now())
+    return reconcilers.emails_send(at=timezone.now())
 
 
 @shared_task(name="apps.monitoring.tasks.call_webhooks")

@@ -6,21 +6,21 @@ from celery import shared_task
 from django.utils import timezone
 
 from apps.quotas import reconcilers
-from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.cycles import current_scheduling_policy
 
 
 @shared_task
 def schedule(*, claim_uid: str) -> None:
     """Claims were requested or released: run a scheduling cycle now."""
     del claim_uid  # the cycle is level-triggered: it considers all pending claims
-    reconcilers.cycle_run(policy=policy_now(), at=timezone.now())
+    reconcilers.cycle_run(policy=current_scheduling_policy(), at=timezone.now())
 
 
 @shared_task
 def on_queues_changed(*, change_uid: str) -> None:
     """Quotas changed: run a scheduling cycle now."""
     del change_uid  # the cycle is level-triggered: it considers all pending claims
-    reconcilers.cycle_run(policy=policy_now(), at=timezone.now())
+    reconcilers.cycle_run(policy=current_scheduling_policy(), at=timezone.now())
 
 
 @shared_task
@@ -34,4 +34,4 @@ def on_queues_changed_keep_copies(*, change_uid: str) -> None:
 def on_what_if_asked(*, what_if_uid: str) -> None:
     """A what-if was requested: compute pending results."""
     del what_if_uid  # requests are processed in order
-    reconcilers.what_ifs_reconcile(policy=policy_now(), at=timezone.now())
+    reconcilers.what_ifs_reconcile(policy=current_scheduling_policy(), at=timezone.now())

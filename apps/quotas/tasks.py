@@ -6,23 +6,23 @@ from celery import shared_task
 from django.utils import timezone
 
 from apps.quotas import reconcilers
-from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.services import usage
 
 
 @shared_task
 def run_cycle() -> int:
-    return reconcilers.cycle_run(policy=policy_now(), at=timezone.now())
+    return reconcilers.cycle_run(policy=current_scheduling_policy(), at=timezone.now())
 
 
 @shared_task
 def refresh_forecasts() -> int:
-    return reconcilers.forecasts_refresh(policy=policy_now(), at=timezone.now())
+    return reconcilers.forecasts_refresh(policy=current_scheduling_policy(), at=timezone.now())
 
 
 @shared_task
 def answer_what_ifs() -> int:
-    return reconcilers.what_ifs_reconcile(policy=policy_now(), at=timezone.now())
+    return reconcilers.what_ifs_reconcile(policy=current_scheduling_policy(), at=timezone.now())
 
 
 @shared_task

@@ -226,7 +226,7 @@ def _reconcile_pending(replica: Replica, at: datetime) -> None:
         at=at,
         reason=claim.explanation,
         chip=claim.chip,
-        cluster=quotas_selectors.cluster_of(claim),
+        cluster=quotas_selectors.cluster_of_claim(claim),
     )
     _reconcile_admitted(replica, at)
 
@@ -255,7 +255,7 @@ def _render_launch(replica: Replica) -> Launch:
             name=replica.launch_name,
             spec={**revision.spec, "model_name": revision.deployment.name},
             chip=registry.chips()[claim.chip],
-            placements=quotas_selectors.placements_of(claim),
+            placements=quotas_selectors.placements_of_claim(claim),
             inputs=(registry_selectors.input_tree("model", artifact),),
             model=registry_selectors.engine_model_facts(revision.model_version),
             token=selectors.engine_credential(replica),

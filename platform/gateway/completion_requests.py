@@ -35,7 +35,7 @@ class CompletionRequest:
     include_usage: bool
     payload: dict[str, Any]
 
-    def body_for(self, *, model: str) -> bytes:
+    def upstream_body(self, *, model: str) -> bytes:
         """The JSON for the engine, with the engine's name of the model.
 
         A stream always reports its usage to the gateway, whether or not the client requests it.
@@ -80,7 +80,7 @@ def parse_completion_request(body: bytes, *, operation: Operation) -> Completion
     stream = payload.get("stream")
     if not isinstance(stream, bool | None):
         raise bad_request(
-            f"'stream' must be true or false; it is {_name_of(stream)}.",
+            f"'stream' must be true or false; it is {_type_name(stream)}.",
             param="stream",
             code="invalid_type",
         )
@@ -117,7 +117,7 @@ def _parse_object(body: bytes) -> dict[str, Any]:
         raise bad_request(f"The body is not JSON: {error}.", code="invalid_json") from None
     if not isinstance(payload, dict):
         raise bad_request(
-            f"The body must be a JSON object; it is {_name_of(payload)}.", code="invalid_json"
+            f"The body must be a JSON object; it is {_type_name(payload)}.", code="invalid_json"
         )
     return payload
 
@@ -221,7 +221,7 @@ def check_supported(request: CompletionRequest, route: SnapshotRoute) -> None:
             )
 
 
-def _name_of(value: object) -> str:
+def _type_name(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
     return "null" if value is None else names.get(type(value), "a number")
 
@@ -271,9 +271,10 @@ def estimate_prompt_tokens(payload: dict[str, Any], *, context_length: int | Non
     if (messages := payload.get("messages")) is not None:
         tokens = MESSAGE_TOKENS * len(messages)
         tokens += estimate_value_tokens([messages, payload.get("tools"), payload.get("functions")])
-        return _at_most(tokens, context_length)
+        return _require_at_most(tokens, context_length)
     return sum(
-        _at_most(tokens, context_length) for tokens in _prompt_estimates(payload.get("prompt"))
+        _require_at_most(tokens, context_length)
+        for tokens in _prompt_estimates(payload.get("prompt"))
     )
 
 
@@ -286,5 +287,5 @@ def _prompt_estimates(prompt: object) -> Iterator[int]:
         yield len(prompt) if isinstance(prompt, list) else estimate_value_tokens(prompt)
 
 
-def _at_most(tokens: int, limit: int | None) -> int:
+def _require_at_most(tokens: int, limit: int | None) -> int:
     return tokens if limit is None else min(tokens, limit)

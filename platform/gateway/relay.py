@@ -309,7 +309,7 @@ class EngineRelay:
                 response = await self._engine_client.post(
                     target,
                     operation=progress.request.operation,
-                    body=progress.request.body_for(model=choice.backend.model),
+                    body=progress.request.upstream_body(model=choice.backend.model),
                     request_id=exchange.request_id,
                 )
                 try:

@@ -42,7 +42,7 @@ def kill_session(leader: int) -> None:
                 os.kill(int(entry.name), signal.SIGKILL)
 
 
-def working_in(folder: Path) -> tuple[int, ...]:
+def processes_working_in(folder: Path) -> tuple[int, ...]:
     """Return processes with that working folder, as far as this account can see."""
     found = []
     for entry in Path("/proc").iterdir():

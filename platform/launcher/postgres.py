@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
-from launcher.linux import command_line, may_search_any_folder, working_in
+from launcher.linux import command_line, may_search_any_folder, processes_working_in
 
 DATABASE = "ninefold"
 _PORT = 5432
@@ -170,7 +170,9 @@ class Postgres:
     def _helper_pids(self) -> list[int]:
         # A shell may have that working folder too.
         return [
-            pid for pid in working_in(self.data) if "postgres" in "".join(command_line(pid)[:1])
+            pid
+            for pid in processes_working_in(self.data)
+            if "postgres" in "".join(command_line(pid)[:1])
         ]
 
     def start(self, *, log: Path) -> RunningPostgres:

@@ -92,7 +92,7 @@ def require_startable(configuration: LauncherConfiguration, *, terminal: Termina
         (configuration.web_port, WEB_PORT),
         (configuration.gateway_port, GATEWAY_PORT),
     ):
-        require_free(host=configuration.bind, port=port, variable=variable)
+        require_free_port(host=configuration.bind, port=port, variable=variable)
 
 
 @contextlib.contextmanager
@@ -156,11 +156,11 @@ def _bring_up(
             write_private(layout.database_url, f"{url}\n")
     supervisor.environment = configuration.child_environment(database_url=url)
     static = static_files_digest(configuration.project)
-    collect = not are_collected(layout, expected=static)
+    collect = not static_files_are_collected(layout, expected=static)
     for step in setup_steps(configuration, collect_static=collect):
         with print_duration(terminal, step.name):
             supervisor.run_step(step)
-    note_collected(layout, collected=static)
+    record_collected_static_files(layout, collected=static)
     with print_duration(terminal, "starting web, worker, beat, gateway, watcher and agent"):
         for service in product_services(configuration):
             supervisor.add(service)
@@ -259,14 +259,14 @@ def _static_sources(project: Path) -> Iterator[Path]:
         yield from (path for path in root.rglob("*") if path.is_file())
 
 
-def are_collected(layout: HomeLayout, *, expected: str) -> bool:
+def static_files_are_collected(layout: HomeLayout, *, expected: str) -> bool:
     try:
         return _digest_file(layout).read_text().strip() == expected
     except FileNotFoundError:
         return False
 
 
-def note_collected(layout: HomeLayout, *, collected: str) -> None:
+def record_collected_static_files(layout: HomeLayout, *, collected: str) -> None:
     write_private(_digest_file(layout), f"{collected}\n")
 
 
@@ -279,7 +279,7 @@ class PortInUse(RuntimeError):
     """Another process listens on the port; the message names it and what to do."""
 
 
-def require_free(*, host: str, port: int, variable: str) -> None:
+def require_free_port(*, host: str, port: int, variable: str) -> None:
     """Return if a server could listen there now.
 
     :raises PortInUse: if none could; ``variable`` is the one that chooses another port.

@@ -288,11 +288,11 @@ def _refusal_reason(body: bytes) -> str:
 def _files_below(folder: Path) -> list[Path]:
     """Regular files in a fixed order; links are not followed, since they could leave the folder."""
     return sorted(
-        path for path in folder.rglob("*") if path.is_file() and not _through_link(path, folder)
+        path for path in folder.rglob("*") if path.is_file() and not _is_below_link(path, folder)
     )
 
 
-def _through_link(path: Path, folder: Path) -> bool:
+def _is_below_link(path: Path, folder: Path) -> bool:
     return any(each.is_symlink() for each in (path, *path.parents) if each.is_relative_to(folder))
 
 

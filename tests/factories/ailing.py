@@ -9,7 +9,7 @@ from apps.fleet.models import Card
 from apps.monitoring.models import Fault, HealthRule
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.health_rules import rule_create
-from apps.monitoring.services.isolations import isolations_order
+from apps.monitoring.services.isolations import isolations_request
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from tests.factories.fleet import cluster
 
@@ -33,7 +33,7 @@ def ailing_card(*, actor: User, at: datetime, name: str = "ward") -> dict[str, s
         at=at,
     )
     card = Card.objects.get(node__cluster=where)
-    (isolation,) = isolations_order(cards=[card.uid], reason="it smells", actor=actor, at=at)
+    (isolation,) = isolations_request(cards=[card.uid], reason="it smells", actor=actor, at=at)
     condition = {"metric": "temperature", "op": ">", "value": 95}
     rule: HealthRule = rule_create(
         actor=actor, at=at, name=f"{name}-hot", condition=condition, level=1

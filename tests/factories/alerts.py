@@ -66,7 +66,7 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
         ask=RouteRequest(name="everything", severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=actor,
     )
-    silence = services.silence_begin(
+    silence = services.silence_create(
         matchers=["rule=memory-hot", "node=test-*"],
         ends_at=at + timedelta(days=30),
         reason="new cooling is being tried",

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.access import at_least, networks_from, sign_on_provider
+from config.settings.access import networks_from, require_minimum, sign_on_provider
 
 OIDC = {
     "NINEFOLD_OIDC_ISSUER": "https://id.acme.example/",
@@ -66,7 +66,7 @@ def test_proxies_are_addresses_or_networks(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_number_below_its_least_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert at_least("FAILURES", default=5, least=1) == 5
+    assert require_minimum("FAILURES", default=5, least=1) == 5
     monkeypatch.setenv("FAILURES", "0")
     with pytest.raises(ImproperlyConfigured, match="FAILURES is 0; it must be 1 or more"):
-        at_least("FAILURES", default=5, least=1)
+        require_minimum("FAILURES", default=5, least=1)

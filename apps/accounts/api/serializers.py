@@ -172,13 +172,13 @@ class TokenCreateSerializer(StrictSerializer[Any]):
     )
 
     def validate_expires_at(self, value: Any) -> Any:
-        return in_the_future(value)
+        return validate_future(value)
 
     def validate_scopes(self, value: list[str]) -> frozenset[Scope]:
         return frozenset(Scope(code) for code in value)
 
 
-def in_the_future(value: Any) -> Any:
+def validate_future(value: Any) -> Any:
     """:raises ValidationError: if the instant has passed."""
     if value is not None and value <= timezone.now():
         raise serializers.ValidationError(f"must be in the future, got {value.isoformat()}")

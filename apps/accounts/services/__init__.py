@@ -13,9 +13,9 @@ from apps.accounts.services.idempotency import (
 from apps.accounts.services.personal_tokens import (
     TOKEN_PREFIX,
     TokenRefused,
-    digest_of,
     new_key,
     token_create,
+    token_digest,
     token_revoke,
     token_use,
 )
@@ -71,7 +71,6 @@ __all__ = [
     "audit_prune",
     "company_roles_set",
     "company_roles_sync",
-    "digest_of",
     "email_change",
     "email_check",
     "idempotency_begin",
@@ -92,6 +91,7 @@ __all__ = [
     "team_ensure",
     "team_rename",
     "token_create",
+    "token_digest",
     "token_revoke",
     "token_use",
     "user_create",

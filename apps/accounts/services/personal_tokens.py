@@ -30,7 +30,7 @@ class TokenRefused(Exception):
         self.field = field
 
 
-def digest_of(key: str) -> str:
+def token_digest(key: str) -> str:
     """Return the SHA-256 of a key; plain, because keys are long and random."""
     return hashlib.sha256(key.encode()).hexdigest()
 
@@ -61,7 +61,7 @@ def token_create(
         user=user,
         name=name,
         prefix=text[:10],
-        digest=digest_of(text),
+        digest=token_digest(text),
         expires_at=expires_at,
         scopes=sorted(scopes),
         team=team,
@@ -118,7 +118,7 @@ def token_use(text: str, *, at: datetime) -> PersonalToken | None:
     """The valid token of that text, its owner confined to what it may see; None if there is none."""
     token = (
         PersonalToken.objects.select_related("user", "team")
-        .filter(digest=digest_of(text), revoked_at=None, user__is_active=True)
+        .filter(digest=token_digest(text), revoked_at=None, user__is_active=True)
         .first()
     )
     if token is None or (token.expires_at is not None and token.expires_at <= at):

@@ -29,7 +29,7 @@ EXPIRIES = (
 )
 
 
-def expiry_of(days: str) -> timedelta | None:
+def expiry_of_choice(days: str) -> timedelta | None:
     """What a choice of :data:`EXPIRIES` means."""
     return timedelta(days=int(days)) if days else None
 

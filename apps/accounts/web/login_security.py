@@ -26,7 +26,7 @@ from controlplane.web.rate_limits import count_within, counted_address
 TOO_MANY = 429
 
 
-def rate_limited_address(request: HttpRequest) -> str | None:
+def counted_client_address(request: HttpRequest) -> str | None:
     """The client address under which failures are counted; of an IPv6 address, its /64 network."""
     return counted_address(client_address(request))
 
@@ -38,26 +38,29 @@ class LoginLimitHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes has 
         return bool(super().is_locked(request, credentials)) or _is_address_locked(request)
 
 
-def _address_failures(request: HttpRequest) -> QuerySet[AccessAttempt]:
+def _failures_by_address(request: HttpRequest) -> QuerySet[AccessAttempt]:
     """Failures from the address, whatever the user name, since the start of the cool-off period."""
     attempts: QuerySet[AccessAttempt] = AccessAttempt.objects.filter(
-        ip_address=rate_limited_address(request), attempt_time__gte=get_cool_off_threshold(request)
+        ip_address=counted_client_address(request),
+        attempt_time__gte=get_cool_off_threshold(request),
     )
     return attempts
 
 
 def _is_address_locked(request: HttpRequest) -> bool:
-    counted = _address_failures(request).aggregate(total=Sum("failures_since_start"))["total"] or 0
+    counted = (
+        _failures_by_address(request).aggregate(total=Sum("failures_since_start"))["total"] or 0
+    )
     return bool(counted >= settings.NINEFOLD_LOGIN_ADDRESS_FAILURES)
 
 
-def locked_out(
+def is_locked_out(
     request: HttpRequest, response: HttpResponse, credentials: dict[str, Any] | None
 ) -> HttpResponse:
     """Return the 429 page with the time of the next attempt."""
     username = get_client_username(request, credentials) or ""
     by_address = _is_address_locked(request)
-    attempts = AccessAttempt.objects.filter(ip_address=rate_limited_address(request))
+    attempts = AccessAttempt.objects.filter(ip_address=counted_client_address(request))
     if not by_address:
         attempts = attempts.filter(username=username)
     again_at = _unlocked_at(request, attempts)

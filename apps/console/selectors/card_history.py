@@ -59,7 +59,9 @@ class CardHistoryEntry:
     ended_by: str
 
 
-def card_work(card: Card, user: accounts.RequestUser, *, most: int) -> Sequence[CardHistoryEntry]:
+def card_history_entries(
+    card: Card, user: accounts.RequestUser, *, most: int
+) -> Sequence[CardHistoryEntry]:
     """The newest of what held the card, as that person may see it."""
     rows = list(
         Allocation.objects.filter(card=card)
@@ -88,7 +90,7 @@ def _allocation_entry(row: Allocation, sight: QueueVisibility) -> CardHistoryEnt
     )
 
 
-def card_happenings(
+def card_history_events(
     card: Card, *, work: Sequence[CardHistoryEntry], most: int
 ) -> Sequence[CardHistoryEvent]:
     """The newest of all that happened, newest first."""

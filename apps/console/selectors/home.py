@@ -18,7 +18,7 @@ from apps.jobs import selectors as jobs
 from apps.jobs.models import Job
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
-from apps.monitoring.selectors.controllers import Controller, controllers_now
+from apps.monitoring.selectors.controllers import Controller, current_controllers
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from apps.serving import selectors as serving
@@ -101,7 +101,7 @@ class Home:
         return bool(self.running or self.waiting) or moving
 
 
-def home_of(user: User, *, at: datetime) -> Home:
+def home_of_user(user: User, *, at: datetime) -> Home:
     """Everything on their home page, a few of each."""
     recent = jobs.jobs_with_latest_attempt(jobs.jobs_visible(user))
     running = list(recent.filter(state=JobState.RUNNING)[:SHOWN])
@@ -126,7 +126,7 @@ def _user_duties(user: User) -> Duties:
     return Duties(
         queues=_user_queues(user) if queues else [],
         cards=_unusable_cards() if fleet else [],
-        loops=controllers_now().needs_attention if company else (),
+        loops=current_controllers().needs_attention if company else (),
     )
 
 

@@ -45,7 +45,7 @@ class ObjectCounts:
     cluster_silence: Mapping[tuple[str, ...], float]
 
 
-def counts_now() -> ObjectCounts:
+def current_object_counts() -> ObjectCounts:
     """Everything in four queries beside the outbox's own.
 
     :raises django.db.Error: if the database does not answer.
@@ -57,11 +57,11 @@ def counts_now() -> ObjectCounts:
         waiting_claims=waiting,
         outbox=messages.outbox_backlog(),
         connections=_count_connections(),
-        cluster_silence=_cluster_silence(),
+        cluster_silence=_seconds_since_contact(),
     )
 
 
-def _cluster_silence() -> dict[tuple[str, ...], float]:
+def _seconds_since_contact() -> dict[tuple[str, ...], float]:
     watched = Cluster.objects.exclude(reachable_at=None).annotate(silence=Now() - F("reachable_at"))
     return {
         (name,): max(0.0, silence.total_seconds())

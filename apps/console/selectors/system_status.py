@@ -19,7 +19,7 @@ from apps.fleet.services.cluster_status import LEASE
 from apps.monitoring.selectors.controllers import (
     Controller,
     Controllers,
-    controllers_now,
+    current_controllers,
     monitored_disks,
 )
 from apps.serving import selectors as serving
@@ -27,7 +27,7 @@ from apps.serving.models import Gateway
 from apps.telemetry.selectors.sources import agent_counts
 from controlplane.domain.health.controllers import Culprit, find_culprit
 from controlplane.outbox import broker, messages
-from controlplane.persistence.leases import holder_of
+from controlplane.persistence.leases import lease_holder
 from controlplane.ports import registry
 
 #: A gateway that has been gone for longer is no part of the product any more.
@@ -87,7 +87,7 @@ class BrokerQueues:
         return None if self.messages is None else self.messages["beat"]
 
 
-def broker_waiting() -> BrokerQueues:
+def waiting_broker_messages() -> BrokerQueues:
     """What waits in the broker, or that it does not answer."""
     try:
         return BrokerQueues(messages=broker.queue_depths())
@@ -227,7 +227,7 @@ def _cluster_watch_component(clusters: Iterable[Cluster], *, at: datetime) -> It
         for cluster in followed
         if at - (cluster.reachable_at or cluster.created_at) > CLUSTER_SILENCE
     ]
-    holder = holder_of(LEASE)
+    holder = lease_holder(LEASE)
     condition = ComponentCondition.TROUBLED if silent else ComponentCondition.WELL
     yield Component(
         kind=ComponentKind.WATCHER,
@@ -337,8 +337,8 @@ def product_status() -> ProductStatus:
 
     :raises django.db.Error: if the database does not answer.
     """
-    loops = controllers_now()
-    parts = status_components(loops, waiting=broker_waiting())
+    loops = current_controllers()
+    parts = status_components(loops, waiting=waiting_broker_messages())
     failed = [
         RecentError(kind="loop", name=loop.name, text=loop.error, at=loop.failed_at)
         for loop in loops.all
@@ -359,14 +359,14 @@ def product_status() -> ProductStatus:
     )
 
 
-def may_see_product(user: accounts.RequestUser) -> bool:
+def can_view_product_status(user: accounts.RequestUser) -> bool:
     """Whether they administer something or operate the fleet: the state of the product is for them."""
     return isinstance(user, User) and user.is_active and (user.is_staff or user.is_superuser)
 
 
-def require_product(user: accounts.RequestUser) -> None:
+def require_product_status(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if it is not."""
-    if not may_see_product(user):
+    if not can_view_product_status(user):
         raise accounts.PermissionRefused(
             "how the product itself does is for operators, queue admins and administrators; you are none of"
             " these. An administrator of the company can change that."

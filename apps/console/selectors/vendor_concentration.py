@@ -113,7 +113,7 @@ def _model_migrations(user: accounts.RequestUser) -> tuple[Sequence[ModelMove], 
     newest = Revision.objects.filter(deployment=OuterRef("pk")).order_by("-number")
     key = newest.values("model_version__catalog_model__key")[:1]
     rows = list(deployments_visible(user).annotate(catalog_key=Subquery(key)).order_by("name"))
-    held = _cards_held([row.uid for row in rows])
+    held = _cards_in_use([row.uid for row in rows])
     serving: dict[str, Counter[int]] = {}
     moves = []
     for row in rows:
@@ -129,7 +129,7 @@ def _model_migrations(user: accounts.RequestUser) -> tuple[Sequence[ModelMove], 
     return sorted(moves, key=lambda one: (not one.stuck, -one.cards, one.deployment.name)), serving
 
 
-def _cards_held(uids: Sequence[str]) -> Mapping[str, Counter[str]]:
+def _cards_in_use(uids: Sequence[str]) -> Mapping[str, Counter[str]]:
     """Cards that each of those deployments holds now, by chip."""
     rows = Allocation.objects.filter(
         released_at=None, claim__work_kind="deployment", claim__work_uid__in=uids

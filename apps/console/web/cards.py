@@ -17,7 +17,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.accounts.web.requests import AuthenticatedRequest
-from apps.console.selectors.card_history import CardHistoryEntry, card_happenings, card_work
+from apps.console.selectors.card_history import (
+    CardHistoryEntry,
+    card_history_entries,
+    card_history_events,
+)
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Isolation
@@ -36,7 +40,7 @@ from apps.telemetry.selectors.card_series import (
     card_series,
 )
 from apps.telemetry.selectors.sources import FRESH
-from apps.telemetry.web.card_metric_labels import metrics_shown
+from apps.telemetry.web.card_metric_labels import displayed_metrics
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.health.decisions import Action
@@ -115,7 +119,9 @@ def card(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         raise Http404
     operates = fleet.operates_fleet(request.user)
     at = timezone.now()
-    holding = card_work(found, request.user, most=MOST_SHOWN if tab in ("history", "work") else 1)
+    holding = card_history_entries(
+        found, request.user, most=MOST_SHOWN if tab in ("history", "work") else 1
+    )
     condition = _card_condition(found, operates=operates)
     context: dict[str, Any] = {
         "card": found,
@@ -153,7 +159,7 @@ def _metrics_context(
     return {
         "newest": newest,
         "stale": newest is not None and at - newest.at > FRESH,
-        "figures": metrics_shown(newest),
+        "figures": displayed_metrics(newest),
         "charts": [
             {
                 "href": f"{reverse('card-chart', args=[found.uid, name])}?range={reach.value}",
@@ -172,7 +178,7 @@ def _history_context(
     request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
     operates = fleet.operates_fleet(request.user)
-    rows = card_happenings(found, work=holding, most=2 * MOST_SHOWN)
+    rows = card_history_events(found, work=holding, most=2 * MOST_SHOWN)
     return {
         "happenings": [
             {

@@ -28,10 +28,15 @@ from apps.monitoring.selectors import fleet_counts as figures
 from apps.monitoring.selectors.faults import (
     FaultLocation,
     faults_of_node,
-    faults_worst,
     isolations_by_place,
+    worst_open_faults,
 )
-from apps.monitoring.selectors.fleet_counts import CardCounts, ChipPool, NodeCounts, nodes_counted
+from apps.monitoring.selectors.fleet_counts import (
+    CardCounts,
+    ChipPool,
+    NodeCounts,
+    nodes_with_card_counts,
+)
 from apps.monitoring.selectors.suppressed_actions import suppressed_counts
 from apps.monitoring.web.fault_labels import ISOLATIONS, fault_line
 from apps.quotas.selectors import usage_by_team
@@ -100,7 +105,7 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     operates = fleet.operates_fleet(request.user)
     pools, wasted = figures.chip_pools(at=at), idle_allocation_totals(at=at)
     heard = metric_sources.source_statuses(at=at)
-    worst = faults_worst(most=FAULTS_SHOWN)
+    worst = worst_open_faults(most=FAULTS_SHOWN)
     clusters: list[Any] = list(fleet.clusters())
     context = {
         "counts": figures.sum_card_counts(pool.counts for pool in pools),
@@ -171,15 +176,15 @@ def _nodes_context(request: AuthenticatedRequest, *, count: int) -> dict[str, An
         chosen = request.GET.get("cluster", "")
         rows = list(fleet.nodes_with_cards().filter(uid=opened)) if opened else []
         return {
-            "nodes": _nodes_drawn(request, rows),
-            **_in_trouble(nodes_counted(), chosen=chosen),
+            "nodes": _drawn_nodes_context(request, rows),
+            **_unhealthy_nodes(nodes_with_card_counts(), chosen=chosen),
         }
-    nodes = _nodes_drawn(request, list(fleet.nodes_with_cards()))
+    nodes = _drawn_nodes_context(request, list(fleet.nodes_with_cards()))
     uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
     return {"legend": _legend_entries(uses), **_detailed_and_mapped_nodes(nodes, opened=opened)}
 
 
-def _nodes_drawn(request: AuthenticatedRequest, rows: list[Node]) -> list[dict[str, Any]]:
+def _drawn_nodes_context(request: AuthenticatedRequest, rows: list[Node]) -> list[dict[str, Any]]:
     if not rows:
         return []
     holders = serving.card_workloads(request.user, nodes=rows)
@@ -218,7 +223,7 @@ class NodeTrouble:
     worst: Sequence[tuple[NodeCounts, Sequence[FleetCardUse]]]
 
 
-def _in_trouble(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]:
+def _unhealthy_nodes(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]:
     """The worst nodes, of the cluster of that name if there is one, and how many are sound."""
     known = chosen in {one.cluster for one in counted}
     within = [one for one in counted if one.cluster == chosen] if known else counted
@@ -226,19 +231,19 @@ def _in_trouble(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]
     by_cluster = Counter(one.cluster for one in counted if not one.sound)
     uses: Counter[FleetCardUse] = Counter()
     for one in counted:
-        uses.update(_uses_of(one))
+        uses.update(_card_uses(one))
     trouble = NodeTrouble(
         cluster=chosen if known else "",
         count=len(listed),
         everywhere=by_cluster.total(),
         clusters=sorted(by_cluster.items()),
         sound=len(within) - len(listed),
-        worst=[(one, list(Counter(_uses_of(one)).elements())) for one in listed[:TROUBLED_SHOWN]],
+        worst=[(one, list(Counter(_card_uses(one)).elements())) for one in listed[:TROUBLED_SHOWN]],
     )
     return {"legend": _legend_entries(uses), "trouble": trouble}
 
 
-def _uses_of(node: NodeCounts) -> Mapping[FleetCardUse, int]:
+def _card_uses(node: NodeCounts) -> Mapping[FleetCardUse, int]:
     return {
         FleetCardUse.BROKEN: node.broken,
         FleetCardUse.NO_NEW_WORK: node.no_new_work,
@@ -247,7 +252,7 @@ def _uses_of(node: NodeCounts) -> Mapping[FleetCardUse, int]:
     }
 
 
-def cells_of(node: Node, holders: dict[int, CardWorkload]) -> list[dict[str, Any]]:
+def card_cells(node: Node, holders: dict[int, CardWorkload]) -> list[dict[str, Any]]:
     """The node's cards in the order of their numbers, each with who holds it and what that means."""
     cells = []
     for card in sorted(node.cards.all(), key=lambda card: card.index):
@@ -258,7 +263,7 @@ def cells_of(node: Node, holders: dict[int, CardWorkload]) -> list[dict[str, Any
 
 
 def _node_context(node: Node, holders: dict[int, CardWorkload]) -> dict[str, Any]:
-    cells = cells_of(node, holders)
+    cells = card_cells(node, holders)
     cards = [cell["card"] for cell in cells]
     kinds = Counter((card.chip, card.memory) for card in cards)
     return {
@@ -296,7 +301,7 @@ def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
     if is_fragment(request):
         return render(request, "fleet/node.html#seen", context)
     holders = serving.card_workloads(request.user, nodes=[found])
-    context["cells"] = cells_of(found, holders)
+    context["cells"] = card_cells(found, holders)
     context["running"] = usage_by_team(found) if operates else []
     context["cores"] = found.cpu / 1000
     context |= _node_health_context(found, operates=operates)

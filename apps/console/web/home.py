@@ -12,14 +12,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from apps.accounts.web.requests import AuthenticatedRequest
-from apps.console.selectors.home import FirstStep, FirstSteps, home_of
+from apps.console.selectors.home import FirstStep, FirstSteps, home_of_user
 from controlplane.web.pages import render_page
 
 
 @login_required
 def home(request: AuthenticatedRequest) -> HttpResponse:
     """What runs, what waits and why, what needs somebody."""
-    shown = home_of(request.user, at=timezone.now())
+    shown = home_of_user(request.user, at=timezone.now())
     context = {"home": shown, "steps": _first_step_rows(shown.steps) if shown.steps else []}
     template = "console/home.html"
     return render_page(request, template, context, fragment="now", changing=shown.changing)

@@ -17,10 +17,15 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from apps.console.selectors.object_counts import ObjectCounts, counts_now
-from apps.console.selectors.system_status import broker_waiting, installed_versions
+from apps.console.selectors.object_counts import ObjectCounts, current_object_counts
+from apps.console.selectors.system_status import installed_versions, waiting_broker_messages
 from apps.models.selectors import artifact_store
-from apps.monitoring.selectors.controllers import Controller, Disk, controllers_now, monitored_disks
+from apps.monitoring.selectors.controllers import (
+    Controller,
+    Disk,
+    current_controllers,
+    monitored_disks,
+)
 from apps.quotas.selectors.cycles import PhaseHistogram, cycle_histograms
 from controlplane.web import health, metrics
 from controlplane.web.response_cache import TimedCache
@@ -62,23 +67,23 @@ def _metric_families() -> Iterator[Metric]:
         {(about["Ninefold"], about["Python"]): 1},
         labels=("version", "python"),
     )
-    yield from _of_disks(monitored_disks())
-    yield from _of_broker()
+    yield from _disk_metrics(monitored_disks())
+    yield from _broker_metrics()
     try:
-        counts, loops, phases = counts_now(), controllers_now(), cycle_histograms()
+        counts, loops, phases = current_object_counts(), current_controllers(), cycle_histograms()
     except Error:
         yield _gauge_family("ninefold_database_up", _UP, {(): 0})
         return
     yield _gauge_family("ninefold_database_up", _UP, {(): 1})
-    yield from _of_counts(counts)
-    yield from _of_loops(loops.all)
-    yield _of_cycles(phases)
+    yield from _object_count_metrics(counts)
+    yield from _controller_metrics(loops.all)
+    yield _scheduling_cycle_metrics(phases)
 
 
 _UP = "1 while the database answers; what it knows is left out while it does not."
 
 
-def _of_disks(found: tuple[Disk, ...]) -> Iterator[Metric]:
+def _disk_metrics(found: tuple[Disk, ...]) -> Iterator[Metric]:
     yield _gauge_family(
         "ninefold_disk_free_bytes",
         "Room left on the disk below a folder.",
@@ -93,8 +98,8 @@ def _of_disks(found: tuple[Disk, ...]) -> Iterator[Metric]:
     )
 
 
-def _of_broker() -> Iterator[Metric]:
-    waiting = broker_waiting().messages
+def _broker_metrics() -> Iterator[Metric]:
+    waiting = waiting_broker_messages().messages
     yield _gauge_family(
         "ninefold_broker_up",
         "1 while the broker answers.",
@@ -108,7 +113,7 @@ def _of_broker() -> Iterator[Metric]:
     )
 
 
-def _of_counts(counts: ObjectCounts) -> Iterator[Metric]:
+def _object_count_metrics(counts: ObjectCounts) -> Iterator[Metric]:
     for kind, tally in counts.by_state.items():
         yield _gauge_family(
             f"ninefold_{kind}", f"All {kind} by their state.", tally, labels=("state",)
@@ -150,7 +155,7 @@ def _of_counts(counts: ObjectCounts) -> Iterator[Metric]:
     )
 
 
-def _of_loops(loops: tuple[Controller, ...]) -> Iterator[Metric]:
+def _controller_metrics(loops: tuple[Controller, ...]) -> Iterator[Metric]:
     turned = [loop for loop in loops if loop.lag is not None]
     yield _gauge_family(
         "ninefold_loop_lag_seconds",
@@ -190,7 +195,7 @@ def _of_loops(loops: tuple[Controller, ...]) -> Iterator[Metric]:
     yield seconds
 
 
-def _of_cycles(phases: tuple[PhaseHistogram, ...]) -> Metric:
+def _scheduling_cycle_metrics(phases: tuple[PhaseHistogram, ...]) -> Metric:
     family = HistogramMetricFamily(
         "ninefold_cycle_seconds", "Of scheduling cycles, by their phase.", labels=("phase",)
     )

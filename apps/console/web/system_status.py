@@ -18,7 +18,7 @@ from apps.console.selectors.system_status import (
     ComponentKind,
     RecentError,
     product_status,
-    require_product,
+    require_product_status,
 )
 from apps.monitoring.selectors.controllers import Controller, lagging_controller_count
 from controlplane.domain.common.resources import format_bytes
@@ -141,16 +141,16 @@ def _worker_summary(it: Component) -> str:
             "takes no work: %(amount)d calls of the beat wait",
             amount,
         ) % {"amount": amount}
-    return _last_turn(it)
+    return _last_run_labels(it)
 
 
 def _beat_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("sends no calls: no loop has turned lately and no call waits")
-    return _last_turn(it)
+    return _last_run_labels(it)
 
 
-def _last_turn(it: Component) -> str:
+def _last_run_labels(it: Component) -> str:
     if it.condition is ComponentCondition.UNKNOWN:
         return _("nothing has turned lately")
     seconds = it.facts["quiet_seconds"]
@@ -410,7 +410,7 @@ class ErrorRow:
 @login_required
 def status(request: AuthenticatedRequest) -> HttpResponse:
     """For operators and administrators; never still, so it goes on looking while it is looked at."""
-    require_product(request.user)
+    require_product_status(request.user)
     found = product_status()
     parts = [PartRow(component=one, told=told(one)) for one in found.components]
     context = {

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import FleetChip, checks_of, clusters, nodes
+from apps.fleet.selectors import FleetChip, clusters, nodes, stored_cluster_checks
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from controlplane.domain.common.accelerators import CardState, ChipKind, Confidence
 from controlplane.ports.clusters import CheckVerdict
@@ -59,7 +59,7 @@ class ClusterDetailSerializer(ClusterSerializer):
 
     @extend_schema_field(CheckSerializer(many=True))
     def get_checks(self, cluster: Cluster) -> list[dict[str, Any]]:
-        return list(CheckSerializer(checks_of(cluster), many=True).data)
+        return list(CheckSerializer(stored_cluster_checks(cluster), many=True).data)
 
 
 _KUBECONFIG = (

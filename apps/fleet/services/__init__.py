@@ -1,7 +1,7 @@
 """Changes to clusters, nodes and cards."""
 
 from apps.fleet.services.card_availability import NodeIsolated, node_cordon
-from apps.fleet.services.cluster_status import cluster_trouble_record
+from apps.fleet.services.cluster_status import cluster_error_record
 from apps.fleet.services.clusters import cluster_ensure
 from apps.fleet.services.inventory import (
     PARTITIONED,
@@ -18,7 +18,7 @@ __all__ = [
     "UNSEEN",
     "NodeIsolated",
     "cluster_ensure",
-    "cluster_trouble_record",
+    "cluster_error_record",
     "inventory_record",
     "node_cordon",
 ]

@@ -64,6 +64,6 @@ def queue_sync_succeeded(*, cluster: Cluster) -> None:
     Cluster.objects.filter(_QUEUE_SYNC_TROUBLE, pk=cluster.pk).update(trouble="")
 
 
-def cluster_trouble_record(*, cluster: Cluster, trouble: str) -> None:
+def cluster_error_record(*, cluster: Cluster, trouble: str) -> None:
     """Record why the last inventory failed. An unreachable cluster isolates nothing by itself."""
     Cluster.objects.filter(pk=cluster.pk).update(trouble=trouble)

@@ -60,7 +60,7 @@ class ClusterInUse(Exception):
     """Workloads still use the cluster."""
 
     def __init__(self, name: str, occupants: tuple[str, ...]) -> None:
-        which = _first_of(occupants)
+        which = _first_error(occupants)
         super().__init__(f"{name} is still in use by {which}; stop or move that first")
         self.occupants = occupants
 
@@ -69,14 +69,14 @@ class ClusterHasIsolatedNodes(Exception):
     """Some of its nodes are marked as isolated; nothing would remove the mark any more."""
 
     def __init__(self, name: str, nodes: tuple[str, ...]) -> None:
-        which = _first_of(nodes)
+        which = _first_error(nodes)
         super().__init__(
             f"{name} bears our mark on {which}: give these nodes back first, and wait until their mark is off"
         )
         self.nodes = nodes
 
 
-def _first_of(occupants: tuple[str, ...]) -> str:
+def _first_error(occupants: tuple[str, ...]) -> str:
     named = ", ".join(occupants[:_NAMED])
     more = len(occupants) - _NAMED
     if more > 0:
@@ -210,7 +210,7 @@ def _check_location_unchanged(cluster: Cluster, changed: Sequence[str]) -> None:
     list(cards.filter(node__cluster=stored).order_by("uid").values_list("pk", flat=True))
     if occupants := selectors.workloads_using(stored):
         raise ClusterRefused(
-            f"{moved} would point {cluster.name} elsewhere while it is in use by {_first_of(occupants)}: "
+            f"{moved} would point {cluster.name} elsewhere while it is in use by {_first_error(occupants)}: "
             "that work would be started a second time; stop or move it first",
             field=moved,
         )

@@ -230,7 +230,7 @@ def chip(request: HttpRequest, name: str) -> HttpResponse:
         "metrics": _metric_series(profile),
         "levels": _fault_levels(profile),
         "code": code,
-        "code_level": _level_of(profile, code),
+        "code_level": _fault_level_row(profile, code),
         "engines": _engine_support_rows(one),
         "aliases": sorted(one.aliases - {one.name}),
     }
@@ -284,7 +284,7 @@ def _fault_levels(profile: VendorProfile) -> list[dict[str, Any]]:
     ]
 
 
-def _level_of(profile: VendorProfile, code: str) -> str:
+def _fault_level_row(profile: VendorProfile, code: str) -> str:
     """Return the label of the action for an entered fault code; empty if none was entered."""
     if not code:
         return ""

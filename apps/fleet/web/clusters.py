@@ -233,7 +233,7 @@ def last_contact_at(cluster: Cluster) -> datetime | None:
 
 def cluster_health(cluster: Cluster, *, at: datetime) -> str:
     """Return the worst state as a key of ``STATE_BADGES``."""
-    verdicts = {check.verdict for check in selectors.checks_of(cluster)}
+    verdicts = {check.verdict for check in selectors.stored_cluster_checks(cluster)}
     contact = last_contact_at(cluster)
     if cluster.trouble:
         return "down"
@@ -278,7 +278,7 @@ def _cluster_or_404(request: AuthenticatedRequest, uid: str) -> Cluster:
 def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """One cluster. Its options and checks are for whoever operates the fleet."""
     cluster_row = _cluster_or_404(request, uid)
-    nodes = selectors.nodes_of(cluster_row)
+    nodes = selectors.cluster_nodes(cluster_row)
     table = Table(request, nodes, columns=NODE_COLUMNS, default_sort="name")
     if table.wants_csv:
         return table.csv(filename=f"{cluster_row.name}-nodes.csv")
@@ -289,7 +289,7 @@ def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         "nodes": [(node, node.cpu / 1000) for node in table.rows],
         "stock": selectors.chip_counts(cluster_row),
         "operates": operates,
-        "checks": _check_rows(selectors.checks_of(cluster_row)) if operates else [],
+        "checks": _check_rows(selectors.stored_cluster_checks(cluster_row)) if operates else [],
         "options": _option_rows(cluster_row) if operates else [],
         "control_url": selectors.control_url(cluster_row),
         "changes": operates,
@@ -400,21 +400,21 @@ def cluster_check(request: AuthenticatedRequest, cluster_row: Cluster) -> str:
     return gettext("Checked: nothing failed.")
 
 
-def _in_use(cluster_row: Cluster, occupants: tuple[str, ...]) -> str:
+def _in_use_message(cluster_row: Cluster, occupants: tuple[str, ...]) -> str:
     """Who uses it, each in the reader's language."""
     return gettext("%(name)s is still in use by %(who)s; stop or move that first.") % {
         "name": cluster_row.name,
-        "who": _first_of([translate_message(one) for one in occupants]),
+        "who": _first_error_message([translate_message(one) for one in occupants]),
     }
 
 
 def _isolated_nodes_message(cluster_row: Cluster, nodes: tuple[str, ...]) -> str:
     return gettext(
         "%(name)s bears our mark on %(nodes)s: give these nodes back first, and wait until their mark is off."
-    ) % {"name": cluster_row.name, "nodes": _first_of(nodes)}
+    ) % {"name": cluster_row.name, "nodes": _first_error_message(nodes)}
 
 
-def _first_of(names: Sequence[str]) -> str:
+def _first_error_message(names: Sequence[str]) -> str:
     named = list(names[:MAX_NAMED])
     if more := len(names) - len(named):
         named.append(gettext("and %(count)d more") % {"count": more})
@@ -429,7 +429,7 @@ def cluster_remove(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     try:
         services.cluster_remove(cluster=cluster_row, actor=request.user, at=timezone.now())
     except services.ClusterInUse as refusal:
-        messages.error(request, _in_use(cluster_row, refusal.occupants))
+        messages.error(request, _in_use_message(cluster_row, refusal.occupants))
         return redirect("cluster", cluster_row.uid)
     except services.ClusterHasIsolatedNodes as refusal:
         messages.error(request, _isolated_nodes_message(cluster_row, refusal.nodes))

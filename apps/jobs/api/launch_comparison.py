@@ -88,7 +88,7 @@ class SideBySideSerializer(serializers.Serializer[Any]):
     )
 
 
-def side_by_side_json(found: LaunchComparison) -> dict[str, Any]:
+def launch_comparison_json(found: LaunchComparison) -> dict[str, Any]:
     """The data of ``SideBySideSerializer``."""
     sides = zip(found.chips, found.findings, found.launches, strict=True)
     return {

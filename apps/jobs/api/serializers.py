@@ -433,14 +433,14 @@ class JobSubmitSerializer(OwnedSerializer):
                 attrs.pop("priority_class"), priority=attrs.get("priority")
             )
         if "secret_variables" in attrs:
-            attrs["secret_variables"] = _by_name(attrs["secret_variables"])
+            attrs["secret_variables"] = _fields_by_name(attrs["secret_variables"])
         values = {"spec": {}, **attrs, "queue": queues[name], "kind": JobKind(attrs["kind"])}
         if "chips" in values:
             values["chips"] = tuple(values["chips"])
         return {"team": team, "request": JobRequest(**values)}
 
 
-def _by_name(variables: list[dict[str, str]]) -> dict[str, str]:
+def _fields_by_name(variables: list[dict[str, str]]) -> dict[str, str]:
     """Values by name.
 
     :raises ValidationError: if a name is repeated.

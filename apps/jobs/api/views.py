@@ -104,7 +104,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     def render(self, request: Request) -> Response:
         validated = self.checked(launch_comparison.RenderSubmitSerializer)
         found = services.request_compare_launches(validated["request"], chips=validated["chips"])
-        return Response(launch_comparison.side_by_side_json(found))
+        return Response(launch_comparison.launch_comparison_json(found))
 
     @extend_schema(
         summary="Cancel a job",

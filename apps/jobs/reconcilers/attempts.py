@@ -158,7 +158,7 @@ def _reconcile_pending(attempt: Attempt, context: ReconcileContext) -> None:
             at=at,
             reason=claim.explanation,
             chip=claim.chip,
-            cluster=quotas_selectors.cluster_of(claim),
+            cluster=quotas_selectors.cluster_of_claim(claim),
             admitted_at=at,
         )
         if termination.stop_is_requested(attempt, context):
@@ -175,7 +175,7 @@ def _reconcile_admitted(attempt: Attempt, context: ReconcileContext) -> None:
     if not Claim.objects.filter(uid=attempt.claim_uid, state=ClaimState.ADMITTED).exists():
         return
     try:
-        launches.adapter_of(attempt).launch(
+        launches.attempt_cluster_adapter(attempt).launch(
             launches.render_launch(attempt, claim=context.claim(attempt))
         )
     except (LaunchRefused, ArtifactError, Undecryptable, ValueError) as refusal:

@@ -48,7 +48,11 @@ class ReconcileContext:
         :raises ClusterUnavailable: if it does not answer.
         :raises ValueError: if the attempt has not been admitted to a cluster.
         """
-        key, name, adapter = attempt.cluster_id, attempt.launch_name, launches.adapter_of(attempt)
+        key, name, adapter = (
+            attempt.cluster_id,
+            attempt.launch_name,
+            launches.attempt_cluster_adapter(attempt),
+        )
         if key not in self._observed and key not in self._failed:
             self._observe_all(key, adapter)
         if key in self._failed:

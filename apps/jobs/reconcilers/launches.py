@@ -29,7 +29,7 @@ TAIL_BYTES = 8 * 1024
 _CHUNK_BYTES = 1 << 20
 
 
-def adapter_of(attempt: Attempt) -> ClusterAdapter:
+def attempt_cluster_adapter(attempt: Attempt) -> ClusterAdapter:
     """:raises ValueError: if the attempt has not been admitted to a cluster."""
     if attempt.cluster is None:
         raise ValueError(f"attempt {attempt.uid} is on no cluster yet")
@@ -37,7 +37,7 @@ def adapter_of(attempt: Attempt) -> ClusterAdapter:
 
 
 def stop_attempt(attempt: Attempt, *, grace: timedelta) -> None:
-    adapter_of(attempt).stop(attempt.launch_name, grace=grace)
+    attempt_cluster_adapter(attempt).stop(attempt.launch_name, grace=grace)
 
 
 def render_launch(attempt: Attempt, *, claim: Claim) -> Launch:
@@ -54,7 +54,7 @@ def render_launch(attempt: Attempt, *, claim: Claim) -> Launch:
             name=attempt.launch_name,
             spec={**job.spec, **(attempt.overrides or {})},
             chip=registry.chips()[claim.chip],
-            placements=quotas.placements_of(claim),
+            placements=quotas.placements_of_claim(claim),
             inputs=tuple(
                 registry_selectors.input_tree(name, artifact)
                 for name, artifact in artifacts.items()
@@ -113,7 +113,7 @@ def _log_chunks(
     attempt: Attempt, tail: bytearray, after_chunk: Callable[[], None]
 ) -> Iterator[bytes]:
     """The whole log in chunks; its last ``TAIL_BYTES`` are left in ``tail``."""
-    adapter = adapter_of(attempt)
+    adapter = attempt_cluster_adapter(attempt)
     offset, complete = 0, False
     while not complete:
         chunk = selectors.cluster_log(adapter, attempt, offset=offset, limit=_CHUNK_BYTES)

@@ -53,7 +53,7 @@ def stop_is_requested(attempt: Attempt, context: ReconcileContext) -> bool:
 
 def request_stop(attempts: Sequence[Attempt], context: ReconcileContext) -> None:
     """Stop the Launch of each of them."""
-    for attempt in _apply_batched(attempts, context, partial(_stop_each, context=context)):
+    for attempt in _apply_batched(attempts, context, partial(_stop_attempts, context=context)):
         with context.error_isolation(attempt):
             if not context.is_unreachable(attempt):
                 launches.stop_attempt(attempt, grace=_remaining_grace(attempt, context))
@@ -80,7 +80,7 @@ def confirm_stopped(attempts: Sequence[Attempt], context: ReconcileContext) -> N
     _terminate_stopped(stopped, context)
 
 
-def _stop_each(attempts: Sequence[Attempt], context: ReconcileContext) -> None:
+def _stop_attempts(attempts: Sequence[Attempt], context: ReconcileContext) -> None:
     steps = []
     for attempt in attempts:
         if attempt.job.cancel_requested_at is not None:

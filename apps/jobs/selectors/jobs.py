@@ -82,7 +82,7 @@ def latest_attempt(job: Job) -> Attempt:
 
 
 def attempt_claim(attempt: Attempt) -> Claim | None:
-    return quotas.claim_of(kind=OWNER_KIND, uid=attempt.uid)
+    return quotas.claim_of_workload(kind=OWNER_KIND, uid=attempt.uid)
 
 
 def attempt_token(attempt: Attempt) -> str:

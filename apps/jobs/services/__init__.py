@@ -34,7 +34,7 @@ from apps.jobs.services.requests import (
     job_resolve,
     spec_of,
 )
-from apps.jobs.services.resources import DEFAULT_ENGINE, chips_expand, engine_for
+from apps.jobs.services.resources import DEFAULT_ENGINE, engine_for, expand_chip_names
 from apps.jobs.services.saved_filters import (
     FilterRefused,
     filter_default,
@@ -72,8 +72,8 @@ __all__ = [
     "attempts_end",
     "can_requeue",
     "check_output_path",
-    "chips_expand",
     "engine_for",
+    "expand_chip_names",
     "file_receive",
     "file_record",
     "filter_default",

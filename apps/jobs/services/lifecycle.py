@@ -154,7 +154,7 @@ def attempt_request_claim(*, attempt: Attempt) -> None:
     :raises LeaseLost: if another worker leases the attempt now; nothing is requested then.
     """
     before = attempt.job.attempts.get(number=attempt.number - 1)
-    since = quotas_selectors.in_line_since_each([before.claim_uid])[before.claim_uid]
+    since = quotas_selectors.queued_since_by_claim([before.claim_uid])[before.claim_uid]
     (claim,) = quotas.claims_request(requests=(claim_request_of(attempt, in_line_since=since),))
     rows = Attempt.objects.filter(pk=attempt.pk, lease_token=attempt.lease_token, claim_uid="")
     if not rows.update(claim_uid=claim.uid, message="waiting for cards"):

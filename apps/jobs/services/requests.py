@@ -10,8 +10,8 @@ from apps.fleet import selectors as fleet
 from apps.jobs.models import Job
 from apps.jobs.services.resources import (
     ParallelPlanRequest,
-    chips_expand,
     engine_for,
+    expand_chip_names,
     parallel_plan_resolve,
     replicas_of,
 )
@@ -114,7 +114,7 @@ def job_resolve(request: JobRequest) -> ResolvedRequest:
     if any(finding.field == "engine" for finding in findings):
         return ResolvedRequest(findings=tuple(findings))
     engine, task = registry.engine(request.engine), Task(request.kind)
-    chips, wrong = chips_expand(request.chips, engine=engine, task=task)
+    chips, wrong = expand_chip_names(request.chips, engine=engine, task=task)
     findings += [*wrong, *_check_cards(request, chips), *_check_containers(engine, chips)]
     spec = spec_of(request)
     facts = _model_facts(request)

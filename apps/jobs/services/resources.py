@@ -33,7 +33,7 @@ DEFAULT_ENGINE = "transformers"
 CHIP_GROUPS = (ANY, ChipKind.GPU.value, ChipKind.NPU.value)
 
 
-def chips_expand(
+def expand_chip_names(
     requested: Sequence[str], *, engine: Engine, task: Task, free: Mapping[str, int] | None = None
 ) -> tuple[tuple[Chip, ...], tuple[FieldFinding, ...]]:
     """Resolve requested chips and groups to chips, the preferred first and each once, with findings.
@@ -42,7 +42,7 @@ def chips_expand(
     """
     groups = {*CHIP_GROUPS, *_known_profiles()}
     if free is None and any(group in groups for group in requested):
-        free = quotas.cards_free()
+        free = quotas.count_free_cards()
     free = free or {}
     chosen: dict[str, Chip] = {}
     findings = []
@@ -79,7 +79,7 @@ def engine_for(task: Task, *, chips: Sequence[str]) -> str:
     """
     names = sorted(registry.engine_names(), key=lambda name: (name != DEFAULT_ENGINE, name))
     able = [name for name in names if task in registry.engine(name).tasks]
-    preferred = _chips_named(chips[0]) if chips else ()
+    preferred = _find_named_chips(chips[0]) if chips else ()
     running = (
         name
         for name in able
@@ -88,12 +88,12 @@ def engine_for(task: Task, *, chips: Sequence[str]) -> str:
     return next(running, able[0] if able else DEFAULT_ENGINE)
 
 
-def _chips_named(group: str) -> Sequence[Chip]:
+def _find_named_chips(group: str) -> Sequence[Chip]:
     """Chips of that name or group, whether the fleet has them or not."""
     chip = registry.chip_by_name(group)
     if chip is not None:
         return (chip,)
-    return [chip for chip in registry.chips().values() if _in_group(group, chip)]
+    return [chip for chip in registry.chips().values() if _chips_of_group(group, chip)]
 
 
 def equal_chips(requested: Sequence[str], chips: Sequence[str]) -> int:
@@ -109,7 +109,7 @@ def equal_chips(requested: Sequence[str], chips: Sequence[str]) -> int:
 
 
 def _is_equal_in(group: str, chip: Chip) -> bool:
-    return _in_group(group, chip) and chip.kind is not ChipKind.CPU
+    return _chips_of_group(group, chip) and chip.kind is not ChipKind.CPU
 
 
 def _fleet_chips(group: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> list[Chip]:
@@ -117,7 +117,7 @@ def _fleet_chips(group: str, *, engine: Engine, task: Task, free: Mapping[str, i
     chips = [
         chip
         for chip in registry.chips().values()
-        if chip.name in free and _in_group(group, chip) and not engine.runs_on(task, chip)
+        if chip.name in free and _chips_of_group(group, chip) and not engine.runs_on(task, chip)
     ]
     return sorted(chips, key=lambda chip: (chip.kind is ChipKind.CPU, -free[chip.name], chip.name))
 
@@ -125,7 +125,7 @@ def _fleet_chips(group: str, *, engine: Engine, task: Task, free: Mapping[str, i
 def _no_chip_message(group: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> str:
     known = registry.chips()
     in_fleet = [known[name] for name in free if name in known]
-    matching = [chip for chip in in_fleet if _in_group(group, chip)]
+    matching = [chip for chip in in_fleet if _chips_of_group(group, chip)]
     if not matching:
         has = ", ".join(sorted(chip.name for chip in in_fleet)) or "no cards at all"
         return f"the fleet has no card that {group!r} means; it has {has}"
@@ -133,7 +133,7 @@ def _no_chip_message(group: str, *, engine: Engine, task: Task, free: Mapping[st
     return f"{engine.name} does not {task} on any card that {group!r} means ({reasons})"
 
 
-def _in_group(group: str, chip: Chip) -> bool:
+def _chips_of_group(group: str, chip: Chip) -> bool:
     if chip.slice_of:
         return group == chip.slice_profile
     return group in (ANY, chip.kind.value)
@@ -180,14 +180,14 @@ def parallel_plan_resolve(
     architecture = _architecture_of(request.model)
     if any(requested[name] is not None for name in _PROPOSED):
         plan = parallelism.read_plan(requested, cards=request.cards)
-        return _as_spec(plan, requested), _plan_findings(plan, request, architecture)
+        return _plan_as_spec(plan, requested), _plan_findings(plan, request, architecture)
     if architecture is None:
         plan = ParallelPlan(data=request.cards)
-        return _as_spec(plan, requested), _plan_findings(plan, request, architecture)
+        return _plan_as_spec(plan, requested), _plan_findings(plan, request, architecture)
     plan_or_wrong = _propose_plan(request, architecture)
     if isinstance(plan_or_wrong, FieldFinding):
         return requested, (plan_or_wrong,)
-    return _as_spec(plan_or_wrong, requested), ()
+    return _plan_as_spec(plan_or_wrong, requested), ()
 
 
 def replicas_of(chips: Sequence[Chip], cards: int) -> tuple[int, int]:
@@ -300,7 +300,7 @@ def _limit_findings(
     )
     return check_limits(
         request.engine.fields(Task.FINETUNE),
-        {"parallel": _as_spec(plan, {})},
+        {"parallel": _plan_as_spec(plan, {})},
         [limit for limit in limits if limit.field.startswith("parallel.")],
     )
 
@@ -337,5 +337,5 @@ def _training_workload(plan: ParallelPlan, request: ParallelPlanRequest) -> sizi
     )
 
 
-def _as_spec(plan: ParallelPlan, requested: Mapping[str, Any]) -> dict[str, Any]:
+def _plan_as_spec(plan: ParallelPlan, requested: Mapping[str, Any]) -> dict[str, Any]:
     return {**requested, **{name: getattr(plan, name) for name in _PROPOSED}}

@@ -162,7 +162,7 @@ def _requeue_attempts(
 
     A retry requests its claim only after its back-off: until then it uses nothing and is not queued.
     """
-    since = quotas_selectors.in_line_since_each([one.attempt.claim_uid for one in terminations])
+    since = quotas_selectors.queued_since_by_claim([one.attempt.claim_uid for one in terminations])
     fresh, retried, requests = [], [], []
     for termination in terminations:
         before, job = termination.attempt, jobs[termination.attempt.job_id]

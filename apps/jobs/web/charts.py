@@ -69,7 +69,7 @@ def job_compare(request: AuthenticatedRequest) -> HttpResponse:
         return redirect(_compare_url({"job": chosen}))
     uids = _requested_uids(request)
     if len(uids) > MAX_COMPARED:
-        return _too_many(request, uids)
+        return _too_many_runs_message(request, uids)
     jobs = _requested_jobs(request, uids)
     metric, by = _chart_options(request)
     context: dict[str, Any] = {
@@ -178,7 +178,7 @@ def _chart_options(request: HttpRequest) -> tuple[str, str]:
     return (metric if metric in _METRICS else "loss"), ("time" if by == "time" else "step")
 
 
-def _too_many(request: AuthenticatedRequest, uids: Sequence[str]) -> HttpResponse:
+def _too_many_runs_message(request: AuthenticatedRequest, uids: Sequence[str]) -> HttpResponse:
     jobs = _requested_jobs(request, uids)
     context = {
         "jobs": jobs,
@@ -265,7 +265,11 @@ def _attempt_series(curve: AttemptCurve, lines: Iterable[JobChartLine]) -> list[
     """The attempt's lines. Those of the first attempt have no number, so that they keep their names."""
     number = curve.attempt.number
     return [
-        {"name": _line_name(line.name, number), "kind": line.kind, **values_of(curve, line.metric)}
+        {
+            "name": _line_name(line.name, number),
+            "kind": line.kind,
+            **requested_values(curve, line.metric),
+        }
         for line in lines
         if any(line.metric in point.values for point in curve.points)
     ]
@@ -277,7 +281,7 @@ def _line_name(name: str, number: int) -> str:
     return _("%(line)s, attempt %(number)d") % {"line": name, "number": number}
 
 
-def values_of(curve: AttemptCurve, metric: str) -> dict[str, list[Any]]:
+def requested_values(curve: AttemptCurve, metric: str) -> dict[str, list[Any]]:
     """``{"x": steps, "y": values}`` of points with the metric; values that are not numbers are gaps."""
     points = [point for point in curve.points if metric in point.values]
     return {

@@ -38,7 +38,7 @@ class FleetChips:
 
     @classmethod
     def load(cls) -> FleetChips:
-        return cls(known=fleet.fleet_chips(), free=quotas.cards_free())
+        return cls(known=fleet.fleet_chips(), free=quotas.count_free_cards())
 
     def choices(self, *, chosen: str = "") -> list[tuple[str, Any]]:
         """Groups, then chips of the fleet; a chosen chip is included even if the fleet has none."""
@@ -63,7 +63,7 @@ class FleetChips:
         """For each name that the engine cannot run on in this fleet, why."""
         reasons = {}
         for name in names:
-            _chips, findings = services.chips_expand(
+            _chips, findings = services.expand_chip_names(
                 [name], engine=engine, task=task, free=self.free
             )
             if findings:
@@ -72,7 +72,9 @@ class FleetChips:
 
     def preferred(self, group: str, *, engine: Engine, task: Task) -> str:
         """The chip that the group resolves to now; the group itself if there is none."""
-        chips, _findings = services.chips_expand([group], engine=engine, task=task, free=self.free)
+        chips, _findings = services.expand_chip_names(
+            [group], engine=engine, task=task, free=self.free
+        )
         return chips[0].name if chips else group
 
 

@@ -211,7 +211,7 @@ def jobs(request: AuthenticatedRequest) -> HttpResponseBase:
     every = selectors.jobs_visible(request.user)
     table = Table(
         request,
-        selectors.jobs_with_latest_attempt(_in_state(every, state)),
+        selectors.jobs_with_latest_attempt(_jobs_in_state(every, state)),
         columns=COLUMNS,
         filters=form,
         bulk=[_cancel_action()],
@@ -232,7 +232,7 @@ def jobs(request: AuthenticatedRequest) -> HttpResponseBase:
     return render_page(request, "jobs/job_list.html", context, fragment="rows", changing=changing)
 
 
-def _in_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:
+def _jobs_in_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:
     return rows.filter(state=state) if state in set(JobState) else rows
 
 

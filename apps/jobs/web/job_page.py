@@ -217,7 +217,7 @@ def _launch_context(
     return job_launch_comparison(found, request.GET)
 
 
-def _found_for(request: AuthenticatedRequest, uid: str) -> Job:
+def _visible_job(request: AuthenticatedRequest, uid: str) -> Job:
     """A job that the user may cancel and retry.
 
     :raises PermissionRefused: if the user may only view it.
@@ -227,13 +227,13 @@ def _found_for(request: AuthenticatedRequest, uid: str) -> Job:
     return found
 
 
-@row_action(load=_found_for, page="job")
+@row_action(load=_visible_job, page="job")
 def job_cancel(request: AuthenticatedRequest, found: Job) -> str:
     services.job_cancel(job=found, actor=request.user, at=timezone.now())
     return _("The job is being cancelled.")
 
 
-@row_action(load=_found_for, page="job", refusals=(IllegalTransition, services.SpecRefused))
+@row_action(load=_visible_job, page="job", refusals=(IllegalTransition, services.SpecRefused))
 def job_retry(request: AuthenticatedRequest, found: Job) -> str:
     services.job_retry(job=found, actor=request.user, at=timezone.now())
     return _("The job waits for cards again.")

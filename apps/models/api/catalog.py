@@ -166,17 +166,17 @@ class CatalogDetailSerializer(CatalogEntrySerializer):
     versions = Reference(many=True, help_text="Of ours, those that you may see, the newest first.")
 
 
-def document_of(entry: CatalogEntry) -> dict[str, Any]:
+def entry_document(entry: CatalogEntry) -> dict[str, Any]:
     """The entry as ``CatalogEntrySerializer`` describes it."""
     return asdict(entry)
 
 
 @lru_cache(maxsize=2)
-def documents_at(revision: str) -> dict[str, bytes]:
+def entry_documents_at(revision: str) -> dict[str, bytes]:
     """Every entry of that revision as JSON, by key; cached because reads are far more frequent than changes."""
     encoder = JSONRenderer()
     return {
-        key: encoder.render(document_of(entry))
+        key: encoder.render(entry_document(entry))
         for key, entry in selectors.catalog_snapshot_at(revision).entries.items()
     }
 
@@ -199,7 +199,7 @@ class CatalogView(APIView):
         given = CatalogFilters.read(request)
         index = selectors.catalog_index()
         found = index.fitting(choice=CatalogFilters.choice_of(given), text=given.get("q", ""))
-        documents = documents_at(index.revision)
+        documents = entry_documents_at(index.revision)
         body = b"[%s]" % b",".join(documents[entry.key] for entry in found)
         return HttpResponse(body, content_type="application/json")
 
@@ -224,7 +224,7 @@ class CatalogEntryView(APIView):
         keys = {*entry.evidence, *(name for cell in entry.cells for name in cell.evidence)}
         versions = registry.model_versions_visible(request.user).filter(catalog_model__key=key)
         answer = {
-            **document_of(entry),
+            **entry_document(entry),
             "withdrawn": withdrawn,
             "matrix": compatibility_matrix(entry),
             "sources": [known[name] for name in sorted(keys) if name in known],

@@ -100,11 +100,11 @@ def _row_blobs(artifact: Artifact) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _count_row_changes(older: tuple[str, ...], newer: tuple[str, ...]) -> DatasetRowChanges:
     """Cached by digest: the content of a digest never changes."""
-    before, after = _rows_of(older), _rows_of(newer)
+    before, after = _rows_of_split(older), _rows_of_split(newer)
     return DatasetRowChanges(added=(after - before).total(), removed=(before - after).total())
 
 
-def _rows_of(blobs: tuple[str, ...]) -> Counter[bytes]:
+def _rows_of_split(blobs: tuple[str, ...]) -> Counter[bytes]:
     store = artifact_store()
     rows: Counter[bytes] = Counter()
     for digest in blobs:

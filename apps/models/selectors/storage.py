@@ -43,7 +43,7 @@ def artifact_store() -> ArtifactStore:
     return _cached_artifact_store("filesystem", str(Path(settings.NINEFOLD_HOME, "artifacts")))
 
 
-def shared_or_of(teams: QuerySet[Team], path: str) -> Q:
+def shared_or_team_filter(teams: QuerySet[Team], path: str) -> Q:
     return Q(**{f"{path}__in": teams}) | Q(**{f"{path}__isnull": True})
 
 
@@ -62,9 +62,9 @@ def input_tree(name: str, artifact: Artifact) -> InputTree:
 
 def artifacts_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
     """Artifacts of the user's teams and those shared with every team."""
-    return Artifact.objects.filter(shared_or_of(accounts.teams_of(user), "team")).select_related(
-        "team"
-    )
+    return Artifact.objects.filter(
+        shared_or_team_filter(accounts.teams_of(user), "team")
+    ).select_related("team")
 
 
 def code_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
@@ -431,7 +431,7 @@ def _attempt_uid(artifact: Artifact) -> str:
 def _item_from_artifact(
     artifact: Artifact, attempt_labels: Mapping[str, tuple[str, str]]
 ) -> StoredItem:
-    name, page, page_uid = artifact_title(artifact), *_page_of(artifact)
+    name, page, page_uid = artifact_title(artifact), *_items_page(artifact)
     if not page and (label := attempt_labels.get(_attempt_uid(artifact))) is not None:
         name, page, page_uid = label[0], "job", label[1]
     deleted = artifact.deleted_at
@@ -450,7 +450,7 @@ def _item_from_artifact(
     )
 
 
-def _page_of(artifact: Artifact) -> tuple[str, str]:
+def _items_page(artifact: Artifact) -> tuple[str, str]:
     for relation, page in (
         ("modelversion", "model-version"),
         ("datasetversion", "dataset-version"),

@@ -28,7 +28,7 @@ from apps.models.selectors.storage import (
     artifact_file,
     artifact_store,
     parse_json_or_none,
-    shared_or_of,
+    shared_or_team_filter,
 )
 from controlplane.domain.quantization import MetricComparison, compare_metrics
 from controlplane.domain.registry.versions import (
@@ -46,14 +46,14 @@ from controlplane.ports.hubs import Hub
 
 def model_lines_visible(user: accounts.RequestUser) -> QuerySet[ModelLine]:
     """Models of the user's teams and those shared with every team."""
-    return ModelLine.objects.filter(shared_or_of(accounts.teams_of(user), "team")).select_related(
-        "team"
-    )
+    return ModelLine.objects.filter(
+        shared_or_team_filter(accounts.teams_of(user), "team")
+    ).select_related("team")
 
 
 def model_versions_visible(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.filter(
-        shared_or_of(accounts.teams_of(user), "line__team")
+        shared_or_team_filter(accounts.teams_of(user), "line__team")
     ).select_related("line__team", "base__line", "dataset_version__dataset", "artifact")
 
 
@@ -387,7 +387,7 @@ def hub_import_of(version: ModelVersion) -> HubImport | None:
     return HubImport.objects.filter(version=version).first()
 
 
-def imports_due(*, at: datetime) -> QuerySet[HubImport]:
+def due_hub_imports(*, at: datetime) -> QuerySet[HubImport]:
     """Unfinished imports whose next attempt is due, least recently served first."""
     return (
         HubImport.objects.filter(version__state=ModelState.IMPORTING)
@@ -397,7 +397,7 @@ def imports_due(*, at: datetime) -> QuerySet[HubImport]:
     )
 
 
-def bytes_importing(team: Team) -> int:
+def importing_bytes(team: Team) -> int:
     """Total size of the team's unfinished imports, in bytes."""
     rows = HubImport.objects.filter(version__state=ModelState.IMPORTING, version__line__team=team)
     return int(rows.aggregate(size=Sum("size"))["size"] or 0)

@@ -25,10 +25,10 @@ from apps.models.models import HubImport, ModelVersion, ModelVersionTransition
 from apps.models.selectors import versions as selectors
 from apps.models.services.storage import read_chunks, storage_check_fits
 from apps.models.services.versions import (
+    iterate_with_progress,
     model_line_next_number,
     model_version_failed,
     model_version_imported,
-    with_progress,
 )
 from controlplane.domain.common.resources import MIB
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
@@ -118,7 +118,7 @@ def hub_import_request(*, actor: User, team: Team, name: str, lookup: HubLookup)
 
     :raises StorageQuotaExceeded: if it exceeds the team's quota together with the running imports.
     """
-    hub_import = selectors.bytes_importing(team)
+    hub_import = selectors.importing_bytes(team)
     storage_check_fits(team=team, size=lookup.listing.size + hub_import)
     line, number = model_line_next_number(team=team, name=name)
     version = ModelVersion.objects.create(line=line, number=number, created_by=actor)
@@ -287,7 +287,7 @@ def _store_file(file: HubFile, part: Path, *, on_progress: Callable[[], None]) -
     verifier = DigestVerifier(file)
     with part.open("rb") as stream:
         blob = registry.artifact_store().put(
-            with_progress(verifier.observed(read_chunks(stream)), on_progress)
+            iterate_with_progress(verifier.observed(read_chunks(stream)), on_progress)
         )
     try:
         verifier.verify()

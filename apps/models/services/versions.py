@@ -219,12 +219,14 @@ def model_folder_store(
     files: list[File] = []
     for source in sources:
         with source.open("rb") as stream:
-            blob = store.put(with_progress(read_chunks(stream), on_progress))
+            blob = store.put(iterate_with_progress(read_chunks(stream), on_progress))
         files.append((str(source.relative_to(folder)), blob.digest, blob.size))
     return files
 
 
-def with_progress(chunks: Iterable[bytes], on_progress: Callable[[], None]) -> Iterator[bytes]:
+def iterate_with_progress(
+    chunks: Iterable[bytes], on_progress: Callable[[], None]
+) -> Iterator[bytes]:
     """The chunks, with a call of ``on_progress`` after each."""
     for chunk in chunks:
         yield chunk

@@ -284,11 +284,11 @@ def _catalog_action(
 ) -> CatalogAction:
     label, icon, url_name, permission = _LABELS[task]
     ready = [version for version in versions if _is_usable_for(version, task)]
-    reason = _no_engine(entry, task)
+    reason = _missing_engine_reason(entry, task)
     if not reason and permission not in granted:
         reason = _("Your roles let you look; an administrator of a team can change that.")
     if not reason and not ready:
-        reason = _no_weights(versions, task)
+        reason = _missing_weights_reason(versions, task)
     href = "" if reason else f"{reverse(url_name)}?{urlencode({'model': ready[0].uid})}"
     return CatalogAction(label=label, icon=icon, href=href, reason=reason)
 
@@ -299,7 +299,7 @@ def _is_usable_for(version: ModelVersion, task: CatalogTask) -> bool:
     return version.state == ModelState.READY and plain
 
 
-def _no_weights(versions: Sequence[ModelVersion], task: CatalogTask) -> str:
+def _missing_weights_reason(versions: Sequence[ModelVersion], task: CatalogTask) -> str:
     if any(version.state == ModelState.IMPORTING for version in versions):
         return _("Its weights are being imported.")
     if any(version.state == ModelState.READY for version in versions):
@@ -307,7 +307,7 @@ def _no_weights(versions: Sequence[ModelVersion], task: CatalogTask) -> str:
     return _("Import its weights first.")
 
 
-def _no_engine(entry: CatalogEntry, task: CatalogTask) -> str:
+def _missing_engine_reason(entry: CatalogEntry, task: CatalogTask) -> str:
     """Why no installed engine renders the task; empty if one does."""
     if selectors.is_rendered_anywhere(entry, task):
         return ""

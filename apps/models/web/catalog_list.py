@@ -282,7 +282,7 @@ def _facet_view(
             count=counts.get(value, 0),
             chosen=value in chosen,
         )
-        for value in _in_order(facet, known)
+        for value in _order_facet_values(facet, known)
     ]
     shown = [one for one in options if one.count or one.chosen]
     unattested = [one for one in options if facet in VENDOR_FACETS and one not in shown]
@@ -295,7 +295,7 @@ def _facet_view(
     )
 
 
-def _in_order(facet: Facet, known: frozenset[str]) -> list[str]:
+def _order_facet_values(facet: Facet, known: frozenset[str]) -> list[str]:
     if facet is Facet.MODALITY:
         return [modality.value for modality in Modality if modality.value in known]
     if facet is Facet.SIZE:

@@ -116,7 +116,7 @@ def dataset(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     context = {
         "dataset": found,
         "table": table,
-        "may_change": _may_contribute(request, found.team),
+        "may_change": _can_contribute(request, found.team),
     }
     return render(request, "registry/dataset.html", context)
 
@@ -143,13 +143,13 @@ def dataset_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 def _deletion_context(request: AuthenticatedRequest, version: DatasetVersion) -> dict[str, Any]:
     """``may_change``: whether the user may delete it; ``holds``: reasons why it cannot be deleted."""
-    may = _may_contribute(request, version.dataset.team)
+    may = _can_contribute(request, version.dataset.team)
     usable = version.artifact.usable
     holds = deletion_blockers(version.artifact, at=timezone.now()) if may and usable else []
     return {"may_change": may, "holds": holds}
 
 
-def _may_contribute(request: AuthenticatedRequest, team: Team) -> bool:
+def _can_contribute(request: AuthenticatedRequest, team: Team) -> bool:
     return roles_grant(accounts.roles_of(request.user, team), Permission.CONTRIBUTE)
 
 

@@ -38,7 +38,7 @@ def calculator(request: AuthenticatedRequest) -> HttpResponse:
             context |= {
                 "sized": sized,
                 "bars": _memory_bars(sized.estimate, chip=sized.chip),
-                "limit_at": _limit_at(sized.estimate, chip=sized.chip),
+                "limit_at": _limit_position(sized.estimate, chip=sized.chip),
                 "token_bytes": round(sized.estimate.bytes_per_token),
                 "chart_query": form.chart_query(),
             }
@@ -109,7 +109,7 @@ def _bar_bytes(estimate: SizingEstimate, *, chip: Chip) -> int:
     return max(chip.memory, estimate.total + estimate.not_at_once, 1)
 
 
-def _limit_at(estimate: SizingEstimate, *, chip: Chip) -> int | None:
+def _limit_position(estimate: SizingEstimate, *, chip: Chip) -> int | None:
     """Position of the usable limit in the bar."""
     if estimate.limit is None:
         return None

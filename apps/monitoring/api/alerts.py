@@ -27,7 +27,7 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alert_samples import AlertRuleTrial, trial_of
+from apps.monitoring.selectors.alert_samples import AlertRuleTrial, rule_dry_run
 from apps.monitoring.services import alerts
 from apps.monitoring.services.alerts import ReceiverRequest, RouteRequest
 from controlplane.domain.alerts.deliveries import DeliveryState
@@ -37,7 +37,7 @@ from controlplane.domain.alerts.rules import (
     MOST_MATCHERS,
     AlertOperator,
     AlertSeverity,
-    rule_read,
+    parse_rule,
 )
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import (
@@ -347,8 +347,8 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
     )
     @action(detail=False, methods=["post"])
     def trial(self, request: Request) -> Response:
-        rule = rule_read(self.checked(AlertRuleCreateSerializer))
-        return Response(AlertTrialSerializer(trial_of(rule, at=timezone.now())).data)
+        rule = parse_rule(self.checked(AlertRuleCreateSerializer))
+        return Response(AlertTrialSerializer(rule_dry_run(rule, at=timezone.now())).data)
 
 
 @extend_schema_view(
@@ -371,7 +371,7 @@ class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.checked(AlertSilenceCreateSerializer)
-        row = alerts.silence_begin(actor=acting_user(request), at=timezone.now(), **given)
+        row = alerts.silence_create(actor=acting_user(request), at=timezone.now(), **given)
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(summary="End a silence before its time", tags=TAGS, responses={204: None})

@@ -20,9 +20,9 @@ from apps.accounts.api.idempotency import idempotent
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import Fault, HealthRule, Isolation
-from apps.monitoring.selectors.faults import faults_shown, isolations_shown, meaning_of
+from apps.monitoring.selectors.faults import displayed_faults, displayed_isolations, fault_meaning
 from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state, policy_json
-from apps.monitoring.selectors.rule_samples import rule_tried
+from apps.monitoring.selectors.rule_samples import rule_trial
 from apps.monitoring.services import faults, health_rules, isolations
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.faults import FaultLevel, Origin
@@ -84,11 +84,11 @@ class FaultSerializer(serializers.ModelSerializer[Fault]):
         )
 
     def get_cause(self, fault: Fault) -> str:
-        meaning = meaning_of(fault.vendor, fault.code)
+        meaning = fault_meaning(fault.vendor, fault.code)
         return meaning.cause if meaning else ""
 
     def get_remedy(self, fault: Fault) -> str:
-        meaning = meaning_of(fault.vendor, fault.code)
+        meaning = fault_meaning(fault.vendor, fault.code)
         return meaning.remedy if meaning else ""
 
 
@@ -287,7 +287,7 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
     queries = {"list": FaultFilters}
 
     def get_queryset(self) -> QuerySet[Fault]:
-        return faults_shown()
+        return displayed_faults()
 
     @extend_schema(
         summary="Acknowledge faults",
@@ -321,7 +321,7 @@ class IsolationViewSet(
     queries = {"list": IsolationFilters}
 
     def get_queryset(self) -> QuerySet[Isolation]:
-        return isolations_shown()
+        return displayed_isolations()
 
     @extend_schema(
         summary="Take cards and nodes out of use",
@@ -337,7 +337,7 @@ class IsolationViewSet(
     def create(self, request: Request) -> Response:
         given = self.checked(IsolateSerializer)
         actor, at = acting_user(request), timezone.now()
-        begun = isolations.isolations_order(actor=actor, at=at, **given)
+        begun = isolations.isolations_request(actor=actor, at=at, **given)
         return Response(self._isolation_response(begun), status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -432,7 +432,7 @@ class HealthRuleViewSet(
         given = self.checked(DryRunSerializer)
         condition = condition_of(given["condition"])
         back = timedelta(hours=given["hours"])
-        trials = rule_tried(condition, back=back, at=timezone.now())
+        trials = rule_trial(condition, back=back, at=timezone.now())
         return Response(TrialsSerializer(trials).data)
 
 

@@ -56,7 +56,7 @@ def _push_busy(error: PushBusy) -> Problem:
 
 
 @problem_translator(AnotherNode)
-def _another_node(error: AnotherNode) -> Problem:
+def _other_node_problem(error: AnotherNode) -> Problem:
     return Problem(status=403, code="another-node", detail=str(error))
 
 

@@ -94,7 +94,7 @@ from controlplane.web.rest import (
     ResourceViewSet,
     StrictSerializer,
     VisibleField,
-    require_bounded,
+    require_body_within,
 )
 
 _OPTIONS = (
@@ -264,7 +264,7 @@ class ExpositionParser(BaseParser):
         :raises ParseError: if it is not what its headers say.
         :raises UnsupportedMediaType: if it is packed in another way.
         """
-        require_bounded(parser_context, limit=LARGEST_BODY)
+        require_body_within(parser_context, limit=LARGEST_BODY)
         request = (parser_context or {})["request"]
         packing = request.headers.get("Content-Encoding", "identity").strip().lower()
         # Nothing is read that was not announced: see the bound above.

@@ -16,10 +16,15 @@ from django.db import transaction
 from django.utils import timezone, translation
 
 from apps.monitoring.models import AlertDelivery, AlertRule
-from apps.monitoring.selectors.alert_samples import samples_of
-from apps.monitoring.selectors.alerts import body_of, deliveries_due, message_of, rule_of
+from apps.monitoring.selectors.alert_samples import rule_alert_samples
+from apps.monitoring.selectors.alerts import (
+    deliveries_due,
+    notice_message,
+    rule_spec_of,
+    webhook_body,
+)
 from apps.monitoring.services.alert_evaluation import rule_evaluate, rule_failed
-from apps.monitoring.services.alerts import alert_delivery_record, rules_ship
+from apps.monitoring.services.alerts import alert_delivery_record, default_rules_sync
 from apps.notifications.selectors.notifications import mail_configured
 from apps.notifications.selectors.webhooks import signature
 from apps.notifications.services.webhooks import DeliveryOutcome, post_delivery
@@ -45,7 +50,7 @@ def alerts_reconcile(*, at: datetime) -> int:
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        rules_ship(at=at)
+        default_rules_sync(at=at)
         for rule in AlertRule.objects.all():
             if not lease.renew(ttl=LEASE_TTL):
                 break
@@ -57,7 +62,7 @@ def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:
     try:
         # A failed query must not spoil the connection's transaction for the rules behind it.
         with transaction.atomic():
-            samples = samples_of(rule_of(rule), at=at) if rule.enabled else ()
+            samples = rule_alert_samples(rule_spec_of(rule), at=at) if rule.enabled else ()
         return rule_evaluate(rule=rule, samples=samples, at=at)
     except RuleInvalid as invalid:
         rule_failed(rule=rule, reason=f"the rule cannot be read: {invalid}")
@@ -77,7 +82,7 @@ def alerts_send(*, at: datetime) -> int:
             due = [one for one in deliveries_due(at=at) if one.receiver_id not in failed][:AT_ONCE]
             if not due or not lease.renew(ttl=LEASE_TTL):
                 break
-            posts = [_post_of(delivery) for delivery in due]
+            posts = [_build_post(delivery) for delivery in due]
             with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="alert") as pool:
                 outcomes = list(pool.map(_deliver_post, posts))
             for delivery, outcome in zip(due, outcomes, strict=True):
@@ -104,7 +109,7 @@ class _Post:
     addresses: tuple[str, ...] = ()
 
 
-def _post_of(delivery: AlertDelivery) -> _Post | str:
+def _build_post(delivery: AlertDelivery) -> _Post | str:
     """What to send, or why it cannot be sent."""
     receiver, notice = delivery.receiver, delivery.notice
     try:
@@ -113,11 +118,11 @@ def _post_of(delivery: AlertDelivery) -> _Post | str:
     except Undecryptable as error:
         return f"the receiver's address or secret cannot be read: {error}"
     with translation.override(receiver.language or settings.LANGUAGE_CODE):
-        message = message_of(notice)
+        message = notice_message(notice)
     return _Post(
         kind=ReceiverKind(receiver.kind),
         message=message,
-        body=body_of(notice),
+        body=webhook_body(notice),
         notice_kind=f"alert.{notice.kind}",
         notice=notice.uid,
         delivery=delivery.uid,
@@ -146,14 +151,14 @@ def _deliver_post(post: _Post | str) -> DeliveryOutcome:
             headers["Ninefold-Signature"] = signature(
                 secret=post.secret, timestamp=timestamp, body=post.body
             )
-    call = _call_of(post, timestamp=timestamp)
+    call = _webhook_call_of(post, timestamp=timestamp)
     outcome = post_delivery(call.url, body=call.body, headers=headers)
     if outcome.error:
         return outcome
     return replace(outcome, error=response_error(post.kind, outcome.answer))
 
 
-def _call_of(post: _Post, *, timestamp: int) -> Call:
+def _webhook_call_of(post: _Post, *, timestamp: int) -> Call:
     if post.kind is ReceiverKind.FEISHU:
         return messages.feishu_call(
             post.message, url=post.url, secret=post.secret, timestamp=timestamp

@@ -33,10 +33,19 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault, HealthRule
 from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state, health_snapshot
-from apps.monitoring.selectors.rule_samples import MOST, candidate_cards, reach_of, series_of
-from apps.monitoring.services.decisions import LeaseGone, decisions_apply, notes_keep
+from apps.monitoring.selectors.rule_samples import (
+    MOST,
+    candidate_cards,
+    longest_lookback,
+    metric_series,
+)
+from apps.monitoring.services.decisions import (
+    LeaseGone,
+    decisions_apply,
+    suppressed_decisions_store,
+)
 from apps.monitoring.services.faults import faults_lapse, signals_record
-from apps.monitoring.services.health_rules import rules_seed
+from apps.monitoring.services.health_rules import default_health_rules_create
 from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
 from controlplane.domain.health.decisions import Action, Decided, HealthSnapshot, decide_actions
 from controlplane.domain.health.faults import FaultLevel, FaultMap, Origin, Signal
@@ -93,9 +102,9 @@ def _decide_actions(
 ) -> int:
     decided = decide_actions(situation, stance.policy, at)
     if not stance.automatic:
-        decided = tuple(map(_left_to_people, decided))
-    acting = [each for each in decided if not _only_noted(each)]
-    notes = [each for each in decided if _only_noted(each)]
+        decided = tuple(map(_are_left_to_operators, decided))
+    acting = [each for each in decided if not _are_recorded_only(each)]
+    notes = [each for each in decided if _are_recorded_only(each)]
     counts: Counter[str] = Counter()
     try:
         for first in range(0, len(acting), BATCH):
@@ -104,7 +113,9 @@ def _decide_actions(
             lease.renew(ttl=HEALTH_LEASE_TTL)
         for first in range(0, len(notes), NOTES):
             batch = notes[first : first + NOTES]
-            counts[Decision.Outcome.DONE] += notes_keep(decided=batch, lease=lease, at=at)
+            counts[Decision.Outcome.DONE] += suppressed_decisions_store(
+                decided=batch, lease=lease, at=at
+            )
             lease.renew(ttl=HEALTH_LEASE_TTL)
     except LeaseGone:
         log.warning(
@@ -115,11 +126,11 @@ def _decide_actions(
     return counts.total()
 
 
-def _only_noted(each: Decided) -> bool:
+def _are_recorded_only(each: Decided) -> bool:
     return each.action is Action.NOTE and not (each.held_back or each.followed)
 
 
-def _left_to_people(each: Decided) -> Decided:
+def _are_left_to_operators(each: Decided) -> Decided:
     if each.held_back or each.action is Action.NOTE:
         return each
     return replace(each, held_back=BY_PEOPLE)
@@ -134,7 +145,7 @@ def health_rules_reconcile(*, at: datetime) -> int:
     with leader_lease(RULES_LEASE, ttl=RULES_LEASE_TTL) as lease:
         if lease is None:
             return 0
-        rules_seed(at=at)
+        default_health_rules_create(at=at)
         rules = list(HealthRule.objects.filter(enabled=True))
         firing = sum(_evaluate_health_rule(rule, at=at) for rule in rules)
         _end_removed_rules(rules, at=at)
@@ -169,7 +180,7 @@ def _condition_findings(
     condition: Condition, cards: list[int], *, at: datetime
 ) -> dict[int, Finding]:
     """What is known for sure: what was not measured keeps what was said of it."""
-    series = series_of(cards, condition, since=at - reach_of(condition), at=at)
+    series = metric_series(cards, condition, since=at - longest_lookback(condition), at=at)
     found = {card: evaluate_condition(condition, series.get(card, ()), at) for card in cards}
     sure = (Verdict.FIRES, Verdict.CLEAR)
     return {card: finding for card, finding in found.items() if finding.verdict in sure}

@@ -78,7 +78,7 @@ def isolations_reconcile(*, at: datetime) -> int:
         hold = partial(_renew_lease, lease)
         try:
             burn_ins_reconcile(situation=situation, policy=policy, at=at, hold=hold)
-            marks_keep(at=at, hold=hold)
+            isolation_taints_reconcile(at=at, hold=hold)
         except _IsolationLeaseLost:
             log.warning("a turn lost its lease; another goes on", extra={"lease": LEASE})
     return count
@@ -90,7 +90,7 @@ def _renew_lease(lease: LeaderLease) -> None:
         raise _IsolationLeaseLost
 
 
-def marks_keep(*, at: datetime, hold: Callable[[], None] = lambda: None) -> int:
+def isolation_taints_reconcile(*, at: datetime, hold: Callable[[], None] = lambda: None) -> int:
     """Let the clusters' nodes bear our mark while they are out of use; how many were marked or unmarked.
 
     Level-triggered: what could not be marked or unmarked now is tried again.
@@ -296,7 +296,7 @@ def _remove_burn_in(row: Isolation, _: datetime) -> None:
         adapter.stop(name, grace=timedelta())
         return
     adapter.remove(name)
-    moves.burn_in_forget(row=row)
+    moves.burn_in_discard(row=row)
 
 
 def _isolated_cards(row: Isolation) -> list[Card]:

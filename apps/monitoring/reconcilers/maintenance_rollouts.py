@@ -81,16 +81,16 @@ def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
         except (ClusterError, UnknownAdapter) as error:
             reason = f"its cluster does not answer: {error}"
         except PermissionRefused as refusal:
-            reason = _lost_right(rollout, refusal)
+            reason = _lost_permission_reason(rollout, refusal)
     try:
         moved += maintenance_rollouts.rollout_reconcile(rollout=rollout, at=at)
     except PermissionRefused as refusal:
-        reason = _lost_right(rollout, refusal)
-    maintenance_rollouts.rollouts_trouble(rollout=rollout, reason=reason)
+        reason = _lost_permission_reason(rollout, refusal)
+    maintenance_rollouts.rollouts_record_errors(rollout=rollout, reason=reason)
     return moved
 
 
-def _lost_right(rollout: Rollout, refusal: PermissionRefused) -> str:
+def _lost_permission_reason(rollout: Rollout, refusal: PermissionRefused) -> str:
     return f"{rollout.made_by.username}, in whose name it goes on, may not any more: {refusal}"
 
 

@@ -28,7 +28,7 @@ from apps.fleet.services.card_availability import (
 from apps.monitoring.selectors.health import health_policy_state
 from apps.monitoring.services.ingestion import readings_record
 from apps.telemetry.models import CardFigures, Source
-from apps.telemetry.selectors.sources import heartbeat_timeout, source_adapter, sources_due
+from apps.telemetry.selectors.sources import due_sources, heartbeat_timeout, source_adapter
 from apps.telemetry.services.sources import (
     source_failed,
     source_read,
@@ -47,7 +47,7 @@ _LEASE = timedelta(minutes=2)
 
 def sources_read(*, at: datetime) -> int:
     """Read every source whose turn it is; how many told something. One that does not answer spoils no other."""
-    due = Source.objects.filter(pk__in=sources_due(at=at)).select_related("cluster")
+    due = Source.objects.filter(pk__in=due_sources(at=at)).select_related("cluster")
     taken = lease_rows(due, limit=50, ttl=_LEASE)
     if not taken:
         return 0

@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault
-from apps.monitoring.selectors.controllers import controllers_now, monitored_disks
+from apps.monitoring.selectors.controllers import current_controllers, monitored_disks
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import PENDING_SINCE
 from apps.serving.models import Route, UsageRecord
@@ -29,7 +29,7 @@ from controlplane.domain.alerts.rules import (
     AlertRuleSpec,
     AlertSample,
     Topic,
-    all_fit,
+    all_matchers_fit,
 )
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
@@ -50,10 +50,10 @@ _LOOKUPS: Mapping[AlertOperator, str] = {
 }
 
 
-def samples_of(rule: AlertRuleSpec, *, at: datetime) -> tuple[AlertSample, ...]:
+def rule_alert_samples(rule: AlertRuleSpec, *, at: datetime) -> tuple[AlertSample, ...]:
     """What the rule has to look at, of the things that its matchers fit."""
     read = _READERS[MEASURES[rule.measure].topic]
-    return tuple(sample for sample in read(rule, at) if all_fit(rule.where, sample.labels))
+    return tuple(sample for sample in read(rule, at) if all_matchers_fit(rule.where, sample.labels))
 
 
 def _sample_subject(rule: AlertRuleSpec) -> str:
@@ -159,7 +159,7 @@ def _cluster_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]
 def _controller_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
     wants_lag = _sample_subject(rule) == "lag"
-    for loop in controllers_now().all:
+    for loop in current_controllers().all:
         lag = None if loop.lag is None else loop.lag.total_seconds()
         value = lag if wants_lag else float(loop.troubled)
         yield AlertSample(labels={"loop": loop.name}, value=value, href=reverse("status"))
@@ -243,8 +243,8 @@ class AlertRuleTrial:
     cut: bool = False
 
 
-def trial_of(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
-    now = sum(rule.holds(sample) is True for sample in samples_of(rule, at=at))
+def rule_dry_run(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
+    now = sum(rule.holds(sample) is True for sample in rule_alert_samples(rule, at=at))
     topic = MEASURES[rule.measure].topic
     if topic is Topic.FAULTS:
         times = _fault_times(rule, at=at)
@@ -273,7 +273,7 @@ def _fault_times(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
         }
         stood = (fault.ended_at or at) - fault.began_at
         long_enough = stood >= rule.lasts and rule.op.holds(fault.level, rule.threshold)
-        if long_enough and all_fit(rule.where, labels):
+        if long_enough and all_matchers_fit(rule.where, labels):
             key = (fault.node_id, fault.card_id)
             counts[key] = counts.get(key, 0) + 1
     return list(counts.values())
@@ -295,7 +295,7 @@ def _cards_beyond_threshold(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
         )
         keys |= set(hours.values_list("card_id", flat=True).distinct())
     cards = Card.objects.filter(pk__in=keys).select_related("node__cluster").order_by("pk")
-    return [card.pk for card in cards if all_fit(rule.where, _card_labels(card))]
+    return [card.pk for card in cards if all_matchers_fit(rule.where, _card_labels(card))]
 
 
 def _card_labels(card: Card) -> dict[str, str]:

@@ -37,27 +37,27 @@ from controlplane.domain.alerts.rules import (
     SECONDS,
     AlertRuleSpec,
     AlertSeverity,
-    matcher_read,
-    rule_read,
+    parse_matcher,
+    parse_rule,
 )
 from controlplane.domain.telemetry.metrics import Unit
 from controlplane.web.templatetags.ninefold import duration
 
 
-def rule_of(row: AlertRule) -> AlertRuleSpec:
+def rule_spec_of(row: AlertRule) -> AlertRuleSpec:
     """:raises RuleInvalid: if this version cannot read what another one kept."""
-    return rule_read({**row.document, "enabled": row.enabled})
+    return parse_rule({**row.document, "enabled": row.enabled})
 
 
-def key_of(labels: Mapping[str, str]) -> str:
+def group_key_of(labels: Mapping[str, str]) -> str:
     """The same for the same labels, whatever their order."""
     text = json.dumps(dict(sorted(labels.items())), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def silence_of(row: AlertSilence) -> Silence:
+def silence_spec_of(row: AlertSilence) -> Silence:
     return Silence(
-        matchers=tuple(map(matcher_read, row.matchers)), began_at=row.began_at, ends_at=row.ends_at
+        matchers=tuple(map(parse_matcher, row.matchers)), began_at=row.began_at, ends_at=row.ends_at
     )
 
 
@@ -74,7 +74,7 @@ def groups_visible(user: RequestUser) -> QuerySet[AlertGroup]:
     return rows.select_related("rule").order_by("-id")
 
 
-def notices_of(group: AlertGroup) -> QuerySet[AlertNotice]:
+def notices_of_group(group: AlertGroup) -> QuerySet[AlertNotice]:
     """What was told in that episode, the newest first, each with where it went."""
     ways = Prefetch("deliveries", queryset=AlertDelivery.objects.select_related("receiver"))
     return group.notices.prefetch_related(ways).order_by("-id")
@@ -85,16 +85,16 @@ def silences_visible(user: RequestUser) -> QuerySet[AlertSilence]:
     return rows.order_by("-id")
 
 
-def silences_now(*, at: datetime) -> QuerySet[AlertSilence]:
+def active_silences(*, at: datetime) -> QuerySet[AlertSilence]:
     return AlertSilence.objects.filter(began_at__lte=at, ends_at__gt=at).order_by("ends_at")
 
 
-def silences_over(
+def expired_silences(
     groups: Iterable[AlertGroup], *, at: datetime
 ) -> Mapping[int, list[AlertSilence]]:
     """For each episode by its primary key the ones that cover one of its alerts now."""
     by_key = {group.pk: group for group in groups}
-    rows = list(silences_now(at=at)) if by_key else []
+    rows = list(active_silences(at=at)) if by_key else []
     if not rows:
         return {}
     labels: dict[int, list[dict[str, str]]] = {}
@@ -104,7 +104,7 @@ def silences_over(
         beside = {"rule": group.rule_name, "severity": group.severity}
         labels.setdefault(key, []).append({**own, **beside})
     return {
-        key: [row for row in rows if any(silence_of(row).covers(one, at=at) for one in those)]
+        key: [row for row in rows if any(silence_spec_of(row).covers(one, at=at) for one in those)]
         for key, those in labels.items()
     }
 
@@ -119,14 +119,14 @@ def routes_visible(user: RequestUser) -> QuerySet[AlertRoute]:
     return rows.prefetch_related("receivers").order_by("name")
 
 
-def routes_now() -> tuple[NotificationRoute, ...]:
+def active_routes() -> tuple[NotificationRoute, ...]:
     """Those that are not switched off, with their receivers that are not either."""
     receivers = Prefetch("receivers", queryset=AlertReceiver.objects.filter(active=True))
     rows = AlertRoute.objects.filter(enabled=True).prefetch_related(receivers)
     return tuple(
         NotificationRoute(
             severity=AlertSeverity(row.severity),
-            matchers=tuple(map(matcher_read, row.matchers)),
+            matchers=tuple(map(parse_matcher, row.matchers)),
             receivers=frozenset(receiver.pk for receiver in row.receivers.all()),
         )
         for row in rows
@@ -206,14 +206,14 @@ SEVERITY_WORDS: Mapping[AlertSeverity, str | Promise] = {
 }
 
 
-def title_of(rule_name: str, title: str) -> str:
+def rule_title(rule_name: str, title: str) -> str:
     """The title in the reader's language where the product came with it; people's own stay as they are."""
     if _SHIPPED.get(rule_name) == title:
         return str(_TITLES[rule_name])
     return title
 
 
-def value_of(measure: str, value: float | None) -> str:
+def formatted_sample_value(measure: str, value: float | None) -> str:
     """With its unit; a dash where nobody knows."""
     if value is None:
         return "–"
@@ -226,13 +226,13 @@ def value_of(measure: str, value: float | None) -> str:
     return f"{value:,.4g}{suffix.get(Unit(unit), '')}"
 
 
-def labels_of(labels: Mapping[str, str]) -> str:
+def displayed_labels(labels: Mapping[str, str]) -> str:
     """``cluster=west node=a-1``: the same in every language, for that is how conditions are written."""
     named = sorted(labels.items(), key=lambda label: _PLACES.get(label[0], len(_PLACES)))
     return " ".join(f"{name}={value}" for name, value in named if value)
 
 
-def message_of(notice: AlertNotice) -> Message:
+def notice_message(notice: AlertNotice) -> Message:
     """In the language that is active now."""
     kind, group = NoticeKind(notice.kind), notice.group
     if group is None:
@@ -245,7 +245,7 @@ def message_of(notice: AlertNotice) -> Message:
             link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alerts')}",
             link_text=gettext("Open the alerts"),
         )
-    title = title_of(group.rule_name, group.title)
+    title = rule_title(group.rule_name, group.title)
     return Message(
         title=_notice_headline(kind, title, count=int(notice.content.get("count", 0))),
         lines=_notice_lines(notice),
@@ -276,7 +276,7 @@ def _notice_headline(kind: NoticeKind, title: str, *, count: int) -> str:
 
 def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
     content, group = notice.content, notice.group
-    lines = [] if group is None or not group.labels else [labels_of(group.labels)]
+    lines = [] if group is None or not group.labels else [displayed_labels(group.labels)]
     if notice.kind == NoticeKind.RESOLVED:
         most = int(content["most"])
         words = ngettext("At most %(count)d alert fired", "At most %(count)d alerts fired", most)
@@ -284,10 +284,10 @@ def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
     measure = str(content["measure"])
     lines.append(
         f"{MEASURE_WORDS.get(measure, measure)} {content['op']} "
-        f"{value_of(measure, content['threshold'])}"
+        f"{formatted_sample_value(measure, content['threshold'])}"
     )
     lines += [
-        f"{labels_of(one['labels']) or measure}: {value_of(measure, one['value'])}"
+        f"{displayed_labels(one['labels']) or measure}: {formatted_sample_value(measure, one['value'])}"
         for one in content["alerts"]
     ]
     more = int(content["count"]) - len(content["alerts"])
@@ -296,7 +296,7 @@ def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def body_of(notice: AlertNotice) -> bytes:
+def webhook_body(notice: AlertNotice) -> bytes:
     """JSON of a notice as plain webhooks get it; the same for every try."""
     group = notice.group
     content: dict[str, Any] = {

@@ -73,7 +73,7 @@ class Controllers:
         return tuple(loop for loop in self.all if needs_attention(loop.health, loop.lag))
 
 
-def controllers_now() -> Controllers:
+def current_controllers() -> Controllers:
     """Each loop of the beat, in the order of the beat, in one query."""
     kept = book.read_reconcile_runs(otherwise=timezone.now())
     return Controllers(
@@ -88,7 +88,7 @@ def controllers_now() -> Controllers:
 def lagging_controller_count() -> int:
     """How many loops are worth telling of; 0 while nobody can say, for then there is worse to tell."""
     try:
-        return len(controllers_now().needs_attention)
+        return len(current_controllers().needs_attention)
     except Error:
         return 0
 

@@ -21,13 +21,13 @@ from controlplane.ports import registry
 _MOST = 100
 
 
-def faults_shown() -> QuerySet[Fault]:
+def displayed_faults() -> QuerySet[Fault]:
     """All that there were, the newest first."""
     rows = Fault.objects.filter(node__removed_at=None, node__cluster__removed_at=None)
     return rows.select_related("node__cluster", "card__node").order_by("-id")
 
 
-def isolations_shown() -> QuerySet[Isolation]:
+def displayed_isolations() -> QuerySet[Isolation]:
     """All that there were, the newest first."""
     rows = Isolation.objects.filter(node__removed_at=None, node__cluster__removed_at=None)
     return rows.select_related("node__cluster", "card__node", "fault").order_by("-id")
@@ -81,9 +81,9 @@ def _isolation_events(rows: QuerySet[Isolation]) -> Iterator[Happened]:
             yield Happened(at=step.at, entry=Entry.ISOLATION, row=step)
 
 
-def faults_standing() -> QuerySet[Fault]:
+def open_faults() -> QuerySet[Fault]:
     """Those that nobody has said to be over, notes left out, the worst first."""
-    rows = faults_shown().filter(ended_at=None, level__gt=FaultLevel.NOTE)
+    rows = displayed_faults().filter(ended_at=None, level__gt=FaultLevel.NOTE)
     return rows.order_by("-level", "-id")
 
 
@@ -93,9 +93,9 @@ class Worst(NamedTuple):
     standing: int
 
 
-def faults_worst(*, most: int) -> Worst:
+def worst_open_faults(*, most: int) -> Worst:
     """The worst that stand and that nobody has acknowledged, and how many stand in all."""
-    rows = faults_standing().annotate(standing=Window(Count("pk")))
+    rows = open_faults().annotate(standing=Window(Count("pk")))
     # Those that somebody has read come last, so that one statement tells both.
     read = Case(When(acknowledged_at=None, then=0), default=1)
     found = list(rows.order_by(read, "-level", "-id")[:most])
@@ -107,13 +107,13 @@ def faults_worst(*, most: int) -> Worst:
 
 def faults_of_node(node: Node) -> list[Fault]:
     """What stands on the node and on its cards, the worst first."""
-    return list(faults_shown().filter(node=node, ended_at=None).order_by("-level", "-id"))
+    return list(displayed_faults().filter(node=node, ended_at=None).order_by("-level", "-id"))
 
 
 def faults_of_card(card: Card) -> QuerySet[Fault]:
     """All that was ever wrong with the card, and what stands on its node as a whole."""
     own = Q(card=card) | Q(node=card.node_id, card=None, ended_at=None)
-    return faults_shown().filter(own)
+    return displayed_faults().filter(own)
 
 
 class FaultLocation(NamedTuple):
@@ -129,7 +129,7 @@ def isolations_by_place(nodes: Collection[int]) -> Mapping[FaultLocation, Isolat
     return {FaultLocation(row.node_id, row.card_id): row for row in rows}
 
 
-def isolations_at(faults: Collection[Fault]) -> Mapping[int, Isolation]:
+def isolations_at_location(faults: Collection[Fault]) -> Mapping[int, Isolation]:
     """By the fault's primary key, what is out of use where it is: its card, or the whole node."""
     by_place = isolations_by_place({fault.node_id for fault in faults})
     found = {}
@@ -142,7 +142,7 @@ def isolations_at(faults: Collection[Fault]) -> Mapping[int, Isolation]:
 
 
 @lru_cache(maxsize=4096)
-def meaning_of(vendor: str, code: str) -> Meaning | None:
+def fault_meaning(vendor: str, code: str) -> Meaning | None:
     """What a vendor's code stands for; None where the code is nobody's in particular."""
     plugin = registry.chip_plugins().get(vendor)
     return plugin.profile().faults.meaning(code) if plugin else None

@@ -167,7 +167,7 @@ _NODES = """
 """
 
 
-def nodes_counted() -> Sequence[NodeCounts]:
+def nodes_with_card_counts() -> Sequence[NodeCounts]:
     """Every node, the worst first: not ready, then by broken cards, then by faults, then cordoned."""
     with connection.cursor() as cursor:
         cursor.execute(_NODES, {"note": FaultLevel.NOTE.value})

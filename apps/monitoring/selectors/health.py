@@ -16,7 +16,7 @@ from django.db.models import Max, Q, QuerySet
 from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Fault, HealthPolicy, Isolation
-from apps.monitoring.selectors.faults import meaning_of
+from apps.monitoring.selectors.faults import fault_meaning
 from apps.quotas.models import Allocation
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import (
@@ -55,7 +55,7 @@ def health_snapshot(*, policy: Policy, at: datetime) -> HealthSnapshot:
     if not (live or isolations or runs):
         return HealthSnapshot(nodes={}, faults=())
     troubled = {fault["node_id"] for fault in live} | {each["node_id"] for each in isolations}
-    since = at - max((policy.repeats_within, *_makers_windows()))
+    since = at - max((policy.repeats_within, *_vendor_repeat_windows()))
     past = _fault_rows(Q(node__in=troubled, ended_at__gte=since, ended_at__lt=at - policy.settle))
     faults = [*live, *past]
     decided = _strongest_actions([fault["pk"] for fault in faults])
@@ -114,7 +114,7 @@ def _isolation_rows() -> Iterable[Mapping[str, Any]]:
 
 
 def _fault_view(row: Mapping[str, Any]) -> FaultView:
-    meaning = meaning_of(row["vendor"], row["code"])
+    meaning = fault_meaning(row["vendor"], row["code"])
     return FaultView(
         uid=row["uid"],
         node=row["node__uid"],
@@ -131,7 +131,7 @@ def _fault_view(row: Mapping[str, Any]) -> FaultView:
     )
 
 
-def _makers_windows() -> tuple[timedelta, ...]:
+def _vendor_repeat_windows() -> tuple[timedelta, ...]:
     faults = (plugin.profile().faults for plugin in registry.chip_plugins().values())
     return tuple(each.within for one in faults for each in one.repeats.values())
 
@@ -251,7 +251,7 @@ def health_policy_state() -> HealthPolicyState:
 def policy_state_of(row: HealthPolicy) -> HealthPolicyState:
     return HealthPolicyState(
         automatic=row.automatic,
-        policy=policy_from(row.settings),
+        policy=policy_from_settings(row.settings),
         changed_by_name=row.changed_by.username if row.changed_by else "",
         changed_at=row.changed_at,
     )
@@ -266,7 +266,7 @@ def policy_json(policy: Policy) -> dict[str, float]:
     }
 
 
-def policy_from(settings: Mapping[str, float]) -> Policy:
+def policy_from_settings(settings: Mapping[str, float]) -> Policy:
     """``policy_json`` the other way; what is not named has its default, what is not known is left aside."""
     default = Policy()
     changes: dict[str, Any] = {
@@ -357,11 +357,11 @@ def _cards_of_claims(claims: Collection[str]) -> dict[str, CardIndex]:
 def _attempt_blame(row: Mapping[str, Any]) -> Blame:
     if row["exit_cause"] in _OF_THE_PROGRAM:
         return Blame.PROGRAM
-    return _blame_of_log(row["uid"])
+    return _blame_from_log(row["uid"])
 
 
 @lru_cache(maxsize=4096)
-def _blame_of_log(uid: str) -> Blame:
+def _blame_from_log(uid: str) -> Blame:
     """By what an ended attempt left in its log, which does not change any more."""
     tail = Attempt.objects.filter(uid=uid).values_list("log_tail", flat=True).first()
     crash = crash_signature(tail or "")

@@ -48,7 +48,7 @@ def candidate_cards(condition: Condition, *, at: datetime) -> list[int]:
     return _changed_cards(condition, since=at - condition.within - condition.lasting, at=at)
 
 
-def series_of(
+def metric_series(
     cards: Collection[int], condition: Condition, *, since: datetime, at: datetime
 ) -> dict[int, list[MetricSample]]:
     """The metric's measurements of each of these cards, oldest first."""
@@ -65,7 +65,7 @@ def series_of(
     return series
 
 
-def reach_of(condition: Condition) -> timedelta:
+def longest_lookback(condition: Condition) -> timedelta:
     """How far back measurements can change the verdict."""
     back = timedelta() if condition.how is How.VALUE else condition.within
     return back + condition.lasting + GAP
@@ -110,7 +110,7 @@ class Trials:
     trials: Sequence[HealthRuleTrial]
 
 
-def rule_tried(condition: Condition, *, back: timedelta, at: datetime) -> Trials:
+def rule_trial(condition: Condition, *, back: timedelta, at: datetime) -> Trials:
     """What the rule would have said over the last while, by the figures that are kept."""
     since = at - min(back, LONGEST_TRIAL)
     if condition.how is How.VALUE:
@@ -120,7 +120,7 @@ def rule_tried(condition: Condition, *, back: timedelta, at: datetime) -> Trials
         cards = list(held.order_by("card").values_list("card", flat=True).distinct()[:MOST_SHOWN])
     else:
         cards = _changed_cards(condition, since=since, at=at)[:MOST_SHOWN]
-    series = series_of(cards, condition, since=since, at=at)
+    series = metric_series(cards, condition, since=since, at=at)
     rows = Card.objects.select_related("node__cluster").in_bulk(cards)
     found = [
         HealthRuleTrial(card=rows[card], firings=firings)

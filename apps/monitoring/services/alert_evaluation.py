@@ -22,11 +22,11 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors.alerts import (
-    key_of,
-    routes_now,
-    rule_of,
-    silence_of,
-    silences_now,
+    active_routes,
+    active_silences,
+    group_key_of,
+    rule_spec_of,
+    silence_spec_of,
 )
 from controlplane.domain.alerts.lifecycle import (
     AlertState,
@@ -92,12 +92,12 @@ def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: dateti
         return 0
     turn = _Turn(
         row=row,
-        rule=rule_of(row),
+        rule=rule_spec_of(row),
         at=at,
-        silences=[silence_of(one) for one in silences_now(at=at)],
+        silences=[silence_spec_of(one) for one in active_silences(at=at)],
     )
-    _step_all(turn, samples if row.enabled else ())
-    _tell_all(turn)
+    _advance_alerts(turn, samples if row.enabled else ())
+    _notify_groups(turn)
     AlertRule.objects.filter(pk=row.pk).update(evaluated_at=at, trouble="")
     return turn.told
 
@@ -106,9 +106,9 @@ def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: dateti
 def rule_end(*, rule: AlertRule, at: datetime) -> None:
     """End all of its alerts and tell so, as before it is deleted."""
     row = AlertRule.objects.select_for_update(no_key=True).get(pk=rule.pk)
-    turn = _Turn(row=row, rule=rule_of(row), at=at, silences=())
-    _step_all(turn, (), keeps=timedelta())
-    _tell_all(turn)
+    turn = _Turn(row=row, rule=rule_spec_of(row), at=at, silences=())
+    _advance_alerts(turn, (), keeps=timedelta())
+    _notify_groups(turn)
 
 
 def rule_failed(*, rule: AlertRule, reason: str) -> None:
@@ -124,16 +124,16 @@ def alerts_prune(*, at: datetime) -> int:
     return deleted.get("monitoring.AlertGroup", 0)
 
 
-def _step_all(
+def _advance_alerts(
     turn: _Turn, samples: Iterable[AlertSample], *, keeps: timedelta | None = None
 ) -> None:
     standing = Alert.objects.filter(rule=turn.row).exclude(state=AlertState.RESOLVED)
     turn.alerts = {alert.key: alert for alert in standing.select_related("group")}
-    seen = {key_of(sample.labels): sample for sample in samples}
+    seen = {group_key_of(sample.labels): sample for sample in samples}
     made, changed, gone = [], [], []
     for key in [*turn.alerts, *(key for key in seen if key not in turn.alerts)]:
         alert, sample = turn.alerts.get(key), seen.get(key)
-        before = None if alert is None else _standing_of(alert)
+        before = None if alert is None else _alert_standing(alert)
         after = next_standing(
             before,
             holds=False if sample is None else turn.rule.holds(sample),
@@ -158,7 +158,7 @@ def _step_all(
     bulk_update_rows(changed, _STEPPED)
 
 
-def _standing_of(alert: Alert) -> Standing:
+def _alert_standing(alert: Alert) -> Standing:
     return Standing(
         state=AlertState(alert.state),
         began_at=alert.began_at,
@@ -185,7 +185,7 @@ def _assign_episodes(turn: _Turn) -> None:
         if alert.state != AlertState.FIRING or alert.group_id is not None:
             continue
         labels = turn.rule.group_of(alert.labels)
-        key = key_of(labels)
+        key = group_key_of(labels)
         if key not in groups:
             groups[key] = AlertGroup.objects.create(
                 rule=turn.row,
@@ -199,7 +199,7 @@ def _assign_episodes(turn: _Turn) -> None:
         alert.group = groups[key]
 
 
-def _tell_all(turn: _Turn) -> None:
+def _notify_groups(turn: _Turn) -> None:
     """Settle each open episode: what it counts, what is to be told, whether it is over."""
     for group in AlertGroup.objects.filter(rule=turn.row, ended_at=None).order_by("id"):
         firing = [
@@ -241,7 +241,7 @@ def _notify_group(turn: _Turn, group: AlertGroup, kind: NoticeKind, heard: Seque
     else:
         labels = {**group.labels, "rule": group.rule_name}
         severity = AlertSeverity(group.severity)
-        receivers = set(receivers_of(routes_now(), labels, severity=severity))
+        receivers = set(receivers_of(active_routes(), labels, severity=severity))
         Alert.objects.filter(pk__in=[alert.pk for alert in heard]).update(told_at=turn.at)
         group.told_at = turn.at
     AlertDelivery.objects.bulk_create(

@@ -37,8 +37,8 @@ from controlplane.domain.alerts.rules import (
     MOST_MATCHERS,
     AlertRuleSpec,
     AlertSeverity,
-    matcher_read,
-    rule_read,
+    parse_matcher,
+    parse_rule,
 )
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
@@ -58,7 +58,7 @@ class AlertRefused(Exception):
 
 
 @transaction.atomic
-def rules_ship(*, at: datetime) -> int:
+def default_rules_sync(*, at: datetime) -> int:
     """Add the rules that the product comes with, and renew those that nobody touched; say how many."""
     kept = {row.name: row for row in AlertRule.objects.filter(shipped=True)}
     changed = 0
@@ -90,7 +90,7 @@ def rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> Al
     :raises AlertRefused: if there is one of that name, or too many.
     """
     require_operator(actor)
-    rule = rule_read(document)
+    rule = parse_rule(document)
     if AlertRule.objects.count() >= MOST_RULES:
         message = f"there are {MOST_RULES} rules already; delete one that is no longer needed"
         raise AlertRefused(message, field="name")
@@ -120,7 +120,7 @@ def rule_change(
     """
     require_operator(actor)
     row = AlertRule.objects.select_for_update(no_key=True).get(pk=rule.pk)
-    changed = rule_read({**row.document, "enabled": row.enabled, **document, "name": row.name})
+    changed = parse_rule({**row.document, "enabled": row.enabled, **document, "name": row.name})
     for name, value in _rule_columns(changed).items():
         setattr(row, name, value)
     row.changed_by_name, row.changed_at = actor.username, at
@@ -150,7 +150,7 @@ def _audit_rule(rule: AlertRule, *, actor: User, action: str) -> None:
 
 
 @transaction.atomic
-def silence_begin(
+def silence_create(
     *, matchers: Sequence[str], ends_at: datetime, reason: str, actor: User, at: datetime
 ) -> AlertSilence:
     """Nobody is told of what all the matchers fit until then.
@@ -163,7 +163,7 @@ def silence_begin(
         message = f"give 1 to {MOST_MATCHERS} conditions, such as rule=card-hot"
         raise AlertRefused(message, field="matchers")
     try:
-        read = [matcher_read(text) for text in matchers]
+        read = [parse_matcher(text) for text in matchers]
     except ValueError as error:
         raise AlertRefused(str(error), field="matchers") from None
     if not at < ends_at <= at + LONGEST_SILENCE:
@@ -356,7 +356,7 @@ def route_create(*, ask: RouteRequest, actor: User) -> AlertRoute:
     if AlertRoute.objects.count() >= MOST_ROUTES:
         message = f"there are {MOST_ROUTES} routes already; delete one that is not needed"
         raise AlertRefused(message, field="name")
-    return _route_keep(AlertRoute(), ask=ask, actor=actor, action="alert_route.create")
+    return _route_save(AlertRoute(), ask=ask, actor=actor, action="alert_route.create")
 
 
 def route_change(*, route: AlertRoute, ask: RouteRequest, actor: User) -> AlertRoute:
@@ -364,10 +364,10 @@ def route_change(*, route: AlertRoute, ask: RouteRequest, actor: User) -> AlertR
     :raises AlertRefused: if something is wrong with it.
     """
     require_operator(actor)
-    return _route_keep(route, ask=ask, actor=actor, action="alert_route.change")
+    return _route_save(route, ask=ask, actor=actor, action="alert_route.change")
 
 
-def _route_keep(route: AlertRoute, *, ask: RouteRequest, actor: User, action: str) -> AlertRoute:
+def _route_save(route: AlertRoute, *, ask: RouteRequest, actor: User, action: str) -> AlertRoute:
     if not ask.name.strip():
         raise AlertRefused("give it a name, so that others know what it is for", field="name")
     if not ask.receivers:
@@ -377,7 +377,7 @@ def _route_keep(route: AlertRoute, *, ask: RouteRequest, actor: User, action: st
     if len(ask.matchers) > MOST_MATCHERS:
         raise AlertRefused(f"give at most {MOST_MATCHERS} conditions", field="matchers")
     try:
-        matchers = [str(matcher_read(text)) for text in ask.matchers]
+        matchers = [str(parse_matcher(text)) for text in ask.matchers]
     except ValueError as error:
         raise AlertRefused(str(error), field="matchers") from None
     route.name, route.severity = ask.name.strip(), ask.severity

@@ -133,7 +133,7 @@ def burn_in_result(adapter: ClusterAdapter, name: str, observed: ObservedLaunch)
     :raises ClusterUnavailable: if its log cannot be read now.
     """
     chunk = adapter.log(name, role=_ROLE, index=0, offset=-_TAIL_BYTES, limit=_TAIL_BYTES)
-    content = _result_in(chunk.content.decode(errors="replace"))
+    content = _parse_result(chunk.content.decode(errors="replace"))
     one = observed.replicas[0] if observed.replicas else None
     if content is None:
         how = (one.message or f"exit code {one.exit_code}") if one else "nothing ran"
@@ -144,7 +144,7 @@ def burn_in_result(adapter: ClusterAdapter, name: str, observed: ObservedLaunch)
     )
 
 
-def _result_in(log: str) -> Mapping[str, Any] | None:
+def _parse_result(log: str) -> Mapping[str, Any] | None:
     said = [line for line in log.splitlines() if line.startswith(_RESULT)]
     try:
         content = json.loads(said[-1].removeprefix(_RESULT)) if said else None
@@ -255,7 +255,7 @@ def burn_in_refuse(*, row: Isolation, reason: str) -> None:
         publish_message("isolation.unproved", isolation_uid=row.uid)
 
 
-def burn_in_forget(*, row: Isolation) -> None:
+def burn_in_discard(*, row: Isolation) -> None:
     """Its Launch is gone from the cluster."""
     kept = {name: value for name, value in row.evidence.items() if name != LAUNCH}
     Isolation.objects.filter(pk=row.pk, burn_ins=row.burn_ins).update(evidence=kept)

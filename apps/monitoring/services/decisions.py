@@ -77,12 +77,14 @@ def decisions_apply(
     if not lease.check():
         raise LeaseGone
     scene = _decision_context(decided)
-    there = _unclear_held([each for each in decided if _is_there(each, scene)], scene, at=at)
+    there = _ambiguous_suppressions(
+        [each for each in decided if _is_there(each, scene)], scene, at=at
+    )
     acting = [each for each in there if not each.held_back]
-    done = _take_out(acting, scene, at=at) | _evict_claims(acting, scene, at=at)
-    done |= _give_back(acting, scene, at=at)
+    done = _isolate_targets(acting, scene, at=at) | _evict_claims(acting, scene, at=at)
+    done |= _release_targets(acting, scene, at=at)
     rows = [_decision_row(each, scene, done=id(each) in done, at=at) for each in there]
-    fresh = _not_told_yet(rows, at=at)
+    fresh = _not_yet_notified(rows, at=at)
     Decision.objects.bulk_create(fresh)
     if held := [row for row in fresh if row.outcome == Outcome.HELD_BACK]:
         publish_message("decisions.held_back", decision_uids=[row.uid for row in held])
@@ -90,7 +92,9 @@ def decisions_apply(
 
 
 @transaction.atomic
-def notes_keep(*, decided: Sequence[Decided], lease: LeaderLease, at: datetime) -> int:
+def suppressed_decisions_store(
+    *, decided: Sequence[Decided], lease: LeaderLease, at: datetime
+) -> int:
     """Write down decisions to do nothing, of which nobody has to be told; how many there were.
 
     Nothing is locked for them, so that thousands fit into one transaction.
@@ -145,7 +149,9 @@ def _is_there(each: Decided, scene: _Scene) -> bool:
     return each.node in scene.nodes and (not each.card or each.card in scene.card_of)
 
 
-def _unclear_held(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> list[Decided]:
+def _ambiguous_suppressions(
+    decided: Sequence[Decided], scene: _Scene, *, at: datetime
+) -> list[Decided]:
     """All of them; a restart of whoever has a card waits for a person where that may be one of several."""
     unclear = {
         id(each): each
@@ -202,7 +208,7 @@ def _claims_on_nodes(
     }
 
 
-def _take_out(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+def _isolate_targets(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
     out = [each for each in decided if each.action in STATES]
     if not out:
         return set()
@@ -245,7 +251,7 @@ def _evict_claims(decided: Sequence[Decided], scene: _Scene, *, at: datetime) ->
     return done
 
 
-def _give_back(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+def _release_targets(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
     """Only what has proved itself, and that no person took out: the domain said so, the rows say it once more."""
     back = [each for each in decided if each.action is Action.RELEASE]
     if not back:
@@ -285,7 +291,7 @@ def _decision_row(each: Decided, scene: _Scene, *, done: bool, at: datetime) -> 
     )
 
 
-def _not_told_yet(rows: Sequence[Decision], *, at: datetime) -> list[Decision]:
+def _not_yet_notified(rows: Sequence[Decision], *, at: datetime) -> list[Decision]:
     """What waits for a person is decided anew in each turn; it is written down once for a fault and action.
 
     Where no fault is behind it, it is told once more after a while: it may be another matter by then.

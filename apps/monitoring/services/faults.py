@@ -59,7 +59,7 @@ def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
     makes the decision loop run at once. A clock that is ahead is not believed: nothing was seen after ``at``.
     Statements do not grow in number with the signs.
     """
-    placed = _steps_by_section([_not_after(signal, at) for signal in signals])
+    placed = _steps_by_section([_clamp_to_now(signal, at) for signal in signals])
     if missing := len(signals) - len(placed):
         log.warning("signs about unknown nodes or cards", extra={"signs": missing})
     tales = _group_signals(placed)
@@ -72,7 +72,7 @@ def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
 _Key = tuple[int, int | None, str, str]
 
 
-def _not_after(signal: Signal, at: datetime) -> Signal:
+def _clamp_to_now(signal: Signal, at: datetime) -> Signal:
     return replace(signal, at=at) if signal.at > at else signal
 
 

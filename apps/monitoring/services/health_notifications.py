@@ -9,7 +9,7 @@ from typing import Any
 
 from apps.fleet.models import Cluster
 from apps.monitoring.models import Decision, Isolation
-from apps.monitoring.selectors.faults import meaning_of
+from apps.monitoring.selectors.faults import fault_meaning
 from apps.notifications.services.notifications import NotificationEvent, notification_send
 from controlplane.domain.alerts.notifications import NotificationKind, Subject
 
@@ -60,7 +60,7 @@ def _repair_evidence(row: Isolation) -> Mapping[str, Any]:
     if row.card is not None:
         told |= {"card": row.card.index, "serial": row.card.serial, "chip": row.card.chip}
     if row.fault is not None:
-        meaning = meaning_of(row.fault.vendor, row.fault.code)
+        meaning = fault_meaning(row.fault.vendor, row.fault.code)
         told["fault"] = {
             "uid": row.fault.uid,
             "origin": row.fault.origin,
@@ -80,10 +80,10 @@ def decisions_notify(*, uids: Sequence[str]) -> int:
     by_cluster: dict[Cluster, list[Decision]] = defaultdict(list)
     for row in rows.order_by("pk"):
         by_cluster[row.node.cluster].append(row)
-    return sum(_tell_of(cluster, held) for cluster, held in by_cluster.items())
+    return sum(_notify_decision(cluster, held) for cluster, held in by_cluster.items())
 
 
-def _tell_of(cluster: Cluster, held: Sequence[Decision]) -> bool:
+def _notify_decision(cluster: Cluster, held: Sequence[Decision]) -> bool:
     first = held[0]
     place = str(first.card or first.node)
     return notification_send(

@@ -21,7 +21,7 @@ from controlplane.domain.health.rules import RuleRefused, document_of, rule_of
 
 
 @transaction.atomic
-def rules_seed(*, at: datetime) -> int:
+def default_health_rules_create(*, at: datetime) -> int:
     """Put the rules that an installation begins with where there were none yet; how many that were."""
     policy, _ = HealthPolicy.objects.select_for_update().get_or_create(
         id=1, defaults={"changed_at": at}

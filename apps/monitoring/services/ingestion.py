@@ -33,7 +33,7 @@ from apps.monitoring.services.faults import faults_end, signals_record
 from apps.telemetry.models import NodeToken, Source
 from apps.telemetry.selectors.sources import PUSH
 from apps.telemetry.services import node_tokens, sources
-from apps.telemetry.services.metric_storage import hour_of, hours_keep
+from apps.telemetry.services.metric_storage import hourly_sums_store, start_of_hour
 from apps.telemetry.services.readings import AHEAD, OLD, OpenFaults, Recorded, readings_store
 from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
@@ -229,7 +229,7 @@ def _require_time(measured_at: datetime, *, at: datetime) -> None:
 @transaction.atomic
 def _record_push(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: datetime) -> Pushed:
     node = token.node
-    reader_ok = _reader_ok(push.text)
+    reader_ok = _is_reader_working(push.text)
     agent = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}
     parameters: dict[str, Any] = {
         "token": token.pk,
@@ -245,8 +245,8 @@ def _record_push(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: dat
         if behind := taken is None:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [_BEHIND_WAIT])
             # Before its token's row is held, which newer batches wait for.
-            if (hour := hour_of(push.measured_at)) < hour_of(at):
-                hours_keep(hours=[hour])
+            if (hour := start_of_hour(push.measured_at)) < start_of_hour(at):
+                hourly_sums_store(hours=[hour])
             cursor.execute(_TAKE_BEHIND, parameters)
             taken = cursor.fetchone()
     if taken is None:
@@ -268,23 +268,23 @@ def _record_push(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: dat
         signals_record(signals=[_reader_signal(token, push, stands=not reader_ok)], at=at)
     # Nor does what was refused of it, nor where its cards were attached.
     if not behind:
-        _learn_locality(node, push.text)
+        _record_locality(node, push.text)
         sources.source_pushed(source=source, at=at, recorded=recorded)
     return Pushed(sequence=newest, taken=True, recorded=recorded)
 
 
-def _learn_locality(node: Node, text: str) -> None:
+def _record_locality(node: Node, text: str) -> None:
     """Store where the node's cards are attached, if the agent says so and anything changed."""
     cards = {}
     for line in _CARD_INFO.findall(text):
-        card = card_locality(_labels_in(line))
+        card = card_locality(_locality_labels(line))
         if card is not None:
             cards[str(card.index)] = card.document
     if any(node.locality.get(index) != card for index, card in cards.items()):
         node_locality_record(node=node.pk, cards=cards)
 
 
-def _labels_in(line: str) -> dict[str, str]:
+def _locality_labels(line: str) -> dict[str, str]:
     """Of one sample; empty where the parser cannot read it."""
     try:
         return {
@@ -297,7 +297,7 @@ def _labels_in(line: str) -> dict[str, str]:
         return {}
 
 
-def _reader_ok(text: str) -> bool | None:
+def _is_reader_working(text: str) -> bool | None:
     """None where the agent does not say."""
     found = _READER_OK.search(text)
     return found[1].strip("0.") != "" if found else None
@@ -330,7 +330,7 @@ def source_delete(*, source: Source, actor: User, at: datetime) -> None:
     sources.source_detach(source=source, actor=actor)
     if source.kind != PUSH:
         faults_end(
-            faults=_faults_left_by(source),
+            faults=_open_faults_of_source(source),
             reason=f"the source {source.name} was deleted: nobody else would say that it is over",
             actor=actor,
             at=at,
@@ -338,7 +338,7 @@ def source_delete(*, source: Source, actor: User, at: datetime) -> None:
     source.delete()
 
 
-def _faults_left_by(source: Source) -> QuerySet[Fault]:
+def _open_faults_of_source(source: Source) -> QuerySet[Fault]:
     """What exporters reported of cards that no other source of the cluster measured last.
 
     A fault has an origin and no source. Where another source reads the card too, it reports the fault again.

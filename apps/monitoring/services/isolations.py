@@ -74,7 +74,7 @@ def isolations_begin(
     standing = open_at(nodes=[order.node.pk for order in orders])
     begun: list[tuple[IsolationRequest, Isolation]] = []
     changed: dict[int, Card] = {}
-    of_node = _by_node(cards)
+    of_node = _group_by_node(cards)
     for order in orders:
         isolation = standing.get(order.place)
         # On the objects, so that the next order about the same cards sees it.
@@ -84,7 +84,7 @@ def isolations_begin(
             if card_availability.card_withhold(card, state=order.state, reason=order.reason)
         ]
         proved = isolation is not None and isolation.proved_at is not None
-        known = isolation is not None or _goes_with_its_node(order, standing)
+        known = isolation is not None or _is_covered_by_node(order, standing)
         if known and not stricter and not proved:
             continue
         changed |= {card.pk: card for card in stricter}
@@ -112,7 +112,7 @@ def isolated_with(node: Node, card: Card | None, cards: Iterable[Card]) -> list[
     return [each for each in cards if card.pk in (each.pk, each.parent_id)]
 
 
-def _by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
+def _group_by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
     """So that an order does not go through the cards of all orders."""
     of_node: dict[int, list[Card]] = defaultdict(list)
     for card in cards:
@@ -120,7 +120,7 @@ def _by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
     return of_node
 
 
-def _goes_with_its_node(
+def _is_covered_by_node(
     order: IsolationRequest, standing: Mapping[tuple[int, int | None], Isolation]
 ) -> bool:
     """A card of a node that is out of use itself; a whole node is worth a row of its own."""
@@ -150,7 +150,7 @@ def _create_isolated_cards(
         known, ["reason", "fault", "actor_name", "proved_at", "cordoned_node"]
     )
     tested = [row for row in known if row.state == IsolationState.TESTING]
-    _move_each(tested, IsolationEvent.FAIL, reason="something went wrong meanwhile", at=at)
+    _move_isolations(tested, IsolationEvent.FAIL, reason="something went wrong meanwhile", at=at)
     for grace in sorted({order.grace for order, _ in begun}):
         _evict_workloads([order for order, _ in begun if order.grace == grace], cards, grace, at)
     publish_each("isolation.begun", ({"isolation_uid": row.uid} for _, row in begun))
@@ -160,7 +160,7 @@ def _evict_workloads(
     orders: Sequence[IsolationRequest], cards: Sequence[Card], grace: timedelta, at: datetime
 ) -> None:
     stopping = [order for order in orders if order.state == CardState.ISOLATED]
-    of_node = _by_node(cards)
+    of_node = _group_by_node(cards)
     why = {
         card.pk: order.reason
         for order in stopping
@@ -171,7 +171,7 @@ def _evict_workloads(
         claims_evict(cards=why, nodes=nodes, grace=grace, at=at, reason=ReleaseReason.FAULT)
 
 
-def _move_each(
+def _move_isolations(
     rows: Sequence[Isolation],
     event: IsolationEvent,
     *,
@@ -232,7 +232,7 @@ def covered_by(row: Isolation, cards: Iterable[Card]) -> list[Card]:
 
 
 @transaction.atomic
-def isolations_order(
+def isolations_request(
     *,
     nodes: Sequence[str] = (),
     cards: Sequence[str] = (),
@@ -268,24 +268,24 @@ def isolations_order(
     for card in single:
         whole = card.node.cluster.binding == Cluster.BindingMode.NODE
         place = (card.node, None if whole else card)
-        places.setdefault(place, _with_its_node(reason) if whole else reason)
+        places.setdefault(place, _with_node_isolations(reason) if whole else reason)
     orders = [
         IsolationRequest(node=node, card=part, state=state, reason=why, actor_name=actor.username)
         for (node, part), why in places.items()
     ]
     locked = card_availability.cards_lock(nodes={order.node.pk for order in orders})
-    claimed = _claim_for_person(orders, actor=actor)
+    claimed = _claim_for_user(orders, actor=actor)
     begun = isolations_begin(orders=orders, cards=locked, at=at)
     for row in {row.pk: row for row in (*claimed, *begun)}.values():
         _audit_isolation(row, actor=actor, action="isolation.begin", reason=row.reason)
     return begun
 
 
-def _with_its_node(reason: str) -> str:
+def _with_node_isolations(reason: str) -> str:
     return f"{reason}; the whole node goes, since its cluster binds by node and any job there may have the card"
 
 
-def _claim_for_person(orders: Sequence[IsolationRequest], *, actor: User) -> list[Isolation]:
+def _claim_for_user(orders: Sequence[IsolationRequest], *, actor: User) -> list[Isolation]:
     standing = open_at(nodes=[order.node.pk for order in orders])
     rules = []
     for order in orders:
@@ -341,7 +341,7 @@ def burn_ins_request(*, uids: Sequence[str], actor: User, at: datetime) -> int:
     under_way = Q(state=IsolationState.TESTING, proved_at=None)
     asked = list(rows.exclude(under_way).select_related("node", "card"))
     passed = [row for row in asked if row.state == IsolationState.TESTING]
-    _move_each(
+    _move_isolations(
         passed, IsolationEvent.FAIL, reason="it is to be tested again", at=at, proved_at=None
     )
     for row in asked:
@@ -369,7 +369,9 @@ def isolations_removed(*, at: datetime) -> int:
     """End those of nodes that went with their cluster, of which nothing can come back; how many there were."""
     rows = Isolation.objects.filter(ended_at=None, node__removed_at__isnull=False)
     gone = list(rows.select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by("pk"))
-    _move_each(gone, IsolationEvent.RELEASE, reason="its cluster was removed", at=at, ended_at=at)
+    _move_isolations(
+        gone, IsolationEvent.RELEASE, reason="its cluster was removed", at=at, ended_at=at
+    )
     return len(gone)
 
 
@@ -387,7 +389,7 @@ def isolations_emptied(*, at: datetime) -> list[Isolation]:
     emptied = [
         row for row in rows.select_related("node").order_by("pk") if not _runs_without_cards(row)
     ]
-    _move_each(
+    _move_isolations(
         emptied, IsolationEvent.EMPTIED, reason="nothing holds it any more", at=at, drained_at=at
     )
     return emptied

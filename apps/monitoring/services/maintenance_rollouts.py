@@ -17,8 +17,8 @@ from apps.fleet.selectors import require_operator
 from apps.monitoring.models import Isolation, Rollout, RolloutNode
 from apps.monitoring.services.isolations import (
     burn_ins_request,
-    isolations_order,
     isolations_release,
+    isolations_request,
 )
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.common.topology import network_domains
@@ -186,7 +186,7 @@ def _move_node(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
 # -- By the loop --
 
 
-def members_of(rollout: Rollout) -> list[RolloutMember]:
+def rollout_members(rollout: Rollout) -> list[RolloutMember]:
     rows = rollout.nodes.order_by("id").values_list("id", "domain", "state")
     return [
         RolloutMember(key=key, domain=domain, state=NodeState(state)) for key, domain, state in rows
@@ -201,7 +201,7 @@ def rollout_reconcile(*, rollout: Rollout, at: datetime) -> int:
     )
     if row.state not in (RolloutState.RUNNING, RolloutState.PAUSED):
         return 0
-    members = members_of(row)
+    members = rollout_members(row)
     event = rollout_event(members)
     if event is not None:
         _move_node(row, event, at=at)
@@ -220,7 +220,7 @@ def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
         node_move(row=row, event=NodeEvent.FAIL, reason=reason, at=at)
         return
     why = f"{rollout.name}: taken out to be worked on"
-    isolations_order(nodes=[row.node.uid], reason=why, actor=rollout.made_by, at=at)
+    isolations_request(nodes=[row.node.uid], reason=why, actor=rollout.made_by, at=at)
     row.isolation, row.began_at = standing.get(), at
     row.save(update_fields=["isolation", "began_at"])
     node_move(row=row, event=NodeEvent.BEGIN, reason="what runs there saves and stops", at=at)
@@ -263,6 +263,6 @@ def command_removed(*, row: RolloutNode) -> None:
     RolloutNode.objects.filter(pk=row.pk).update(launch_there=False)
 
 
-def rollouts_trouble(*, rollout: Rollout, reason: str) -> None:
+def rollouts_record_errors(*, rollout: Rollout, reason: str) -> None:
     """Why it does not go on now; empty where it does."""
     Rollout.objects.filter(pk=rollout.pk).exclude(trouble=reason).update(trouble=reason)

@@ -20,7 +20,7 @@ from apps.monitoring.selectors.suppressed_actions import (
 )
 from apps.monitoring.services.decisions import STATES
 from apps.monitoring.services.faults import faults_acknowledge
-from apps.monitoring.services.isolations import MOST_AT_ONCE, check_reason, isolations_order
+from apps.monitoring.services.isolations import MOST_AT_ONCE, check_reason, isolations_request
 from controlplane.domain.common.accelerators import CardState
 
 One = TypeVar("One")
@@ -59,7 +59,7 @@ def suppressed_preview(
     require_operator(actor)
     pool = _find_pool(ask, at=at)
     return SuppressedActionsResult(
-        pool=pool, left_out=_left_out(ask, pool.isolations if pool else 0)
+        pool=pool, left_out=_excluded_count(ask, pool.isolations if pool else 0)
     )
 
 
@@ -83,7 +83,7 @@ def suppressed_isolate(
         # Should one batch fail, those before it are done.
         if pool and done:
             _audit_pool(pool, actor=actor, action="held_back.isolate", count=done, reason=reason)
-    return SuppressedActionsResult(pool=pool, done=done, left_out=_left_out(ask, done))
+    return SuppressedActionsResult(pool=pool, done=done, left_out=_excluded_count(ask, done))
 
 
 def suppressed_dismiss(
@@ -98,7 +98,7 @@ def suppressed_dismiss(
     check_reason(reason)
     pool = _find_pool(ask, at=at)
     if pool is None:
-        return SuppressedActionsResult(pool=None, left_out=_left_out(ask, 0))
+        return SuppressedActionsResult(pool=None, left_out=_excluded_count(ask, 0))
     read: set[str] = set()
     try:
         for some in _split_batches(pool.faults):
@@ -107,7 +107,7 @@ def suppressed_dismiss(
         done = sum(place.fault in read for place in pool.places)
         if done:
             _audit_pool(pool, actor=actor, action="held_back.leave", count=done, reason=reason)
-    return SuppressedActionsResult(pool=pool, done=done, left_out=_left_out(ask, done))
+    return SuppressedActionsResult(pool=pool, done=done, left_out=_excluded_count(ask, done))
 
 
 def _find_pool(ask: SuppressedActionsRequest, *, at: datetime) -> SuppressedPool | None:
@@ -115,7 +115,7 @@ def _find_pool(ask: SuppressedActionsRequest, *, at: datetime) -> SuppressedPool
     return found[0] if found else None
 
 
-def _left_out(ask: SuppressedActionsRequest, done: int) -> int:
+def _excluded_count(ask: SuppressedActionsRequest, done: int) -> int:
     return max(0, ask.shown - done)
 
 
@@ -136,7 +136,7 @@ def _request_isolations(
             by_state.setdefault(STATES[place.action], []).append(place)
     return sum(
         len(
-            isolations_order(
+            isolations_request(
                 nodes=[place.node for place in those if not place.card],
                 cards=[place.card for place in those if place.card],
                 reason=reason,

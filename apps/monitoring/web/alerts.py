@@ -30,13 +30,13 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alert_samples import AlertRuleTrial, trial_of
+from apps.monitoring.selectors.alert_samples import AlertRuleTrial, rule_dry_run
 from apps.monitoring.selectors.alerts import (
     MEASURE_WORDS,
     SEVERITY_WORDS,
-    labels_of,
-    title_of,
-    value_of,
+    displayed_labels,
+    formatted_sample_value,
+    rule_title,
 )
 from apps.monitoring.services import alerts as services
 from apps.monitoring.services.alerts import AlertRefused
@@ -50,14 +50,14 @@ from apps.monitoring.web.alert_forms import (
 )
 from controlplane.domain.alerts.lifecycle import AlertState
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.domain.alerts.rules import RuleInvalid, rule_read
+from controlplane.domain.alerts.rules import RuleInvalid, parse_rule
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, render_page
 from controlplane.web.tables import Column, FilterForm, Table
 
 
-def tabs_of(current: str, *, firing: int | None = None) -> list[Tab]:
+def alert_tabs(current: str, *, firing: int | None = None) -> list[Tab]:
     """The parts of the alerts, each with an address of its own."""
     parts = (
         ("alerts", gettext_lazy("Firing")),
@@ -91,13 +91,13 @@ class GroupFilter(FilterForm):
 
 
 def _group_title(group: AlertGroup) -> str:
-    return title_of(group.rule_name, group.title)
+    return rule_title(group.rule_name, group.title)
 
 
 COLUMNS = (
     Column(key="title", label=gettext_lazy("What"), csv=_group_title),
     Column(key="severity", label=gettext_lazy("Severity")),
-    Column(key="labels", label=gettext_lazy("Where"), csv=lambda row: labels_of(row.labels)),
+    Column(key="labels", label=gettext_lazy("Where"), csv=lambda row: displayed_labels(row.labels)),
     Column(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
     Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
     Column(key="told_at", label=gettext_lazy("Told")),
@@ -111,13 +111,13 @@ PAST_COLUMNS = (
 
 
 def _group_row(group: AlertGroup) -> dict[str, Any]:
-    return {"group": group, "title": _group_title(group), "labels": labels_of(group.labels)}
+    return {"group": group, "title": _group_title(group), "labels": displayed_labels(group.labels)}
 
 
 def _group_rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
     """With who silenced them, where somebody did."""
     silenced = [group for group in groups if group.silenced and group.ended_at is None]
-    over = selectors.silences_over(silenced, at=timezone.now())
+    over = selectors.expired_silences(silenced, at=timezone.now())
     return [
         {
             **_group_row(group),
@@ -141,8 +141,8 @@ def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponse
         "past": past,
         "table": table,
         "rows": _group_rows(table.rows),
-        "tabs": tabs_of("alerts-past" if past else "alerts"),
-        "routed": past or bool(selectors.routes_now()),
+        "tabs": alert_tabs("alerts-past" if past else "alerts"),
+        "routed": past or bool(selectors.active_routes()),
     }
     return render_page(
         request, "monitoring/alerts.html", context, fragment="rows", changing=not past
@@ -150,7 +150,9 @@ def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponse
 
 
 ALERT_COLUMNS = (
-    Column(key="labels", label=gettext_lazy("On what"), csv=lambda row: labels_of(row.labels)),
+    Column(
+        key="labels", label=gettext_lazy("On what"), csv=lambda row: displayed_labels(row.labels)
+    ),
     Column(key="state", label=gettext_lazy("State")),
     Column(key="value", label=gettext_lazy("Value"), sort="value", numeric=True),
     Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
@@ -178,18 +180,19 @@ def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         "severity": group.severity,
         "table": table,
         "measure": MEASURE_WORDS.get(measure, measure),
-        "condition": document and f"{document['op']} {value_of(measure, document['threshold'])}",
+        "condition": document
+        and f"{document['op']} {formatted_sample_value(measure, document['threshold'])}",
         "rows": [
             {
                 "alert": one,
-                "labels": labels_of(one.labels),
-                "value": value_of(measure, one.value),
+                "labels": displayed_labels(one.labels),
+                "value": formatted_sample_value(measure, one.value),
                 "over": one.state == AlertState.RESOLVED,
             }
             for one in table.rows
         ],
-        "notices": selectors.notices_of(group)[:20],
-        "silences": selectors.silences_over([group], at=timezone.now()).get(group.pk, []),
+        "notices": selectors.notices_of_group(group)[:20],
+        "silences": selectors.expired_silences([group], at=timezone.now()).get(group.pk, []),
         "silence_form": SilenceForm(initial={"matchers": "\n".join(_exact_matchers(group))}),
     }
     template = "monitoring/alert.html"
@@ -208,7 +211,7 @@ def silences(request: AuthenticatedRequest) -> HttpResponse:
     now = timezone.now()
     rows = selectors.silences_visible(request.user)[:100]
     context = {
-        "tabs": tabs_of("alert-silences"),
+        "tabs": alert_tabs("alert-silences"),
         "rows": [{"silence": row, "stands": row.ends_at > now} for row in rows],
     }
     return render(request, "monitoring/alert_silences.html", context)
@@ -223,7 +226,7 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
     if bound and form.is_valid():
         now = timezone.now()
         try:
-            services.silence_begin(
+            services.silence_create(
                 matchers=non_empty_lines(form.cleaned_data["matchers"]),
                 ends_at=now + form.length,
                 reason=form.cleaned_data["reason"],
@@ -261,7 +264,7 @@ def silence_end(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def rules(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     context = {
-        "tabs": tabs_of("alert-rules"),
+        "tabs": alert_tabs("alert-rules"),
         "rows": [_rule_row(rule) for rule in selectors.rules_visible(request.user)],
     }
     return render(request, "monitoring/alert_rules.html", context)
@@ -272,9 +275,9 @@ def _rule_row(rule: AlertRule) -> dict[str, object]:
     measure = document["measure"]
     return {
         "rule": rule,
-        "title": title_of(rule.name, rule.title),
+        "title": rule_title(rule.name, rule.title),
         "measure": MEASURE_WORDS.get(measure, measure),
-        "condition": f"{document['op']} {value_of(measure, document['threshold'])}",
+        "condition": f"{document['op']} {formatted_sample_value(measure, document['threshold'])}",
         "lasts": document["lasts"],
     }
 
@@ -335,7 +338,7 @@ def _save_rule(
 
 def _try_rule(form: RuleForm, document: dict[str, object]) -> AlertRuleTrial | None:
     try:
-        return trial_of(rule_read(document), at=timezone.now())
+        return rule_dry_run(parse_rule(document), at=timezone.now())
     except RuleInvalid as invalid:
         form.add_findings(_rule_findings(invalid))
     return None
@@ -367,7 +370,7 @@ def routes(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     receivers = selectors.receivers_visible(request.user)
     context = {
-        "tabs": tabs_of("alert-routes"),
+        "tabs": alert_tabs("alert-routes"),
         "routes": selectors.routes_visible(request.user),
         "receivers": [
             {

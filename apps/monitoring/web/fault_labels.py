@@ -114,13 +114,13 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
         remedy=remedy or translate_message(REMEDIES[level]),
         message=message if message != cause else "",
         origin=ORIGINS[origin],
-        href=place_address(fault),
+        href=location_url(fault),
         isolation=isolation,
         isolation_word=ISOLATIONS[isolation.state] if isolation else "",
     )
 
 
-def place_address(row: Fault | Isolation) -> str:
+def location_url(row: Fault | Isolation) -> str:
     """The page of its card, or of its node."""
     if row.card is not None:
         return reverse("card", args=[row.card.uid])

@@ -23,8 +23,8 @@ from apps.fleet.models import Card, Node
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.faults import (
     FaultLocation,
-    faults_shown,
-    isolations_at,
+    displayed_faults,
+    isolations_at_location,
     isolations_by_place,
 )
 from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
@@ -33,8 +33,8 @@ from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
     IsolationRefused,
     burn_ins_request,
-    isolations_order,
     isolations_release,
+    isolations_request,
 )
 from apps.monitoring.web.fault_labels import ORIGINS, fault_line
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -153,7 +153,7 @@ def faults(request: AuthenticatedRequest) -> HttpResponseBase:
     operates = fleet.operates_fleet(request.user)
     table = Table(
         request,
-        faults_shown(),
+        displayed_faults(),
         columns=COLUMNS,
         filters=FaultFilter,
         default_sort="-level",
@@ -161,7 +161,7 @@ def faults(request: AuthenticatedRequest) -> HttpResponseBase:
     )
     if table.wants_csv:
         return table.csv(filename="faults.csv")
-    isolations = isolations_at(table.rows)
+    isolations = isolations_at_location(table.rows)
     quiet = not table.rows and not table.filtered
     context = {
         "table": table,
@@ -215,14 +215,14 @@ def faults_acknowledged(request: AuthenticatedRequest) -> HttpResponse:
 def faults_isolated(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         chosen = _find_faults(_selected_uids(request))
-        begun = isolations_order(
+        begun = isolations_request(
             nodes=sorted({one.node.uid for one in chosen if one.card is None}),
             cards=sorted({one.card.uid for one in chosen if one.card is not None}),
             reason=_submitted_note(request, "isolate"),
             actor=request.user,
             at=timezone.now(),
         )
-        return isolated_words(len(begun))
+        return isolated_message(len(begun))
 
     return _run_action(request, act)
 
@@ -233,21 +233,21 @@ def faults_released(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         chosen = _find_faults(_selected_uids(request))
         ended = isolations_release(
-            uids=sorted({one.uid for one in isolations_at(chosen).values()}),
+            uids=sorted({one.uid for one in isolations_at_location(chosen).values()}),
             reason=_submitted_note(request, "release"),
             actor=request.user,
             at=timezone.now(),
         )
-        return released_words(ended)
+        return released_message(ended)
 
     return _run_action(request, act)
 
 
 def _find_faults(uids: Sequence[str]) -> list[Fault]:
-    return list(faults_shown().filter(uid__in=uids))
+    return list(displayed_faults().filter(uid__in=uids))
 
 
-def isolated_words(count: int) -> str:
+def isolated_message(count: int) -> str:
     """What to say once so many were taken out of use."""
     if not count:
         return _("Nothing changed: all of it was out of use already.")
@@ -259,7 +259,7 @@ def isolated_words(count: int) -> str:
     return words % {"count": count}
 
 
-def released_words(ended: Sequence[Isolation]) -> str:
+def released_message(ended: Sequence[Isolation]) -> str:
     """What to say once they were given back."""
     if not ended:
         return _("Nothing changed: none of it was out of use.")
@@ -288,7 +288,7 @@ def _submitted_reason(request: HttpRequest) -> str:
     return request.POST.get("reason", "").strip()
 
 
-def _open_at(node: int, card: int | None) -> list[str]:
+def _open_isolations_at(node: int, card: int | None) -> list[str]:
     """Uid of what is out of use at exactly that place; nothing where nothing is."""
     found = isolations_by_place({node}).get(FaultLocation(node, card))
     return [found.uid] if found else []
@@ -300,7 +300,7 @@ def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _find_card(uid)
 
     def act() -> str:
-        begun = isolations_order(
+        begun = isolations_request(
             cards=[card.uid],
             reason=_submitted_reason(request),
             actor=request.user,
@@ -308,7 +308,7 @@ def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         )
         if any(row.card_id is None for row in begun):
             return _("Its whole node is out of use; what runs there saves and stops.")
-        return isolated_words(len(begun))
+        return isolated_message(len(begun))
 
     return _run_and_redirect(request, act, back=reverse("card", args=[uid]))
 
@@ -319,7 +319,7 @@ def card_release(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _find_card(uid)
     return _run_and_redirect(
         request,
-        lambda: _release_isolations(request, _open_at(card.node_id, card.pk)),
+        lambda: _release_isolations(request, _open_isolations_at(card.node_id, card.pk)),
         back=reverse("card", args=[uid]),
     )
 
@@ -331,7 +331,7 @@ def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
     def act() -> str:
         asked = burn_ins_request(
-            uids=_open_at(card.node_id, card.pk), actor=request.user, at=timezone.now()
+            uids=_open_isolations_at(card.node_id, card.pk), actor=request.user, at=timezone.now()
         )
         if not asked:
             return _("Only what is out of use, and not being tested already, can be tested.")
@@ -346,13 +346,13 @@ def node_isolate(request: AuthenticatedRequest, uid: str, name: str) -> HttpResp
     node = _find_node(uid, name)
 
     def act() -> str:
-        begun = isolations_order(
+        begun = isolations_request(
             nodes=[node.uid],
             reason=_submitted_reason(request),
             actor=request.user,
             at=timezone.now(),
         )
-        return isolated_words(len(begun))
+        return isolated_message(len(begun))
 
     return _run_and_redirect(request, act, back=reverse("node", args=[uid, name]))
 
@@ -363,7 +363,7 @@ def node_release(request: AuthenticatedRequest, uid: str, name: str) -> HttpResp
     node = _find_node(uid, name)
     return _run_and_redirect(
         request,
-        lambda: _release_isolations(request, _open_at(node.pk, None)),
+        lambda: _release_isolations(request, _open_isolations_at(node.pk, None)),
         back=reverse("node", args=[uid, name]),
     )
 
@@ -372,4 +372,4 @@ def _release_isolations(request: AuthenticatedRequest, uids: list[str]) -> str:
     ended = isolations_release(
         uids=uids, reason=_submitted_reason(request), actor=request.user, at=timezone.now()
     )
-    return released_words(ended)
+    return released_message(ended)

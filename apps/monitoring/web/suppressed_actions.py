@@ -26,8 +26,8 @@ from apps.monitoring.services.suppressed_actions import (
     suppressed_dismiss,
     suppressed_isolate,
 )
-from apps.monitoring.web.faults import isolated_words
-from controlplane.domain.health.guards import most_out
+from apps.monitoring.web.faults import isolated_message
+from controlplane.domain.health.guards import isolation_limit
 from controlplane.web.pages import run_action
 from controlplane.web.templatetags.ninefold import figure
 
@@ -58,7 +58,7 @@ class PoolLine:
 
     @property
     def allowed(self) -> int:
-        return most_out(self.pool.size, self.stance.policy)
+        return isolation_limit(self.pool.size, self.stance.policy)
 
     @property
     def share(self) -> str:
@@ -98,7 +98,7 @@ def suppressed_actions_isolate(request: AuthenticatedRequest) -> HttpResponse:
             actor=request.user,
             at=timezone.now(),
         )
-        return _result_message(isolated_words(done.done), done)
+        return _result_message(isolated_message(done.done), done)
 
     return _run_action(request, act)
 

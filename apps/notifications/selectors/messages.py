@@ -134,7 +134,7 @@ def told(event: Event) -> RenderedNotification:
     return RenderedNotification(
         title=str(words.title) % {"name": event.subject_name},
         detail=translate_message(str(event.payload.get("reason", ""))),
-        href=href_of(event),
+        href=event_url(event),
         icon=words.icon,
         colour=_COLOURS[NOTIFICATION_TYPES[kind].severity],
     )
@@ -150,7 +150,7 @@ _PAGES = {
 }
 
 
-def href_of(event: Event) -> str:
+def event_url(event: Event) -> str:
     """The path of the subject's page."""
     if event.subject_kind == Subject.CLUSTER:
         return reverse("faults")

@@ -58,7 +58,7 @@ def default_preference(kind: NotificationKind) -> DeliveryPreference:
     )
 
 
-def preferences_of(user: User) -> list[DeliveryPreference]:
+def delivery_preferences_of(user: User) -> list[DeliveryPreference]:
     """One for each kind that its readers can choose about, in the order of the catalogue."""
     rows = {row.kind: row for row in NotificationPreference.objects.filter(user=user)}
     return [
@@ -178,7 +178,7 @@ def email_error(user: User) -> Mail | None:
     return None if arrived or newest is None or not newest.error else newest
 
 
-def mails_due(*, at: datetime) -> QuerySet[Mail]:
+def due_emails(*, at: datetime) -> QuerySet[Mail]:
     """What should leave now, the longest overdue first."""
     return (
         Mail.objects.filter(state=DeliveryState.WAITING, next_try_at__lte=at)
@@ -187,7 +187,9 @@ def mails_due(*, at: datetime) -> QuerySet[Mail]:
     )
 
 
-def sent_lately(recipients: Iterable[int], *, at: datetime) -> Mapping[int, list[datetime]]:
+def recently_sent_emails(
+    recipients: Iterable[int], *, at: datetime
+) -> Mapping[int, list[datetime]]:
     """When each message of the last minutes left, by its recipient's key, the newest first."""
     messages = (
         Mail.objects.filter(recipient__in=list(recipients), sent_at__gt=at - BURST)

@@ -13,7 +13,7 @@ from django.db.models import Prefetch, QuerySet
 from apps.accounts.models import Team
 from apps.accounts.selectors import RequestUser, teams_where
 from apps.notifications.models import Event, Webhook, WebhookDelivery, WebhookTry
-from apps.notifications.selectors.messages import href_of
+from apps.notifications.selectors.messages import event_url
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     NOTIFICATION_TYPES,
@@ -52,7 +52,7 @@ def deliveries_visible(user: RequestUser) -> QuerySet[WebhookDelivery]:
     return rows.select_related("event", "webhook__team").prefetch_related(tries).order_by("-id")
 
 
-def deliveries_due(*, at: datetime) -> QuerySet[WebhookDelivery]:
+def due_deliveries(*, at: datetime) -> QuerySet[WebhookDelivery]:
     """What should be tried now, the longest overdue first. A webhook that is switched off keeps its own."""
     return (
         WebhookDelivery.objects.filter(
@@ -63,7 +63,7 @@ def deliveries_due(*, at: datetime) -> QuerySet[WebhookDelivery]:
     )
 
 
-def body_of(event: Event) -> bytes:
+def delivery_body(event: Event) -> bytes:
     """JSON of an event as webhooks get it; the same for every try."""
     subject = {
         "kind": event.subject_kind,
@@ -77,7 +77,7 @@ def body_of(event: Event) -> bytes:
         "team": event.team.slug if event.team else None,
         "subject": subject,
         "reason": str(event.payload.get("reason", "")),
-        "link": f"{settings.NINEFOLD_PUBLIC_URL}{href_of(event)}",
+        "link": f"{settings.NINEFOLD_PUBLIC_URL}{event_url(event)}",
     }
     if evidence := event.payload.get("evidence"):
         content["evidence"] = evidence

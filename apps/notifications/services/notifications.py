@@ -177,7 +177,7 @@ def preferences_set(*, user: User, wishes: Iterable[DeliveryPreference]) -> None
         )
 
 
-def trial_send(*, user: User, at: datetime) -> None:
+def test_notification_send(*, user: User, at: datetime) -> None:
     """Tell them something, so that they see whether it reaches them."""
     notification_send(
         NotificationEvent(
@@ -203,7 +203,7 @@ def events_prune(*, at: datetime) -> int:
 _WAITING = DeliveryState.WAITING
 
 
-def mails_sent(*, mails: Collection[Mail], message_id: str, at: datetime) -> None:
+def emails_record_sent(*, mails: Collection[Mail], message_id: str, at: datetime) -> None:
     """The mail server took one message that tells of all of them."""
     state = DELIVERY.after(_WAITING, DeliveryEvent.ARRIVE)
     _locked_emails(mails).update(
@@ -212,7 +212,7 @@ def mails_sent(*, mails: Collection[Mail], message_id: str, at: datetime) -> Non
 
 
 @transaction.atomic
-def mails_failed(
+def emails_record_failed(
     *, mails: Collection[Mail], error: str, at: datetime, spread: float, final: bool = False
 ) -> None:
     """They are tried again later, unless ``final`` says that it is no use or they were tried enough."""
@@ -227,7 +227,7 @@ def mails_failed(
         mail.save(update_fields=["tries", "error", "state", "next_try_at"])
 
 
-def mails_postpone(*, mails: Collection[Mail], until: datetime) -> None:
+def emails_postpone(*, mails: Collection[Mail], until: datetime) -> None:
     """Too many have gone to that person lately: these wait and leave together."""
     _locked_emails(mails).update(next_try_at=until)
 

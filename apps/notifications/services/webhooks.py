@@ -242,7 +242,7 @@ def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDeliv
 
 
 @transaction.atomic
-def delivery_again(*, delivery: WebhookDelivery, actor: User, at: datetime) -> None:
+def delivery_retry(*, delivery: WebhookDelivery, actor: User, at: datetime) -> None:
     """Send it once more, with the same id and content.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
@@ -312,13 +312,13 @@ def _record_outcome(
             row.state = DELIVERY.after(state, DeliveryEvent.GIVE_UP)
             row.ended_at = outcome.at
             if not trial:
-                _given_up(webhook, outcome)
+                _is_given_up(webhook, outcome)
         else:
             row.next_try_at = outcome.at + pause
     row.save(update_fields=["state", "tries", "next_try_at", "ended_at"])
 
 
-def _given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
+def _is_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
     """Tell those who can mend it; switch it off when it has been out of reach for too long."""
     webhook.given_up += 1
     kind = NotificationKind.WEBHOOK_GIVEN_UP

@@ -25,7 +25,7 @@ from apps.notifications.selectors import notifications as selectors
 from apps.notifications.selectors.messages import (
     NOTIFICATION_LABELS,
     NotificationLine,
-    href_of,
+    event_url,
     render_lines,
     told,
 )
@@ -131,7 +131,7 @@ def notification_open(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     rows = Notification.objects.filter(recipient=request.user).select_related("event__team")
     row = get_object_or_404(rows, uid=uid)
     services.notifications_read(user=request.user, uids=[uid], at=timezone.now())
-    return redirect(href_of(row.event))
+    return redirect(event_url(row.event))
 
 
 @login_required
@@ -174,13 +174,13 @@ def bell(request: HttpRequest) -> HttpResponse:
     response = render(request, "notifications/bell.html", context)
     before = _parse_instant(seen.partition(" ")[2])
     is_new = newest is not None and seen and (before is None or newest.notification.at > before)
-    if newest is not None and is_new and not _looked_at(request, newest):
+    if newest is not None and is_new and not _mark_opened(request, newest):
         level = _LEVELS[NotificationSeverity(newest.notification.severity)]
         return add_toast(response, level=level, text=newest.told.title)
     return response
 
 
-def _looked_at(request: HttpRequest, line: NotificationLine) -> bool:
+def _mark_opened(request: HttpRequest, line: NotificationLine) -> bool:
     """Whether the page that asks shows the subject itself: it will tell of it without a toast."""
     return request.headers.get("HX-Current-URL", "").partition("?")[0].endswith(line.told.href)
 
@@ -199,7 +199,7 @@ def settings(request: AuthenticatedRequest) -> HttpResponse:
                 "words": NOTIFICATION_LABELS[wish.kind],
                 "has_team": NOTIFICATION_TYPES[wish.kind].audience is Audience.MAKER,
             }
-            for wish in selectors.preferences_of(request.user)
+            for wish in selectors.delivery_preferences_of(request.user)
         ],
         "mail_configured": selectors.mail_configured(),
         "email_error": selectors.email_error(request.user),
@@ -223,7 +223,7 @@ def _submitted_preferences(request: AuthenticatedRequest) -> Iterator[selectors.
 @require_POST
 def send_test_notification(request: AuthenticatedRequest) -> HttpResponse:
     """Tell them something by every channel."""
-    services.trial_send(user=request.user, at=timezone.now())
+    services.test_notification_send(user=request.user, at=timezone.now())
     if selectors.mail_configured() and request.user.email:
         text = _("It is in the bell, and on its way to %(address)s.")
         messages.success(request, text % {"address": request.user.email})

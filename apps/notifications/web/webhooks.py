@@ -210,7 +210,7 @@ def webhook_resume(request: AuthenticatedRequest, found: Webhook) -> str:
 def delivery_again(request: AuthenticatedRequest, found: Webhook, delivery: str) -> str:
     deliveries = selectors.deliveries_visible(request.user).filter(webhook=found)
     row = get_object_or_404(deliveries, uid=delivery)
-    services.delivery_again(delivery=row, actor=request.user, at=timezone.now())
+    services.delivery_retry(delivery=row, actor=request.user, at=timezone.now())
     return _("It is on its way again.")
 
 

@@ -94,7 +94,7 @@ class ChangeReview:
 
     @property
     def differences(self) -> list[DisplayedDifference]:
-        return differences_shown(self.preview.differences) if self.preview else []
+        return displayed_differences_of(self.preview.differences) if self.preview else []
 
     @property
     def gains(self) -> tuple[QueueGain, ...]:
@@ -171,7 +171,9 @@ def _finding_messages(findings: tuple[FieldFinding, ...]) -> list[str]:
     return [finding.message for finding in findings]
 
 
-def differences_of(change: QueueChange, documents: Documents) -> tuple[QueueDifference, ...]:
+def summarized_differences(
+    change: QueueChange, documents: Documents
+) -> tuple[QueueDifference, ...]:
     """The differences that a saved change made.
 
     :param documents: the current tree, for the names of queues that the change did not touch.
@@ -185,7 +187,7 @@ def differences_of(change: QueueChange, documents: Documents) -> tuple[QueueDiff
     return tree_differences(before, after)
 
 
-def differences_shown(differences: tuple[QueueDifference, ...]) -> list[DisplayedDifference]:
+def displayed_differences_of(differences: tuple[QueueDifference, ...]) -> list[DisplayedDifference]:
     return list(_displayed_differences(differences))
 
 
@@ -332,7 +334,10 @@ def _concurrent_changes(proposal: ProposedChange, user: User) -> list[ChangeEntr
     if since is not None:
         rows = rows.filter(pk__gt=since.pk)
     return [
-        ChangeEntry(change=change, differences=differences_shown(differences_of(change, documents)))
+        ChangeEntry(
+            change=change,
+            differences=displayed_differences_of(summarized_differences(change, documents)),
+        )
         for change in rows[:10]
     ]
 
@@ -363,7 +368,10 @@ def list_changes(
     page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
     documents = selectors.tree_documents()
     changes = [
-        ChangeEntry(change=change, differences=differences_shown(differences_of(change, documents)))
+        ChangeEntry(
+            change=change,
+            differences=displayed_differences_of(summarized_differences(change, documents)),
+        )
         for change in page
     ]
     shown = {**context, "changes": changes, "page": page, "queue": queue}
@@ -379,13 +387,13 @@ def show_change(request: HttpRequest, context: dict[str, Any], *, uid: str) -> H
     shown = {
         **context,
         "change": change,
-        "differences": differences_shown(differences_of(change, documents)),
+        "differences": displayed_differences_of(summarized_differences(change, documents)),
         "reverted_by": change.reverted_by.first(),
     }
     try:
         edit = change_revert_edit(change)
     except TreeConflict as conflict:
-        left = differences_shown(conflict.differences)
+        left = displayed_differences_of(conflict.differences)
         return render(request, "admin/quotas/change_detail.html", {**shown, "changed_since": left})
     proposal = ProposedChange(
         edit=edit,

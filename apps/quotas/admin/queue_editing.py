@@ -26,7 +26,7 @@ from controlplane.domain.quotas.documents import (
     TreeAction,
     TreeEdit,
     ancestor_uids,
-    path_of,
+    queue_path,
 )
 from controlplane.domain.quotas.permissions import (
     QueuePermissions,
@@ -73,14 +73,14 @@ class QueueDraft:
         if self.rights.everything or self.assigned:
             yield "", _("at the top")
         for uid, document in sorted(
-            self.documents.items(), key=lambda item: path_of(item[0], self.documents)
+            self.documents.items(), key=lambda item: queue_path(item[0], self.documents)
         ):
             above = ancestor_uids(uid, self.documents)
             if self.saved is not None and self.saved.uid in above:
                 continue
             standing = self.saved is not None and uid == self.saved.parent
             if standing or may_add_below(uid, self.documents, self.rights):
-                yield document.uid, path_of(uid, self.documents)
+                yield document.uid, queue_path(uid, self.documents)
 
     def teams(self) -> Iterator[tuple[str, str]]:
         if self.rights.everything or (self.saved is not None and not self.saved.team):
@@ -169,10 +169,10 @@ def _queue_edit(
     if not all(valid):
         return None
     document = form.document(uid=saved.uid if saved else "", entitlements=cards.entitlements)
-    return TreeEdit(queues={document.uid: document}, act=_tree_act(document, saved))
+    return TreeEdit(queues={document.uid: document}, act=_tree_action_response(document, saved))
 
 
-def _tree_act(document: QueueDocument, saved: QueueDocument | None) -> TreeAction:
+def _tree_action_response(document: QueueDocument, saved: QueueDocument | None) -> TreeAction:
     if saved is None:
         return TreeAction.CREATE
     return TreeAction.EDIT if document.parent == saved.parent else TreeAction.MOVE
@@ -301,7 +301,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
     grid_rows = [
         BulkEditRow(
             document=document,
-            path=path_of(uid, documents),
+            path=queue_path(uid, documents),
             chosen=uid in chosen,
             form=_bulk_form(
                 request,
@@ -312,7 +312,9 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
             if uid in chosen
             else None,
         )
-        for uid, document in sorted(editable.items(), key=lambda item: path_of(item[0], documents))
+        for uid, document in sorted(
+            editable.items(), key=lambda item: queue_path(item[0], documents)
+        )
     ]
     edited = [grid_row for grid_row in grid_rows if grid_row.form is not None]
     shown = {

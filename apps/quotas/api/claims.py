@@ -18,7 +18,7 @@ from apps.fleet.models import Node
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Queue, WhatIf
 from apps.quotas.selectors.claims import claim_explanation
-from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.forecasts import VisibleForecast, what_if_result, what_ifs_visible
 from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
@@ -125,7 +125,7 @@ class QuestionSerializer(StrictSerializer[Any]):
     )
 
 
-def changes_from(given: Mapping[str, Any], *, claim: Claim) -> list[WhatIfChange]:
+def changes_from_request(given: Mapping[str, Any], *, claim: Claim) -> list[WhatIfChange]:
     """The changes that a checked question names."""
     changes: list[WhatIfChange] = []
     if more := given.get("more_cards"):
@@ -254,7 +254,7 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         accounts.require(request.user, Permission.VIEW, team=claim.team)
         given = self.checked(QuestionSerializer)
         question = WhatIfRequest(
-            changes=changes_from(given, claim=claim), queue=claim.queue, claim=claim
+            changes=changes_from_request(given, claim=claim), queue=claim.queue, claim=claim
         )
         what_if_row = what_if_create(question=question, actor=acting_user(request))
         return Response(_what_if(what_if_row, request), status=status.HTTP_202_ACCEPTED)
@@ -276,7 +276,7 @@ class QueueReclaimActions(ResourceViewSet[Queue]):
         found = reclaim_preview(
             reclaim_request,
             visibility=visibility_of(request.user, queues_active()),
-            policy=policy_now(),
+            policy=current_scheduling_policy(),
             at=timezone.now(),
         )
         return Response(ReclaimPreviewSerializer(found).data)

@@ -33,7 +33,7 @@ from controlplane.web.rest import Filters, ResourceViewSet, StrictSerializer, Vi
 MAX_NODES = 16
 
 
-def _nothing_yet(_user: Any) -> QuerySet[Claim]:
+def _empty_proposal(_user: Any) -> QuerySet[Claim]:
     """Placeholder: the real queryset depends on the request, see ``WishSerializer.__init__``."""
     return Claim.objects.none()
 
@@ -47,7 +47,7 @@ class WishSerializer(StrictSerializer[Any]):
         default="", allow_blank=True, max_length=60, help_text="Of whole nodes; empty: any."
     )
     claim = VisibleField(
-        visible=_nothing_yet,
+        visible=_empty_proposal,
         required=False,
         allow_null=True,
         default=None,
@@ -235,7 +235,9 @@ class RearrangementViewSet(
         return super().get_serializer(*args, **kwargs)
 
     def _plan_document(self, row: Rearrangement) -> dict[str, Any]:
-        return defragmentation_json(row, list(selectors.moves_of(row)), self._queue_visibility())
+        return defragmentation_json(
+            row, list(selectors.relocations_of(row)), self._queue_visibility()
+        )
 
     def _queue_visibility(self) -> QueueVisibility:
         return visibility_of(self.request.user, Queue.objects.all())

@@ -23,7 +23,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.quotas import services
 from apps.quotas.api import queues
-from apps.quotas.api.queues import IF_MATCH, etag_header, if_match, preview_response
+from apps.quotas.api.queues import IF_MATCH, etag_header, preview_response, required_if_match
 from apps.quotas.models import QueueChange
 from apps.quotas.selectors.queue_trees import (
     changes_visible,
@@ -35,7 +35,7 @@ from apps.quotas.services import TreeUnchanged
 from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, content_edit, dump_yaml, load_yaml
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.quotas.files import dump_queue_file
-from controlplane.web.rest import BoundedJSONParser, Query, ResourceViewSet, require_bounded
+from controlplane.web.rest import BoundedJSONParser, Query, ResourceViewSet, require_body_within
 
 YAML = "application/yaml"
 
@@ -70,7 +70,7 @@ class YAMLParser(BaseParser):
         """:raises BodyTooLarge: if the announced content length exceeds the limit.
         :raises InvalidQueueFile: if it is not valid YAML of that kind.
         """
-        require_bounded(parser_context, limit=MAX_FILE_BYTES)
+        require_body_within(parser_context, limit=MAX_FILE_BYTES)
         return load_yaml(stream.read().decode("utf-8", errors="replace"))
 
 
@@ -127,7 +127,10 @@ class QueueTreeView(APIView):
     def put(self, request: Request) -> Response:
         query = ImportQuery.read(request)
         edit = content_edit(
-            request.data, prune=query["prune"], note=query.get("note", ""), seen=if_match(request)
+            request.data,
+            prune=query["prune"],
+            note=query.get("note", ""),
+            seen=required_if_match(request),
         )
         if query["dry_run"]:
             return preview_response(edit, request)

@@ -347,7 +347,7 @@ def known_chips(chips: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chips))
 
 
-def document_of(given: Mapping[str, Any], *, uid: str) -> QueueDocument:
+def queue_json(given: Mapping[str, Any], *, uid: str) -> QueueDocument:
     """The document of a new queue from the request body."""
     fields = {name: value for name, value in given.items() if name != "note"}
     return QueueDocument(uid=uid, **fields)
@@ -364,7 +364,7 @@ IF_MATCH = OpenApiParameter(
 )
 
 
-def if_match(request: Request) -> str:
+def required_if_match(request: Request) -> str:
     """The tree fingerprint of the ``If-Match`` header; empty if absent."""
     given = request.headers.get("If-Match", "").strip()
     return "" if given == "*" else given.removeprefix("W/").strip('"')
@@ -414,12 +414,12 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.checked(QueueWriteSerializer)
-        document = document_of(given, uid="")
+        document = queue_json(given, uid="")
         edit = TreeEdit(
             queues={f"{NEW}{document.name}": document},
             act=TreeAction.CREATE,
             note=given.get("note", ""),
-            seen=if_match(request),
+            seen=required_if_match(request),
         )
         return self._edit_response(edit, code=status.HTTP_201_CREATED)
 
@@ -447,7 +447,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
             act=TreeAction.EDIT if changed.parent == document.parent else TreeAction.MOVE,
             note=note,
             # Fields that the body leaves out have the values that were just read.
-            seen=if_match(request) or now,
+            seen=required_if_match(request) or now,
         )
         return self._edit_response(edit)
 
@@ -464,7 +464,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
             queues={uid: None},
             act=TreeAction.RETIRE,
             note=self.query.get("note", ""),
-            seen=if_match(request),
+            seen=required_if_match(request),
         )
         return self._edit_response(edit, code=status.HTTP_204_NO_CONTENT)
 

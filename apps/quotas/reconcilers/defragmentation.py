@@ -48,7 +48,7 @@ def defragmentation_reconcile(*, at: datetime) -> int:
         if lease is None:
             return 0
         done = sum(_is_expired(row, at) for row in waiting)
-        while done < MAX_STEPS and lease.renew(ttl=LEASE_TTL) and _one_step(lease, at):
+        while done < MAX_STEPS and lease.renew(ttl=LEASE_TTL) and _apply_one_step(lease, at):
             done += 1
     return done
 
@@ -71,7 +71,7 @@ def _is_expired(row: Rearrangement, at: datetime) -> bool:
     return True
 
 
-def _one_step(lease: LeaderLease, at: datetime) -> bool:
+def _apply_one_step(lease: LeaderLease, at: datetime) -> bool:
     """Execute one step; return whether one was due."""
     row = (
         Rearrangement.objects.filter(state__in=ACTIVE)
@@ -103,7 +103,7 @@ def _next_step(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
     """The step that is due; None while waiting for something else."""
     if row.state == DefragmentationState.APPROVED:
         return lambda: defragmentation.defragmentation_begin(row=row, at=at)
-    moves = list(selectors.moves_of(row))
+    moves = list(selectors.relocations_of(row))
     current = next((one for one in moves if one.state in IN_MOTION), None)
     if current is not None:
         return _relocation_step(current, at)

@@ -58,7 +58,7 @@ def forecasts_refresh(
     if not Claim.objects.filter(state=ClaimState.PENDING).exists():
         return 0
     last = ForecastRun.objects.first()
-    if last is not None and at < last.ended_at + pause_after(last.ended_at - last.at):
+    if last is not None and at < last.ended_at + pause_after_forecast(last.ended_at - last.at):
         return 0
     with leader_lease(FORECAST_LEASE, ttl=FORECAST_LEASE_TTL) as lease:
         if lease is None:
@@ -75,7 +75,7 @@ def forecasts_refresh(
             return forecasts_write(forecasted=forecasted, order=order, at=at, ended_at=clock())
 
 
-def pause_after(worked: timedelta) -> timedelta:
+def pause_after_forecast(worked: timedelta) -> timedelta:
     """The pause after a run of that duration."""
     return max(MIN_PAUSE, worked * PAUSE_FACTOR)
 

@@ -170,7 +170,7 @@ def usage_by_team(node: Node, *, card: Card | None = None) -> list[TeamUsage]:
     ]
 
 
-def cards_free() -> dict[str, int]:
+def count_free_cards() -> dict[str, int]:
     """Free usable cards by chip; 0 for a chip of the fleet without any."""
     allocated = Allocation.objects.filter(released_at=None).values("card")
     usable = Q(state=CardState.USABLE, node__ready=True, node__cordoned=False)
@@ -180,7 +180,7 @@ def cards_free() -> dict[str, int]:
     return dict(rows)
 
 
-def cards_allocated(queue: Queue) -> dict[str, int]:
+def count_allocated_cards(queue: Queue) -> dict[str, int]:
     """Cards allocated to the queue's claims now, by chip."""
     rows = (
         Allocation.objects.filter(claim__queue=queue, released_at=None)

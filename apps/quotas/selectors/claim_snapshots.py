@@ -234,7 +234,7 @@ def _update_pending(
     return _PendingClaims(classes, unexplained)
 
 
-def _no_summary(
+def _empty_summary(
     _before: None, _removed: Sequence[RunningClaim], _added: Sequence[RunningClaim]
 ) -> None:
     """No aggregate is needed."""
@@ -262,16 +262,16 @@ _PENDING: ChangeFeed[_PendingClaim, _PendingClaims] = ChangeFeed(
     _PENDING_QUERY, _read_pending, _update_pending
 )
 _ALLOCATED: ChangeFeed[RunningClaim, None] = ChangeFeed(
-    _ALLOCATED_QUERY, _read_allocated, _no_summary
+    _ALLOCATED_QUERY, _read_allocated, _empty_summary
 )
 
 
 def _pending_view(row: _ClaimRow) -> _PendingClaim:
-    where = _constraints_of(row.where)
+    where = _parse_constraints(row.where)
     return _PendingClaim(
         uid=row.uid,
         queue=row.queue,
-        shape=_shape_of(row.shape),
+        shape=_parse_gang_shape(row.shape),
         chips=_parse_chips(row.chips),
         equal_chips=where.equal_chips,
         priority=row.priority,
@@ -288,7 +288,7 @@ def _pending_view(row: _ClaimRow) -> _PendingClaim:
 
 
 def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
-    where, speeds = _constraints_of(row.where), _parse_speeds(row.speeds)
+    where, speeds = _parse_constraints(row.where), _parse_speeds(row.speeds)
     admitted_at = _datetime_of(row.created_at if row.admitted_at is None else row.admitted_at)
     ends_at = None
     if row.runtime is not None:
@@ -296,7 +296,7 @@ def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
     return RunningClaim(
         uid=row.uid,
         queue=row.queue,
-        shape=_shape_of(row.shape),
+        shape=_parse_gang_shape(row.shape),
         chip=row.chip,
         chips=_parse_chips(row.chips),
         priority=row.priority,
@@ -351,13 +351,13 @@ def _datetime_of(microseconds: int) -> datetime:
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _shape_of(text: str) -> GangShape:
+def _parse_gang_shape(text: str) -> GangShape:
     """Equal texts give the same shape."""
     return GangShape.from_json(json.loads(text))
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _constraints_of(text: str) -> NodeConstraints:
+def _parse_constraints(text: str) -> NodeConstraints:
     value = json.loads(text)
     return NodeConstraints(
         selector=value.get("selector", {}),

@@ -219,24 +219,24 @@ def claims_visible(user: accounts.RequestUser) -> QuerySet[Claim]:
     return Claim.objects.filter(team__in=accounts.teams_of(user)).select_related("team", "queue")
 
 
-def claim_of(*, kind: str, uid: str) -> Claim | None:
+def claim_of_workload(*, kind: str, uid: str) -> Claim | None:
     """The newest claim of that owner."""
     return Claim.objects.filter(owner_kind=kind, owner_uid=uid).order_by("-id").first()
 
 
-def in_line_since_each(uids: Collection[str]) -> dict[str, datetime]:
+def queued_since_by_claim(uids: Collection[str]) -> dict[str, datetime]:
     """Queueing time of each claim by uid."""
     claims = Claim.objects.only("uid", "in_line_since", "created_at").filter(uid__in=uids)
     return {claim.uid: claim.in_line_since or claim.created_at for claim in claims}
 
 
-def cluster_of(claim: Claim) -> Cluster:
+def cluster_of_claim(claim: Claim) -> Cluster:
     """The cluster of an admitted claim."""
     node = Node.objects.select_related("cluster").get(uid=claim.placement[0]["node"])
     return node.cluster
 
 
-def placements_of(claim: Claim) -> tuple[LaunchPlacement, ...]:
+def placements_of_claim(claim: Claim) -> tuple[LaunchPlacement, ...]:
     """Placements of the replicas of an admitted single-role claim, in index order."""
     names = dict(
         Node.objects.filter(uid__in=[one["node"] for one in claim.placement]).values_list(

@@ -43,7 +43,7 @@ def cycle_histograms() -> tuple[PhaseHistogram, ...]:
 CYCLE_BUDGET = timedelta(seconds=1.5)
 
 
-def policy_now() -> SchedulingPolicy:
+def current_scheduling_policy() -> SchedulingPolicy:
     """The scheduling policy, with the installation's grace period."""
     return SchedulingPolicy(
         grace=timedelta(seconds=settings.NINEFOLD_GRACE_SECONDS), cycle=CYCLE_BUDGET

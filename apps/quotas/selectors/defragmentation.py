@@ -34,21 +34,21 @@ def defragmentations_visible(user: accounts.RequestUser) -> QuerySet[Rearrangeme
     return rows.filter(seen)
 
 
-def moves_of(rearrangement: Rearrangement) -> QuerySet[RearrangementMove]:
+def relocations_of(rearrangement: Rearrangement) -> QuerySet[RearrangementMove]:
     """Relocations of the plan in order of execution."""
     return rearrangement.moves.select_related("claim__team", "claim__queue", "successor").order_by(
         "number"
     )
 
 
-def teams_moved(rearrangement: Rearrangement) -> Sequence[Team]:
+def relocated_teams(rearrangement: Rearrangement) -> Sequence[Team]:
     """Teams whose workloads are relocated, by name."""
     return list(
         Team.objects.filter(claims__moves__rearrangement=rearrangement).distinct().order_by("name")
     )
 
 
-def may_propose(user: accounts.RequestUser) -> bool:
+def can_propose(user: accounts.RequestUser) -> bool:
     """Whether the user manages queues of any team or operates the fleet."""
     if accounts.company_allows(user, Permission.OPERATE_FLEET):
         return True
@@ -57,14 +57,14 @@ def may_propose(user: accounts.RequestUser) -> bool:
 
 def require_proposing(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if the user may not propose plans."""
-    if not may_propose(user):
+    if not can_propose(user):
         raise accounts.PermissionRefused(
             "moves are proposed by queue admins of a team and operators of the company; you are neither. "
             "An administrator can change that."
         )
 
 
-def may_move(user: accounts.RequestUser, teams: Iterable[Team]) -> bool:
+def can_relocate(user: accounts.RequestUser, teams: Iterable[Team]) -> bool:
     """Whether the user manages queues of each of those teams or operates the fleet."""
     return not _not_permitted(user, teams)
 
@@ -106,9 +106,11 @@ def defragmentation_snapshot() -> SchedulingSnapshot:
     return replace(seen, running=tuple(running))
 
 
-def changes_since(rearrangement: Rearrangement) -> tuple[str, ...]:
+def changes_since_proposal(rearrangement: Rearrangement) -> tuple[str, ...]:
     """Reasons why the remaining relocations are no longer possible; empty if they are."""
-    remaining = [row for row in moves_of(rearrangement) if row.state == RelocationState.PLANNED]
+    remaining = [
+        row for row in relocations_of(rearrangement) if row.state == RelocationState.PLANNED
+    ]
     # As the snapshot names the beneficiaries of nominations.
     nominees = [
         f"work:{uid}" for uid in (rearrangement.uid, *(row.claim.work_uid for row in remaining))

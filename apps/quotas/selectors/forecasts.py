@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from apps.accounts import selectors as accounts
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, WhatIf
-from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.snapshots import claim_view
 from apps.quotas.selectors.visibility import QueueVisibility
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
@@ -52,7 +52,7 @@ def forecast_assumptions(at: datetime, *, claims: int) -> Assumptions:
         cycles=MAX_CYCLES,
         runtimes=RuntimeHistory(_past_runs(at)),
         arrivals=_expected_arrivals(at),
-        grace=policy_now().grace,
+        grace=current_scheduling_policy().grace,
     )
 
 

@@ -26,7 +26,7 @@ from controlplane.domain.quotas.documents import (
 )
 from controlplane.domain.quotas.permissions import QueuePermissions
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
-from controlplane.domain.quotas.status import QueueStatus, chips_of, queue_statuses
+from controlplane.domain.quotas.status import QueueStatus, chips_of_queue, queue_statuses
 from controlplane.domain.quotas.validation import TreeContext
 from controlplane.ports import registry
 
@@ -57,7 +57,7 @@ def standings_by_queue() -> Mapping[str, Sequence[tuple[str, QueueStatus]]]:
     """Quota and usage of each queue by uid: for each chip with quota or usage, and for all chips."""
     views, capacities = queue_views(queues_active()), capacity_by_chip()
     found: dict[str, list[tuple[str, QueueStatus]]] = {uid: [] for uid in views}
-    for chip in (*chips_of(views), TOTAL):
+    for chip in (*chips_of_queue(views), TOTAL):
         capacity = capacities[chip].total if chip in capacities else 0
         for uid, standing in queue_statuses(views, chip=chip, capacity=capacity).items():
             if standing != QueueStatus():

@@ -19,7 +19,7 @@ from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot, QueueState
-from controlplane.domain.quotas.status import QueueStatus, chips_of, queue_statuses
+from controlplane.domain.quotas.status import QueueStatus, chips_of_queue, queue_statuses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ def queue_tree(user: accounts.RequestUser) -> QuotaTree:
     views, capacity = queue_views(queues), capacity_by_chip()
     by_chip = {
         chip: queue_statuses(views, chip=chip, capacity=capacity.get(chip, ChipCapacity()).total)
-        for chip in (*chips_of(views), TOTAL)
+        for chip in (*chips_of_queue(views), TOTAL)
     }
     waiting = _pending_counts()
     children: dict[int | None, list[Queue]] = defaultdict(list)
@@ -150,7 +150,7 @@ def queue_tree(user: accounts.RequestUser) -> QuotaTree:
             )
             for chip, found in by_chip.items()
         },
-        chips=tuple(sorted({*chips_of(views), *capacity} - {TOTAL})),
+        chips=tuple(sorted({*chips_of_queue(views), *capacity} - {TOTAL})),
         visibility=visibility,
     )
 

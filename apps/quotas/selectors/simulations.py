@@ -10,14 +10,14 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.fleet.models import Node
 from apps.quotas.models import Claim, Queue
-from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
 from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.snapshots import scheduling_snapshot
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of
+from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of_replicas
 from controlplane.domain.scheduling.queue_change_preview import preview_policy
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
 from controlplane.domain.scheduling.what_if import DryRunOutcome, dry_run_claim
@@ -88,7 +88,7 @@ def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) ->
         near=request.near,
         person=person.username,
     )
-    found = dry_run_claim(current, view, preview_policy(policy_now()), at=at)
+    found = dry_run_claim(current, view, preview_policy(current_scheduling_policy()), at=at)
     if found.placement is not None:
         placed = found.placement
         uids = [replica.node for replica in placed.replicas]
@@ -244,7 +244,7 @@ def _reclaim_victims(
             claim=view.uid,
             work=workload_summary(rows[view.uid], visibility=visibility),
             queue=rows[view.uid].queue.name,
-            cards=cards_of(view.replicas),
+            cards=cards_of_replicas(view.replicas),
             lost=view.lost_at(at),
             reason=reasons[view.uid],
         )

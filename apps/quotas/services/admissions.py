@@ -110,7 +110,7 @@ def _locked_cards(placements: Sequence[ClaimPlacement]) -> list[_LockedCard]:
     """Cards of the placements, and all cards of nodes that choose cards themselves, locked in the common order."""
     replicas = [replica for placement in placements for replica in placement.replicas]
     named = [uid for replica in replicas for uid in replica.cards]
-    which = Q(_any_of("uid", named))
+    which = Q(_first_allocation("uid", named))
     if choosing := {replica.node for replica in replicas if replica.count and not replica.cards}:
         which |= Q(node__uid__in=choosing, node__cluster__binding=Cluster.BindingMode.NODE)
     rows = Card.objects.select_for_update(no_key=True, of=("self",)).filter(which).order_by("uid")
@@ -123,7 +123,7 @@ def _locked_cards(placements: Sequence[ClaimPlacement]) -> list[_LockedCard]:
 def _locked_claims(placements: Sequence[ClaimPlacement]) -> dict[str, Claim]:
     rows = (
         Claim.objects.select_for_update(no_key=True, of=("self",))
-        .filter(_any_of("uid", [placement.claim for placement in placements]))
+        .filter(_first_allocation("uid", [placement.claim for placement in placements]))
         .select_related("queue", "person")
         # The request is immutable and was validated by the plan.
         .only("uid", "state", "queue__uid", "person__username")
@@ -141,7 +141,7 @@ def _commit_state(
     for card in cards:
         by_node.setdefault(card.node, []).append(card)
     holding = Allocation.objects.filter(
-        _any_of("card", [card.pk for card in cards]), released_at=None
+        _first_allocation("card", [card.pk for card in cards]), released_at=None
     )
     holders = dict(holding.order_by().values_list("card__uid", "claim__uid"))
     # Read after the allocations: a card that is released in between appears allocated or nominated.
@@ -162,7 +162,7 @@ def _commit_state(
 
 
 def _lock_nodes(uids: Collection[str]) -> list[NodeRow]:
-    rows = Node.objects.filter(_any_of("uid", sorted(uids))).order_by()
+    rows = Node.objects.filter(_first_allocation("uid", sorted(uids))).order_by()
     return [
         NodeRow(*row, labels="")
         for row in rows.values_list(
@@ -208,7 +208,7 @@ def _node_view(
     )
 
 
-def _any_of(column: str, values: Sequence[object]) -> Func:
+def _first_allocation(column: str, values: Sequence[object]) -> Func:
     """``IN`` with one JSON parameter: thousands of parameters take longer to send than the lookup."""
     kind = "bigint" if column == "card" else "text"
     return Func(

@@ -195,7 +195,7 @@ def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: da
     :raises AnotherUnderWay: if another plan is approved and has not ended.
     :raises RearrangementStale: if the claims or cards have changed.
     """
-    selectors.require_moving(actor, selectors.teams_moved(rearrangement))
+    selectors.require_moving(actor, selectors.relocated_teams(rearrangement))
     lock_in_transaction(AdvisoryLock.APPROVE_REARRANGEMENT)
     if rearrangement.expires_at <= at and rearrangement.state == DefragmentationState.PROPOSED:
         raise IllegalTransition(
@@ -208,7 +208,7 @@ def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: da
         raise AnotherUnderWay(
             f"{other} by {other.proposed_by_name} is being carried out; approve this one when it has ended"
         )
-    if changes := selectors.changes_since(rearrangement):
+    if changes := selectors.changes_since_proposal(rearrangement):
         raise RearrangementStale(
             f"the fleet has changed since it was proposed: {'; '.join(changes)}. Propose it anew"
         )
@@ -232,7 +232,7 @@ def defragmentation_dismiss(*, rearrangement: Rearrangement, actor: User, at: da
     :raises IllegalTransition: if it has ended already.
     """
     if rearrangement.proposed_by_id != actor.pk:
-        selectors.require_moving(actor, selectors.teams_moved(rearrangement))
+        selectors.require_moving(actor, selectors.relocated_teams(rearrangement))
     _audit_plan(rearrangement, "rearrangement.dismiss", actor)
     if rearrangement.state == DefragmentationState.UNDER_WAY:
         Rearrangement.objects.filter(pk=rearrangement.pk, stop_asked_at=None).update(
@@ -252,7 +252,7 @@ def defragmentation_dismiss(*, rearrangement: Rearrangement, actor: User, at: da
 
 
 def _audit_plan(row: Rearrangement, action: str, actor: User) -> None:
-    teams: Sequence[Team] = selectors.teams_moved(row)
+    teams: Sequence[Team] = selectors.relocated_teams(row)
     audit(
         actor=actor,
         action=action,
@@ -273,7 +273,7 @@ def defragmentation_begin(*, row: Rearrangement, at: datetime) -> None:
 
     :raises PlanOutOfDate: if the claims or cards have changed.
     """
-    moves = selectors.moves_of(row)
+    moves = selectors.relocations_of(row)
     _lock_cards({*row.room, *(card for step in moves for card in _target_cards(step))})
     _check_state(row)
     cards_reserve(row=row, at=at)
@@ -285,7 +285,7 @@ def cards_reserve(*, row: Rearrangement, at: datetime) -> None:
     that are relocated there.
     """
     _reserve_room(row, at)
-    for step in selectors.moves_of(row):
+    for step in selectors.relocations_of(row):
         if step.state in (RelocationState.PLANNED, *IN_MOTION):
             _nominate_cards(
                 _target_cards(step), until=at + NOMINATION_LIFETIME, work_uid=step.claim.work_uid
@@ -364,7 +364,7 @@ def defragmentation_end(
     reason: str,
 ) -> None:
     """End the plan and drop relocations that have not begun. Cards freed for a claim stay reserved for a while."""
-    for step in selectors.moves_of(row).filter(state=RelocationState.PLANNED):
+    for step in selectors.relocations_of(row).filter(state=RelocationState.PLANNED):
         _release_nominations(_target_cards(step), step.claim.work_uid, None)
         _move_relocation(step, RelocationEvent.DROP, at=at, reason="not begun", ended_at=at)
     if event is DefragmentationEvent.FINISH and row.claim is not None:
@@ -381,7 +381,7 @@ def _lock_cards(cards: Iterable[str]) -> None:
 
 
 def _check_state(row: Rearrangement) -> None:
-    if changes := selectors.changes_since(row):
+    if changes := selectors.changes_since_proposal(row):
         raise PlanOutOfDate(f"the fleet has changed: {'; '.join(changes)}")
 
 

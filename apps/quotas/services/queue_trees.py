@@ -20,7 +20,7 @@ from apps.accounts.selectors import PermissionRefused
 from apps.accounts.services import audit
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Entitlement, Queue, QueueChange
-from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.queue_trees import (
     tree_context,
     tree_documents,
@@ -138,7 +138,9 @@ def tree_preview(edit: TreeEdit, *, at: datetime, by_person: User) -> TreePrevie
         return preview
     with transaction.atomic():
         snapshot = selectors.scheduling_snapshot()
-    effect = preview_effects(snapshot, documents, after, at=at, policy=preview_policy(policy_now()))
+    effect = preview_effects(
+        snapshot, documents, after, at=at, policy=preview_policy(current_scheduling_policy())
+    )
     return replace(preview, gains=effect.gains, reclaims=_with_names(effect.reclaims, by_person))
 
 

@@ -24,7 +24,7 @@ from apps.quotas.selectors.claims import (
     claims_readable,
     latest_claim_of_work,
 )
-from apps.quotas.selectors.defragmentation import may_propose
+from apps.quotas.selectors.defragmentation import can_propose
 from apps.quotas.selectors.forecasts import VisibleForecast, WorkloadSummary
 from apps.quotas.selectors.quota_bars import quota_bars
 from apps.quotas.selectors.visibility import QueueVisibility
@@ -146,7 +146,7 @@ def claim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         # Enough cards are free, but fragmented: defragmentation would help.
         "scattered": explanation.is_pending
         and any(cards >= found.card_count for cards in explanation.free.values())
-        and may_propose(request.user),
+        and can_propose(request.user),
     }
     return render_page(
         request, "quotas/claim.html", context, fragment="panel", changing=explanation.is_pending

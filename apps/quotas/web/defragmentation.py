@@ -194,7 +194,7 @@ def defragmentation_list(request: AuthenticatedRequest) -> HttpResponse:
     context = {
         "page": keyset_page(rows, before=request.GET.get("before", "")),
         "purposes": _purpose_labels(),
-        "may_propose": selectors.may_propose(request.user),
+        "may_propose": selectors.can_propose(request.user),
     }
     return render(request, "quotas/defragmentation_list.html", context)
 
@@ -273,10 +273,10 @@ def _preview_context(
 def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """A plan with its effect on nodes and its progress."""
     found = _find_plan(request, uid)
-    teams = selectors.teams_moved(found)
-    moves = list(selectors.moves_of(found))
+    teams = selectors.relocated_teams(found)
+    moves = list(selectors.relocations_of(found))
     visibility = _queue_visibility(request)
-    may_move = selectors.may_move(request.user, teams)
+    may_move = selectors.can_relocate(request.user, teams)
     now = timezone.now()
     state = DefragmentationState(found.state)
     open_still = state is DefragmentationState.PROPOSED and found.expires_at > now

@@ -22,7 +22,7 @@ from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet.models import Node
 from apps.quotas.models import Claim, ClaimForecast, PriorityClass, Queue, WhatIf
 from apps.quotas.selectors.claims import claims_allocated
-from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.forecasts import (
     StartForecast,
     VisibleForecast,
@@ -422,7 +422,7 @@ def reclaim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         reclaim_request = ReclaimRequest(queue=entry.queue, **form.cleaned_data)
         at = timezone.now()
         preview = reclaim_preview(
-            reclaim_request, visibility=tree.visibility, policy=policy_now(), at=at
+            reclaim_request, visibility=tree.visibility, policy=current_scheduling_policy(), at=at
         )
     context = {
         "queue": entry.queue,
@@ -430,7 +430,7 @@ def reclaim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "form": form,
         "reclaimable": reclaimable,
         "preview": preview,
-        "grace": policy_now().grace,
+        "grace": current_scheduling_policy().grace,
         "losers": [
             {"victim": victim, **workload_link(victim.work)}
             for victim in (preview.losers if preview else ())

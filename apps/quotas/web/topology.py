@@ -15,7 +15,7 @@ from django.utils.translation import pgettext_lazy
 from django.views.decorators.gzip import gzip_page
 
 from apps.accounts.web.requests import AuthenticatedRequest
-from apps.quotas.selectors.defragmentation import may_propose
+from apps.quotas.selectors.defragmentation import can_propose
 from apps.quotas.selectors.free_capacity import CardUse
 from apps.quotas.selectors.topology import (
     CLUSTER,
@@ -76,8 +76,8 @@ def topology(request: AuthenticatedRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "here": here,
         "kind": KIND_LABELS.get(here.kind, here.kind),
-        "trail": [_domain_link(domain, by) for domain in here.trail[:-1]],
-        "rows": [_domain_link(domain, by) for domain in here.below],
+        "trail": [_domain_row(domain, by) for domain in here.trail[:-1]],
+        "rows": [_domain_row(domain, by) for domain in here.below],
         "cells": [(cell, USE_LABELS[cell.use]) for cell in seen.cells(here.occupancy)]
         if here.occupancy
         else [],
@@ -91,7 +91,7 @@ def topology(request: AuthenticatedRequest) -> HttpResponse:
             "uses": {use.value: str(label) for use, label in USE_LABELS.items()},
             "kinds": {kind: str(label) for kind, label in KIND_LABELS.items()},
         },
-        "suggests": here.fragment_percent >= SUGGESTION_PERCENT and may_propose(request.user),
+        "suggests": here.fragment_percent >= SUGGESTION_PERCENT and can_propose(request.user),
     }
     return render_page(request, "quotas/topology.html", context, fragment="zoomed", changing=True)
 
@@ -114,7 +114,7 @@ def _find_domain(at: Any, key: str) -> Domain:
     return found
 
 
-def _domain_link(domain: Domain, by: str) -> DomainLink:
+def _domain_row(domain: Domain, by: str) -> DomainLink:
     return DomainLink(
         domain=domain, kind=KIND_LABELS.get(domain.kind, domain.kind), href=_domain_url(domain, by)
     )

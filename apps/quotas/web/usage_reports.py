@@ -207,7 +207,7 @@ def report(request: AuthenticatedRequest) -> HttpResponseBase:
     if request.GET.get("format") == "csv":
         return downloads.csv_download(
             filename=f"usage-{found.period.first}-{found.period.last}.csv",
-            head=_csv_head(by),
+            head=_csv_header(by),
             lines=_csv_lines(found, by=by, per=per),
         )
     return render(request, "quotas/usage_report.html", _report_context(request, form, found))
@@ -266,7 +266,7 @@ def _table_row(row: ReportRow, *, by: Grouping, per: ReportInterval) -> ReportTa
     )
 
 
-def _csv_head(by: Grouping) -> list[str]:
+def _csv_header(by: Grouping) -> list[str]:
     return [
         _("Time"),
         str(GROUPING_LABELS[by]),

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_sc
 from rest_framework import serializers
 
 from apps.accounts import selectors as accounts
-from apps.accounts.api.serializers import OwnedSerializer, in_the_future
+from apps.accounts.api.serializers import OwnedSerializer, validate_future
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
@@ -271,7 +271,7 @@ class KeyCreateSerializer(OwnedSerializer):
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
     def validate_expires_at(self, value: Any) -> Any:
-        return in_the_future(value)
+        return validate_future(value)
 
 
 class KeyFilters(Filters):

@@ -56,7 +56,7 @@ def engine_choices(*, chip: Chip, model: ModelFacts | None) -> tuple[EngineChoic
     )
 
 
-def engine_best(*, chip: Chip, model: ModelFacts | None) -> str:
+def best_engine(*, chip: Chip, model: ModelFacts | None) -> str:
     """The name of the default engine for the model on the chip."""
     return engine_choices(chip=chip, model=model)[0].name
 
@@ -123,7 +123,7 @@ class RevisionConfiguration:
         if self.engine or chip is None:
             return self
         facts = registry_selectors.engine_model_facts(self.model_version)
-        return replace(self, engine=engine_best(chip=chip, model=facts))
+        return replace(self, engine=best_engine(chip=chip, model=facts))
 
 
 def configuration_check(

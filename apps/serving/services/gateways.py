@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from apps.accounts.models import Team, User
-from apps.accounts.services import audit, digest_of, new_key
+from apps.accounts.services import audit, new_key, token_digest
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Gateway, GatewaySnapshot, UsageBatch, UsageRecord
 from controlplane.persistence.encryption import decrypt, encrypt
@@ -121,7 +121,7 @@ def key_create(
         created_by=actor,
         name=name,
         prefix=text[:10],
-        digest=digest_of(text),
+        digest=token_digest(text),
         routes=list(routes) if routes is not None else None,
         expires_at=expires_at,
         requests_per_minute=requests_per_minute,

@@ -34,7 +34,7 @@ from apps.serving import selectors
 from apps.serving.models import Revision
 from apps.serving.selectors.configurations import (
     RevisionConfiguration,
-    engine_best,
+    best_engine,
     engine_choices,
     engine_limits,
 )
@@ -148,7 +148,7 @@ class ConfigurationForm(PlainForm):
         if engine not in registry.engine_names() or (
             Task.SERVE not in registry.engine(engine).tasks
         ):
-            engine = engine_best(chip=chip, model=facts) if chip else registry.engine_names()[0]
+            engine = best_engine(chip=chip, model=facts) if chip else registry.engine_names()[0]
         self.fields |= spec_form_fields(engine=engine, chip=chip, model=facts)
         for name in ("engine", *SPEC_FIELD_NAMES):
             self.dress(self.fields[name])

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import Count, F, Max, Min, Model, Q, QuerySet
 
 from apps.accounts.selectors import RequestUser
-from apps.accounts.services.personal_tokens import digest_of
+from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Cluster, Node
 from apps.fleet.selectors import operates_fleet
 from apps.telemetry.models import CardFigures, NodeToken, Source
@@ -65,7 +65,7 @@ def node_token_known(text: str) -> NodeToken | None:
     Each batch asks for it: only what a batch needs is loaded.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [digest_of(text)])
+        cursor.execute(_KNOWN, [token_digest(text)])
         row = cursor.fetchone()
     if row is None:
         return None
@@ -84,12 +84,12 @@ def _partial_instance(model: type[Row], **columns: object) -> Row:
     return model.from_db(connection.alias, names, [columns[name] for name in names])
 
 
-def kinds_readable() -> tuple[str, ...]:
+def readable_source_kinds() -> tuple[str, ...]:
     """Kinds of sources that people can make: those that an installed package reads, the tests' fake left out."""
     return tuple(kind for kind in registry.telemetry_kinds() if kind != "fake")
 
 
-def sources_due(*, at: datetime) -> list[int]:
+def due_sources(*, at: datetime) -> list[int]:
     """Primary keys of those whose turn it is to be read."""
     rows = Source.objects.filter(enabled=True, cluster__removed_at=None).exclude(kind=PUSH)
     # The loop does not come to the millisecond: half a second early is better than a whole turn late.
@@ -120,10 +120,10 @@ def _cached_adapter(kind: str, options: str, sealed: bytes) -> Telemetry:
         token = decrypt(sealed).decode() if sealed else ""
     except Undecryptable as error:
         raise TelemetryFailed(f"its token cannot be read: {error}") from error
-    return adapter_for(kind=kind, options=json.loads(options), token=token)
+    return adapter_for_kind(kind=kind, options=json.loads(options), token=token)
 
 
-def adapter_for(*, kind: str, options: dict[str, Any], token: str) -> Telemetry:
+def adapter_for_kind(*, kind: str, options: dict[str, Any], token: str) -> Telemetry:
     """A new adapter; nothing is read yet.
 
     :raises TelemetryError: if the kind, an option or the token cannot be used.

@@ -79,7 +79,7 @@ def days_stored() -> list[date]:
     return [datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names]
 
 
-def history_tidy(*, at: datetime) -> int:
+def history_cleanup(*, at: datetime) -> int:
     """One turn: make days ahead, sum up finished hours, drop what is too old; how many hours."""
     today = at.astimezone(UTC).date()
     days_prepare(days=[today + timedelta(days=ahead) for ahead in range(-1, AHEAD + 1)])
@@ -106,7 +106,7 @@ def _drop_days(*, before: date) -> None:
                 )
 
 
-def hours_keep(*, hours: Collection[datetime]) -> None:
+def hourly_sums_store(*, hours: Collection[datetime]) -> None:
     """Have nobody sum them up until the transaction ends; it waits for whoever does at that moment.
 
     Any number keep an hour at once: they wait for no other.
@@ -117,7 +117,7 @@ def hours_keep(*, hours: Collection[datetime]) -> None:
 
 def hours_reopen(*, hours: Collection[datetime]) -> None:
     """Have hours summed up again into which figures came late; it keeps them (``hours_keep``)."""
-    hours_keep(hours=hours)
+    hourly_sums_store(hours=hours)
     # What is open stays so while it is kept: its row is left alone, since all who write it wait for each other.
     open_already = SummedHour.objects.filter(hour__in=hours, summed_at=None)
     closed = set(hours).difference(open_already.values_list("hour", flat=True))
@@ -129,7 +129,7 @@ def hours_reopen(*, hours: Collection[datetime]) -> None:
     )
 
 
-def hour_of(at: datetime) -> datetime:
+def start_of_hour(at: datetime) -> datetime:
     """The beginning of the hour that an instant is in."""
     return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
@@ -146,7 +146,7 @@ def _sum_up(*, at: datetime) -> int:
         return 0
     oldest = datetime.combine(days[0], time.min, tzinfo=UTC)
     done = set(SummedHour.objects.exclude(summed_at=None).values_list("hour", flat=True))
-    hour, summed = hour_of(at) - _HOUR, 0
+    hour, summed = start_of_hour(at) - _HOUR, 0
     while hour >= oldest and summed < _HOURS_A_TURN:
         if hour not in done:
             _sum_hour(hour, at=at)
@@ -265,7 +265,7 @@ class Columns:
 NOTHING = Columns(cards=(), at=(), serials=(), values={})
 
 
-def columns_of(rows: Sequence[MetricRow]) -> Columns:
+def columns_of_rows(rows: Sequence[MetricRow]) -> Columns:
     grid = np.array([row.values for row in rows], dtype=np.float64).T
     return Columns(
         cards=[row.card for row in rows],
@@ -312,7 +312,9 @@ def metrics_write(
         _serials_array(columns.serials),
         *(_numbers_array(columns.values.get(metric)) for metric in METRICS),
     ]
-    write = _execute_behind if behind else partial(_write_metrics, newest=[source, received_at])
+    write = (
+        _write_older_metrics if behind else partial(_write_metrics, newest=[source, received_at])
+    )
     try:
         newest = write(parameters)
     except IntegrityError as error:
@@ -330,7 +332,7 @@ def _write_metrics(given: Sequence[Any], *, newest: Sequence[Any]) -> frozenset[
         return frozenset(card for (card,) in cursor.fetchall())
 
 
-def _execute_behind(given: Sequence[Any]) -> frozenset[int]:
+def _write_older_metrics(given: Sequence[Any]) -> frozenset[int]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WRITE_BEHIND, given)
     return frozenset()

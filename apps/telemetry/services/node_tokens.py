@@ -8,7 +8,7 @@ from django.db import transaction
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
-from apps.accounts.services.personal_tokens import digest_of, new_key
+from apps.accounts.services.personal_tokens import new_key, token_digest
 from apps.fleet.models import Node
 from apps.fleet.selectors import require_operator
 from apps.telemetry.models import NodeToken
@@ -29,7 +29,7 @@ def token_issue(*, node: Node, actor: User | None) -> str:
     text = new_key(TOKEN_PREFIX)
     token = NodeToken.objects.create(
         node=node,
-        digest=digest_of(text),
+        digest=token_digest(text),
         created_by_name=actor.username if actor is not None else "",
     )
     audit(actor=actor, action="node_token.create", uid=token.uid, name=str(node))

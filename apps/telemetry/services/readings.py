@@ -37,11 +37,11 @@ from apps.telemetry.services.metric_storage import (
     METRICS,
     Columns,
     MetricRow,
-    columns_of,
-    hour_of,
+    columns_of_rows,
     hours_reopen,
     join_columns,
     metrics_write,
+    start_of_hour,
 )
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.domain.telemetry.batches import MetricBatch, Numbers
@@ -162,7 +162,7 @@ def batches_validate(
     """The sheets that can be kept as they are; and all that is to be judged one by one, ``readings`` before it."""
     taken, others = [], list(readings)
     for sheet in sheets:
-        cards = _cards_of(sheet, places) if at - OLD <= sheet.at <= at + AHEAD else None
+        cards = _cards_of_batches(sheet, places) if at - OLD <= sheet.at <= at + AHEAD else None
         if cards is None:
             others += sheet.readings()
         else:
@@ -192,7 +192,7 @@ def columns_of_batches(taken: Sequence[ValidBatch], *, at: datetime) -> Columns:
     )
 
 
-def _cards_of(sheet: MetricBatch, places: CardIndex) -> list[int] | None:
+def _cards_of_batches(sheet: MetricBatch, places: CardIndex) -> list[int] | None:
     """None if one is not known, or bears another serial number than before."""
     cards = []
     for whose in sheet.whose:
@@ -359,20 +359,20 @@ def readings_store(
     taken, others = batches_validate(
         sheets=sheets, readings=readings, places=card_index(cluster.pk), at=at
     )
-    told = _told_of(others, {}, cluster=cluster, node=node, notes=notes)
+    told = _refusal_messages(others, {}, cluster=cluster, node=node, notes=notes)
     if told and any(card in told for one in taken for card in one.cards):
         # The places were read anew since the sheets were judged, and a reading turned out to be of their cards.
         apart = [reading for one in taken for reading in one.sheet.readings()]
-        told, taken = _told_of(apart, told, cluster=cluster, node=node, notes=notes), []
+        told, taken = _refusal_messages(apart, told, cluster=cluster, node=node, notes=notes), []
     rows = {}
     for card, reading in told.items():
         row = _valid_row(card, reading, at=at, notes=notes)
         if row is not None:
             rows[card] = row
     renumbered = _serial_changes(rows.values(), source=source)
-    columns = join_columns([columns_of_batches(taken, at=at), columns_of(list(rows.values()))])
+    columns = join_columns([columns_of_batches(taken, at=at), columns_of_rows(list(rows.values()))])
     newest = metrics_write(columns=columns, source=source.pk, received_at=at, behind=behind)
-    late = {hour for each in set(columns.at) if (hour := hour_of(each)) < hour_of(at)}
+    late = {hour for each in set(columns.at) if (hour := start_of_hour(each)) < start_of_hour(at)}
     if late:
         hours_reopen(hours=late)
     renumbered = {card: one for card, one in renumbered.items() if card in newest}
@@ -397,7 +397,7 @@ def readings_store(
     )
 
 
-def _told_of(
+def _refusal_messages(
     readings: Sequence[Reading],
     before: Mapping[int, Reading],
     *,
@@ -459,15 +459,15 @@ def _format_value(value: object) -> str:
 
 def _serial_changes(rows: Collection[MetricRow], *, source: Source) -> dict[int, SerialChange]:
     """Cards that say another serial number than they did, or one for the first time."""
-    found = _renumbered_in(rows, card_index(source.cluster_id), source=source)
+    found = _serial_changes_in(rows, card_index(source.cluster_id), source=source)
     if any(one.before for one in found.values()):
         # Another process may have noticed it already.
         card_index_invalidate(source.cluster_id)
-        found = _renumbered_in(rows, card_index(source.cluster_id), source=source)
+        found = _serial_changes_in(rows, card_index(source.cluster_id), source=source)
     return found
 
 
-def _renumbered_in(
+def _serial_changes_in(
     rows: Collection[MetricRow], places: CardIndex, *, source: Source
 ) -> dict[int, SerialChange]:
     found = {}
@@ -495,7 +495,7 @@ def _fault_signals(
     for row, reading in current:
         levels, messages = _fault_levels(reading), {}
         if row.card in renumbered:
-            code, messages[code] = _note_of(row.card, renumbered[row.card], places)
+            code, messages[code] = _refusal_note(row.card, renumbered[row.card], places)
             levels[code] = FaultLevel.NOTE
         gone = {
             code: level
@@ -530,7 +530,7 @@ def _fault_levels(reading: Reading) -> dict[str, FaultLevel]:
     return {code: faults.level(code) for code in reading.faults}
 
 
-def _note_of(card: int, renumbered: SerialChange, places: CardIndex) -> tuple[str, str]:
+def _refusal_note(card: int, renumbered: SerialChange, places: CardIndex) -> tuple[str, str]:
     """Our code for it, and what happened in words."""
     before = places.by_serial.get(renumbered.after)
     if before is not None and before != card:

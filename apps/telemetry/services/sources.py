@@ -16,7 +16,7 @@ from apps.accounts.services import audit
 from apps.fleet.models import Cluster
 from apps.fleet.selectors import require_operator
 from apps.telemetry.models import CardFigures, Source
-from apps.telemetry.selectors.sources import PUSH, adapter_for, kinds_readable
+from apps.telemetry.selectors.sources import PUSH, adapter_for_kind, readable_source_kinds
 from apps.telemetry.services.readings import TOLD, Recorded
 from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
@@ -79,8 +79,8 @@ def source_create(
     if not _NAME.fullmatch(name):
         message = "use up to 60 lower-case letters, digits and hyphens, for example dcgm-east"
         raise SourceRefused(message, field="name")
-    if kind not in kinds_readable():
-        known = ", ".join(kinds_readable())
+    if kind not in readable_source_kinds():
+        known = ", ".join(readable_source_kinds())
         raise SourceRefused(f"{kind!r} is no kind of source; choose among {known}", field="kind")
     _check_source(kind=kind, options=options, every=every, token=token)
     try:
@@ -137,7 +137,9 @@ def source_change(
         row.enabled = enabled
     # One that became unusable can still be switched off.
     if options is not None or token is not None or every is not None:
-        _check_source(kind=row.kind, options=row.options, every=row.every, token=_token_of(row))
+        _check_source(
+            kind=row.kind, options=row.options, every=row.every, token=_decrypt_token(row)
+        )
     changed = [
         name
         for name, value in (("options", options), ("every", every), ("enabled", enabled))
@@ -174,7 +176,9 @@ def source_try(*, source: Source, actor: User) -> SourceTrial:
         message = "its agents come by themselves; there is nothing to be read"
         raise SourceRefused(message, field="kind")
     try:
-        adapter = adapter_for(kind=source.kind, options=source.options, token=_token_of(source))
+        adapter = adapter_for_kind(
+            kind=source.kind, options=source.options, token=_decrypt_token(source)
+        )
         batch = adapter.read()
     except TelemetryError as error:
         raise SourceRefused(str(error), field="options") from error
@@ -204,12 +208,12 @@ def _check_source(*, kind: str, options: Mapping[str, Any], every: int, token: s
     if reserved:
         raise SourceRefused(f"{reserved[0]} is no option of a source", field="options")
     try:
-        adapter_for(kind=kind, options=dict(options), token=token)
+        adapter_for_kind(kind=kind, options=dict(options), token=token)
     except TelemetryError as error:
         raise SourceRefused(str(error), field="options") from error
 
 
-def _token_of(source: Source) -> str:
+def _decrypt_token(source: Source) -> str:
     """:raises SourceRefused: if no key that is known now decrypts it."""
     try:
         return decrypt(source.credential).decode() if source.credential else ""

@@ -71,7 +71,7 @@ def _summary_line(newest: CardFigures) -> str:
     return " · ".join(f"{one.value} {one.unit}" for one in shown)
 
 
-def metrics_shown(newest: CardFigures | None) -> list[Shown]:
+def displayed_metrics(newest: CardFigures | None) -> list[Shown]:
     """What was measured; a metric that was not is left out."""
     if newest is None:
         return []

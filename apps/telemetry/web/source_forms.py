@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster, Node
 from apps.telemetry.models import Source
-from apps.telemetry.selectors.sources import PUSH, kinds_readable
+from apps.telemetry.selectors.sources import PUSH, readable_source_kinds
 from apps.telemetry.services.sources import LONGEST, SHORTEST
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
@@ -175,12 +175,12 @@ class PrometheusForm(SourceForm):
 FORMS: Mapping[str, type[SourceForm]] = {EXPORTER: ExporterForm, "prometheus": PrometheusForm}
 
 
-def kinds_offered() -> tuple[str, ...]:
+def offered_kinds() -> tuple[str, ...]:
     """Kinds that an installed package reads and that have a form."""
-    return tuple(kind for kind in FORMS if kind in kinds_readable())
+    return tuple(kind for kind in FORMS if kind in readable_source_kinds())
 
 
-def form_of(kind: str) -> type[SourceForm]:
+def source_form_class(kind: str) -> type[SourceForm]:
     """The kind's own form; of one that has none only what every source has can be changed."""
     return FORMS.get(kind, SourceForm)
 

@@ -48,8 +48,8 @@ from apps.telemetry.web.source_forms import (
     KIND_WORDS,
     NewSource,
     NodeTokenForm,
-    form_of,
-    kinds_offered,
+    offered_kinds,
+    source_form_class,
 )
 from controlplane.ports.telemetry import exporter_name
 from controlplane.web.message_translation import translate_message
@@ -60,7 +60,7 @@ from controlplane.web.tables import Column, FilterForm, Table
 ADDRESSES_SHOWN = 2
 
 
-def tabs_of(current: str, *, sources: int, agents: AgentCounts) -> list[Tab]:
+def source_tabs(current: str, *, sources: int, agents: AgentCounts) -> list[Tab]:
     """What is read, and who sends."""
     parts = (
         ("sources", gettext_lazy("Sources"), sources),
@@ -82,8 +82,8 @@ def sources(request: AuthenticatedRequest) -> HttpResponse:
     context = {
         "rows": rows,
         "agents": agents,
-        "tabs": tabs_of("sources", sources=len(rows), agents=agents),
-        "kinds": kinds_offered(),
+        "tabs": source_tabs("sources", sources=len(rows), agents=agents),
+        "kinds": offered_kinds(),
     }
     return render_page(
         request, "telemetry/sources.html", context, fragment="now", changing=bool(rows)
@@ -166,12 +166,12 @@ def _setting_rows(source: Source) -> list[tuple[str, Any]]:
 def source_new(request: AuthenticatedRequest) -> HttpResponse:
     """A form for the kind that ``?kind=`` names. Nothing is called yet: the source's page tries it."""
     require_operator(request.user)
-    kinds = kinds_offered()
+    kinds = offered_kinds()
     asked = request.GET.get("kind", "")
     kind = asked if asked in kinds else (kinds[0] if kinds else "")
     bound = request.method == "POST" and bool(kind)
     data = request.POST if bound else None
-    which, form = NewSource(data), form_of(kind)(data)
+    which, form = NewSource(data), source_form_class(kind)(data)
     # Both, so that everything that is wrong is said at once.
     if bound and all([which.is_valid(), form.is_valid()]):
         try:
@@ -208,7 +208,7 @@ def source_new(request: AuthenticatedRequest) -> HttpResponse:
 def source_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_source(request, uid)
     bound = request.method == "POST"
-    form = form_of(found.kind)(request.POST if bound else None, source=found)
+    form = source_form_class(found.kind)(request.POST if bound else None, source=found)
     if bound and form.is_valid():
         try:
             services.source_change(
@@ -331,7 +331,7 @@ def agents(request: AuthenticatedRequest) -> HttpResponseBase:
         "table": table,
         "rows": [_token_row(token, at=at) for token in table.rows],
         "agents": heard,
-        "tabs": tabs_of("agents", sources=readable.count(), agents=heard),
+        "tabs": source_tabs("agents", sources=readable.count(), agents=heard),
         "server": settings.NINEFOLD_PUBLIC_URL,
     }
     return render(request, "telemetry/agents.html", context)

@@ -180,7 +180,7 @@ def pipeline_retry(request: AuthenticatedRequest, found: Pipeline) -> str:
 
 @login_required
 @require_POST
-def pipeline_wave(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def pipeline_approve_anyway(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Override the missed gate, with a recorded reason."""
     found = _runnable_pipeline(request, uid)
     reason = request.POST.get("reason", "")

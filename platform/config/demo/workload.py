@@ -53,11 +53,11 @@ def demo_job_requests(
     """Yield the jobs submitted after ``since`` and not after ``until``, in order, by shares of the teams."""
     hour = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     while hour <= until:
-        yield from (one for one in _of_hour(hour, shares) if since < one.at <= until)
+        yield from (one for one in _random_jobs_of_hour(hour, shares) if since < one.at <= until)
         hour += timedelta(hours=1)
 
 
-def _of_hour(hour: datetime, shares: tuple[int, ...]) -> list[DemoJobRequest]:
+def _random_jobs_of_hour(hour: datetime, shares: tuple[int, ...]) -> list[DemoJobRequest]:
     rng = seeded_random("demo", hour.isoformat())
     count = _A_BUSY_HOUR if hour.hour in _BUSY else _A_QUIET_HOUR
     minutes = sorted(rng.uniform(0, 60) for _ in range(count))

@@ -30,7 +30,7 @@ def _parse_network(variable: str, text: str) -> IPv4Network | IPv6Network:
         ) from None
 
 
-def at_least(variable: str, *, default: int, least: int) -> int:
+def require_minimum(variable: str, *, default: int, least: int) -> int:
     """A whole number.
 
     :raises ImproperlyConfigured: if it is smaller than it may be.

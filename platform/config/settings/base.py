@@ -7,8 +7,8 @@ from datetime import timedelta
 from django.templatetags.static import static
 
 from config.settings.access import (
-    at_least,
     networks_from,
+    require_minimum,
     sign_on_provider,
     tls_terminated_by_proxy,
 )
@@ -19,10 +19,10 @@ from config.settings.environment import (
     database_settings,
     database_url,
     env,
-    host_of,
-    one_of,
+    host_of_url,
     read_currency,
     read_secret,
+    require_one_of,
 )
 from config.settings.outbound import (
     egress_policy,
@@ -48,7 +48,7 @@ GATEWAY_PORT = env.int("NINEFOLD_GATEWAY_PORT", default=8001)
 NINEFOLD_CONTROL_URL = env.str("NINEFOLD_CONTROL_URL", default=f"http://127.0.0.1:{WEB_PORT}")
 #: URL of the gateway for users and programs.
 NINEFOLD_GATEWAY_URL = env.str(
-    "NINEFOLD_GATEWAY_URL", default=f"http://{host_of(BIND)}:{GATEWAY_PORT}"
+    "NINEFOLD_GATEWAY_URL", default=f"http://{host_of_url(BIND)}:{GATEWAY_PORT}"
 )
 #: URL of the web for users; links in notifications begin with it.
 NINEFOLD_PUBLIC_URL = public_url(NINEFOLD_CONTROL_URL)
@@ -58,8 +58,8 @@ NINEFOLD_EGRESS_PROXY = egress_proxy()
 #: Egress policy for metric sources.
 NINEFOLD_TELEMETRY = telemetry_policy(NINEFOLD_EGRESS)
 #: Retention in days of raw metric samples, and of hourly aggregates.
-NINEFOLD_HISTORY_DAYS = at_least("NINEFOLD_HISTORY_DAYS", default=7, least=1)
-NINEFOLD_HOURS_DAYS = at_least("NINEFOLD_HOURS_DAYS", default=90, least=1)
+NINEFOLD_HISTORY_DAYS = require_minimum("NINEFOLD_HISTORY_DAYS", default=7, least=1)
+NINEFOLD_HOURS_DAYS = require_minimum("NINEFOLD_HOURS_DAYS", default=90, least=1)
 #: Where models are fetched from: mirrors and tokens, by hub.
 NINEFOLD_HUBS = hub_access()
 
@@ -81,9 +81,9 @@ NINEFOLD_WAKE_RELAY = True
 #: Cards that this machine offers; 0 means one per processor core.
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
 #: Grace period in seconds for preempted workloads.
-NINEFOLD_GRACE_SECONDS = at_least("NINEFOLD_GRACE_SECONDS", default=120, least=0)
+NINEFOLD_GRACE_SECONDS = require_minimum("NINEFOLD_GRACE_SECONDS", default=120, least=0)
 #: Most pending claims of one user; 0 means no limit.
-NINEFOLD_PENDING_PER_USER = at_least("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
+NINEFOLD_PENDING_PER_USER = require_minimum("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
 #: Currency of usage costs.
 NINEFOLD_CURRENCY = read_currency("NINEFOLD_CURRENCY")
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
@@ -97,7 +97,7 @@ NINEFOLD_LONG_POLLS = frozenset({"/internal/gateway/snapshot"})
 
 ALLOWED_HOSTS = allowed_hosts(
     named=env.list("NINEFOLD_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"]),
-    inside=(f"http://{host_of(BIND)}", NINEFOLD_CONTROL_URL),
+    inside=(f"http://{host_of_url(BIND)}", NINEFOLD_CONTROL_URL),
 )
 CSRF_TRUSTED_ORIGINS = env.list("NINEFOLD_TRUSTED_ORIGINS", default=[])
 
@@ -190,7 +190,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 #: Passwords hashed at a time by one process; 0 means half of the processors.
-NINEFOLD_PASSWORD_HASHES = at_least("NINEFOLD_PASSWORD_HASHES", default=0, least=0)
+NINEFOLD_PASSWORD_HASHES = require_minimum("NINEFOLD_PASSWORD_HASHES", default=0, least=0)
 PASSWORD_HASHERS = ["controlplane.web.password_hashing.LimitedPBKDF2PasswordHasher"]
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
@@ -204,22 +204,22 @@ LOGOUT_REDIRECT_URL = "/login"
 NINEFOLD_TRUSTED_PROXIES = networks_from("NINEFOLD_TRUSTED_PROXIES")
 NINEFOLD_OIDC = sign_on_provider()
 #: The longest life of a personal token in days; 0 sets no limit.
-NINEFOLD_TOKEN_MAX_DAYS = at_least("NINEFOLD_TOKEN_MAX_DAYS", default=0, least=0)
+NINEFOLD_TOKEN_MAX_DAYS = require_minimum("NINEFOLD_TOKEN_MAX_DAYS", default=0, least=0)
 #: Invalid tokens per client address and minute before throttling.
-NINEFOLD_TOKEN_FAILURES = at_least("NINEFOLD_TOKEN_FAILURES", default=30, least=1)
+NINEFOLD_TOKEN_FAILURES = require_minimum("NINEFOLD_TOKEN_FAILURES", default=30, least=1)
 
-AXES_FAILURE_LIMIT = at_least("NINEFOLD_LOGIN_FAILURES", default=5, least=1)
+AXES_FAILURE_LIMIT = require_minimum("NINEFOLD_LOGIN_FAILURES", default=5, least=1)
 AXES_COOLOFF_TIME = timedelta(
-    minutes=at_least("NINEFOLD_LOGIN_COOL_OFF_MINUTES", default=15, least=1)
+    minutes=require_minimum("NINEFOLD_LOGIN_COOL_OFF_MINUTES", default=15, least=1)
 )
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 #: Failed sign-ins from one address, for any user name, before it is locked out.
-NINEFOLD_LOGIN_ADDRESS_FAILURES = at_least(
+NINEFOLD_LOGIN_ADDRESS_FAILURES = require_minimum(
     "NINEFOLD_LOGIN_ADDRESS_FAILURES", default=50, least=AXES_FAILURE_LIMIT
 )
 AXES_HANDLER = "apps.accounts.web.login_security.LoginLimitHandler"
-AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.login_security.rate_limited_address"
-AXES_LOCKOUT_CALLABLE = "apps.accounts.web.login_security.locked_out"
+AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.login_security.counted_client_address"
+AXES_LOCKOUT_CALLABLE = "apps.accounts.web.login_security.is_locked_out"
 AXES_RESET_ON_SUCCESS = True
 #: Attempts while locked out must not prolong it: the page shows when it ends.
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
@@ -229,10 +229,10 @@ AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
 #: Maximum age of a session.
-SESSION_COOKIE_AGE = 3600 * at_least("NINEFOLD_SESSION_HOURS", default=168, least=1)
+SESSION_COOKIE_AGE = 3600 * require_minimum("NINEFOLD_SESSION_HOURS", default=168, least=1)
 #: Maximum idle time of a session; polling by pages does not count as activity.
 NINEFOLD_SESSION_IDLE = timedelta(
-    hours=at_least("NINEFOLD_SESSION_IDLE_HOURS", default=12, least=1)
+    hours=require_minimum("NINEFOLD_SESSION_IDLE_HOURS", default=12, least=1)
 )
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -250,7 +250,9 @@ SECURE_REDIRECT_EXEMPT = [
     r"^api/v1/telemetry/push$",
 ]
 SECURE_HSTS_SECONDS = (
-    at_least("NINEFOLD_HSTS_SECONDS", default=365 * 24 * 3600, least=0) if NINEFOLD_HTTPS else 0
+    require_minimum("NINEFOLD_HSTS_SECONDS", default=365 * 24 * 3600, least=0)
+    if NINEFOLD_HTTPS
+    else 0
 )
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -392,7 +394,7 @@ LOGGING = {
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
-            "formatter": one_of("NINEFOLD_LOG_FORMAT", ("text", "json")),
+            "formatter": require_one_of("NINEFOLD_LOG_FORMAT", ("text", "json")),
             "filters": ["context"],
         }
     },

@@ -42,7 +42,7 @@ def comma_separated(variable: str) -> list[str]:
     return [entry.strip() for entry in listed if entry.strip()]
 
 
-def one_of(variable: str, choices: tuple[str, ...]) -> str:
+def require_one_of(variable: str, choices: tuple[str, ...]) -> str:
     """Return the value of the variable, by default the first choice.
 
     :raises ImproperlyConfigured: if it is none of the choices.
@@ -107,7 +107,7 @@ def database_settings(url: str) -> dict[str, Any]:
     }
 
 
-def host_of(address: str) -> str:
+def host_of_url(address: str) -> str:
     """Return an address as written in a URL: IPv6 in brackets."""
     return f"[{address}]" if ":" in address else address
 
@@ -118,4 +118,4 @@ def allowed_hosts(*, named: Iterable[str], inside: Iterable[str]) -> list[str]:
     Without the second, configuring a public host would exclude jobs, gateways and the supervisor.
     """
     own = (urlsplit(url).hostname for url in inside)
-    return list(dict.fromkeys((*named, *(host_of(host) for host in own if host))))
+    return list(dict.fromkeys((*named, *(host_of_url(host) for host in own if host))))

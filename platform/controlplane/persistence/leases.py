@@ -61,7 +61,7 @@ def leader_lease(name: str, *, ttl: timedelta) -> Iterator[LeaderLease | None]:
             Lease.objects.filter(name=name, token=lease.token).update(expires_at=Now())
 
 
-def holder_of(name: str) -> str:
+def lease_holder(name: str) -> str:
     """Return the current holder as ``host:process``; empty if there is none."""
     active = Lease.objects.filter(name=name, expires_at__gt=Now())
     return active.values_list("holder", flat=True).first() or ""

@@ -152,7 +152,7 @@ class ExpositionReader:
                 readings.append(self._build_reading(card, values, node=whose, at=at))
             else:
                 refused.append(
-                    RejectedReading(what=_name_of(card), why="nothing says which node it is in")
+                    RejectedReading(what=_metric_name(card), why="nothing says which node it is in")
                 )
         return TelemetryBatch(readings=tuple(readings), refused=tuple(refused))
 
@@ -180,7 +180,7 @@ class ExpositionReader:
                 if card.node
             ),
             refused=tuple(
-                RejectedReading(what=_name_of(card), why="nothing says which node it is in")
+                RejectedReading(what=_metric_name(card), why="nothing says which node it is in")
                 for card in rows
                 if not card.node
             ),
@@ -203,7 +203,7 @@ class ExpositionReader:
             card = self._parse_card_labels(block, head) if end else None
             if card is not None:
                 slots = cards.setdefault(card, {})
-                slots.update(dict.fromkeys(self._slots_of(name, block, head), number))
+                slots.update(dict.fromkeys(self._slots_of_metric(name, block, head), number))
         whose = tuple(
             CardIdentity(card.node if by_label and card.node else node, card.index, card.serial)
             for card in cards
@@ -226,10 +226,10 @@ class ExpositionReader:
             vendor=self._vendor,
         )
 
-    def _slots_of(self, name: str, block: str, line: str) -> Iterator[int]:
+    def _slots_of_metric(self, name: str, block: str, line: str) -> Iterator[int]:
         """Places in a card's row that this series fills."""
         parts = self._names[name]
-        labels = self._labels_of(block, line) if any(part.labels for part in parts) else {}
+        labels = self._labels_of_line(block, line) if any(part.labels for part in parts) else {}
         for part in parts:
             if all(labels.get(label) == wanted for label, wanted in part.labels):
                 yield part.slot
@@ -289,7 +289,7 @@ class ExpositionReader:
         value = _parse_sample_value(tail, line)
         parts = self._names.get(name)
         if parts is None:
-            self._labels_in(block, line)
+            self._parse_labels(block, line)
             if line.startswith(name + "{"):
                 self._ignored_names.add(name)
             return 0
@@ -301,7 +301,7 @@ class ExpositionReader:
                 return 1
             rows[card] = [None] * len(self._slots)
         row = row_of[block] = rows[card]
-        for slot in self._slots_of(name, block, line):
+        for slot in self._slots_of_metric(name, block, line):
             row[slot] = value
         return 0
 
@@ -310,7 +310,7 @@ class ExpositionReader:
         known = self._cards.get(block, _UNKNOWN)
         if not isinstance(known, _Unknown):
             return known
-        card = self._cards[block] = self._card_of_labels(self._labels_in(block, line))
+        card = self._cards[block] = self._card_of_labels(self._parse_labels(block, line))
         return card
 
     def _card_of_labels(self, labels: Mapping[str, str]) -> _CardKey | None:
@@ -325,13 +325,13 @@ class ExpositionReader:
         node = labels.get(self._exporter.node_label, "")
         return _CardKey(node=node, index=place, serial=serial)
 
-    def _labels_of(self, block: str, line: str) -> Mapping[str, str]:
+    def _labels_of_line(self, block: str, line: str) -> Mapping[str, str]:
         labels = self._labels.get(block)
         if labels is None:
-            labels = self._labels[block] = self._labels_in(block, line)
+            labels = self._labels[block] = self._parse_labels(block, line)
         return labels
 
-    def _labels_in(self, block: str, line: str) -> Mapping[str, str]:
+    def _parse_labels(self, block: str, line: str) -> Mapping[str, str]:
         """:raises MalformedExposition: if they are written in another way, or are too long."""
         labels, place = {}, 0
         end = len(block.rstrip())
@@ -384,7 +384,7 @@ class ExpositionReader:
         return tuple(sorted(codes))
 
 
-def _name_of(card: _CardKey) -> str:
+def _metric_name(card: _CardKey) -> str:
     return card.serial or f"card {card.index}"
 
 

@@ -171,9 +171,9 @@ def _launch_differences(a: Launch, b: Launch) -> Iterator[LaunchDifference]:
                 right=name if right else None,
             )
         else:
-            yield from _of_roles(left, right)
+            yield from _role_differences(left, right)
     for path in sorted({*a.files, *b.files}):
-        yield from _of_lines(
+        yield from _line_differences(
             f"files/{path}",
             a.files[path].splitlines() if path in a.files else [],
             b.files[path].splitlines() if path in b.files else [],
@@ -181,17 +181,19 @@ def _launch_differences(a: Launch, b: Launch) -> Iterator[LaunchDifference]:
         )
 
 
-def _of_roles(left: LaunchRole, right: LaunchRole) -> Iterator[LaunchDifference]:
+def _role_differences(left: LaunchRole, right: LaunchRole) -> Iterator[LaunchDifference]:
     cards = tuple(_format_cards(role) for role in (left, right))
     if cards[0] != cards[1]:
         yield LaunchDifference(
             path="cards", part=DifferencePart.CARDS, left=cards[0], right=cards[1]
         )
-    yield from _of_lines("argv", left.argv, right.argv, separator=".")
-    yield from _of_variables(left.environment, right.environment)
+    yield from _line_differences("argv", left.argv, right.argv, separator=".")
+    yield from _variable_differences(left.environment, right.environment)
 
 
-def _of_variables(left: Mapping[str, str], right: Mapping[str, str]) -> Iterator[LaunchDifference]:
+def _variable_differences(
+    left: Mapping[str, str], right: Mapping[str, str]
+) -> Iterator[LaunchDifference]:
     for name in sorted({*left, *right} - _LEFT_OUT):
         if left.get(name) != right.get(name):
             yield LaunchDifference(
@@ -202,7 +204,7 @@ def _of_variables(left: Mapping[str, str], right: Mapping[str, str]) -> Iterator
             )
 
 
-def _of_lines(
+def _line_differences(
     where: str,
     left: list[str] | tuple[str, ...],
     right: list[str] | tuple[str, ...],

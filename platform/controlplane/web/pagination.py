@@ -50,11 +50,11 @@ class KeysetPagination(CursorPagination):
         try:
             cursor = super().decode_cursor(request)
         except NotFound:
-            raise self._no_cursor() from None
+            raise self._invalid_cursor() from None
         if cursor is None or cursor.position is None:
             return cursor
         if _parse_primary_key(str(cursor.position)) is None:
-            raise self._no_cursor()
+            raise self._invalid_cursor()
         return cursor
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
@@ -76,5 +76,5 @@ class KeysetPagination(CursorPagination):
         properties = {"next": link, "previous": link, "results": schema}
         return {"type": "object", "required": [*properties], "properties": properties}
 
-    def _no_cursor(self) -> ValidationError:
+    def _invalid_cursor(self) -> ValidationError:
         return ValidationError({"cursor": ["take it from next or previous of an earlier page"]})

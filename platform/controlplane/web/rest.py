@@ -63,7 +63,7 @@ def content_length(headers: Mapping[str, str]) -> int | None:
     return int(announced)
 
 
-def require_bounded(parser_context: Mapping[str, Any] | None, *, limit: int) -> None:
+def require_body_within(parser_context: Mapping[str, Any] | None, *, limit: int) -> None:
     """:raises BodyTooLarge: if the request announces more than ``limit`` bytes."""
     request = (parser_context or {}).get("request")
     size = content_length(request.headers) if request is not None else None
@@ -81,7 +81,7 @@ class BoundedJSONParser(JSONParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         """:raises ParseError: if it is not JSON, or has a text or number that cannot be stored."""
-        require_bounded(parser_context, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        require_body_within(parser_context, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         try:
             value = super().parse(stream, media_type, parser_context)
         except RecursionError:
@@ -121,7 +121,7 @@ class BoundedMultiPartParser(MultiPartParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        require_bounded(parser_context, limit=settings.NINEFOLD_UPLOAD_LIMIT + _FORM_OVERHEAD)
+        require_body_within(parser_context, limit=settings.NINEFOLD_UPLOAD_LIMIT + _FORM_OVERHEAD)
         return super().parse(stream, media_type, parser_context)
 
 
@@ -274,14 +274,14 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         paged = KeysetPagination.parameters if self.action == "list" else ()
-        self.query = self._query_class().read(request, beside=paged)
+        self.query = self._query_serializer_class().read(request, beside=paged)
 
-    def _query_class(self) -> type[Query]:
+    def _query_serializer_class(self) -> type[Query]:
         return self.queries.get(self.action or "", Query)
 
     def filter_queryset(self, queryset: QuerySet[M, Any]) -> QuerySet[M, Any]:
         rows = super().filter_queryset(queryset)
-        query_class = self._query_class()
+        query_class = self._query_serializer_class()
         if self.action == "list" and issubclass(query_class, Filters):
             return query_class.apply(rows, self.query)
         return rows

@@ -25,7 +25,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
 from apps.monitoring.reconcilers.metric_sources import sources_read, stale_cards_reconcile
 from apps.telemetry.models import CardFigures, CardHistory, NodeToken, Source
-from apps.telemetry.services.metric_storage import history_tidy
+from apps.telemetry.services.metric_storage import history_cleanup
 from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests.benchmarks.telemetry.exporters import CARDS_A_NODE, SERIES, exposition, shares
@@ -178,7 +178,7 @@ def main(
     by_push = measured(lambda: pushed.extend(map(send, range(1, PUSHES + 1))))
     assert NodeToken.objects.filter(sequence__gt=0).count() == _AGENTS
     kept = CardHistory.objects.count()
-    summing = measured(lambda: history_tidy(at=timezone.now() + timedelta(hours=1)))
+    summing = measured(lambda: history_cleanup(at=timezone.now() + timedelta(hours=1)))
     return {
         "samples_a_turn": samples,
         "turns": turns,

@@ -12,7 +12,7 @@ from apps.fleet.models import Card, Node
 from apps.models.models import ModelVersion
 from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services.faults import faults_acknowledge
-from apps.monitoring.services.isolations import isolations_order
+from apps.monitoring.services.isolations import isolations_request
 from apps.quotas.models import Allocation, Claim
 from apps.telemetry.models import CardFigures, CardHour, Source
 from apps.telemetry.services.node_tokens import token_issue
@@ -219,7 +219,7 @@ def _faults(who: People) -> None:
     )
     _decided(ecc, Action.RESET_NOW, "4 uncorrectable memory errors within 10 min")
     with ago(hours=3):
-        isolations_order(
+        isolations_request(
             cards=[ecc.card.uid] if ecc.card else [],
             reason="uncorrectable memory errors: 4 in 10 min",
             actor=who.admin,

@@ -16,7 +16,7 @@ from apps.models.models import DatasetVersion, ModelVersion
 from apps.models.services import outputs
 from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
-from apps.quotas.selectors import cluster_of
+from apps.quotas.selectors import cluster_of_claim
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.scheduling.plans import SchedulingPolicy
@@ -99,7 +99,7 @@ def start(
         services.attempt_transition(attempt, event, at=when, reason=reason, **changes)
         if event is until:
             break
-    Attempt.objects.filter(pk=attempt.pk).update(cluster=cluster_of(claim))
+    Attempt.objects.filter(pk=attempt.pk).update(cluster=cluster_of_claim(claim))
     job.refresh_from_db()
     if until is AttemptEvent.RUN:
         services.job_transition(job, JobEvent.START, at=ready, reason="running")

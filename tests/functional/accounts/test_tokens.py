@@ -202,7 +202,7 @@ def test_a_token_from_before_scopes_keeps_all_scopes(staffed: Staffed) -> None:
         cursor.execute(
             "INSERT INTO accounts_personaltoken (uid, created_at, user_id, name, prefix, digest) "
             "VALUES (%s, now(), %s, 'old', 'nfp-', %s)",
-            ["f" * 32, staffed.engineer.pk, services.digest_of(text)],
+            ["f" * 32, staffed.engineer.pk, services.token_digest(text)],
         )
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {text}")

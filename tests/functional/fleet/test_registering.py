@@ -35,7 +35,7 @@ def test_a_registered_cluster_keeps_its_kubeconfig_encrypted_and_says_what_was_c
     assert decrypt(row.kubeconfig or b"").decode() == CREDENTIAL
     assert "token" not in bytes(row.kubeconfig or b"").decode()
     assert (row.version, row.created_by_name, row.binding) == ("v0-fake", "root", "node")
-    assert [(check.name, check.verdict) for check in selectors.checks_of(row)] == [
+    assert [(check.name, check.verdict) for check in selectors.stored_cluster_checks(row)] == [
         ("api", "passed"),
         ("permissions", "passed"),
     ]

@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault, Isolation
-from apps.monitoring.selectors.fleet_counts import nodes_counted
+from apps.monitoring.selectors.fleet_counts import nodes_with_card_counts
 from controlplane.domain.health.faults import FaultLevel, Origin
 from tests import factories
 
@@ -86,7 +86,7 @@ def test_free_cards_of_a_cordoned_node_are_not_drawn_as_free(
     Node.objects.update(cordoned=True)
     text = viewer.get("/fleet").text
     assert text.count('class="nf-cell" data-use="no_new_work"') == 4
-    (counted,) = nodes_counted()
+    (counted,) = nodes_with_card_counts()
     assert (counted.free, counted.no_new_work) == (0, 4)
 
 

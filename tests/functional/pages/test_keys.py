@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import Membership
-from apps.accounts.services import digest_of
+from apps.accounts.services import token_digest
 from apps.serving.models import ApiKey, Gateway
 from apps.serving.services.gateways import usage_batch_record
 from controlplane.domain.common.permissions import TeamRole
@@ -42,7 +42,7 @@ def test_a_new_key_is_shown_once(browser: Client, filled: FilledCompany) -> None
     form = {"team": filled.team.uid, "name": "ci", "expires": "30", "routes": ["parcels"]}
     response = browser.post("/keys/new", form)
     key = ApiKey.objects.get(name="ci")
-    assert digest_of(response.context["text"]) == key.digest
+    assert token_digest(response.context["text"]) == key.digest
     assert key.routes == ["parcels"]
     assert response.context["text"] not in browser.get("/keys").text
 
@@ -160,7 +160,7 @@ def test_rotated_key_keeps_permissions_and_overlaps(browser: Client, filled: Fil
     old = filled.key
     ApiKey.objects.filter(pk=old.pk).update(routes=["parcels"], concurrency=3)
     response = rotate(browser, old, "24")
-    new = ApiKey.objects.get(digest=digest_of(response.context["text"]))
+    new = ApiKey.objects.get(digest=token_digest(response.context["text"]))
     old.refresh_from_db()
     assert (new.name, new.team, new.routes, new.concurrency) == (
         old.name,

@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from apps.accounts.services import digest_of
+from apps.accounts.services import token_digest
 from apps.serving.models import ApiKey
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
@@ -96,7 +96,7 @@ def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
     assert asked["stream_options"] == {"include_usage": True}
     assert "n" not in asked
     key = ApiKey.objects.get(name="playground (ada)")
-    assert digest_of(gateway.keys[-1]) == key.digest
+    assert token_digest(gateway.keys[-1]) == key.digest
     assert key.expires_at is not None
 
 

@@ -17,7 +17,7 @@ from apps.telemetry.models import CardFigures, Source
 from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.readings import Recorded
 from apps.telemetry.services.sources import source_failed, source_read
-from apps.telemetry.web.source_forms import form_of
+from apps.telemetry.web.source_forms import source_form_class
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.persistence.encryption import decrypt
@@ -267,7 +267,9 @@ def test_as_many_exporters_as_are_read_fit_the_form(operator: Client, cluster: C
         f"http://gpu-{number:04}.pod-17.east.datacenter.example.com:9400/metrics gpu-{number:04}"
         for number in range(5_000)
     )
-    form = form_of("exporter")({"vendor": "nvidia", "every": "10", "targets": "\r\n".join(lines)})
+    form = source_form_class("exporter")(
+        {"vendor": "nvidia", "every": "10", "targets": "\r\n".join(lines)}
+    )
     assert form.is_valid(), form.errors
     assert len(form.chosen_options["targets"]) == 5_000
 

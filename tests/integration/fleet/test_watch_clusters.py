@@ -24,7 +24,7 @@ from apps.fleet.services import cluster_status as services
 from apps.fleet.services.cluster_status import LEASE
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.leases import LeaderLease, holder_of, leader_lease
+from controlplane.persistence.leases import LeaderLease, leader_lease, lease_holder
 from controlplane.ports import registry
 
 WITHIN = 10.0
@@ -267,7 +267,7 @@ def process() -> subprocess.Popen[bytes]:
 
 def holder() -> str:
     """The number of the process that leads; empty if none does."""
-    return holder_of(LEASE).rpartition(":")[2]
+    return lease_holder(LEASE).rpartition(":")[2]
 
 
 @pytest.mark.product

@@ -15,7 +15,7 @@ from apps.models.models import HubImport, ModelVersion, StorageQuota
 from apps.models.reconcilers import folder_imports_reconcile, hub_imports_reconcile
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
-from apps.models.selectors.versions import hub_endpoint, imports_due, partial_downloads_folder
+from apps.models.selectors.versions import due_hub_imports, hub_endpoint, partial_downloads_folder
 from apps.models.services import hub_imports
 from apps.models.services.hub_imports import (
     PARTIAL_DOWNLOAD_RETENTION,
@@ -141,7 +141,7 @@ def test_a_worker_killed_between_ranges_loses_nothing(company: Company, hub: Loc
         if pieces == 3:
             raise Killed
 
-    row = imports_due(at=timezone.now()).get()
+    row = due_hub_imports(at=timezone.now()).get()
     with pytest.raises(Killed):
         hub_imports.hub_import_fetch(row, at=timezone.now(), on_progress=die_after_two)
     before = hub.sent
@@ -213,7 +213,7 @@ def test_an_unreachable_hub_fails_the_import_after_all_retries(
 
 def test_a_cancelled_import_stops_and_can_be_resumed(company: Company, hub: LocalHub) -> None:
     version = _requested(company)
-    row = imports_due(at=timezone.now()).get()
+    row = due_hub_imports(at=timezone.now()).get()
     pieces = 0
 
     def cancel() -> None:
@@ -317,7 +317,7 @@ def test_partial_downloads_of_old_failed_imports_are_removed(
     company: Company, hub: LocalHub
 ) -> None:
     version = _requested(company)
-    row = imports_due(at=timezone.now()).get()
+    row = due_hub_imports(at=timezone.now()).get()
     pieces = 0
 
     def cancel() -> None:

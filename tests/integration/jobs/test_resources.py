@@ -11,7 +11,7 @@ from apps.fleet import services as fleet
 from apps.jobs import services
 from apps.jobs.models import Job
 from apps.jobs.services import JobRequest, SpecRefused
-from apps.jobs.services.resources import chips_expand, engine_for
+from apps.jobs.services.resources import engine_for, expand_chip_names
 from apps.quotas.models import Claim
 from apps.quotas.selectors import snapshots
 from controlplane.adapters.fakes.clusters import FakeCluster
@@ -187,7 +187,7 @@ def test_a_slice_profile_resolves_to_slices_of_the_fleet_and_other_groups_to_non
     engine = registry.engine("transformers")
 
     def meant(*words: str) -> tuple[list[str], list[str]]:
-        chips, wrong = chips_expand(words, engine=engine, task=Task.SCRIPT, free=free)
+        chips, wrong = expand_chip_names(words, engine=engine, task=Task.SCRIPT, free=free)
         return [chip.name for chip in chips], [finding.message for finding in wrong]
 
     assert meant("mig-1g.10gb") == (["nvidia-a100-80gb-mig-1g-10gb", "nvidia-h800-mig-1g-10gb"], [])

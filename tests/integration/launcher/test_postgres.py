@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from launcher.configuration import PROJECT
-from launcher.linux import started_ticks, working_in
+from launcher.linux import processes_working_in, started_ticks
 from launcher.postgres import (
     Binaries,
     NoFittingPostgres,
@@ -89,7 +89,9 @@ def test_committed_rows_survive_a_killed_server(tmp_path: Path) -> None:
 
 
 def test_remaining_processes_of_a_killed_server_are_awaited(running: RunningPostgres) -> None:
-    helpers = [pid for pid in working_in(running.server.data) if pid != running.process.pid]
+    helpers = [
+        pid for pid in processes_working_in(running.server.data) if pid != running.process.pid
+    ]
     os.kill(helpers[0], signal.SIGSTOP)
     _kill(running)
     waker = threading.Timer(0.5, os.kill, (helpers[0], signal.SIGCONT))

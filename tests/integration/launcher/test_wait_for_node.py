@@ -14,7 +14,7 @@ import psutil
 import pytest
 from django.db import connection
 
-from apps.accounts.services.personal_tokens import digest_of
+from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Card, Cluster, Node
 from apps.telemetry.models import NodeToken
 from tests.integration.launcher.process_waits import wait_for
@@ -75,7 +75,7 @@ def test_the_agent_is_started_without_the_database_url(
     assert "NINEFOLD_DATABASE_URL" not in agent.environ()
     token = tmp_path / "token"
     assert stat.S_IMODE(token.stat().st_mode) == 0o600
-    assert NodeToken.objects.get(digest=digest_of(token.read_text().strip())).node == node
+    assert NodeToken.objects.get(digest=token_digest(token.read_text().strip())).node == node
     wait_for(
         lambda: "reads cpu cards of n7 every 5 s" in (tmp_path / "log").read_text(),
         what="it reads",

@@ -9,8 +9,8 @@ from typing import Any
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import AlertReceiver, AlertRule
-from apps.monitoring.selectors.alert_samples import samples_of
-from apps.monitoring.selectors.alerts import rule_of
+from apps.monitoring.selectors.alert_samples import rule_alert_samples
+from apps.monitoring.selectors.alerts import rule_spec_of
 from apps.monitoring.services import alerts
 from apps.monitoring.services.alert_evaluation import rule_evaluate
 from apps.monitoring.services.alerts import (
@@ -54,7 +54,7 @@ def warm(cards: Iterable[Card], *, at: datetime, temperature: float = 95.0) -> N
 def judged(rule: AlertRule, *, at: datetime) -> int:
     """One turn of that rule alone, with what the tables say; how many notices."""
     rule.refresh_from_db()
-    return rule_evaluate(rule=rule, samples=samples_of(rule_of(rule), at=at), at=at)
+    return rule_evaluate(rule=rule, samples=rule_alert_samples(rule_spec_of(rule), at=at), at=at)
 
 
 def seen(rule: AlertRule, *cards: int, at: datetime) -> int:

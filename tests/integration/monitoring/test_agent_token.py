@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from apps.accounts.services.personal_tokens import digest_of
+from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Cluster, Node
 from apps.telemetry.models import NodeToken
 
@@ -25,7 +25,7 @@ def node() -> Node:
 
 
 def of_file(path: Path) -> NodeToken:
-    return NodeToken.objects.get(digest=digest_of(path.read_text().strip()))
+    return NodeToken.objects.get(digest=token_digest(path.read_text().strip()))
 
 
 def test_a_token_is_printed_once_and_only_its_digest_kept(node: Node) -> None:
@@ -33,7 +33,7 @@ def test_a_token_is_printed_once_and_only_its_digest_kept(node: Node) -> None:
     call_command("agent_token", "n7", stdout=out)
     text = out.getvalue().strip()
     assert text.startswith("nft-")
-    token = NodeToken.objects.get(digest=digest_of(text))
+    token = NodeToken.objects.get(digest=token_digest(text))
     assert token.node == node
     assert text not in str(NodeToken.objects.values().get())
 

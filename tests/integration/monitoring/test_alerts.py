@@ -15,13 +15,13 @@ from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Alert, AlertGroup, AlertNotice, AlertRule, AlertSilence, Fault
 from apps.monitoring.reconcilers.alerts import alerts_reconcile
-from apps.monitoring.selectors.alert_samples import samples_of, trial_of
-from apps.monitoring.selectors.alerts import rule_of
+from apps.monitoring.selectors.alert_samples import rule_alert_samples, rule_dry_run
+from apps.monitoring.selectors.alerts import rule_spec_of
 from apps.monitoring.services import alert_evaluation, alerts
 from apps.telemetry.models import CardFigures, CardHistory
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.lifecycle import AlertState
-from controlplane.domain.alerts.rules import MEASURES, rule_read
+from controlplane.domain.alerts.rules import MEASURES, parse_rule
 from tests import factories
 from tests.integration.monitoring.alerts import (
     HOT,
@@ -151,7 +151,7 @@ def test_what_joins_later_is_told_of_after_a_while_and_repetitions_when_wanted(
 
 def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
     rule = rule_made(office.vera)
-    silence = alerts.silence_begin(
+    silence = alerts.silence_create(
         matchers=["rule=hot", "card=1"],
         ends_at=after(3600),
         reason="being repaired",
@@ -172,7 +172,7 @@ def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
 
 def test_what_was_silenced_from_beginning_to_end_is_never_told_of(office: Office) -> None:
     rule = rule_made(office.vera)
-    alerts.silence_begin(
+    alerts.silence_create(
         matchers=["cluster=west"], ends_at=after(3600), reason="move", actor=office.vera, at=NOON
     )
     seen(rule, 1, at=after(5))
@@ -222,10 +222,10 @@ def test_shipped_rules_come_with_the_first_turn_and_stay_as_people_left_them(
     hot = AlertRule.objects.get(name="card-hot")
     alerts.rule_change(rule=hot, document={"threshold": 80}, actor=office.vera, at=NOON)
     AlertRule.objects.filter(name="loop-late").update(document={**HOT, "where": []})
-    assert alerts.rules_ship(at=after(5)) == 1
+    assert alerts.default_rules_sync(at=after(5)) == 1
     hot.refresh_from_db()
     assert hot.document["threshold"] == 80
-    assert rule_of(AlertRule.objects.get(name="loop-late")).measure == "loops.troubled"
+    assert rule_spec_of(AlertRule.objects.get(name="loop-late")).measure == "loops.troubled"
     with pytest.raises(alerts.AlertRefused, match="switch it off instead"):
         alerts.rule_delete(rule=hot, actor=office.vera, at=NOON)
 
@@ -245,16 +245,16 @@ def test_one_rule_that_cannot_be_judged_spoils_no_other(office: Office) -> None:
 @pytest.mark.parametrize("measure", MEASURES)
 def test_every_measure_can_be_read(office: Office, measure: str) -> None:
     factories.cluster()
-    rule = rule_read({**HOT, "measure": measure, "group_by": []})
-    for sample in samples_of(rule, at=NOON):
+    rule = parse_rule({**HOT, "measure": measure, "group_by": []})
+    for sample in rule_alert_samples(rule, at=NOON):
         assert set(sample.labels) == set(MEASURES[measure].labels)
 
 
 def test_cards_of_which_nothing_is_known_are_counted_by_cluster(office: Office) -> None:
     cards = cards_of(factories.cluster(cards=4))
     Card.objects.filter(pk=cards[0].pk).update(state="unknown")
-    rule = rule_read({**HOT, "measure": "fleet.unknown_share", "op": ">="})
-    (sample,) = samples_of(rule, at=NOON)
+    rule = parse_rule({**HOT, "measure": "fleet.unknown_share", "op": ">="})
+    (sample,) = rule_alert_samples(rule, at=NOON)
     assert (sample.value, sample.labels["cluster"]) == (25.0, "here")
 
 
@@ -271,9 +271,9 @@ def test_a_trial_counts_what_would_have_fired_in_the_last_day(office: Office) ->
         )
         for minute, heat in enumerate(heats)
     )
-    trial = trial_of(rule_read({**HOT, "lasts": 120}), at=at)
+    trial = rule_dry_run(parse_rule({**HOT, "lasts": 120}), at=at)
     assert (trial.now, trial.times, trial.things, trial.cut) == (1, 2, 1, False)
-    assert trial_of(rule_read({**HOT, "lasts": 600}), at=at).times == 0
+    assert rule_dry_run(parse_rule({**HOT, "lasts": 600}), at=at).times == 0
 
 
 def test_a_trial_counts_faults_that_stood_for_long_enough(office: Office) -> None:
@@ -290,13 +290,13 @@ def test_a_trial_counts_faults_that_stood_for_long_enough(office: Office) -> Non
             noticed_at=NOON,
         )
     severe = {**HOT, "measure": "faults.level", "op": ">=", "threshold": 5, "lasts": 3600}
-    trial = trial_of(rule_read(severe), at=NOON)
+    trial = rule_dry_run(parse_rule(severe), at=NOON)
     assert (trial.now, trial.times, trial.things) == (2, 1, 1)
 
 
 def test_a_trial_says_where_no_history_is_kept(office: Office) -> None:
-    waits = rule_read({**HOT, "measure": "queues.wait", "group_by": []})
-    assert trial_of(waits, at=NOON).times is None
+    waits = parse_rule({**HOT, "measure": "queues.wait", "group_by": []})
+    assert rule_dry_run(waits, at=NOON).times is None
 
 
 def test_only_operators_change_anything(office: Office) -> None:
@@ -309,7 +309,7 @@ def test_only_operators_change_anything(office: Office) -> None:
         lambda: alerts.rule_change(rule=rule, document={}, actor=office.ada, at=NOON),
         lambda: alerts.rule_delete(rule=rule, actor=office.ada, at=NOON),
         lambda: alerts.silence_end(silence=silence, actor=office.ada, at=NOON),
-        lambda: alerts.silence_begin(
+        lambda: alerts.silence_create(
             matchers=["rule=hot"], ends_at=after(60), reason="x", actor=office.ada, at=NOON
         ),
     )
@@ -332,7 +332,7 @@ def test_a_silence_needs_a_matcher_an_end_and_a_reason(
     office: Office, matchers: list[str], seconds: int, reason: str, field: str
 ) -> None:
     with pytest.raises(alerts.AlertRefused) as refused:
-        alerts.silence_begin(
+        alerts.silence_create(
             matchers=matchers, ends_at=after(seconds), reason=reason, actor=office.vera, at=NOON
         )
     assert refused.value.field == field

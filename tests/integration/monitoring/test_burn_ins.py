@@ -16,7 +16,7 @@ from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.reconcilers.isolations import isolations_reconcile
 from apps.monitoring.services.burn_ins import burn_in_spec
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.isolations import burn_ins_request, isolations_order
+from apps.monitoring.services.isolations import burn_ins_request, isolations_request
 from apps.notifications.models import Event
 from apps.quotas.models import Allocation
 from controlplane.domain.alerts.notifications import NotificationKind
@@ -190,7 +190,7 @@ def test_what_passed_and_is_kept_out_can_be_tested_again(company: Company, opera
 
 def test_where_no_program_runs_a_person_is_told_why_and_decides(operator: User) -> None:
     cluster = ward("pretend", kind="simulated")
-    given = isolations_order(
+    given = isolations_request(
         cards=[card(cluster).uid], reason="smells", actor=operator, at=cluster.created_at
     )
     burn_ins_request(uids=[given[0].uid], actor=operator, at=cluster.created_at)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.notifications.models import Mail
-from apps.notifications.reconcilers import mails_send
+from apps.notifications.reconcilers import emails_send
 from apps.notifications.selectors.notifications import email_error
 from controlplane.domain.alerts.deliveries import PAUSES, DeliveryState
 from controlplane.domain.alerts.notifications import (
@@ -39,8 +39,8 @@ def fail(office: Office, number: int = 0, *, after: timedelta = timedelta()) -> 
 
 def test_a_failed_job_arrives_in_text_and_in_html(office: Office, postbox: Postbox) -> None:
     fail(office)
-    assert mails_send(at=NOW) == 1
-    assert mails_send(at=NOW) == 0
+    assert emails_send(at=NOW) == 1
+    assert emails_send(at=NOW) == 0
     (message,) = postbox.messages
     assert message["To"] == "ada@example.com"
     assert message["From"] == "ninefold@example.com"
@@ -62,7 +62,7 @@ def test_it_is_written_in_the_language_and_zone_of_its_reader(
     office.ada.language, office.ada.time_zone = "zh-hans", "Asia/Shanghai"
     office.ada.save()
     fail(office)
-    mails_send(at=NOW)
+    emails_send(at=NOW)
     assert postbox.messages[0]["Subject"] == "[Ninefold] job 0 失败了"
     assert f"{NOW + timedelta(hours=8):%Y-%m-%d %H:%M} CST" in postbox.texts()[0]
 
@@ -71,13 +71,13 @@ def test_without_a_mail_server_nothing_waits_for_one(office: Office, settings: S
     assert settings.NINEFOLD_EMAIL_FROM == ""
     fail(office)
     assert Mail.objects.count() == 0
-    assert mails_send(at=NOW) == 0
+    assert emails_send(at=NOW) == 0
 
 
 def test_a_burst_becomes_one_message(office: Office, postbox: Postbox) -> None:
     for number in range(MAILS_IN_A_BURST + 3):
         fail(office, number)
-    assert mails_send(at=NOW) == 1
+    assert emails_send(at=NOW) == 1
     assert postbox.messages[0]["Subject"] == "[Ninefold] 8 pieces of news"
     assert all(f"job {number} has failed" in postbox.texts()[0] for number in range(8))
 
@@ -87,13 +87,13 @@ def test_what_comes_after_a_burst_waits_for_the_window_and_leaves_together(
 ) -> None:
     for number in range(MAILS_IN_A_BURST):
         fail(office, number)
-    assert mails_send(at=NOW) == MAILS_IN_A_BURST
+    assert emails_send(at=NOW) == MAILS_IN_A_BURST
     minute = timedelta(minutes=1)
     for number in range(10, 13):
         fail(office, number, after=minute)
-    assert mails_send(at=NOW + minute) == 0
-    assert mails_send(at=NOW + BURST - minute) == 0
-    assert mails_send(at=NOW + BURST) == 3
+    assert emails_send(at=NOW + minute) == 0
+    assert emails_send(at=NOW + BURST - minute) == 0
+    assert emails_send(at=NOW + BURST) == 3
     assert len(postbox.messages) == MAILS_IN_A_BURST + 3
 
 
@@ -108,10 +108,10 @@ def test_a_deployment_that_flaps_is_mailed_at_once_and_once_more_at_the_end(
         )
         at = NOW + timedelta(seconds=30 * turn)
         tell(kind, team=office.team, maker=office.ada, at=at, name="parcels")
-        mails_send(at=at)
+        emails_send(at=at)
     to_ada = [one for one in postbox.messages if one["To"] == "ada@example.com"]
     assert [one["Subject"] for one in to_ada] == ["[Ninefold] parcels is in trouble"]
-    mails_send(at=NOW + COLLAPSED_WITHIN)
+    emails_send(at=NOW + COLLAPSED_WITHIN)
     to_ada = [one for one in postbox.messages if one["To"] == "ada@example.com"]
     assert [one["Subject"] for one in to_ada][1:] == ["[Ninefold] parcels has recovered"]
     assert "(10 times)" in postbox.texts()[-1]
@@ -122,14 +122,14 @@ def test_a_mail_server_that_is_down_costs_time_only(
 ) -> None:
     fail(office)
     port, settings.EMAIL_PORT = settings.EMAIL_PORT, 9
-    assert mails_send(at=NOW) == 0
+    assert emails_send(at=NOW) == 0
     mail = Mail.objects.get()
     assert (mail.state, mail.tries) == (DeliveryState.WAITING, 1)
     assert mail.error.startswith("the mail server cannot be reached")
     assert email_error(office.ada) == mail
     settings.EMAIL_PORT = port
-    assert mails_send(at=NOW) == 0, "its time has not come"
-    assert mails_send(at=NOW + 2 * PAUSES[0]) == 1
+    assert emails_send(at=NOW) == 0, "its time has not come"
+    assert emails_send(at=NOW + 2 * PAUSES[0]) == 1
     assert email_error(office.ada) is None
 
 
@@ -138,12 +138,12 @@ def test_what_is_on_hold_loses_no_try_while_the_mail_server_is_down(
 ) -> None:
     for number in range(MAILS_IN_A_BURST):
         fail(office, number)
-    mails_send(at=NOW)
+    emails_send(at=NOW)
     minute = timedelta(minutes=1)
     fail(office, 10, after=minute)
     tell(NotificationKind.DEPLOYMENT_TROUBLED, team=office.team, maker=office.bob, at=NOW + minute)
     settings.EMAIL_PORT = 9
-    assert mails_send(at=NOW + minute) == 0
+    assert emails_send(at=NOW + minute) == 0
     waiting = Mail.objects.filter(state=DeliveryState.WAITING)
     assert {(mail.recipient.username, mail.tries) for mail in waiting} == {
         ("ada", 0),
@@ -159,7 +159,7 @@ def test_a_refused_message_is_counted_once_when_the_server_goes_silent_after_it(
     postbox.refuse["ada@example.com"] = "450 mailbox busy"
     postbox.goes_silent = True
     tell(NotificationKind.DEPLOYMENT_TROUBLED, team=office.team, maker=office.ada, at=NOW)
-    assert mails_send(at=NOW) == 0
+    assert emails_send(at=NOW) == 0
     assert [(mail.tries, mail.error[:30]) for mail in Mail.objects.order_by("id")] == [
         (1, "the mail server refused the ad"),
         (1, "the mail server answered 421 c"),
@@ -174,7 +174,7 @@ def test_a_mail_is_given_up_in_the_end_and_its_reader_can_see_why(
     fail(office)
     at = NOW
     for _ in range(len(PAUSES) + 1):
-        mails_send(at=at)
+        emails_send(at=at)
         at += timedelta(hours=10)
     mail = Mail.objects.get()
     assert mail.state == DeliveryState.GIVEN_UP
@@ -185,7 +185,7 @@ def test_a_mail_is_given_up_in_the_end_and_its_reader_can_see_why(
 def test_an_address_that_is_refused_holds_up_nobody_else(office: Office, postbox: Postbox) -> None:
     postbox.refuse["ada@example.com"] = "550 no such mailbox"
     tell(NotificationKind.DEPLOYMENT_TROUBLED, team=office.team, maker=office.ada, at=NOW)
-    assert mails_send(at=NOW) == 2
+    assert emails_send(at=NOW) == 2
     assert {one["To"] for one in postbox.messages} == {"bob@example.com", "vera@example.com"}
     mail = Mail.objects.get(recipient=office.ada)
     assert mail.state == DeliveryState.GIVEN_UP
@@ -196,7 +196,7 @@ def test_an_address_that_is_none_holds_up_nobody_else(office: Office, postbox: P
     address = "ada@example.com\nBcc: eve@example.com"
     tell(NotificationKind.DEPLOYMENT_TROUBLED, team=office.team, maker=office.ada, at=NOW)
     type(office.ada).objects.filter(pk=office.ada.pk).update(email=address)
-    assert mails_send(at=NOW) == 2
+    assert emails_send(at=NOW) == 2
     assert {one["To"] for one in postbox.messages} == {"bob@example.com", "vera@example.com"}
     mail = Mail.objects.get(recipient=office.ada)
     assert mail.state == DeliveryState.GIVEN_UP
@@ -211,7 +211,7 @@ def test_nothing_is_sent_to_who_is_gone_by_then(
     for name, value in change.items():
         setattr(office.ada, name, value)
     office.ada.save()
-    assert mails_send(at=NOW) == 0
+    assert emails_send(at=NOW) == 0
     assert Mail.objects.get().state == DeliveryState.GIVEN_UP
     assert postbox.messages == []
 
@@ -219,6 +219,6 @@ def test_nothing_is_sent_to_who_is_gone_by_then(
 def test_a_name_cannot_add_headers(office: Office, postbox: Postbox) -> None:
     name = "x\r\nBcc: eve@example.com"
     tell(FAILED, team=office.team, maker=office.ada, at=NOW, name=name)
-    assert mails_send(at=NOW) == 1
+    assert emails_send(at=NOW) == 1
     assert postbox.messages[0]["Bcc"] is None
     assert postbox.messages[0]["Subject"] == "[Ninefold] x Bcc: eve@example.com has failed"

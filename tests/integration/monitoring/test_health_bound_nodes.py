@@ -12,7 +12,7 @@ from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Isolation
 from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.isolations import isolations_order
+from apps.monitoring.services.isolations import isolations_request
 from apps.quotas.models import Claim
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.faults import FaultLevel
@@ -98,7 +98,7 @@ def test_a_person_who_takes_out_cards_takes_out_their_node_once_and_is_told(
 ) -> None:
     _, attempt = company.running()
     uids = list(Card.objects.values_list("uid", flat=True))
-    (row,) = isolations_order(cards=uids, reason="it smells", actor=operator, at=company.at)
+    (row,) = isolations_request(cards=uids, reason="it smells", actor=operator, at=company.at)
     assert (row.card, row.node, row.actor_name) == (None, Node.objects.get(), "olga")
     assert row.reason.startswith("it smells; the whole node goes")
     assert AuditEntry.objects.get(action="isolation.begin").detail == {"reason": row.reason}
@@ -113,7 +113,7 @@ def test_what_a_rule_took_out_as_a_node_becomes_the_persons_who_names_its_card(
     _tell(company, FaultLevel.ISOLATE)
     health_reconcile(at=company.at)
     card = Card.objects.get(index=0)
-    isolations_order(cards=[card.uid], reason="it smells", actor=operator, at=company.at)
+    isolations_request(cards=[card.uid], reason="it smells", actor=operator, at=company.at)
     row = Isolation.objects.get()
     assert (row.card, row.actor_name) == (None, "olga")
     assert row.reason.startswith("it smells; the whole node goes")

@@ -9,14 +9,14 @@ import pytest
 from apps.accounts.models import AuditEntry, User
 from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Card, Node
-from apps.monitoring.reconcilers.isolations import marks_keep
+from apps.monitoring.reconcilers.isolations import isolation_taints_reconcile
 from apps.monitoring.services.burn_ins import BurnInImpossible, burn_in_launch
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
     IsolationRefused,
     burn_ins_request,
-    isolations_order,
     isolations_release,
+    isolations_request,
 )
 from apps.notifications.models import Event, Notification
 from apps.quotas.models import Claim
@@ -41,7 +41,7 @@ def test_a_person_takes_out_cards_and_nodes_with_a_reason_that_stays(
 ) -> None:
     _, attempt = company.running()
     node = Node.objects.get()
-    (row,) = isolations_order(nodes=[node.uid], reason="new fans", actor=operator, at=company.at)
+    (row,) = isolations_request(nodes=[node.uid], reason="new fans", actor=operator, at=company.at)
     assert (row.actor_name, row.reason, row.card) == ("olga", "new fans", None)
     assert set(Card.objects.values_list("state", flat=True)) == {CardState.ISOLATED}
     assert Claim.objects.get(uid=attempt.claim_uid).state == ClaimState.REVOKING
@@ -51,7 +51,7 @@ def test_a_person_takes_out_cards_and_nodes_with_a_reason_that_stays(
         row.uid,
         {"reason": "new fans"},
     )
-    assert isolations_order(nodes=[node.uid], reason="again", actor=operator, at=company.at) == []
+    assert isolations_request(nodes=[node.uid], reason="again", actor=operator, at=company.at) == []
 
 
 def test_a_divided_card_takes_its_slices_along_and_brings_them_back(
@@ -65,7 +65,7 @@ def test_a_divided_card_takes_its_slices_along_and_brings_them_back(
     others = Card.objects.exclude(pk__in=[parent.pk, *(each.pk for each in slices)])
     assert others
 
-    (row,) = isolations_order(cards=[parent.uid], reason="look", actor=operator, at=company.at)
+    (row,) = isolations_request(cards=[parent.uid], reason="look", actor=operator, at=company.at)
     assert set(Card.objects.filter(parent=parent).values_list("state", flat=True)) == {"isolated"}
     assert set(others.values_list("state", flat=True)) == {"usable"}
 
@@ -77,7 +77,7 @@ def test_a_divided_card_takes_its_slices_along_and_brings_them_back(
 
 
 def test_only_a_person_gives_back_what_a_person_took_out(company: Company, operator: User) -> None:
-    (row,) = isolations_order(cards=[card_at().uid], reason="look", actor=operator, at=company.at)
+    (row,) = isolations_request(cards=[card_at().uid], reason="look", actor=operator, at=company.at)
     turn(company)
     burn_ins_request(uids=[row.uid], actor=operator, at=company.at)
     turn(company)
@@ -97,8 +97,10 @@ def test_a_card_comes_back_only_when_nothing_else_keeps_it_out(
     company: Company, operator: User
 ) -> None:
     node = Node.objects.get()
-    (one,) = isolations_order(cards=[card_at().uid], reason="look", actor=operator, at=company.at)
-    (all_of_it,) = isolations_order(nodes=[node.uid], reason="fans", actor=operator, at=company.at)
+    (one,) = isolations_request(cards=[card_at().uid], reason="look", actor=operator, at=company.at)
+    (all_of_it,) = isolations_request(
+        nodes=[node.uid], reason="fans", actor=operator, at=company.at
+    )
     isolations_release(uids=[one.uid], reason="done", actor=operator, at=company.at)
     assert card_at().state == CardState.ISOLATED
     isolations_release(uids=[all_of_it.uid], reason="done", actor=operator, at=company.at)
@@ -112,7 +114,7 @@ def test_nobody_isolates_or_releases_without_a_reason(
     reason: str, company: Company, operator: User
 ) -> None:
     with pytest.raises(IsolationRefused, match="say why"):
-        isolations_order(cards=[card_at().uid], reason=reason, actor=operator, at=company.at)
+        isolations_request(cards=[card_at().uid], reason=reason, actor=operator, at=company.at)
     with pytest.raises(IsolationRefused, match="say why"):
         isolations_release(uids=[], reason=reason, actor=operator, at=company.at)
 
@@ -120,7 +122,7 @@ def test_nobody_isolates_or_releases_without_a_reason(
 def test_only_operators_act_on_the_fleet(company: Company) -> None:
     terms: dict[str, Any] = {"actor": company.engineer, "at": company.at}
     with pytest.raises(PermissionRefused):
-        isolations_order(cards=[card_at().uid], reason="no", **terms)
+        isolations_request(cards=[card_at().uid], reason="no", **terms)
     with pytest.raises(PermissionRefused):
         isolations_release(uids=[], reason="no", **terms)
     with pytest.raises(PermissionRefused):
@@ -133,7 +135,7 @@ def test_the_node_bears_a_mark_on_its_cluster_while_it_is_out(
     company: Company, operator: User
 ) -> None:
     node = Node.objects.get()
-    (row,) = isolations_order(nodes=[node.uid], reason="fans", actor=operator, at=company.at)
+    (row,) = isolations_request(nodes=[node.uid], reason="fans", actor=operator, at=company.at)
     company.cluster.lose_contact()
     turn(company)
     assert company.cluster.taints == {}
@@ -156,8 +158,8 @@ def test_a_cluster_that_is_away_is_waited_for_once_a_turn(
 
     monkeypatch.setattr(FakeCluster, "taint_node", mark)
     nodes = [node.uid for node in Node.objects.filter(cluster=cluster)]
-    isolations_order(nodes=nodes, reason="fans", actor=operator, at=cluster.created_at)
-    marks_keep(at=cluster.created_at)
+    isolations_request(nodes=nodes, reason="fans", actor=operator, at=cluster.created_at)
+    isolation_taints_reconcile(at=cluster.created_at)
     assert len(asked) == 1
 
 

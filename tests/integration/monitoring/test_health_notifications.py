@@ -9,10 +9,10 @@ from apps.accounts.models import User
 from apps.fleet.models import Node
 from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.isolations import isolations_order, isolations_release
+from apps.monitoring.services.isolations import isolations_release, isolations_request
 from apps.notifications.models import Event, Notification
 from apps.notifications.selectors.messages import told
-from apps.notifications.selectors.webhooks import body_of
+from apps.notifications.selectors.webhooks import delivery_body
 from controlplane.domain.alerts.notifications import NotificationKind
 from tests import factories
 from tests.integration.monitoring.notifications import heard
@@ -37,7 +37,7 @@ def test_a_node_that_went_out_of_use_leads_to_its_page_and_who_did_it_knows(
     cluster = ward(nodes=1)
     node = Node.objects.get()
     olga = people["olga"]
-    (row,) = isolations_order(nodes=[node.uid], reason="fans", actor=olga, at=NOON)
+    (row,) = isolations_request(nodes=[node.uid], reason="fans", actor=olga, at=NOON)
     heard("isolation.begun")
     event = Event.objects.get()
     assert told(event).title == "north/north-0 was taken out of use"
@@ -57,7 +57,7 @@ def test_a_webhook_gets_the_evidence_that_a_repair_ticket_needs(
     signals_record(signals=[sign(cluster, message="GPU has fallen off the bus")], at=NOON)
     health_reconcile(at=seconds_later(1))
     heard("isolation.begun")
-    body = body_of(Event.objects.get()).decode()
+    body = delivery_body(Event.objects.get()).decode()
     for word in ('"serial":"0-1"', '"code":"79"', '"level":"L6"', "GPU has fallen off the bus"):
         assert word in body, word
 

@@ -10,7 +10,11 @@ import pytest
 from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
 from apps.monitoring.reconcilers.health import HEALTH_LEASE, health_reconcile
-from apps.monitoring.services.decisions import LeaseGone, decisions_apply, notes_keep
+from apps.monitoring.services.decisions import (
+    LeaseGone,
+    decisions_apply,
+    suppressed_decisions_store,
+)
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Allocation, Claim
 from controlplane.domain.common.accelerators import CardState
@@ -124,7 +128,7 @@ def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
     with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
         notes = [note, replace(note, card="slice-7")]
-        assert notes_keep(decided=notes, lease=lease, at=company.at) == 1
+        assert suppressed_decisions_store(decided=notes, lease=lease, at=company.at) == 1
     kept = Decision.objects.get()
     assert (kept.node, kept.card, kept.fault) == (card.node, card, None)
     assert (kept.action, kept.outcome, kept.at) == (Action.NOTE, "done", company.at)
@@ -156,7 +160,7 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
         with pytest.raises(LeaseGone):
             decisions_apply(decided=[decided], lease=stale, at=committed_company.at)
         with pytest.raises(LeaseGone):
-            notes_keep(
+            suppressed_decisions_store(
                 decided=[replace(decided, action=Action.NOTE)],
                 lease=stale,
                 at=committed_company.at,

@@ -11,10 +11,10 @@ from apps.fleet.models import Card, Node
 from apps.monitoring.models import Isolation
 from apps.monitoring.reconcilers import isolations
 from apps.monitoring.reconcilers.health import health_reconcile
-from apps.monitoring.reconcilers.isolations import isolations_reconcile, marks_keep
+from apps.monitoring.reconcilers.isolations import isolation_taints_reconcile, isolations_reconcile
 from apps.monitoring.services.burn_ins import BurnInResult, burn_in_end
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.isolations import isolations_order, isolations_release
+from apps.monitoring.services.isolations import isolations_release, isolations_request
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
@@ -42,7 +42,7 @@ def unasked(monkeypatch: pytest.MonkeyPatch) -> dict[int, object]:
 def _ordered(operator: User, *, nodes: int) -> list[Isolation]:
     cluster = ward("far", kind="fake", nodes=nodes)
     uids = [node.uid for node in Node.objects.filter(cluster=cluster)]
-    return list(isolations_order(nodes=uids, reason="fans", actor=operator, at=AT))
+    return list(isolations_request(nodes=uids, reason="fans", actor=operator, at=AT))
 
 
 def _marks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -67,7 +67,7 @@ def test_a_node_that_went_back_meanwhile_is_not_marked(
         return adapter_of(given)
 
     monkeypatch.setattr(isolations, "_taintable_cluster", slowly)
-    assert marks_keep(at=AT) == 0
+    assert isolation_taints_reconcile(at=AT) == 0
     row.refresh_from_db()
     assert row.ended_at is not None
     assert (marked, row.marked_node) == ([], False)
@@ -131,10 +131,10 @@ def test_what_ended_without_a_mark_is_forgotten(
 ) -> None:
     rows = _ordered(operator, nodes=2)
     monkeypatch.setattr(isolations, "_taintable_cluster", lambda _: None)
-    marks_keep(at=AT)
+    isolation_taints_reconcile(at=AT)
     assert set(unasked) == {row.pk for row in rows}
     isolations_release(uids=[rows[0].uid], reason="done", actor=operator, at=AT)
-    marks_keep(at=AT)
+    isolation_taints_reconcile(at=AT)
     assert set(unasked) == {rows[1].pk}
     isolations_release(uids=[rows[1].uid], reason="done", actor=operator, at=AT)
     isolations_reconcile(at=AT)

@@ -17,7 +17,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Isolation, Rollout, RolloutNode
 from apps.monitoring.reconcilers.maintenance_rollouts import maintenance_rollouts_reconcile
 from apps.monitoring.services import maintenance_rollouts
-from apps.monitoring.services.isolations import isolations_emptied, isolations_order
+from apps.monitoring.services.isolations import isolations_emptied, isolations_request
 from apps.monitoring.services.maintenance_rollouts import RolloutRefused, RolloutRequest
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import TeamRole
@@ -272,10 +272,10 @@ def test_what_is_out_of_use_already_is_left_alone(
     root: User, west: Cluster, machines: Machines
 ) -> None:
     nodes = {node.name: node for node in Node.objects.all()}
-    isolations_order(nodes=[nodes["west-0"].uid], reason="smoke", actor=root, at=NOON)
+    isolations_request(nodes=[nodes["west-0"].uid], reason="smoke", actor=root, at=NOON)
     rollout = begun(root, west, parallel=4)
     assert [row.node.name for row in rollout.nodes.all()] == ["west-1", "west-2", "west-3"]
-    isolations_order(nodes=[nodes["west-1"].uid], reason="smoke", actor=root, at=NOON)
+    isolations_request(nodes=[nodes["west-1"].uid], reason="smoke", actor=root, at=NOON)
     turn(0)
     assert states()[0] == NodeState.FAILED
     assert "went out of use meanwhile" in rollout.nodes.order_by("id")[0].reason

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection, transaction
 
 from apps.accounts.models import User
-from apps.accounts.services.personal_tokens import digest_of
+from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault
 from apps.monitoring.services import ingestion
@@ -166,4 +166,4 @@ def test_faults_are_read_by_a_person_while_they_are_told_again(olga: User) -> No
 
 def _token(node: Node) -> NodeToken:
     text = token_issue(node=node, actor=None)
-    return NodeToken.objects.select_related("node__cluster").get(digest=digest_of(text))
+    return NodeToken.objects.select_related("node__cluster").get(digest=token_digest(text))

@@ -25,8 +25,8 @@ from apps.monitoring.services import suppressed_actions
 from apps.monitoring.services.faults import faults_acknowledge, signals_record
 from apps.monitoring.services.isolations import (
     IsolationRefused,
-    isolations_order,
     isolations_release,
+    isolations_request,
 )
 from apps.monitoring.services.suppressed_actions import (
     SuppressedActionsRequest,
@@ -179,7 +179,7 @@ def test_what_no_longer_holds_is_left_out_and_said(operator: User) -> None:
     pool = _only()
     over, gone, _ = (row.node for row in Decision.objects.filter(outcome="held_back"))
     _tell(sign(cluster, node=over.name, seconds=5, active=False))
-    isolations_order(
+    isolations_request(
         cards=[Card.objects.get(node=gone, index=1).uid],
         reason="saw it",
         actor=operator,
@@ -199,11 +199,11 @@ def test_what_ended_between_two_batches_is_left_out(
     monkeypatch.setattr(suppressed_actions, "MOST_AT_ONCE", 2)
 
     def and_the_rest_is_over(**given: Any) -> list[Isolation]:
-        begun = isolations_order(**given)
+        begun = isolations_request(**given)
         Fault.objects.update(ended_at=seconds_later(3))
         return begun
 
-    monkeypatch.setattr(suppressed_actions, "isolations_order", and_the_rest_is_over)
+    monkeypatch.setattr(suppressed_actions, "isolations_request", and_the_rest_is_over)
     done = _isolate(_only(), operator)
     assert (done.done, done.left_out) == (2, 1)
 
@@ -331,11 +331,11 @@ def test_what_was_done_before_a_failure_is_in_the_audit(
     def fail_at_the_third(**terms: Any) -> object:
         if _out() == at_first + 2:
             raise DatabaseError("the disk is full")
-        return isolations_order(**terms)
+        return isolations_request(**terms)
 
     at_first = _out()
     monkeypatch.setattr(suppressed_actions, "MOST_AT_ONCE", 1)
-    monkeypatch.setattr(suppressed_actions, "isolations_order", fail_at_the_third)
+    monkeypatch.setattr(suppressed_actions, "isolations_request", fail_at_the_third)
     with pytest.raises(DatabaseError):
         _isolate(_only(), operator)
     assert AuditEntry.objects.get(action="held_back.isolate").detail["count"] == 2

@@ -262,9 +262,9 @@ def test_a_delivery_can_be_sent_again(office: Office, receiver: WebServer) -> No
     fail(office)
     delivery = WebhookDelivery.objects.get()
     with pytest.raises(IllegalTransition, match="a delivery that is waiting cannot be sent again"):
-        webhooks.delivery_again(delivery=delivery, actor=office.vera, at=NOW)
+        webhooks.delivery_retry(delivery=delivery, actor=office.vera, at=NOW)
     webhooks_call(at=NOW)
-    webhooks.delivery_again(delivery=delivery, actor=office.vera, at=NOW)
+    webhooks.delivery_retry(delivery=delivery, actor=office.vera, at=NOW)
     assert webhooks_call(at=NOW) == 1
     assert len({one.headers["ninefold-id"] for one in receiver.requests}) == 1
     assert len(receiver.requests) == 2

@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.accounts.models import Team
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue
 from apps.quotas.reconcilers import forecasts_refresh
-from apps.quotas.reconcilers.forecasts import FORECAST_LEASE, MIN_PAUSE, pause_after
+from apps.quotas.reconcilers.forecasts import FORECAST_LEASE, MIN_PAUSE, pause_after_forecast
 from apps.quotas.selectors import forecasts
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.persistence.leases import leader_lease
@@ -54,12 +54,12 @@ def test_the_pause_is_ten_times_the_duration_of_the_run(busy: tuple[Team, Queue]
     at, worked = timezone.now(), timedelta(seconds=12)
     look(at, worked=worked)
     end = at + worked
-    assert pause_after(worked) == timedelta(seconds=120)
+    assert pause_after_forecast(worked) == timedelta(seconds=120)
     look(end + timedelta(seconds=119))
     assert ForecastRun.objects.count() == 1
     look(end + timedelta(seconds=121))
     assert ForecastRun.objects.count() == 2
-    assert pause_after(timedelta(seconds=1)) == MIN_PAUSE
+    assert pause_after_forecast(timedelta(seconds=1)) == MIN_PAUSE
 
 
 def test_only_one_forecast_runs_at_a_time(busy: tuple[Team, Queue]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from apps.accounts.services.personal_tokens import digest_of
+from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Node
 from apps.telemetry.models import NodeToken
 from apps.telemetry.services.node_tokens import token_issue
@@ -53,7 +53,7 @@ def _is_good(path: Path, *, node: Node) -> bool:
         text = path.read_text(encoding="ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return False
-    return NodeToken.objects.filter(node=node, digest=digest_of(text), revoked_at=None).exists()
+    return NodeToken.objects.filter(node=node, digest=token_digest(text), revoked_at=None).exists()
 
 
 def _write_atomically(path: Path, text: str) -> None:

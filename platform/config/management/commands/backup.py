@@ -12,7 +12,7 @@ from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
 from controlplane.domain.common.resources import format_bytes
 from controlplane.persistence.backups import BackupRefused, back_up
-from controlplane.persistence.backups.writer import newest_beside
+from controlplane.persistence.backups.writer import newest_sibling_backup
 
 
 class Command(BaseCommand):
@@ -40,7 +40,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         out: Path = options["out"].absolute()
-        earlier = newest_beside(out) if options["incremental_artifacts"] else None
+        earlier = newest_sibling_backup(out) if options["incremental_artifacts"] else None
         try:
             written = back_up(
                 out,

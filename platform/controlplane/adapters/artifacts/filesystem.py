@@ -46,7 +46,7 @@ class FilesystemArtifacts:
         :raises StorageFull: if the disk is full; nothing of the blob stays behind.
         """
         if expected is not None:
-            _hex_of(expected)
+            _parse_digest(expected)
         with _storage_errors(self.root):
             incoming = self._ensure_folder("incoming") / secrets.token_hex(16)
             try:
@@ -60,14 +60,14 @@ class FilesystemArtifacts:
         return Blob(digest=digest, size=size)
 
     def size(self, digest: str) -> int:
-        with _missing_as(digest):
+        with _raise_if_missing(digest):
             try:
                 return self._blob_path(digest).stat().st_size
             except FileNotFoundError:
                 return self._quarantine_path(digest).stat().st_size
 
     def open(self, digest: str) -> BinaryIO:
-        with _missing_as(digest):
+        with _raise_if_missing(digest):
             try:
                 return self._blob_path(digest).open("rb")
             except FileNotFoundError:
@@ -158,11 +158,11 @@ class FilesystemArtifacts:
                 )
 
     def _blob_path(self, digest: str) -> Path:
-        name = _hex_of(digest)
+        name = _parse_digest(digest)
         return self.root / "sha256" / name[:2] / name[2:]
 
     def _quarantine_path(self, digest: str) -> Path:
-        name = _hex_of(digest)
+        name = _parse_digest(digest)
         return self.root / "aside" / name[:2] / name[2:]
 
     def _ensure_folder(self, *parts: str) -> Path:
@@ -197,7 +197,7 @@ def _file_names(folder: Path) -> list[str]:
         return []
 
 
-def _hex_of(digest: str) -> str:
+def _parse_digest(digest: str) -> str:
     found = _DIGEST.fullmatch(digest)
     if found is None:
         raise ArtifactError(f"a digest is sha256:<64 hex>, got {digest!r}")
@@ -236,7 +236,7 @@ def _link_or_copy(source: Path, blob: BinaryIO, temporary: Path) -> None:
 
 
 @contextmanager
-def _missing_as(digest: str) -> Iterator[None]:
+def _raise_if_missing(digest: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as failure:

@@ -131,7 +131,7 @@ def check_engine_version(
     if not isinstance(requested, str):
         return ()
     wrong = _version_error(profile, requested) or (
-        _wrong_in_image(profile, requested, engine=engine, chip=chip) if chip else ""
+        _image_error(profile, requested, engine=engine, chip=chip) if chip else ""
     )
     return (FieldFinding(field=VERSION_FIELD, message=wrong),) if wrong else ()
 
@@ -158,7 +158,7 @@ def _version_error(profile: EngineProfile, requested: str) -> str:
     return "" if known else f"{VERSION_FIELD} must be {right}, got {requested!r}"
 
 
-def _wrong_in_image(profile: EngineProfile, requested: str, *, engine: str, chip: Chip) -> str:
+def _image_error(profile: EngineProfile, requested: str, *, engine: str, chip: Chip) -> str:
     written = image_template(profile, engine=engine, chip=chip)
     bears = re.search(rf"(?<![\d.]){re.escape(requested)}(?![\d.])", written)
     if not written or _VERSION_PLACEHOLDER in written or bears:

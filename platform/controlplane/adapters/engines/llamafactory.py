@@ -277,7 +277,7 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip), *_of_chip(chip))
+        return (*_LIMITS, *bfloat16_limits(chip), *_chip_arguments(chip))
 
     def check_engine_rules(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
@@ -340,7 +340,7 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
         )
 
 
-def _of_chip(chip: Chip | None) -> Iterator[FieldLimit]:
+def _chip_arguments(chip: Chip | None) -> Iterator[FieldLimit]:
     if chip is None or chip.torch_device == "cuda":
         return
     yield FieldLimit(

@@ -146,7 +146,7 @@ def merge_command(settings: TrainingSettings) -> tuple[str, ...]:
     """Puts the adapter of the newest checkpoint into the weights as they were, unquantized."""
     return (
         *("swift", "export", "--adapters", "{newest}", "--merge_lora", "true"),
-        *("--model", _MODEL, *_family_words(settings)),
+        *("--model", _MODEL, *_split_family_name(settings)),
         *("--torch_dtype", settings.precision, "--output_dir", MERGED),
     )
 
@@ -171,7 +171,7 @@ def _model_type_arguments(settings: TrainingSettings) -> dict[str, Any]:
     return {"model_type": family.model_type, "template": family.template}
 
 
-def _family_words(settings: TrainingSettings) -> tuple[str, ...]:
+def _split_family_name(settings: TrainingSettings) -> tuple[str, ...]:
     return tuple(
         word
         for name, value in _model_type_arguments(settings).items()
@@ -315,7 +315,7 @@ class MsSwiftEngine(ContainerTrainingEngine):
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip), *_of_chip(chip))
+        return (*_LIMITS, *bfloat16_limits(chip), *_chip_arguments(chip))
 
     def check_engine_rules(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
@@ -378,7 +378,7 @@ class MsSwiftEngine(ContainerTrainingEngine):
         return TrainingSteps(steps=tuple(steps), files=files)
 
 
-def _of_chip(chip: Chip | None) -> Iterator[FieldLimit]:
+def _chip_arguments(chip: Chip | None) -> Iterator[FieldLimit]:
     if chip is None or chip.torch_device == "cuda":
         return
     yield FieldLimit(

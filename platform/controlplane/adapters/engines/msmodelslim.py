@@ -190,8 +190,8 @@ def _quantization_recipe(spec: Mapping[str, Any]) -> str:
                 {
                     "type": "linear_quant",
                     "qconfig": {
-                        "act": _eight_bits("per_token"),
-                        "weight": _eight_bits("per_channel"),
+                        "act": _is_eight_bit("per_token"),
+                        "weight": _is_eight_bit("per_channel"),
                     },
                     "include": ["*"],
                     # The router of a mixture decides too much to be rounded.
@@ -205,7 +205,7 @@ def _quantization_recipe(spec: Mapping[str, Any]) -> str:
     return json.dumps(recipe, indent=2, ensure_ascii=False) + "\n"
 
 
-def _eight_bits(scope: str) -> dict[str, Any]:
+def _is_eight_bit(scope: str) -> dict[str, Any]:
     return {"scope": scope, "dtype": "int8", "symmetric": True, "method": "minmax"}
 
 

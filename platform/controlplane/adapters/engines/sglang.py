@@ -117,7 +117,7 @@ class SglangEngine(ContainerServingEngine):
         argv = ["{python}", f"{{work}}/{_START}", "--model-path", MODEL]
         argv += ["--served-model-name", spec["model_name"]]
         argv += ["--host", "0.0.0.0", "--port", "{port:http}", "--enable-metrics"]  # noqa: S104 - its container
-        argv += ["--dtype", settings.precision, *_of_chip(settings)]
+        argv += ["--dtype", settings.precision, *_chip_arguments(settings)]
         argv += ["--tp-size", str(plan.tensor), "--pp-size", str(plan.pipeline)]
         argv += ["--dp-size", str(plan.data)]
         if plan.expert > 1:
@@ -139,7 +139,7 @@ class SglangEngine(ContainerServingEngine):
         )
 
 
-def _of_chip(settings: ServingSettings) -> list[str]:
+def _chip_arguments(settings: ServingSettings) -> list[str]:
     argv = ["--device", settings.chip.torch_device]
     if settings.chip.torch_device == _NPU:
         argv += ["--attention-backend", "ascend"]

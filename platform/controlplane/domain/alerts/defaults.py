@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.domain.alerts.rules import AlertRuleSpec, rule_read
+from controlplane.domain.alerts.rules import AlertRuleSpec, parse_rule
 
 _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     {
@@ -128,4 +128,4 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
 )
 
-DEFAULTS: tuple[AlertRuleSpec, ...] = tuple(map(rule_read, _DOCUMENTS))
+DEFAULTS: tuple[AlertRuleSpec, ...] = tuple(map(parse_rule, _DOCUMENTS))

@@ -29,7 +29,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from controlplane.domain.alerts.rules import AlertRuleSpec, AlertSeverity, Labels, Matcher, all_fit
+from controlplane.domain.alerts.rules import (
+    AlertRuleSpec,
+    AlertSeverity,
+    Labels,
+    Matcher,
+    all_matchers_fit,
+)
 
 #: So long people are left alone with further alerts of a group that they know of.
 UPDATE_AFTER = timedelta(minutes=5)
@@ -91,7 +97,7 @@ class Silence:
     ends_at: datetime
 
     def covers(self, labels: Labels, *, at: datetime) -> bool:
-        return self.began_at <= at < self.ends_at and all_fit(self.matchers, labels)
+        return self.began_at <= at < self.ends_at and all_matchers_fit(self.matchers, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +111,7 @@ class NotificationRoute:
 
     def takes(self, labels: Labels, *, severity: AlertSeverity) -> bool:
         """Whether it is at least that bad and every matcher fits."""
-        return severity.rank >= self.severity.rank and all_fit(self.matchers, labels)
+        return severity.rank >= self.severity.rank and all_matchers_fit(self.matchers, labels)
 
 
 def receivers_of(

@@ -152,7 +152,7 @@ class Matcher:
 _MATCHER = re.compile(r"\s*([a-z_]{1,40})\s*(!=|=)\s*(.*?)\s*", re.DOTALL)
 
 
-def matcher_read(text: str) -> Matcher:
+def parse_matcher(text: str) -> Matcher:
     """The matcher that ``label=value`` or ``label!=value`` writes.
 
     :raises ValueError: saying what is wrong with it.
@@ -165,7 +165,7 @@ def matcher_read(text: str) -> Matcher:
     return Matcher(label=found[1], value=found[3], differs=found[2] == "!=")
 
 
-def all_fit(matchers: Iterable[Matcher], labels: Labels) -> bool:
+def all_matchers_fit(matchers: Iterable[Matcher], labels: Labels) -> bool:
     return all(matcher.fits(labels) for matcher in matchers)
 
 
@@ -234,7 +234,7 @@ class RuleInvalid(Exception):
         self.findings = findings
 
 
-def rule_read(document: Mapping[str, Any]) -> AlertRuleSpec:
+def parse_rule(document: Mapping[str, Any]) -> AlertRuleSpec:
     """The rule that a document of plain values describes.
 
     :raises RuleInvalid: with everything that is wrong with it.
@@ -338,12 +338,12 @@ class _Reader:
         read = []
         for text in given:
             try:
-                matcher = matcher_read(str(text))
+                matcher = parse_matcher(str(text))
             except ValueError as error:
                 self.wrong("where", message=str(error))
                 continue
             if labels is not None and matcher.label not in labels:
-                self.wrong("where", message=_no_label(matcher.label, labels))
+                self.wrong("where", message=_unknown_label_message(matcher.label, labels))
             read.append(matcher)
         return tuple(read)
 
@@ -355,10 +355,10 @@ class _Reader:
         names = tuple(dict.fromkeys(str(name) for name in given))
         for name in names:
             if labels is not None and name not in labels:
-                self.wrong("group_by", message=_no_label(name, labels))
+                self.wrong("group_by", message=_unknown_label_message(name, labels))
         return names
 
 
-def _no_label(name: str, labels: tuple[str, ...]) -> str:
+def _unknown_label_message(name: str, labels: tuple[str, ...]) -> str:
     known = ", ".join(labels) or "none"
     return f"this measure has no label {name[:40]!r}; it has {known}"

@@ -71,7 +71,7 @@ def _text_list_rule(longest: int) -> _Rule:
     return rule
 
 
-def _one_of(choices: type[StrEnum]) -> _Rule:
+def _choice_rule(choices: type[StrEnum]) -> _Rule:
     return lambda value: "" if value in set(choices) else f"one of {', '.join(choices)}"
 
 
@@ -99,14 +99,14 @@ def _check_confidence(value: Any) -> str:
 
 
 _CELL_RULES: Mapping[str, _Rule] = {
-    "task": _one_of(CatalogTask),
+    "task": _choice_rule(CatalogTask),
     "vendor": _text_rule(40),
     "engine": _text_rule(40),
-    "status": _one_of(Support),
+    "status": _choice_rule(Support),
     "versions": _text_rule(60),
     "methods": _text_list_rule(40),
     "evidence": _text_list_rule(40),
-    "caveat": _one_of(Caveat),
+    "caveat": _choice_rule(Caveat),
 }
 _CELL_NEEDS = ("task", "vendor", "engine", "status")
 
@@ -120,7 +120,7 @@ _ENTRY_RULES: Mapping[str, _Rule] = {
     "key": _text_rule(80),
     "title": _text_rule(120),
     "family": _text_rule(60),
-    "modality": _one_of(Modality),
+    "modality": _choice_rule(Modality),
     "tasks": _text_list_rule(40),
     "architecture": _text_rule(120),
     "dtype": _text_rule(60),

@@ -91,7 +91,7 @@ def parse_card_groups(text: str) -> tuple[Group, ...]:
 
     :raises MalformedGroups: if it is anything else, or names a card twice.
     """
-    groups = tuple(tuple(_cards_of(part, text)) for part in text.split("_"))
+    groups = tuple(tuple(_take_cards(part, text)) for part in text.split("_"))
     named = [card for group in groups for card in group]
     if len(set(named)) < len(named):
         raise InvalidCardGroups(f"{text!r} names a card twice; each belongs to one group")
@@ -103,7 +103,7 @@ def format_card_groups(groups: Sequence[Group]) -> str:
     return "_".join(".".join(map(str, group)) for group in groups)
 
 
-def _cards_of(part: str, text: str) -> Iterator[int]:
+def _take_cards(part: str, text: str) -> Iterator[int]:
     for span in part.split("."):
         found = _SPAN.fullmatch(span)
         if found is None:
@@ -161,7 +161,7 @@ def _even_ring_positions(
 
 def _take_aligned_groups(pool: list[int], count: int, geometry: Geometry) -> Group | None:
     """``count`` cards of the pool: whole aligned groups, and for what is over a broken one."""
-    ordered = _by_locality(pool, count, geometry)
+    ordered = _group_by_locality(pool, count, geometry)
     if geometry.aligned_to == 1:
         return tuple(ordered[:count])
     groups: dict[int, list[int]] = {}
@@ -177,12 +177,12 @@ def _take_aligned_groups(pool: list[int], count: int, geometry: Geometry) -> Gro
     return (*chosen, *spare[:over]) if len(spare) >= over else None
 
 
-def _by_locality(pool: list[int], count: int, geometry: Geometry) -> list[int]:
+def _group_by_locality(pool: list[int], count: int, geometry: Geometry) -> list[int]:
     """The pool with those cards in front that share memory of the host, and among them network adapters."""
-    return _nearest_first(_nearest_first(pool, count, geometry.nics), count, geometry.numa)
+    return _sort_by_distance(_sort_by_distance(pool, count, geometry.nics), count, geometry.numa)
 
 
-def _nearest_first(pool: list[int], count: int, groups: tuple[Group, ...]) -> list[int]:
+def _sort_by_distance(pool: list[int], count: int, groups: tuple[Group, ...]) -> list[int]:
     """The pool group by group: the smallest that hold the request, then the largest; each keeps its order."""
     near = [[card for card in pool if card in group] for group in groups]
     fitting = sorted((cards for cards in near if len(cards) >= count), key=len)
@@ -245,7 +245,7 @@ def card_locality(labels: Mapping[str, str]) -> CardLocality | None:
     """What the labels of one series say of a card; None where one of them cannot be."""
     index, address = labels.get("card", ""), labels.get("pci_address", "")
     numa_node = labels.get("numa_node", "")
-    nics = [_nics_in(labels.get(name, "")) for name in ("nics_same_switch", "nics_same_numa")]
+    nics = [_count_nics(labels.get(name, "")) for name in ("nics_same_switch", "nics_same_numa")]
     if not (_INDEX.fullmatch(index) and _ADDRESS.fullmatch(address)) or None in nics:
         return None
     if numa_node and not _NUMA_NODE.fullmatch(numa_node):
@@ -277,7 +277,7 @@ def _group_cards(keyed: Iterable[tuple[CardLocality, Hashable]]) -> tuple[Group,
     return found if len(found) > 1 else ()
 
 
-def _nics_in(text: str) -> tuple[str, ...] | None:
+def _count_nics(text: str) -> tuple[str, ...] | None:
     names = tuple(text.split(",")) if text else ()
     fine = len(names) <= _MOST_NICS and all(_NIC.fullmatch(name) for name in names)
     return names if fine else None

@@ -19,7 +19,7 @@ from controlplane.domain.health.snapshots import Action, CardView, HealthSnapsho
 _OUT = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
-def most_out(size: int, policy: Policy) -> int:
+def isolation_limit(size: int, policy: Policy) -> int:
     """Of a pool of so many cards, how many rules may have taken out at once."""
     return max(1, size * policy.pool_share // 1000) if policy.pool_share else 0
 
@@ -42,7 +42,7 @@ class Guard:
 
     def allowed(self, pool: str) -> int:
         """How many of the pool's cards rules may have taken out at once."""
-        return most_out(self._sizes[pool], self._policy)
+        return isolation_limit(self._sizes[pool], self._policy)
 
     def admit(self, node: NodeView, card: str, action: Action) -> str:
         """Why it has to wait for a person, with the numbers; empty: it may be done, and is counted."""

@@ -155,7 +155,7 @@ class Severities:
 
     def is_known(self, fault: FaultView) -> bool:
         """Whether its card or node was given back after it had begun, so that it is not held against it again."""
-        back = self._given_back(fault)
+        back = self._was_released_since(fault)
         return back is not None and fault.began_at <= back
 
     def by_code(self, fault: FaultView) -> FaultSeverity:
@@ -189,7 +189,7 @@ class Severities:
         if limit is None or level is FaultLevel.ISOLATE or len(began) < limit.times:
             return None
         since = self._at - limit.within
-        back = self._given_back(fault)
+        back = self._was_released_since(fault)
         times = sum(each > since and (back is None or each > back) for each in began)
         if times < limit.times:
             return None
@@ -209,7 +209,7 @@ class Severities:
             return None
         return Repeats(times=self._policy.repeats, within=self._policy.repeats_within)
 
-    def _given_back(self, fault: FaultView) -> datetime | None:
+    def _was_released_since(self, fault: FaultView) -> datetime | None:
         return max(
             (
                 self._released[uid]

@@ -102,7 +102,7 @@ def suspicious_nodes(
         for place in run.places:
             ran[place].append(run)
     counts: dict[str, list[_Count]] = defaultdict(list)
-    for runs in _by_job(recent).values():
+    for runs in _runs_by_job(recent).values():
         for uid, count in _crash_counts(runs):
             counts[uid].append(count)
     spread = _crashed_jobs_per_owner(counts)
@@ -111,7 +111,7 @@ def suspicious_nodes(
         node = situation.nodes.get(uid)
         if node is None:
             continue
-        back = _given_back(situation, node)
+        back = _was_released_since(situation, node)
         fresh = [each for each in known if back is None or each.crashes[0].ended_at > back]
         here = [run for run in ran[uid] if back is None or run.ended_at > back]
         suspicion = _node_suspicion(node, fresh, here, spread)
@@ -120,7 +120,7 @@ def suspicious_nodes(
     return tuple(found)
 
 
-def _by_job(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
+def _runs_by_job(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
     jobs: dict[str, list[RunView]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.ended_at):
         jobs[run.job].append(run)
@@ -177,7 +177,7 @@ def _node_suspicion(
     elsewhere = sum(count.proven for count in counts)
     return Suspicion(
         node=node.uid,
-        cards=_in_common(node, counts, here),
+        cards=_common_cards(node, counts, here),
         score=score,
         words=(
             f"{len(counts)} of {len(jobs)} jobs crashed here, of which {elsewhere} ended well elsewhere; "
@@ -187,7 +187,7 @@ def _node_suspicion(
     )
 
 
-def _in_common(
+def _common_cards(
     node: NodeView, counts: Sequence[_Count], here: Sequence[RunView]
 ) -> tuple[str, ...]:
     """The cards that each crashed job held and no job that ended well; empty where that tells nothing."""
@@ -200,7 +200,7 @@ def _in_common(
     return () if len(common) == len(node.cards) else tuple(sorted(common))
 
 
-def _given_back(situation: HealthSnapshot, node: NodeView) -> datetime | None:
+def _was_released_since(situation: HealthSnapshot, node: NodeView) -> datetime | None:
     """When the node or a card of it came back last: crashes before that are dealt with."""
     uids = (node.uid, *(card.uid for card in node.cards))
     return max((situation.released[uid] for uid in uids if uid in situation.released), default=None)

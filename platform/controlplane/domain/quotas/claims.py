@@ -171,10 +171,10 @@ class GangShape:
 
     def in_words(self) -> str:
         """``"2 × 4 cards and 1 × 0 cards"``."""
-        return " and ".join(_role_in_words(role) for role in self.roles)
+        return " and ".join(_role_summary(role) for role in self.roles)
 
 
-def _role_in_words(role: RoleShape) -> str:
+def _role_summary(role: RoleShape) -> str:
     elastic = role.fewest < role.replicas
     replicas = f"{role.fewest}–{role.replicas}" if elastic else str(role.replicas)
     if role.share < WHOLE_CARD:

@@ -146,7 +146,7 @@ def _queue_snapshot(document: QueueDocument, used: Mapping[str, int]) -> QueueSn
     )
 
 
-def path_of(uid: str, documents: Documents) -> str:
+def queue_path(uid: str, documents: Documents) -> str:
     """Names from the top down, as people read them: ``research › vision``."""
     return " › ".join(documents[one].name for one in reversed(ancestor_uids(uid, documents)))
 
@@ -258,7 +258,7 @@ def _describe_move(queue: str, before: str, after: str) -> str:
     return f"queue {queue} moves from below {before} to below {after}"
 
 
-def _handed_over(queue: str, before: str, after: str) -> str:
+def _describe_team_change(queue: str, before: str, after: str) -> str:
     if not after:
         return f"queue {queue} is for every team instead of team {before}"
     if not before:
@@ -266,7 +266,7 @@ def _handed_over(queue: str, before: str, after: str) -> str:
     return f"queue {queue} is for team {after} instead of team {before}"
 
 
-def _in_another_state(queue: str, _before: str, after: str) -> str:
+def _describe_state_change(queue: str, _before: str, after: str) -> str:
     if after == QueueState.OPEN:
         return f"queue {queue} opens"
     if after == QueueState.DRAINING:
@@ -318,8 +318,8 @@ def _describe_preemption(queue: str, _before: str, after: str) -> str:
 _CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
     "name": _describe_rename,
     "parent": _describe_move,
-    "team": _handed_over,
-    "state": _in_another_state,
+    "team": _describe_team_change,
+    "state": _describe_state_change,
     "description": _describe_description,
     "weight": _describe_weight,
     "borrows": _describe_borrowing,

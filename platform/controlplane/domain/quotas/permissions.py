@@ -83,12 +83,12 @@ def _refused_changes(
 ) -> Iterator[str]:
     for document, tree in ((old, before), (new, after)):
         if document is not None and not _is_administered(document.uid, tree, rights):
-            yield _not_theirs(document)
+            yield _not_administered_message(document)
             return
     topmost_before = old is not None and is_topmost(old.uid, before, rights)
     topmost_after = new is not None and is_topmost(new.uid, after, rights)
     if old is not None and new is not None and topmost_before:
-        yield from _of_topmost(old, new)
+        yield from _topmost_queue_change(old, new)
     elif old is not None and topmost_before:
         yield (
             f"queue {old.name} was given to team {old.team} by an administrator of the company; "
@@ -105,7 +105,7 @@ def _is_administered(uid: str, documents: Documents, rights: QueuePermissions) -
     return uid in documents and may_change(uid, documents, rights)
 
 
-def _not_theirs(document: QueueDocument) -> str:
+def _not_administered_message(document: QueueDocument) -> str:
     if document.team:
         return (
             f"queue {document.name} is for team {document.team}; changing it needs the permission to manage "
@@ -114,7 +114,7 @@ def _not_theirs(document: QueueDocument) -> str:
     return f"queue {document.name} is for every team; only an administrator of the company can change it"
 
 
-def _of_topmost(old: QueueDocument, new: QueueDocument) -> Iterator[str]:
+def _topmost_queue_change(old: QueueDocument, new: QueueDocument) -> Iterator[str]:
     for name in (field.name for field in fields(QueueDocument)):
         value = getattr(new, name)
         if getattr(old, name) == value or name in _HARMLESS:

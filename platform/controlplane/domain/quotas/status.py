@@ -111,7 +111,7 @@ def queue_statuses(
     return {uid: balance.status() for uid, balance in balances.items()}
 
 
-def chips_of(queues: Mapping[str, QueueSnapshot]) -> tuple[str, ...]:
+def chips_of_queue(queues: Mapping[str, QueueSnapshot]) -> tuple[str, ...]:
     """Chips that some queue states something for or holds, by name; without ``TOTAL``."""
     stated = {chip for view in queues.values() for chip in (*view.entitlements, *view.used)}
     return tuple(sorted(stated - {TOTAL}))
@@ -144,7 +144,7 @@ def _distribute_lent(balance: _QueueBalance) -> None:
         [child.idle for child in balance.children],
     ):
         left = [most - child.lent for most, child in zip(room, balance.children, strict=True)]
-        shares = _in_proportion(min(lent, sum(max(0, most) for most in left)), left)
+        shares = _distribute_proportionally(min(lent, sum(max(0, most) for most in left)), left)
         for child, share in zip(balance.children, shares, strict=True):
             child.lent += share
         lent -= sum(shares)
@@ -152,7 +152,7 @@ def _distribute_lent(balance: _QueueBalance) -> None:
         _distribute_lent(child)
 
 
-def _in_proportion(cards: int, room: Sequence[int]) -> list[int]:
+def _distribute_proportionally(cards: int, room: Sequence[int]) -> list[int]:
     """So many cards in proportion to the room of each, in whole cards; never more than its room."""
     room = [max(0, each) for each in room]
     whole = sum(room)

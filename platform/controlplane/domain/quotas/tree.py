@@ -283,7 +283,7 @@ class QueueTree:
     ) -> QuotaShortage | None:
         """What others keep is for nobody else. Where nobody keeps any, the fleet itself decides."""
         for chip, more in growth.items():
-            root = self._of_root(chip)
+            root = self._usage_of_root(chip)
             withheld, free = root.charged - root.used, self._capacity.get(chip, 0) - root.used
             # What is due to claims comes, as far as it goes, from those that are being evicted.
             lendable = (
@@ -321,12 +321,12 @@ class QueueTree:
         if accounts is None:
             nodes = [self._nodes[uid] for uid in self._paths[queue]]
             accounts = self._account_paths[queue, chip] = tuple(
-                (*(node.account(dimension) for node in nodes), self._of_root(dimension))
+                (*(node.account(dimension) for node in nodes), self._usage_of_root(dimension))
                 for dimension in (chip, TOTAL)
             )
         return accounts
 
-    def _of_root(self, chip: str) -> CardUsage:
+    def _usage_of_root(self, chip: str) -> CardUsage:
         return self._root.setdefault(chip, CardUsage(ChipQuota(), 0))
 
     def _idle_guarantee(self, chip: str) -> int:
@@ -339,10 +339,10 @@ class QueueTree:
             for chip in (*node.view.entitlements, TOTAL):
                 node.account(chip)
             for chip, account in node.accounts.items():
-                over = self._nodes[above[0]].account(chip) if above else self._of_root(chip)
+                over = self._nodes[above[0]].account(chip) if above else self._usage_of_root(chip)
                 over.charged += account.charged_to_parent
         for chip in self._free:
-            self._of_root(chip)
+            self._usage_of_root(chip)
 
     def _invalidate_ancestors(self, queue: str) -> None:
         self._versions[self._paths[queue][-1]] += 1

@@ -46,7 +46,7 @@ def tree_findings(
         if sound:
             messages += _oversubscription_errors(view, children, below)
         if view.uid in taking:
-            messages += _not_for_claims(view, children)
+            messages += _unusable_for_claims(view, children)
         findings += (FieldFinding(field=view.name, message=message) for message in messages)
     return tuple(findings)
 
@@ -72,10 +72,10 @@ class QueueChildren:
         if stated:
             return stated
         below = sum(self.guaranteed(child, chip) for child in self.children(view.uid))
-        return below if chip else max(below, of_single_chips(view))
+        return below if chip else max(below, single_chip_quotas(view))
 
 
-def of_single_chips(view: QueueSnapshot) -> int:
+def single_chip_quotas(view: QueueSnapshot) -> int:
     """Cards that the queue states as guaranteed chip by chip, added up."""
     return sum(stated.guaranteed for stated in view.entitlements.values())
 
@@ -105,7 +105,7 @@ def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
                 f"queue {view.name} guarantees {stated.guaranteed} {of}, more than its cap of "
                 f"{stated.cap}; raise the cap or lower the guarantee"
             )
-    single, cap = of_single_chips(view), view.total.cap
+    single, cap = single_chip_quotas(view), view.total.cap
     if cap is not None and single > cap:
         yield (
             f"queue {view.name} guarantees {single} cards of single chips, more than its cap of {cap} "
@@ -115,7 +115,7 @@ def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
         yield f"queue {view.name} has the weight {view.weight:g}; it must be more than 0"
 
 
-def _not_for_claims(view: QueueSnapshot, children: list[QueueSnapshot]) -> Iterator[str]:
+def _unusable_for_claims(view: QueueSnapshot, children: list[QueueSnapshot]) -> Iterator[str]:
     if children:
         yield f"queue {view.name} has queues below it, so it takes no claims; submit to one of those"
 
@@ -295,7 +295,7 @@ def _blocked_by_claims(
                 "set it to draining, and retire it when it is empty"
             )
             yield FieldFinding(field=name, message=message)
-        elif uid in parents and not _had_children(uid, before):
+        elif uid in parents and not _had_child_queues(uid, before):
             message = (
                 f"queue {name} has {waiting} claims that wait and {holding} that hold cards, and only a "
                 "queue without queues below takes claims; set it to draining and wait until it is empty"
@@ -303,7 +303,7 @@ def _blocked_by_claims(
             yield FieldFinding(field=name, message=message)
 
 
-def _had_children(uid: str, documents: Documents) -> bool:
+def _had_child_queues(uid: str, documents: Documents) -> bool:
     return any(document.parent == uid for document in documents.values())
 
 
@@ -314,15 +314,15 @@ def _tree_warnings(documents: Documents, context: TreeContext) -> Iterator[Field
     """For a tree that nothing is wrong with."""
     tree = queue_snapshots(documents, context.used)
     below = QueueChildren(tree)
-    used = _held_below(tree, below)
+    used = _used_below(tree, below)
     for view in sorted(tree.values(), key=lambda view: view.name):
         messages = (
             *_ineffective_limits(view, tree),
-            *_unknown_to_the_fleet(view, context),
-            *_over_its_cap(view, used),
+            *_unknown_chip_warnings(view, context),
+            *_usage_above_cap_warnings(view, used),
         )
         yield from (FieldFinding(field=view.name, message=message) for message in messages)
-    yield from _more_than_the_fleet(below, context)
+    yield from _quota_above_fleet_warnings(below, context)
 
 
 def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) -> Iterator[str]:
@@ -335,7 +335,7 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
                 f"queue {view.name} has a cap of {stated.cap} {cards_label(chip)} and stands below "
                 f"{above.name}, which has one of {over}: it never holds more than that"
             )
-    single, total = of_single_chips(view), view.total.guaranteed
+    single, total = single_chip_quotas(view), view.total.guaranteed
     if 0 < total < single:
         yield (
             f"queue {view.name} is guaranteed {single} cards of single chips and {total} cards in all: "
@@ -348,13 +348,15 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
         )
 
 
-def _unknown_to_the_fleet(view: QueueSnapshot, context: TreeContext) -> Iterator[str]:
+def _unknown_chip_warnings(view: QueueSnapshot, context: TreeContext) -> Iterator[str]:
     for chip, stated in view.entitlements.items():
         if stated.guaranteed and not context.cards.get(chip):
             yield f"queue {view.name} is guaranteed {stated.guaranteed} × {chip}, and the fleet has none"
 
 
-def _over_its_cap(view: QueueSnapshot, used: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+def _usage_above_cap_warnings(
+    view: QueueSnapshot, used: Mapping[str, Mapping[str, int]]
+) -> Iterator[str]:
     held = used.get(view.uid, {})
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
         cards = held.get(chip, 0)
@@ -365,7 +367,9 @@ def _over_its_cap(view: QueueSnapshot, used: Mapping[str, Mapping[str, int]]) ->
             )
 
 
-def _more_than_the_fleet(below: QueueChildren, context: TreeContext) -> Iterator[FieldFinding]:
+def _quota_above_fleet_warnings(
+    below: QueueChildren, context: TreeContext
+) -> Iterator[FieldFinding]:
     """At the top, guarantees that cannot all be kept at once."""
     for chip in (*sorted(context.cards), TOTAL):
         guaranteed = sum(below.guaranteed(view, chip) for view in below.children(""))
@@ -378,7 +382,7 @@ def _more_than_the_fleet(below: QueueChildren, context: TreeContext) -> Iterator
             yield FieldFinding(field="", message=message)
 
 
-def _held_below(
+def _used_below(
     tree: Mapping[str, QueueSnapshot], below: QueueChildren
 ) -> Mapping[str, Counter[str]]:
     """Cards that each queue and those below hold, by uid and by chip or ``TOTAL``."""

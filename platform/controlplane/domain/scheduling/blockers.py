@@ -73,7 +73,7 @@ class BlockerFinder:
             demand = ReplicaDemand.of(largest, claim, chip)
             matching = self._fleet.matching(demand)
             self._permanent[key] = (
-                self._no_match(claim, chip, largest, matching)
+                self._no_matching_node(claim, chip, largest, matching)
                 or self._node_too_small(largest, chip, demand, matching)
                 or self._node_resources_too_small(claim, chip)
                 or self._gang_too_large(claim, chip)
@@ -93,7 +93,7 @@ class BlockerFinder:
             return self._no_domain_fits(claim, chip)
         return self._insufficient_free_cards(claim, chip, largest, demand, matching)
 
-    def _no_match(
+    def _no_matching_node(
         self, claim: ClaimSnapshot, chip: str, largest: RoleShape, matching: Mask
     ) -> PendingReason | None:
         if largest.cards and chip not in self._chips:
@@ -174,9 +174,9 @@ class BlockerFinder:
     def _insufficient_node_resources(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
         """The cards are free, but not the memory or CPU for the largest replica."""
         replicas = sum(role.replicas for role in claim.shape.roles)
-        if self._fits_without_blockers(_with_cpu_only(claim, cpu=True), chip):
+        if self._fits_without_blockers(_cpu_only_nodes(claim, cpu=True), chip):
             role = max(claim.shape.roles, key=lambda role: role.limits.memory)
-            free = self._most_free_beside(role, claim, chip, self._fleet.memory)
+            free = self._most_free_resources(role, claim, chip, self._fleet.memory)
             wanted: int = role.limits.memory
             needs, has = format_bytes(wanted), format_bytes(free)
             reason = (
@@ -187,7 +187,7 @@ class BlockerFinder:
             code = PendingCode.NO_MEMORY
         else:
             role = max(claim.shape.roles, key=lambda role: role.limits.cpu)
-            free = self._most_free_beside(role, claim, chip, self._fleet.cpu)
+            free = self._most_free_resources(role, claim, chip, self._fleet.cpu)
             wanted = role.limits.cpu
             needs, has = f"{wanted / 1000:g}", f"{free / 1000:g}"
             reason = (
@@ -201,7 +201,7 @@ class BlockerFinder:
 
     def _no_domain_fits(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
         replicas = sum(role.fewest for role in claim.shape.roles)
-        best = self._most_in_one_domain(claim, chip)
+        best = self._replicas_in_best_domain(claim, chip)
         return PendingReason(
             code=PendingCode.NO_DOMAIN,
             reason=(
@@ -254,7 +254,7 @@ class BlockerFinder:
         self._fleet.undo(mark)
         return fits
 
-    def _most_free_beside(
+    def _most_free_resources(
         self, role: RoleShape, claim: ClaimSnapshot, chip: str, left: NDArray[np.int64]
     ) -> int:
         """The most free memory or CPU on a node that has the cards of a replica."""
@@ -262,7 +262,7 @@ class BlockerFinder:
         rows = self._fleet.fits(bare, np.arange(len(left), dtype=np.int64))
         return max(0, int(left[rows].max())) if rows.any() else 0
 
-    def _most_in_one_domain(self, claim: ClaimSnapshot, chip: str) -> int:
+    def _replicas_in_best_domain(self, claim: ClaimSnapshot, chip: str) -> int:
         """Replicas that the best domain has room for, each role by itself."""
         levels = self._fleet.topology.between(claim.within, claim.within)
         if not levels:
@@ -298,10 +298,10 @@ class BlockerFinder:
 
 
 def _without_node_resources(claim: ClaimSnapshot) -> ClaimSnapshot:
-    return _with_cpu_only(claim, cpu=False)
+    return _cpu_only_nodes(claim, cpu=False)
 
 
-def _with_cpu_only(claim: ClaimSnapshot, *, cpu: bool) -> ClaimSnapshot:
+def _cpu_only_nodes(claim: ClaimSnapshot, *, cpu: bool) -> ClaimSnapshot:
     """The claim as if it asked for no memory, and for CPU only where that is wanted."""
     roles = tuple(
         replace(role, limits=Resources(cpu=role.limits.cpu) if cpu else Resources())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.per_user_limits import UserClaim, UserClaimCounts
-from controlplane.domain.scheduling.plans import ClaimPlacement, cards_of
+from controlplane.domain.scheduling.plans import ClaimPlacement, cards_of_replicas
 from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot, ReplicaPlacement
 
 
@@ -71,7 +71,7 @@ class CommitValidator:
         for replica in bound.replicas:
             for uid in replica.cards:
                 del self._free[uid]
-        self._charge_queue(claim.queue, placement.chip, cards_of(placement.replicas))
+        self._charge_queue(claim.queue, placement.chip, cards_of_replicas(placement.replicas))
         self._user_counts.start(claim)
         self._admitted.add(claim.uid)
         return bound
@@ -108,7 +108,7 @@ class CommitValidator:
             if card.uid in self._free
             and card.uid not in taken
             and card.chip == chip
-            and self._available_to(claim, card)
+            and self._is_available_to(claim, card)
         ]
         if len(free) < replica.count:
             raise PlacementConflict(f"cards of node {node.name} have been given to another claim")
@@ -120,17 +120,17 @@ class CommitValidator:
             raise PlacementConflict(
                 f"card {uid} of node {node.name} is held by another claim or can no longer be used"
             )
-        if not self._available_to(claim, card):
+        if not self._is_available_to(claim, card):
             raise PlacementConflict(f"card {uid} of node {node.name} is kept for another claim")
 
-    def _available_to(self, claim: CommitClaim, card: CardSnapshot) -> bool:
+    def _is_available_to(self, claim: CommitClaim, card: CardSnapshot) -> bool:
         """Return whether the card is nominated for no other claim that is still pending."""
         return card.nominated_for in ("", claim.uid) or card.nominated_for in self._admitted
 
     # -- Queues and users --
 
     def _check_queues(self, claim: CommitClaim, placement: ClaimPlacement) -> None:
-        more = cards_of(placement.replicas)
+        more = cards_of_replicas(placement.replicas)
         for uid in path_to_root(claim.queue, self._queues):
             queue = self._queues[uid]
             if not queue.open:

@@ -332,7 +332,7 @@ class Cycle:
         equivalence_class = claim.equivalence_class
         for chip in claim.chips:
             decision = self.tree.check(claim.queue, chip, equivalence_class.fewest)
-            if decision.shortage is None or _none_free(decision.shortage):
+            if decision.shortage is None or _no_free_cards_reason(decision.shortage):
                 narrowed = claim
                 if equivalence_class.most > equivalence_class.fewest:
                     most = self.tree.max_admissible(claim.queue, chip, equivalence_class.most)
@@ -499,7 +499,7 @@ class Cycle:
         for chip in claim.chips:
             decision = self.tree.check(claim.queue, chip, amount)
             shortage = decision.shortage
-            if shortage is None or _none_free(shortage):
+            if shortage is None or _no_free_cards_reason(shortage):
                 continue
             if self._tree_without_usage.check(claim.queue, chip, amount).shortage is not None:
                 continue
@@ -522,11 +522,11 @@ def _group_equal_chips(options: Sequence[_CandidateChip]) -> list[list[_Candidat
     A chip within the queue's guarantee is better than one that it has to borrow.
     """
     equal = [each for each in options if each.chip in each.claim.chips[: each.claim.equal_chips]]
-    members = groupby(sorted(equal, key=_borrowed_last), key=_group_key)
+    members = groupby(sorted(equal, key=_sort_borrowing_last), key=_group_key)
     return [*(list(group) for _, group in members), *([each] for each in options[len(equal) :])]
 
 
-def _borrowed_last(option: _CandidateChip) -> bool:
+def _sort_borrowing_last(option: _CandidateChip) -> bool:
     return not option.within_guarantee
 
 
@@ -535,7 +535,7 @@ def _group_key(option: _CandidateChip) -> Hashable:
     return option.within_guarantee, claim.shape.cards, runtime_on(claim, option.chip)
 
 
-def _none_free(shortage: QuotaShortage) -> bool:
+def _no_free_cards_reason(shortage: QuotaShortage) -> bool:
     """Return whether others keep what is free, but fewer are free anyway: then the fleet is the reason."""
     kept = shortage.limit in (QuotaLimit.NOTHING_TO_BORROW, QuotaLimit.KEPT_BY_OTHERS)
     return kept and shortage.wanted > shortage.bound

@@ -160,7 +160,7 @@ class _PlanSearch:
     def whole_nodes(self, goal: EmptyNodes) -> DefragmentationPlan:
         gain = 0.0
         freed: list[str] = []
-        while len(freed) < goal.nodes and (node := self._empty_node(goal.chip)) is not None:
+        while len(freed) < goal.nodes and (node := self._free_one_node(goal.chip)) is not None:
             gain += float(self._usable[node]) * self._worth
             freed.append(self._nodes.names[node])
         if not freed:
@@ -180,7 +180,7 @@ class _PlanSearch:
         )
         return ReplicaPlacement(role="", index=0, node=node, cards=cards, count=len(cards))
 
-    def _empty_node(self, chip: str) -> int | None:
+    def _free_one_node(self, chip: str) -> int | None:
         """The node that was emptied for the best net gain; None if none is worth it."""
         kept = self._evacuable_nodes()
         options: list[tuple[float, int, tuple[RunningClaim, ...]]] = []
@@ -190,7 +190,7 @@ class _PlanSearch:
                 continue
             leaving = self._mover.relocatable_on_node(self._nodes.names[node])
             net = self._usable[node] * self._worth - self._mover.cost(leaving)
-            if net > 0 and self._whole_without(leaving, node):
+            if net > 0 and self._whole_nodes_without(leaving, node):
                 options.append((-net, node, leaving))
         for _, node, leaving in sorted(options, key=lambda option: option[:2])[
             : self._bounds.tries
@@ -208,7 +208,7 @@ class _PlanSearch:
         whole: Mask = empty & (self._usable > 0) & (self._free_cards_per_node() == self._usable)
         return whole
 
-    def _whole_without(self, leaving: tuple[RunningClaim, ...], node: int) -> bool:
+    def _whole_nodes_without(self, leaving: tuple[RunningClaim, ...], node: int) -> bool:
         uid = self._nodes.names[node]
         left = self._mover.replicas_on_node[uid] - sum(
             replica.node == uid for each in leaving for replica in each.replicas

@@ -238,7 +238,7 @@ class _RelocationChecker:
     ) -> tuple[str, ...]:
         found: list[str] = []
         for number, move in moves:
-            for words in self._of_move(move):
+            for words in self._check_relocation(move):
                 reason = f"move {number}: {words}"
                 found.append(reason)
             self._freed |= card_uids(move.source)
@@ -248,16 +248,16 @@ class _RelocationChecker:
                 card.uid for card in node.cards if card.uid in room and not self._is_on_card(card)
             ]
             if busy:
-                reason = f"the room: {_no_longer_free(node, busy)}"
+                reason = f"the room: {_no_longer_free_reason(node, busy)}"
                 found.append(reason)
         return tuple(found)
 
-    def _of_move(self, move: Relocation) -> list[str]:
-        if obstacle := self._of_work(move):
+    def _check_relocation(self, move: Relocation) -> list[str]:
+        if obstacle := self._check_workload(move):
             return [obstacle]
-        return [words for replica in move.target if (words := self._of_place(replica))]
+        return [words for replica in move.target if (words := self._check_target(replica))]
 
-    def _of_work(self, move: Relocation) -> str:
+    def _check_workload(self, move: Relocation) -> str:
         """What has become of it; empty where it is as it was."""
         running = self._running.get(move.claim)
         if running is None:
@@ -268,7 +268,7 @@ class _RelocationChecker:
             return "the work holds other cards than it did"
         return ""
 
-    def _of_place(self, replica: ReplicaPlacement) -> str:
+    def _check_target(self, replica: ReplicaPlacement) -> str:
         """Why it cannot come there; empty where it can."""
         node = self._nodes.get(replica.node)
         if node is None:
@@ -276,7 +276,7 @@ class _RelocationChecker:
         if not node.takes_work:
             return f"node {node.name} takes no work any more"
         busy = [uid for uid in replica.cards if not self._is_free(uid)]
-        return _no_longer_free(node, busy) if busy else ""
+        return _no_longer_free_reason(node, busy) if busy else ""
 
     def _is_free(self, uid: str) -> bool:
         card = self._cards.get(uid)
@@ -296,7 +296,7 @@ def _sorted_placements(
     return sorted((each.role, each.index, each.node, each.cards) for each in replicas)
 
 
-def _no_longer_free(node: NodeSnapshot, uids: Sequence[str]) -> str:
+def _no_longer_free_reason(node: NodeSnapshot, uids: Sequence[str]) -> str:
     indices = ", ".join(str(card.index) for card in node.cards if card.uid in uids)
     if len(uids) == 1:
         return f"card {indices} of {node.name} is no longer free"

@@ -47,7 +47,7 @@ def withdraw_early_evictions(
     """
     for _ in range(MOST_CHECKS):
         after = _snapshot_after_commit(decided, snapshot, at)
-        if not _at_risk(decided, after):
+        if not _starts_at_risk(decided, after):
             return decided
         started = {each.claim for each in decided.placements}
         owners = {
@@ -58,7 +58,7 @@ def withdraw_early_evictions(
         if not owners:
             return decided
         decided = _plan_without_starts(decided, owners, snapshot)
-    while at_risk := _at_risk(decided, _snapshot_after_commit(decided, snapshot, at)):
+    while at_risk := _starts_at_risk(decided, _snapshot_after_commit(decided, snapshot, at)):
         decided = _plan_without_starts(decided, at_risk, snapshot)
     return decided
 
@@ -78,7 +78,7 @@ def _snapshot_after_commit(
     return timeline.snapshot()
 
 
-def _at_risk(decided: SchedulingPlan, after: SchedulingSnapshot) -> Mapping[str, str]:
+def _starts_at_risk(decided: SchedulingPlan, after: SchedulingSnapshot) -> Mapping[str, str]:
     """Starts that some order of the next cycle might evict, each with a pending claim that may have the right.
 
     A sound bound: a queue that runs no more than it states as its guarantee loses nothing to other queues, and

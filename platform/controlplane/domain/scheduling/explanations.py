@@ -15,7 +15,7 @@ from controlplane.domain.scheduling.plans import (
     PendingCode,
     PendingReason,
     Revocation,
-    cards_of,
+    cards_of_replicas,
 )
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
 
@@ -49,7 +49,7 @@ def explain_placement(
         reason=reason,
         numbers={
             "nodes": len(nodes),
-            "cards": cards_of(replicas),
+            "cards": cards_of_replicas(replicas),
             "wanted": claim.shape.cards,
         },
     )
@@ -61,9 +61,9 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
     :param shortage: in thousandths of cards.
     """
     queue, kind = shortage.queue, shortage.chip or ANY_CHIP
-    wanted, used = _in_cards(shortage.wanted), _in_cards(shortage.used)
-    bound, kept = _in_cards(shortage.bound), _in_cards(shortage.kept)
-    lendable = _in_cards(shortage.lendable)
+    wanted, used = _format_in_cards(shortage.wanted), _format_in_cards(shortage.used)
+    bound, kept = _format_in_cards(shortage.bound), _format_in_cards(shortage.kept)
+    lendable = _format_in_cards(shortage.lendable)
     numbers = {"wanted": wanted, "used": used}
     match shortage.limit:
         case QuotaLimit.CLOSED:
@@ -110,7 +110,7 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
                 numbers={**numbers, "free": bound, "lendable": lendable},
             )
         case QuotaLimit.KEPT_BY_OTHERS:
-            kept = _in_cards(shortage.bound - shortage.lendable)
+            kept = _format_in_cards(shortage.bound - shortage.lendable)
             return PendingReason(
                 code=PendingCode.NO_BORROWING,
                 reason=(
@@ -120,7 +120,7 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
             )
 
 
-def _in_cards(amount: int) -> float:
+def _format_in_cards(amount: int) -> float:
     """A whole number of cards as one."""
     return amount / WHOLE_CARD if amount % WHOLE_CARD else amount // WHOLE_CARD
 
@@ -171,7 +171,7 @@ def explain_awaiting_faster_chip(claim: ClaimSnapshot, chip: str, faster: str) -
 def explain_awaiting_evictions(chip: str, running: Iterable[RunningClaim]) -> PendingReason:
     """:param running: claims that are being evicted."""
     stopping = list(running)
-    cards = sum(cards_of(view.replicas) for view in stopping)
+    cards = sum(cards_of_replicas(view.replicas) for view in stopping)
     return PendingReason(
         code=PendingCode.AWAITING_EVICTIONS,
         reason=f"awaits {cards} × {chip} of claims that were told to stop for it: {len(stopping)}",

@@ -24,7 +24,7 @@ from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     SchedulerState,
     SchedulingPolicy,
-    nodes_of,
+    nodes_of_replicas,
 )
 from controlplane.domain.scheduling.runtime_estimates import RuntimeHistory, runtime_on
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
@@ -116,7 +116,7 @@ def forecast_starts(
     )
     waiting = [claim.uid for claim in (*snapshot.claims, *assumed.arrivals)]
     return {
-        uid: _forecast_of(uid, early, expected, late, horizon=assumed.horizon)
+        uid: _claim_forecast(uid, early, expected, late, horizon=assumed.horizon)
         for uid in dict.fromkeys((*waiting, *expected.stopped))
     }
 
@@ -195,7 +195,7 @@ class _Simulation:
     def _start_claim(self, placement: ClaimPlacement, just_ended: Sequence[str]) -> None:
         uid = placement.claim
         claim = self._timeline.claim(uid)
-        ends_at = self._end_of(claim, placement)
+        ends_at = self._predicted_end(claim, placement)
         cards = self._timeline.start(placement, at=self._now, ends_at=ends_at)
         if ends_at is not None:
             heappush(self._events, _Event(ends_at, _EventKind.ENDS, uid))
@@ -246,7 +246,7 @@ class _Simulation:
             return self._now + remaining
         return None if running.ends_at is None else self._now
 
-    def _end_of(self, claim: ClaimSnapshot, placement: ClaimPlacement) -> datetime | None:
+    def _predicted_end(self, claim: ClaimSnapshot, placement: ClaimPlacement) -> datetime | None:
         runtime = runtime_on(claim, placement.chip)
         if runtime is not None:
             return self._now + runtime * self._overdue_factor()
@@ -259,7 +259,7 @@ class _Simulation:
         return 1 + self._scenario.late * self._assumed.uncertainty
 
 
-def _forecast_of(
+def _claim_forecast(
     uid: str, early: _Simulation, expected: _Simulation, late: _Simulation, *, horizon: timedelta
 ) -> Forecast:
     runs = (early, expected, late)
@@ -269,7 +269,7 @@ def _forecast_of(
     start = expected.starts.get(uid)
     if start is None:
         why = expected.pending.get(uid, "it has not come yet")
-        reason = f"not within {_in_words(horizon)}: {why}"
+        reason = f"not within {_format_reasons(horizon)}: {why}"
         return Forecast(claim=uid, starts_at=None, earliest=earliest, latest=latest, reason=reason)
     return Forecast(
         claim=uid,
@@ -277,7 +277,7 @@ def _forecast_of(
         earliest=earliest,
         latest=latest,
         chip=start.placement.chip,
-        nodes=nodes_of(start.placement.replicas),
+        nodes=nodes_of_replicas(start.placement.replicas),
         waits_for=start.waited_for,
         reason=_wait_reason(start.waited_for),
     )
@@ -294,6 +294,6 @@ def _wait_reason(waited_for: Sequence[str]) -> str:
     return f"starts when {some} have ended"
 
 
-def _in_words(horizon: timedelta) -> str:
+def _format_reasons(horizon: timedelta) -> str:
     hours = horizon.total_seconds() / 3600
     return f"the next {hours:.0f} hours" if hours < 48 else f"the next {hours / 24:.0f} days"

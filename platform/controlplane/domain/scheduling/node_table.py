@@ -53,12 +53,12 @@ def rows_of(snapshot: SchedulingSnapshot) -> list[NodeTableRow]:
     ]
 
 
-def cpu_on(node: NodeSnapshot) -> int:
+def free_cpu_on(node: NodeSnapshot) -> int:
     """Thousandths of a core that are not allocated; below 0 where too much is."""
     return node.capacity.cpu - node.promised.cpu if node.owns_cpu else ENDLESS
 
 
-def memory_on(node: NodeSnapshot) -> int:
+def free_memory_on(node: NodeSnapshot) -> int:
     """Bytes that are not allocated; below 0 where too much is."""
     return node.capacity.memory - node.promised.memory
 
@@ -134,8 +134,8 @@ class NodeTable:
         self.states = CardStates(width=max((len(row.cards) for row in self.rows), default=0))
         self.topology = NetworkTopology([row.node for row in self.rows])
         self.state = np.array(self._first_states(), dtype=np.int32)
-        self.cpu = np.array([cpu_on(row.node) for row in self.rows], dtype=np.int64)
-        self.memory = np.array([memory_on(row.node) for row in self.rows], dtype=np.int64)
+        self.cpu = np.array([free_cpu_on(row.node) for row in self.rows], dtype=np.int64)
+        self.memory = np.array([free_memory_on(row.node) for row in self.rows], dtype=np.int64)
         #: Rows in the order in which they changed; caches of row values continue from their last position.
         self.changed_rows: list[int] = []
         self._schedulable = np.array([row.node.takes_work for row in self.rows], dtype=np.bool_)
@@ -286,7 +286,7 @@ class NodeTable:
         """Release the claim's cards, CPU and memory, as if it had ended."""
         known = self._releases.get(id(running))
         if known is None:
-            known = self._releases[id(running)] = _Releases(running, self._releases_of(running))
+            known = self._releases[id(running)] = _Releases(running, self._release_times(running))
         for row, positions, share, cpu, memory in known.each:
             self._record_undo(row)
             if positions:
@@ -377,7 +377,7 @@ class NodeTable:
         )
         self.changed_rows.append(row)
 
-    def _releases_of(self, running: RunningClaim) -> tuple[_Release, ...]:
+    def _release_times(self, running: RunningClaim) -> tuple[_Release, ...]:
         roles = {role.name: role for role in running.shape.roles}
         releases: list[_Release] = []
         for replica in running.replicas:

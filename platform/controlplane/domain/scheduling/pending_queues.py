@@ -228,7 +228,7 @@ def find_nominated_cards(snapshot: SchedulingSnapshot) -> Nominated:
 
 def queue_tree(snapshot: SchedulingSnapshot, nominated_cards: Nominated) -> QueueTree:
     """Return the queue tree of the snapshot; cards nominated for a claim count as if it had started."""
-    views = {uid: _in_thousandths(view) for uid, view in snapshot.queues.items()}
+    views = {uid: _cards_in_thousandths(view) for uid, view in snapshot.queues.items()}
     tree = QueueTree(views, free=_free_cards_by_chip(snapshot))
     nominees = (
         [claim for claim in snapshot.claims if claim.uid in nominated_cards]
@@ -241,7 +241,7 @@ def queue_tree(snapshot: SchedulingSnapshot, nominated_cards: Nominated) -> Queu
     return tree
 
 
-def _in_thousandths(view: QueueSnapshot) -> QueueSnapshot:
+def _cards_in_thousandths(view: QueueSnapshot) -> QueueSnapshot:
     """With what is stated and held in thousandths of cards, those of shared cards among them."""
     held = Counter({chip: cards * WHOLE_CARD for chip, cards in view.used.items()})
     held.update(view.shared)

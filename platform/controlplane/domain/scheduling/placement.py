@@ -125,7 +125,7 @@ class Placer:
         failed = self._failed.get(key)
         if failed is not None and self.fleet.only_shrunk_since(failed):
             return None
-        if self._known_to_lack_cards(parts):
+        if self._lacks_cards(parts):
             return None
         self.searches += 1
         slots = self._search_levels(parts, claim, avoid)
@@ -156,7 +156,7 @@ class Placer:
         role, index = slot.placement.role, slot.placement.index
         return self.fleet.take(slot.row, slot.demand, role=role, index=index)
 
-    def _known_to_lack_cards(self, parts: Sequence[RoleDemand]) -> bool:
+    def _lacks_cards(self, parts: Sequence[RoleDemand]) -> bool:
         """Return whether it is known that no row has the cards of one replica, whatever else they request."""
         for part in parts:
             shape = part.demand.shape
@@ -234,11 +234,11 @@ class Placer:
             spare += room * part.demand.shape.cards
             some |= replica_counts > 0
         if len(parts) > 1:
-            enough &= self._enough_for_all(level, parts, some)
+            enough &= self._has_room_for_all(level, parts, some)
         domains = np.flatnonzero(enough)
         return domains, spare[domains]
 
-    def _enough_for_all(
+    def _has_room_for_all(
         self, level: TopologyLevel, parts: Sequence[RoleDemand], some: Mask
     ) -> Mask:
         """[domains]: whether what all roles need together is free there, on rows with room for some of them."""

@@ -53,11 +53,11 @@ class PendingCode(StrEnum):
     NOT_EVALUATED = "not_looked_at"
 
 
-def cards_of(replicas: Iterable[ReplicaPlacement]) -> int:
+def cards_of_replicas(replicas: Iterable[ReplicaPlacement]) -> int:
     return sum(len(replica.cards) or replica.count for replica in replicas)
 
 
-def nodes_of(replicas: Iterable[ReplicaPlacement]) -> tuple[str, ...]:
+def nodes_of_replicas(replicas: Iterable[ReplicaPlacement]) -> tuple[str, ...]:
     """Each node once, in the order of the replicas."""
     return tuple(dict.fromkeys(replica.node for replica in replicas))
 

@@ -32,7 +32,7 @@ from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.explanations import explain_preemption, explain_reclaim
 from controlplane.domain.scheduling.node_table import Mask, NodeTable, RowState
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import Revocation, nodes_of
+from controlplane.domain.scheduling.plans import Revocation, nodes_of_replicas
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     ReplicaPlacement,
@@ -64,7 +64,7 @@ class PreemptionPlan(NamedTuple):
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return nodes_of(self.replicas)
+        return nodes_of_replicas(self.replicas)
 
 
 class _Fit(NamedTuple):
@@ -300,8 +300,10 @@ class Preemptor:
         self, claim: ClaimSnapshot, chip: str, victims: list[Victim], fit: _Fit, *, avoid: Mask
     ) -> PreemptionPlan:
         """Those of the victims that are needed, all of them: without any one it would not fit."""
-        used = set(nodes_of(fit.replicas))
-        near = [each for each in victims if not used.isdisjoint(nodes_of(each.view.replicas))]
+        used = set(nodes_of_replicas(fit.replicas))
+        near = [
+            each for each in victims if not used.isdisjoint(nodes_of_replicas(each.view.replicas))
+        ]
         if (found := self._find_fit(claim, chip, near, avoid)) is not None:
             victims, fit = near, found
         for victim in sorted(victims, key=partial(victim_order, claim), reverse=True):

@@ -165,7 +165,7 @@ class Relocator:
         :param avoid: rows where neither of them goes; its own have to be among them.
         :param tries: most other claims that are tried, the cheapest first.
         """
-        demand = demand_of(running)
+        demand = demand_of_workload(running)
         if demand is None:
             return False
         if self._running_replicas is None:
@@ -196,7 +196,9 @@ class Relocator:
         self.replicas_on_node.subtract(replica.node for replica in instead_of)
 
     def _relocation_cost(self, running: RunningClaim) -> float:
-        return _amount_of(running) * (running.lost_at(self._at) + self._restart).total_seconds()
+        return (
+            _requested_amount(running) * (running.lost_at(self._at) + self._restart).total_seconds()
+        )
 
 
 def can_relocate(running: RunningClaim) -> bool:
@@ -209,7 +211,7 @@ def can_relocate(running: RunningClaim) -> bool:
     )
 
 
-def _amount_of(running: RunningClaim) -> float:
+def _requested_amount(running: RunningClaim) -> float:
     """Cards that it holds; a share counts as that part of a card."""
     shares = {role.name: role.share for role in running.shape.roles}
     return sum(
@@ -306,7 +308,7 @@ class RunningReplicas:
         return fits
 
 
-def demand_of(running: RunningClaim) -> ReplicaDemand | None:
+def demand_of_workload(running: RunningClaim) -> ReplicaDemand | None:
     """Return the demand of its only replica; None if it has more than one."""
     if len(running.replicas) != 1:
         return None
@@ -318,7 +320,7 @@ def demand_of(running: RunningClaim) -> ReplicaDemand | None:
 
 
 def _running_replica(fleet: NodeTable, running: RunningClaim) -> _RunningReplica | None:
-    demand = demand_of(running)
+    demand = demand_of_workload(running)
     if demand is None or not running.replicas[0].cards:
         return None
     seat = fleet.locate_card(running.replicas[0].cards[0])

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from controlplane.domain.scheduling.node_table import Mask, NodeTable, TotalCapacity
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import Reservation, nodes_of
+from controlplane.domain.scheduling.plans import Reservation, nodes_of_replicas
 from controlplane.domain.scheduling.runtime_estimates import LONGEST, runtime_on
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
@@ -151,13 +151,13 @@ class Reservations:
         for chip, within_guarantee in rights.items():
             found = self._earliest_start(least, chip, within_guarantee=within_guarantee)
             if found is not None:
-                ends_at = _end_of(found.starts_at, runtime_on(claim, chip))
+                ends_at = _latest_end(found.starts_at, runtime_on(claim, chip))
                 if best is None or ends_at < best[0]:
                     best = ends_at, chip, found
         if best is None:
             return None
         _, chip, found = best
-        nodes = nodes_of(found.replicas)
+        nodes = nodes_of_replicas(found.replicas)
         reservation = Reservation(claim=claim.uid, nodes=nodes, starts_at=found.starts_at)
         rows = self._fleet.mask(nodes)
         self._held.append(
@@ -195,7 +195,7 @@ class Reservations:
         ends = self._ends.get(chip, [])
         before, searches = self._fleet.mark(), self._placer.searches
         try:
-            last = self._freed_until_it_fits(claim, chip, ends, avoid)
+            last = self._earliest_fit(claim, chip, ends, avoid)
             if last is None:
                 return None
             self._fleet.free(ends[last])
@@ -207,7 +207,7 @@ class Reservations:
             return None
         return _Start(replicas, self._expected_end(ends[last]))
 
-    def _freed_until_it_fits(
+    def _earliest_fit(
         self, claim: ClaimSnapshot, chip: str, ends: Sequence[RunningClaim], avoid: Mask | None
     ) -> int | None:
         """Free what ends before the one that makes the claim fit, and say which that is; None if none does.
@@ -247,9 +247,9 @@ class Reservations:
             return False
         if not self._backfill and held.chip == chip:
             return True
-        return not self._in_time(claim, chip, held.reservation)
+        return not self._ends_in_time(claim, chip, held.reservation)
 
-    def _in_time(self, claim: ClaimSnapshot, chip: str, reservation: Reservation) -> bool:
+    def _ends_in_time(self, claim: ClaimSnapshot, chip: str, reservation: Reservation) -> bool:
         runtime = runtime_on(claim, chip)
         if runtime is None or reservation.starts_at is None:
             return False
@@ -265,7 +265,7 @@ class Reservations:
         return self._expected_end(view) or _UNKNOWN_END, view.admitted_at, view.uid
 
 
-def _end_of(starts_at: datetime | None, runtime: timedelta | None) -> datetime:
+def _latest_end(starts_at: datetime | None, runtime: timedelta | None) -> datetime:
     """When it would end, as far as that is known: starts alone are compared where no runtime is."""
     if starts_at is None:
         return _UNKNOWN_END

@@ -157,7 +157,7 @@ class PlacementCosts:
             FIT * left + BALANCE * unbalanced + SCARCITY * shape.amount * self._pressure[rows]
         )
         if shape.shares:
-            costs += WORTH * self._worth_lost(demand, rows)
+            costs += WORTH * self._value_lost(demand, rows)
         return costs
 
     def on(self, demand: ReplicaDemand, row: int) -> float:
@@ -177,7 +177,7 @@ class PlacementCosts:
             FIT * left + BALANCE * unbalanced + SCARCITY * shape.amount * float(self._pressure[row])
         )
 
-    def _worth_lost(self, demand: ReplicaDemand, rows: Rows) -> Amounts:
+    def _value_lost(self, demand: ReplicaDemand, rows: Rows) -> Amounts:
         """[rows]: thousandths by which the cards are worth less after it."""
         states = self._fleet.states
         before = self._fleet.state[rows]

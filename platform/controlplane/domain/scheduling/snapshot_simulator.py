@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.plans import ClaimPlacement, Revocation, cards_of
+from controlplane.domain.scheduling.plans import ClaimPlacement, Revocation, cards_of_replicas
 from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
     ClaimSnapshot,
@@ -167,7 +167,7 @@ class SnapshotSimulator:
         node = self._nodes[replica.node]
         taken = set(replica.cards)
         if not taken and replica.count:
-            taken = _chosen_by(node, role, chip)
+            taken = _nominee_of_card(node, role, chip)
             self._chosen[uid, replica.role, replica.index] = taken
         self._nodes[node.uid] = replace(
             node,
@@ -207,7 +207,7 @@ class SnapshotSimulator:
         queue, chip = self._queues[running.queue], running.chip
         # Only single cards are shared: what whole ones do not account for are shares.
         sharing = {role.name for role in running.shape.roles if role.share < WHOLE_CARD}
-        whole = cards_of(each for each in running.replicas if each.role not in sharing)
+        whole = cards_of_replicas(each for each in running.replicas if each.role not in sharing)
         shared = running.amount - whole * WHOLE_CARD
         self._queues[queue.uid] = replace(
             queue,
@@ -244,7 +244,7 @@ def requeued_claim(running: RunningClaim, *, at: datetime) -> ClaimSnapshot:
     )
 
 
-def _chosen_by(node: NodeSnapshot, role: RoleShape, chip: str) -> set[str]:
+def _nominee_of_card(node: NodeSnapshot, role: RoleShape, chip: str) -> set[str]:
     """Cards that a node which chooses itself gives to one replica."""
     if role.share < WHOLE_CARD:
         fitting = [

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.network_topology import CLUSTER, OUTSIDE
 from controlplane.domain.scheduling.node_table import Mask, NodeTable
-from controlplane.domain.scheduling.plans import cards_of
+from controlplane.domain.scheduling.plans import cards_of_replicas
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaDemand, RunningClaim
 
 Rank = tuple[int, float, float, str]
@@ -49,7 +49,7 @@ class Victim(NamedTuple):
     def of(
         cls, view: RunningClaim, fleet: NodeTable, at: datetime, *, starting: bool = False
     ) -> Victim:
-        cards = cards_of(view.replicas)
+        cards = cards_of_replicas(view.replicas)
         held = tuple(
             (row, count)
             for node, count in _cards_by_node(view).items()
@@ -232,5 +232,5 @@ def _total_loss(bundles: Sequence[Bundle]) -> Loss:
 def _cards_by_node(view: RunningClaim) -> Counter[str]:
     held: Counter[str] = Counter()
     for replica in view.replicas:
-        held[replica.node] += cards_of((replica,))
+        held[replica.node] += cards_of_replicas((replica,))
     return held

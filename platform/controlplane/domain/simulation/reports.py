@@ -54,7 +54,7 @@ class _Shape:
         return self.floor + (self.start - self.floor) * math.exp(-self.fall * share)
 
 
-def step_of(snapshot: LaunchSnapshot, *, work: float | None = None) -> int:
+def step_at(snapshot: LaunchSnapshot, *, work: float | None = None) -> int:
     """The last step that is completed by ``work``, by default the work of the snapshot."""
     profile = snapshot.record.profile
     if not profile.steps or not profile.whole:
@@ -80,7 +80,7 @@ def checkpointed_work(snapshot: LaunchSnapshot) -> float:
         # It saved a checkpoint when it was stopped.
         return snapshot.work
     saved = (
-        step_of(snapshot)
+        step_at(snapshot)
         // _report_interval(profile.steps, _CHECKPOINTS)
         * _report_interval(profile.steps, _CHECKPOINTS)
     )
@@ -125,7 +125,7 @@ def _log_lines(
         yield f"going on from a checkpoint, {record.initial_work:.0f} s of work into the run"
     if record.profile.steps:
         for point in _all_progress_points(
-            snapshot, after=step_of(snapshot, work=record.initial_work), faults=faults
+            snapshot, after=step_at(snapshot, work=record.initial_work), faults=faults
         ):
             yield _format_point(point)
     elif record.probed and snapshot.at >= record.up_at:
@@ -148,7 +148,7 @@ def _all_progress_points(
         _report_interval(profile.steps, _VALIDATIONS),
         _report_interval(profile.steps, _CHECKPOINTS),
     )
-    last = step_of(snapshot)
+    last = step_at(snapshot)
     steps = [*range(after // every * every + every, last + 1, every)]
     if last == profile.steps > after and last % every:
         steps.append(last)

@@ -102,12 +102,12 @@ def draw_run_profile(traits: LaunchTraits, *, seed: int, mix: WorkloadMix) -> Ru
     }
     if not overrides:
         return drawn
-    runs = _duration_of(overrides, "run-seconds", default=drawn.runs)
-    code = _duration_of(
+    runs = _draw_duration(overrides, "run-seconds", default=drawn.runs)
+    code = _draw_duration(
         overrides, "exit-code", default=0.0 if "run-seconds" in overrides else drawn.exit_code
     )
     return RunProfile(
-        prepares=_duration_of(overrides, "prepare-seconds", default=0.0) or 0.0,
+        prepares=_draw_duration(overrides, "prepare-seconds", default=0.0) or 0.0,
         runs=runs,
         exit_code=int(code or 0),
         error=drawn.error,
@@ -161,7 +161,9 @@ def _log_normal(rng: Random, *, median: float, spread: float) -> float:
     return min(72.0, max(0.02, median * math.exp(rng.gauss(0.0, spread))))
 
 
-def _duration_of(overrides: Mapping[str, str], key: str, *, default: float | None) -> float | None:
+def _draw_duration(
+    overrides: Mapping[str, str], key: str, *, default: float | None
+) -> float | None:
     if key not in overrides:
         return default
     try:

@@ -89,7 +89,7 @@ def _copy_out(digest: str, *, store: ArtifactStore, folder: Path, earlier: Path 
     return False
 
 
-def blobs_listed(manifest: Manifest, *, folder: Path) -> Iterator[tuple[str, int]]:
+def blobs_list(manifest: Manifest, *, folder: Path) -> Iterator[tuple[str, int]]:
     """Digest and size of each."""
     with gzip.open(folder / manifest.blob_list.path, "rt", encoding="ascii") as listed:
         for line in listed:
@@ -103,7 +103,7 @@ def blobs_check(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> No
     :raises BackupRefused: if one is missing, cut off or changed.
     """
     check_seal(manifest.blob_list, folder=folder)
-    for digest, size in blobs_listed(manifest, folder=folder):
+    for digest, size in blobs_list(manifest, folder=folder):
         if manifest.blobs_included:
             hexadecimal = digest.removeprefix("sha256:")
             seal = FileSeal(path=blob_path(digest), size=size, digest=hexadecimal)
@@ -123,7 +123,7 @@ def blobs_copy_in(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> 
     if not manifest.blobs_included:
         return 0
     count = 0
-    for digest, _ in blobs_listed(manifest, folder=folder):
+    for digest, _ in blobs_list(manifest, folder=folder):
         with (folder / blob_path(digest)).open("rb") as stream:
             store.put(_read_pieces(stream), expected=digest)
         count += 1

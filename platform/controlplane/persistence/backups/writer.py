@@ -120,7 +120,7 @@ def migrations_applied() -> dict[str, tuple[str, ...]]:
     return {app: tuple(names) for app, names in applied.items()}
 
 
-def newest_beside(folder: Path) -> Path | None:
+def newest_sibling_backup(folder: Path) -> Path | None:
     """The newest complete backup in the same parent, if there is one."""
     found = [path.parent for path in folder.parent.glob(f"*/{NAME}")]
     return max(found, key=lambda path: (path / NAME).stat().st_mtime, default=None)

@@ -9,7 +9,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from apps.telemetry.models import CardHistory, CardHour, Source, SummedHour
-from apps.telemetry.services.metric_storage import days_prepare, days_stored, history_tidy
+from apps.telemetry.services.metric_storage import days_prepare, days_stored, history_cleanup
 from controlplane.domain.telemetry.metrics import Metric
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
@@ -31,7 +31,7 @@ def source() -> Source:
 def tidy(at: datetime = AT) -> None:
     """Turns until nothing is left to do."""
     for _ in range(50):
-        if history_tidy(at=at) == 0:
+        if history_cleanup(at=at) == 0:
             return
     raise AssertionError("there is always something left to sum up")
 
@@ -48,7 +48,7 @@ def test_days_are_made_ahead_once_and_dropped_when_they_are_old(settings: Settin
     settings.NINEFOLD_HISTORY_DAYS = 3
     days_prepare(days=[date(2026, 2, day) for day in (20, 25, 26)])
 
-    history_tidy(at=AT)
+    history_cleanup(at=AT)
 
     assert [day.isoformat() for day in days_stored()] == [
         "2026-02-26",

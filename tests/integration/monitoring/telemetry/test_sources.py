@@ -18,7 +18,7 @@ from apps.monitoring.models import Fault
 from apps.monitoring.reconcilers.metric_sources import sources_read
 from apps.monitoring.services.ingestion import source_delete
 from apps.telemetry.models import CardFigures, Source
-from apps.telemetry.selectors.sources import sources_due, sources_visible
+from apps.telemetry.selectors.sources import due_sources, sources_visible
 from apps.telemetry.services.sources import SourceRefused, source_change, source_create, source_try
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
@@ -129,15 +129,15 @@ def test_a_source_is_read_when_its_turn_comes_and_by_one_worker(server: WebServe
     paused = source_of(source.cluster, name="paused", enabled=False)
     source_of(source.cluster, name="pushed", kind="push")
     at = timezone.now()
-    assert sources_due(at=at) == [source.pk]
+    assert due_sources(at=at) == [source.pk]
 
     lease_rows(Source.objects.filter(pk=source.pk), limit=1, ttl=timedelta(minutes=1))
     assert sources_read(at=at) == 0
     Source.objects.update(leased_until=None)
 
     assert sources_read(at=at) == 1
-    assert sources_due(at=at + timedelta(seconds=9)) == []
-    assert sources_due(at=at + timedelta(seconds=10)) == [source.pk]
+    assert due_sources(at=at + timedelta(seconds=9)) == []
+    assert due_sources(at=at + timedelta(seconds=10)) == [source.pk]
     paused.refresh_from_db()
     assert paused.tried_at is None
 

@@ -17,7 +17,7 @@ from controlplane.adapters.clusters.kubernetes.cluster_profile import (
     InvalidClusterProfile,
 )
 from controlplane.adapters.clusters.kubernetes.dra import VERSIONS, DraDevices
-from controlplane.adapters.clusters.kubernetes.inventory import cards_of, observed_nodes
+from controlplane.adapters.clusters.kubernetes.inventory import cards_of_node, observed_nodes
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
 from controlplane.adapters.clusters.volcano.cluster import VolcanoCluster
@@ -85,7 +85,7 @@ def test_devices_of_the_class_are_cards_of_their_node(version: str) -> None:
     )
     others = published(device("nic-0", kind="gpu", version=version), driver="nic.example")
     nodes = answering(slices, others).on([node("n1", labels=H800), node("n2", labels=H800)])
-    cards = [cards_of(each, plugins=PLUGINS, cpu_cards=0) for each in nodes]
+    cards = [cards_of_node(each, plugins=PLUGINS, cpu_cards=0) for each in nodes]
     assert [len(each) for each in cards] == [4, 0]
     assert {(card.chip, card.resource) for card in cards[0]} == {("nvidia-h800", GPU)}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes.inventory import (
-    cards_of,
+    cards_of_node,
     observed_nodes,
     unknown_cards,
     untolerated_taints,
@@ -131,7 +131,7 @@ def test_a_taint_that_is_named_like_whole_cards_keeps_no_slice_out() -> None:
         taints=[{"key": GPU, "value": "present", "effect": "NoSchedule"}],
     )
     assert look(seen).ready
-    slices = [card for card in cards_of(seen, plugins=PLUGINS, cpu_cards=0) if card.resource]
+    slices = [card for card in cards_of_node(seen, plugins=PLUGINS, cpu_cards=0) if card.resource]
     assert {card.card_resource for card in slices} == {GPU}
 
 
@@ -240,7 +240,7 @@ def test_a_word_on_rings_that_cannot_be_read_leaves_what_is_usual() -> None:
 
 def test_a_card_is_launched_through_the_resource_that_it_was_seen_by() -> None:
     seen = node("n1", {GPU: 2, NPU: 1}, labels={**H800, **ASCEND_910A})
-    cards = cards_of(seen, plugins=PLUGINS, cpu_cards=0)
+    cards = cards_of_node(seen, plugins=PLUGINS, cpu_cards=0)
     observed = look(seen).cards
     assert [(card.index, card.chip) for card in cards] == [
         (card.index, card.chip) for card in observed

@@ -13,8 +13,8 @@ from controlplane.domain.alerts.rules import (
     AlertRuleSpec,
     AlertSample,
     RuleInvalid,
-    matcher_read,
-    rule_read,
+    parse_matcher,
+    parse_rule,
 )
 
 HOT: dict[str, Any] = {
@@ -29,7 +29,7 @@ HOT: dict[str, Any] = {
 
 @pytest.mark.parametrize("rule", DEFAULTS, ids=lambda rule: rule.name)
 def test_every_rule_that_is_shipped_can_be_kept_and_read_again(rule: AlertRuleSpec) -> None:
-    assert rule_read(rule.as_json()) == rule
+    assert parse_rule(rule.as_json()) == rule
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_every_rule_that_is_shipped_can_be_kept_and_read_again(rule: AlertRuleSp
 )
 def test_what_is_wrong_is_said_beside_its_field(field: str, value: object, says: str) -> None:
     with pytest.raises(RuleInvalid) as refused:
-        rule_read({**HOT, field: value})
+        parse_rule({**HOT, field: value})
     assert [one.field for one in refused.value.findings] == [field]
     assert says in refused.value.findings[0].message
 
 
 def test_everything_wrong_is_said_at_once() -> None:
     with pytest.raises(RuleInvalid) as refused:
-        rule_read({})
+        parse_rule({})
     assert {one.field for one in refused.value.findings} == {
         "name",
         "title",
@@ -86,13 +86,13 @@ def test_everything_wrong_is_said_at_once() -> None:
     ],
 )
 def test_a_condition_fits_or_does_not(text: str, labels: dict[str, str], *, fits: bool) -> None:
-    matcher = matcher_read(text)
+    matcher = parse_matcher(text)
     assert matcher.fits(labels) is fits
-    assert matcher_read(str(matcher)) == matcher
+    assert parse_matcher(str(matcher)) == matcher
 
 
 def test_what_nobody_knows_neither_holds_nor_fails_to() -> None:
-    rule = rule_read(HOT)
+    rule = parse_rule(HOT)
     assert rule.op is AlertOperator.ABOVE
     assert rule.holds(AlertSample(labels={}, value=None)) is None
     assert rule.holds(AlertSample(labels={}, value=90)) is False

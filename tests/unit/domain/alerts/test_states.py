@@ -22,7 +22,7 @@ from controlplane.domain.alerts.lifecycle import (
     notice_due,
     receivers_of,
 )
-from controlplane.domain.alerts.rules import AlertSeverity, matcher_read
+from controlplane.domain.alerts.rules import AlertSeverity, parse_matcher
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -200,7 +200,7 @@ def test_nobody_hears_of_the_end_of_what_they_never_heard_of() -> None:
 
 def test_a_silence_ends_by_itself() -> None:
     silence = Silence(
-        matchers=(matcher_read("node=a-*"),), began_at=NOON, ends_at=NOON + timedelta(hours=1)
+        matchers=(parse_matcher("node=a-*"),), began_at=NOON, ends_at=NOON + timedelta(hours=1)
     )
     assert silence.covers({"node": "a-1"}, at=NOON)
     assert not silence.covers({"node": "b-1"}, at=NOON)
@@ -215,7 +215,7 @@ def test_each_receiver_is_told_once_however_many_routes_lead_to_it() -> None:
         ),
         NotificationRoute(
             severity=AlertSeverity.INFO,
-            matchers=(matcher_read("cluster=west"),),
+            matchers=(parse_matcher("cluster=west"),),
             receivers=frozenset({4}),
         ),
     ]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot
-from controlplane.domain.quotas.status import QueueStatus, chips_of, queue_statuses
+from controlplane.domain.quotas.status import QueueStatus, chips_of_queue, queue_statuses
 
 CHIP = "h800"
 
@@ -90,7 +90,7 @@ def test_all_chips_together_are_judged_by_what_is_stated_for_them() -> None:
     )
     found = queue_statuses({"q": queue}, chip=TOTAL, capacity=16)["q"]
     assert (found.used, found.guaranteed, found.borrowed, found.cap) == (7, 4, 3, 9)
-    assert chips_of({"q": queue}) == ("ascend-910b3", "h800")
+    assert chips_of_queue({"q": queue}) == ("ascend-910b3", "h800")
 
 
 @st.composite

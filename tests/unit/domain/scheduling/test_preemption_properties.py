@@ -11,7 +11,7 @@ from controlplane.domain.quotas.queues import ChipQuota
 from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import cards_of
+from controlplane.domain.scheduling.plans import cards_of_replicas
 from controlplane.domain.scheduling.preemption import Preemptor
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
 from tests.unit.domain.scheduling.decisions import (
@@ -73,7 +73,7 @@ def fits_without(seen: SchedulingSnapshot, waiting: ClaimSnapshot, gone: set[str
     for view in seen.running:
         if view.uid in gone:
             fleet.free(view)
-            tree.charge(view.queue, view.chip, -cards_of(view.replicas))
+            tree.charge(view.queue, view.chip, -cards_of_replicas(view.replicas))
     if tree.check(waiting.queue, NPU, waiting.shape.cards).shortage is not None:
         return False
     return Placer(fleet).place(waiting, NPU) is not None

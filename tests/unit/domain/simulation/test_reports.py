@@ -42,7 +42,7 @@ def test_a_log_only_grows() -> None:
 def test_later_points_continue_after_earlier_ones() -> None:
     half, whole = (launch_snapshot(RECORD, (), after(minutes=minutes)) for minutes in (30, 62))
     first = reports.progress_points(half, after=0)
-    rest = reports.progress_points(whole, after=reports.step_of(half))
+    rest = reports.progress_points(whole, after=reports.step_at(half))
     assert first + rest == reports.progress_points(whole, after=0)
 
 

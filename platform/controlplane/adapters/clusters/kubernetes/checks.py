@@ -327,7 +327,9 @@ def _device_plugins(
     nodes: Sequence[Object], *, plugins: Sequence[ChipPlugin], cpu_cards: int
 ) -> Iterator[ClusterCheck]:
     """Whether cards are offered, and by every node that has some."""
-    counts = [len(inventory.cards_of(node, plugins=plugins, cpu_cards=cpu_cards)) for node in nodes]
+    counts = [
+        len(inventory.cards_of_node(node, plugins=plugins, cpu_cards=cpu_cards)) for node in nodes
+    ]
     offering = sum(count > 0 for count in counts)
     yield ClusterCheck(
         name="device-plugins",
@@ -338,7 +340,7 @@ def _device_plugins(
         else "Install the device plug-in of the accelerators' maker; for work on processors, "
         "set the option cpu_cards of the cluster",
     )
-    if silent := list(_without_plugin(nodes, plugins)):
+    if silent := list(_nodes_without_device_plugin(nodes, plugins)):
         yield ClusterCheck(
             name="device-plugins",
             verdict=CheckVerdict.LACKING,
@@ -356,7 +358,9 @@ def _device_plugins(
         )
 
 
-def _without_plugin(nodes: Sequence[Object], plugins: Sequence[ChipPlugin]) -> Iterator[str]:
+def _nodes_without_device_plugin(
+    nodes: Sequence[Object], plugins: Sequence[ChipPlugin]
+) -> Iterator[str]:
     """Names of the nodes whose labels name a vendor's chip but whose status lists none of its resources."""
     for node in nodes:
         labels = node["metadata"].get("labels") or {}

@@ -65,7 +65,7 @@ class NodeCard:
     parent: int | None = None
 
 
-def cards_of(
+def cards_of_node(
     node: Object, *, plugins: Iterable[ChipPlugin], cpu_cards: int
 ) -> tuple[NodeCard, ...]:
     """Its cards in index order, those that are not healthy included.
@@ -75,7 +75,7 @@ def cards_of(
     then the slices.
     """
     plugins = tuple(plugins)
-    found = _found_on(node, plugins)
+    found = _found_card_types(node, plugins)
     return _number_cards(
         found, cpu_cards=cpu_cards, divided=_count_divided_cards(node, found, plugins)
     )
@@ -175,7 +175,7 @@ def unknown_cards(nodes: Iterable[Object], *, plugins: Sequence[ChipPlugin]) -> 
     return tuple(
         f"{found.count} × {found.resource} on {node['metadata']['name']}"
         for node in nodes
-        for found in _found_on(node, plugins)
+        for found in _found_card_types(node, plugins)
         if found.chip is None
     )
 
@@ -231,7 +231,7 @@ class _NodeInventory:
     cpu_cards: int
 
     def observed(self, *, domains: Mapping[str, str]) -> ObservedNode:
-        found = _found_on(self.node, self.plugins)
+        found = _found_card_types(self.node, self.plugins)
         divided = _count_divided_cards(self.node, found, self.plugins)
         cards = _number_cards(found, cpu_cards=self.cpu_cards, divided=divided)
         others = [pod for pod in self.pods if not is_ours(pod, installation=self.installation)]
@@ -359,7 +359,7 @@ def _card_rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
     return tuple(ring for ring in rings if ring)
 
 
-def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
+def _found_card_types(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
     """Cards by resource, and slices of a known profile, those that are not healthy among them."""
     metadata, status = node["metadata"], _node_status(node)
     labels = dict(metadata.get("labels") or {})

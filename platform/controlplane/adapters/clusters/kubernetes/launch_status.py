@@ -91,7 +91,7 @@ def found_launch(
     """
     plan = _launch_record(pods, record)
     by_place = {_replica_key(pod): pod for pod in pods}
-    stop_by = _stop_by((record, *pods))
+    stop_by = _parse_stop_deadline((record, *pods))
     whole = record is None or object_names.LAUNCHED in (record["metadata"].get("annotations") or {})
     replicas = []
     for role, count in plan["roles"].items():
@@ -99,7 +99,7 @@ def found_launch(
             pod = by_place.get((role, index))
             if pod is None and not whole:
                 replicas.append(
-                    _not_created(
+                    _missing_pod_replica(
                         role, index, stopped=stop_by is not None, refused=_refusal_message(record)
                     )
                 )
@@ -192,7 +192,7 @@ def _replica_key(pod: Pod) -> tuple[str, int]:
     return labels[object_names.ROLE], int(labels[object_names.INDEX])
 
 
-def _stop_by(things: Sequence[Object | None]) -> datetime | None:
+def _parse_stop_deadline(things: Sequence[Object | None]) -> datetime | None:
     for thing in things:
         detail = ((thing or {"metadata": {}})["metadata"].get("annotations") or {}).get(
             object_names.STOP_BY
@@ -212,7 +212,7 @@ def _refusal_message(record: Object | None) -> str:
     return str((metadata.get("annotations") or {}).get(object_names.REFUSED, ""))
 
 
-def _not_created(role: str, index: int, *, stopped: bool, refused: str) -> ObservedReplica:
+def _missing_pod_replica(role: str, index: int, *, stopped: bool, refused: str) -> ObservedReplica:
     if stopped:
         return ObservedReplica(
             role=role,
@@ -258,7 +258,7 @@ def observed_replica(
     if node_gone:
         where = (pod.get("spec") or {}).get("nodeName", "")
         return _lost_replica(role, index, f"its node {where} is gone", started=started)
-    if _killed_for_time(pod, at=at) or ("running" not in state and _never_started(pod)):
+    if _is_killed_for_time(pod, at=at) or ("running" not in state and _is_never_started(pod)):
         return _not_started(pod, role=role, index=index, started=started)
     if "running" in state:
         awaits_probe = probed and not container.get("ready")
@@ -288,7 +288,7 @@ def _running_message(pod: Pod, *, awaits_probe: bool) -> str:
     return "waiting for the first answer" if awaits_probe else "running"
 
 
-def _killed_for_time(pod: Pod, *, at: datetime) -> bool:
+def _is_killed_for_time(pod: Pod, *, at: datetime) -> bool:
     """Whether the kubelet has certainly killed it: kubelets before 1.22 never report it for the container."""
     status, spec = pod.get("status") or {}, pod.get("spec") or {}
     began = parse_time(status.get("startTime"))
@@ -301,7 +301,7 @@ def _killed_for_time(pod: Pod, *, at: datetime) -> bool:
     return at > began + allowed + KUBELET_CONFIRMATION
 
 
-def _never_started(pod: Pod) -> bool:
+def _is_never_started(pod: Pod) -> bool:
     """No process of it runs or will: it was refused, evicted or deleted before a container existed."""
     status = pod.get("status") or {}
     metadata = pod["metadata"]

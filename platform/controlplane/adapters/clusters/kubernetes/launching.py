@@ -160,7 +160,7 @@ class PodLauncher:
         )
         plugins = tuple(registry.chip_plugins().values())
         cards = {
-            node["metadata"]["name"]: inventory.cards_of(
+            node["metadata"]["name"]: inventory.cards_of_node(
                 node, plugins=plugins, cpu_cards=self.profile.cpu_cards
             )
             for node in present

@@ -55,7 +55,7 @@ class MindClusterSignals:
 def read_config_map(config_map: Object, *, into: MindClusterSignals) -> None:
     """Faults of one ConfigMap, of all nodes together or of one."""
     name = str(config_map["metadata"]["name"])
-    owner = _node_of(name)
+    owner = _node_of_config_map(name)
     for key, text in sorted((config_map.get("data") or {}).items()):
         if owner and key == "ManuallySeparateNPU":
             into.signals += _separated_card_signals(owner, str(text))
@@ -72,7 +72,7 @@ def read_config_map(config_map: Object, *, into: MindClusterSignals) -> None:
                 _add_node_entry(owner, content, where=name, into=into)
             continue
         for entry, values in content.items() if isinstance(content, Mapping) else ():
-            if node := _node_of(str(entry)):
+            if node := _node_of_config_map(str(entry)):
                 _add_node_entry(node, values, where=f"{name}, {entry}", into=into)
 
 
@@ -100,10 +100,10 @@ def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iter
 
 def is_about_nodes(config_map: Object) -> bool:
     """Whether it is one of the device plug-in's or noded's own."""
-    return bool(_node_of(str(config_map["metadata"]["name"])))
+    return bool(_node_of_config_map(str(config_map["metadata"]["name"])))
 
 
-def _node_of(name: str) -> str:
+def _node_of_config_map(name: str) -> str:
     """The node that an entry is about; empty if it is about none."""
     for prefix in signal_table("mindcluster")["prefixes"]:
         if name.startswith(prefix):

@@ -61,7 +61,7 @@ def domains_of(
     nodes: Sequence[Object], *, hypernodes: Sequence[Object] = ()
 ) -> Mapping[str, Domains]:
     """By node's name, its domains by level, outermost first; levels that nothing names are absent."""
-    by_tier = _in_hypernodes(nodes, hypernodes) if hypernodes else {}
+    by_tier = _hypernode_domains(nodes, hypernodes) if hypernodes else {}
     found = {}
     for node in nodes:
         name = str(node["metadata"]["name"])
@@ -112,12 +112,12 @@ def _domains_from_labels(node_metadata: Mapping[str, str]) -> Domains:
 # -- HyperNodes --
 
 
-def _in_hypernodes(
+def _hypernode_domains(
     nodes: Sequence[Object], hypernodes: Sequence[Object]
 ) -> Mapping[str, dict[str, str]]:
     """By node's name: level → HyperNode."""
     known = {str(each["metadata"]["name"]): each for each in hypernodes}
-    levels = _levels_of(known.values())
+    levels = _hypernode_levels(known.values())
     above = _parent_hypernodes(known)
     found: dict[str, dict[str, str]] = {}
     for name, hypernode in known.items():
@@ -131,7 +131,7 @@ def _in_hypernodes(
     return found
 
 
-def _levels_of(hypernodes: Iterable[Object]) -> Mapping[str, str]:
+def _hypernode_levels(hypernodes: Iterable[Object]) -> Mapping[str, str]:
     """The level of each HyperNode's tier; tiers beyond the supported ones have none."""
     specs = {str(each["metadata"]["name"]): each.get("spec") or {} for each in hypernodes}
     tier_of = {name: int(spec.get("tier") or 0) for name, spec in specs.items()}

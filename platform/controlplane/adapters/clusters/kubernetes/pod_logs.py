@@ -37,7 +37,7 @@ def read_log(
     query = {} if offset < 0 else {"limitBytes": str(offset + max(limit, len(_GONE)))}
     chunks = _log_chunks(api, pod_path, query=query)
     if ended:
-        chunks = _or_saved(chunks, saved)
+        chunks = _log_or_saved_log(chunks, saved)
     if offset < 0:
         return _read_tail(chunks, wanted=min(-offset, limit), back=-offset, ended=ended)
     return _read_from_offset(chunks, offset=offset, limit=limit, ended=ended)
@@ -49,7 +49,7 @@ def log_tail(api: KubernetesApi, pod_path: str) -> bytes:
     # An unreachable node must not prevent stopping its pods.
     with suppress(ClusterError):
         chunks = _log_chunks(api, pod_path, query={}, within=_SAVED_WITHIN)
-        for chunk in _or_saved(chunks, b""):
+        for chunk in _log_or_saved_log(chunks, b""):
             buffer += chunk
             del buffer[:-SAVED_LOG_BYTES]
     return bytes(buffer)
@@ -70,7 +70,7 @@ def _log_chunks(
             raise
 
 
-def _or_saved(chunks: Iterator[bytes], saved: bytes) -> Iterator[bytes]:
+def _log_or_saved_log(chunks: Iterator[bytes], saved: bytes) -> Iterator[bytes]:
     """The log, or its saved replacement where it no longer exists."""
     beginning = b""
     for chunk in chunks:

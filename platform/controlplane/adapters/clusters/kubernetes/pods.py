@@ -125,10 +125,10 @@ def _mounted_volumes(plan: LaunchPlan) -> list[_MountedVolume]:
             mounts=({"mountPath": "/dev/shm"},),  # noqa: S108 - where collectives look
         )
     )
-    found.append(_of_config_map("runtime", plan.runtime.name, {ARCHIVE: RUNTIME}))
+    found.append(_config_map_volume("runtime", plan.runtime.name, {ARCHIVE: RUNTIME}))
     if launch.files:
         at = {file_key(path): f"{WORK}/{path}" for path in launch.files}
-        found.append(_of_config_map("files", launch.name, at))
+        found.append(_config_map_volume("files", launch.name, at))
     if launch.inputs:
         found.append(_inputs_volume(plan))
     if profile.work is not None:
@@ -163,7 +163,7 @@ def _size_limit(volume: str, profile: ClusterProfile) -> int:
     return _MOUNT_POINTS if volume == "inputs" else profile.ephemeral_storage
 
 
-def _of_config_map(volume: str, name: str, at: Mapping[str, str]) -> _MountedVolume:
+def _config_map_volume(volume: str, name: str, at: Mapping[str, str]) -> _MountedVolume:
     return _MountedVolume(
         name=volume,
         source={"configMap": {"name": name}},
@@ -284,7 +284,7 @@ def _environment_variables(
         **_rendezvous_variables(plan, role, replica),
         **requested,
         # An image may set them to all; a pod's own variables override the image's.
-        **registry.hidden_devices(_of_runtime(plan, replica)),
+        **registry.hidden_devices(_runtime_volume(plan, replica)),
         **_visible_devices(replica),
         "PYTHONPATH": ":".join(python_path),
     }
@@ -300,7 +300,7 @@ def _environment_variables(
     ]
 
 
-def _of_runtime(plan: LaunchPlan, replica: PlannedReplica) -> Iterator[str]:
+def _runtime_volume(plan: LaunchPlan, replica: PlannedReplica) -> Iterator[str]:
     """Chips of the cards that a device plug-in gives by the variables of the container runtime.
 
     A DRA driver injects its devices by CDI, regardless of such variables.

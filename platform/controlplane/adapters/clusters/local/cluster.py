@@ -232,7 +232,7 @@ class LocalCluster:
         launch = record.launch
         observed = []
         for replica, role, index in _replica_folders(launch, folder=self._home.launch(launch.name)):
-            state = settle_replica(record, replica=replica)
+            state = record_replica_end(record, replica=replica)
             observed.append(
                 ObservedReplica(
                     role=role, index=index, phase=ReplicaPhase.PREPARING, message="starting"
@@ -372,7 +372,7 @@ def _node_name() -> str:
 _KILL_WITHIN = 3.0
 
 
-def settle_replica(
+def record_replica_end(
     record: LocalLaunchRecord, *, replica: ReplicaFolder
 ) -> LocalReplicaState | None:
     """The replica's state, after writing LOST for one whose supervisor has died.

@@ -148,7 +148,7 @@ def stored_launch(
         record=SimulatedLaunchRecord(
             name=launch.name,
             locations=tuple(_replica_locations(launch)),
-            profile=_rest_of(before.record.profile, profile) if before else profile,
+            profile=_remaining_profile(before.record.profile, profile) if before else profile,
             launched_at=at,
             speed=speed,
             reports=bool(url),
@@ -164,7 +164,7 @@ def stored_launch(
     )
 
 
-def _rest_of(before: RunProfile, profile: RunProfile) -> RunProfile:
+def _remaining_profile(before: RunProfile, profile: RunProfile) -> RunProfile:
     """A training that goes on follows the same curve, and what it died of is over."""
     if not before.steps:
         return profile

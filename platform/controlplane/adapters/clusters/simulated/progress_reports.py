@@ -126,7 +126,7 @@ class ProgressReporter:
         if current.finishing:
             return True
         fresh = stored.reported_at is None or at - stored.reported_at >= self._every
-        return fresh and reports.step_of(current) > stored.reported_step
+        return fresh and reports.step_at(current) > stored.reported_step
 
     def _send_progress(
         self,
@@ -144,7 +144,7 @@ class ProgressReporter:
                 self._records.handed_over(name, at=current.at)
         except ReportRejected:
             self._records.handed_over(name, at=current.at)
-        self._records.reported(name, step=reports.step_of(current), at=current.at)
+        self._records.reported(name, step=reports.step_at(current), at=current.at)
 
     def _send_outputs(self, report: ReportTarget, current: LaunchSnapshot) -> None:
         kind, files, metrics = reports.output_files(current, role=current.record.locations[0].role)

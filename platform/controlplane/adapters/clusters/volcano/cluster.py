@@ -111,8 +111,8 @@ class VolcanoCluster(KubernetesCluster):
         if not some:
             return {}
         requested_names = [one.launch.name for one in some]
-        created = self._by_launch(_JOBS, requested_names)
-        groups = self._by_launch(_GROUPS, requested_names)
+        created = self._pods_by_launch_name(_JOBS, requested_names)
+        groups = self._pods_by_launch_name(_GROUPS, requested_names)
         queues = {
             queue["metadata"]["name"]: queue
             for queue in (self.api.list(object_sync.QUEUES_PATH).items if groups else ())
@@ -152,7 +152,9 @@ class VolcanoCluster(KubernetesCluster):
         ]
         return messages[0] if messages else ""
 
-    def _by_launch(self, path: str, requested_names: Sequence[str]) -> Mapping[str, Object]:
+    def _pods_by_launch_name(
+        self, path: str, requested_names: Sequence[str]
+    ) -> Mapping[str, Object]:
         query = {
             "labelSelector": marking.format_label_selector(
                 marking.owner_labels(installation=self.installation)
@@ -187,7 +189,7 @@ class VolcanoCluster(KubernetesCluster):
                 (object_names.JOBS, _JOBS, "Job"),
                 (object_names.QUEUES, _GROUPS, "PodGroup"),
             )
-            for thing in self._by_launch(path, [name]).values()
+            for thing in self._pods_by_launch_name(path, [name]).values()
         ]
         return (*created, *found)
 

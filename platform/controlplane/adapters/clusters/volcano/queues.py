@@ -29,7 +29,7 @@ from controlplane.adapters.clusters.kubernetes import object_names as marking
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.adapters.clusters.volcano.object_names import Manifest, Object
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import Documents, QueueDocument, path_of
+from controlplane.domain.quotas.documents import Documents, QueueDocument, queue_path
 from controlplane.domain.quotas.queues import TOTAL, QueueState
 from controlplane.ports.clusters import ClusterUnavailable, LaunchRefused
 
@@ -212,7 +212,7 @@ def _queue_manifest(
         "metadata": {
             "name": object_names.queue_name(document.uid, installation=installation),
             "labels": labels,
-            "annotations": {object_names.TITLE: path_of(document.uid, documents)},
+            "annotations": {object_names.TITLE: queue_path(document.uid, documents)},
         },
         "spec": spec,
     }
@@ -277,7 +277,7 @@ def queue_violations(queues: Sequence[Object]) -> tuple[FieldFinding, ...]:
         messages = [*_parent_errors(queue, by_name)]
         # Queues in a cycle have no path to the root.
         if not messages:
-            messages = [*_amount_errors(queue), *_above_its_own(queue, by_name)]
+            messages = [*_amount_errors(queue), *_deserved_above_capability(queue, by_name)]
             messages += _oversubscription_errors(queue, children)
         found += (FieldFinding(field=queue_title(queue), message=message) for message in messages)
     return tuple(found)
@@ -379,7 +379,7 @@ def _amount_errors(queue: Object) -> Iterator[str]:
             )
 
 
-def _above_its_own(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
+def _deserved_above_capability(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
     for resource, most in queue_amounts(queue, "capability").items():
         above = queues.get(parent_name(queue))
         while above is not None and not queue_amounts(above, "capability").get(resource):

@@ -121,7 +121,7 @@ def fill_placeholder(text: str, found: Path | None) -> str:
     return text.replace("{newest}", str(found)) if found is not None else text
 
 
-def variables_of(script: str) -> dict[str, str]:
+def step_variables(script: str) -> dict[str, str]:
     """The environment after a script of the image; as it is now where the image has no such script."""
     if not Path(script).is_file():
         return dict(os.environ)
@@ -136,7 +136,9 @@ def copy_model_files(source: Path, target: Path) -> None:
 
     :raises CommandStepFailed: if there is no model, or only an adapter.
     """
-    names = [path for path in sorted(source.glob("*")) if path.is_file() and _of_model(path.name)]
+    names = [
+        path for path in sorted(source.glob("*")) if path.is_file() and _is_model_file(path.name)
+    ]
     if not any(path.suffix == ".safetensors" for path in names):
         raise CommandStepFailed(f"{source} has no *.safetensors file of a whole model")
     if not (source / "config.json").is_file():
@@ -147,7 +149,7 @@ def copy_model_files(source: Path, target: Path) -> None:
     print(f"{len(names)} files of the model are in {target}", flush=True)
 
 
-def _of_model(name: str) -> bool:
+def _is_model_file(name: str) -> bool:
     return any(fnmatch(name, each) for each in MODEL_FILES) and not fnmatch(name, _ADAPTER)
 
 
@@ -160,7 +162,7 @@ def main() -> int:
     plan = json.loads(Path("steps.json").read_text(encoding="utf-8"))
     try:
         for script in filter(None, os.environ.get("NINEFOLD_SET_ENV", "").split(":")):
-            os.environ.update(variables_of(script))
+            os.environ.update(step_variables(script))
         return StepRunner().run(plan, rank=int(os.environ.get("NODE_RANK", "0")))
     except (CommandStepFailed, subprocess.CalledProcessError) as failure:
         print(f"failed: {failure}", file=sys.stderr, flush=True)
