@@ -146,7 +146,7 @@ def test_from_a_dataset_to_a_model_that_talks(
 
     page.goto("/keys/new")
     page.get_by_label("Name").fill("walked")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     key = page.locator("#secret").inner_text().strip()
     talk(product.gateway, key=key, model=client.get(f"deployments/{deployment}")["name"])
     wait_until(

@@ -99,7 +99,7 @@ def test_the_conversation_goes_on_with_settings_and_survives_another_model(
 ) -> None:
     gateway.will_say("one")
     tab.get_by_label("System prompt").fill("Be brief.")
-    tab.get_by_label("Most tokens").fill("32")
+    tab.get_by_label("Max tokens").fill("32")
     say(tab, "first")
     answered(tab, "one")
     other = tab.get_by_label("Deployment", exact=True).locator("option:not([selected])").first

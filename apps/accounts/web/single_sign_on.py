@@ -141,7 +141,7 @@ def identity_from_callback(
         )
     except MismatchingStateError:
         raise ProviderFailed(
-            _("This log-in was used already, or is too old. Start again from the log-in page."),
+            _("This sign-in was already used or has expired. Start again from the sign-in page."),
             status=400,
         ) from None
     except requests.RequestException as error:

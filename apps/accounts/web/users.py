@@ -80,7 +80,7 @@ COLUMNS = (
         csv=lambda user: ", ".join(one.role for one in user.company_role_bindings.all()),
     ),
     Column(key="is_active", label=gettext_lazy("State")),
-    Column(key="last_login", label=gettext_lazy("Last log-in"), sort="last_login"),
+    Column(key="last_login", label=gettext_lazy("Last sign-in"), sort="last_login"),
     Column(key="date_joined", label=gettext_lazy("Since"), sort="date_joined"),
 )
 

@@ -32,14 +32,14 @@ from controlplane.web.templatetags.ninefold import duration
 Word = str | Promise
 
 LOOPS: Mapping[str, Word] = {
-    "config.tasks.relay_outbox": gettext_lazy("Hand on news"),
+    "config.tasks.relay_outbox": gettext_lazy("Outbox dispatcher"),
     "config.tasks.tidy_up": gettext_lazy("Tidy up"),
-    "apps.quotas.tasks.run_cycle": gettext_lazy("Give cards to what waits"),
+    "apps.quotas.tasks.run_cycle": gettext_lazy("Scheduler"),
     "apps.quotas.tasks.record_midnights": gettext_lazy("Record what is held at midnight"),
     "apps.quotas.tasks.roll_usage": gettext_lazy("Sum up use by day"),
     "apps.quotas.tasks.compare_ledger": gettext_lazy("Compare the ledger with the cards"),
-    "apps.quotas.tasks.refresh_forecasts": gettext_lazy("Foretell when what waits will start"),
-    "apps.quotas.tasks.carry_out_rearrangements": gettext_lazy("Carry out approved moves"),
+    "apps.quotas.tasks.refresh_forecasts": gettext_lazy("Forecaster"),
+    "apps.quotas.tasks.carry_out_rearrangements": gettext_lazy("Defragmentation controller"),
     "apps.quotas.tasks.answer_what_ifs": gettext_lazy("Answer “what if”"),
     "apps.quotas.tasks.keep_copies": gettext_lazy("Tell clusters our queues"),
     "apps.jobs.tasks.reconcile_attempts": gettext_lazy("Start and watch jobs"),
@@ -185,7 +185,7 @@ def _outbox_summary(it: Component) -> str:
             " for %(topics)s"
         ) % {"aside": sum(unheard.values()), "amount": amount, "topics": ", ".join(unheard)}
     if not amount:
-        return _("everything has been handed on")
+        return _("all messages are delivered")
     return ngettext(
         "%(amount)d piece of news waits, since %(age)s",
         "%(amount)d pieces of news wait, the oldest since %(age)s",
@@ -304,8 +304,8 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_outbox_summary,
         advice={
             ComponentCondition.TROUBLED: gettext_lazy(
-                "News waits to be handed on: look at the worker and at the broker first. What is set"
-                " aside leaves by itself once web and worker run a version that hears it."
+                "Outbox messages are pending: check the worker and the broker first. Messages that are"
+                " set aside are delivered once web and worker run a version that handles them."
             ),
         },
     ),

@@ -250,12 +250,12 @@ def _variable_names(value: Any) -> Iterable[str]:
 _translated = lazy(translate_message, str)
 #: Labels of choices; others are shown as they are.
 CHOICE_LABELS: Mapping[str, Any] = {
-    "sft": _("answers: do as the rows do (SFT)"),
+    "sft": _("Supervised fine-tuning (SFT)"),
     "dpo": _("preferences: one answer is better than another (DPO)"),
     "grpo": _("rewards: try answers, and keep to the better ones (GRPO)"),
-    "pretrain": _("plain text: read on from any word"),
-    "full": _("all weights"),
-    "lora": _("LoRA: small added weights"),
+    "pretrain": _("Continued pre-training"),
+    "full": _("Full fine-tuning"),
+    "lora": _("LoRA"),
     "qlora": _("QLoRA: LoRA on weights of 4 bits"),
     "auto": _("automatic"),
     "on": _("on"),

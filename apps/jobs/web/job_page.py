@@ -106,7 +106,7 @@ def job_context(
             Tab(label=_("Log"), href=f"{page}?tab=log", current=tab == "log"),
             Tab(label=_("Events"), href=f"{page}?tab=events", current=tab == "events"),
             Tab(label=_("Files"), href=files, current=tab == "files"),
-            Tab(label=_("What was asked for"), href=f"{page}?tab=spec", current=tab == "spec"),
+            Tab(label=_("Spec"), href=f"{page}?tab=spec", current=tab == "spec"),
             Tab(label=_("What runs"), href=f"{page}?tab=rendered", current=tab == "rendered"),
             *_cluster_tab(attempts, href=f"{page}?tab=cluster", current=tab == "cluster"),
         ],

@@ -246,7 +246,7 @@ def models_tabs(current: str) -> list[Tab]:
     parts = (
         ("catalog", pgettext("tab", "Catalog"), "catalog"),
         ("ours", pgettext("tab", "Ours"), "models"),
-        ("sizing", _("What fits where"), "sizing"),
+        ("sizing", _("Sizing calculator"), "sizing"),
     )
     return [
         Tab(label=label, href=reverse(name), current=key == current) for key, label, name in parts

@@ -64,7 +64,7 @@ def alert_tabs(current: str, *, firing: int | None = None) -> list[Tab]:
         ("alerts-past", gettext_lazy("History")),
         ("alert-silences", gettext_lazy("Silences")),
         ("alert-rules", gettext_lazy("Rules")),
-        ("alert-routes", gettext_lazy("Who is told")),
+        ("alert-routes", gettext_lazy("Notification routes")),
     )
     return [
         Tab(

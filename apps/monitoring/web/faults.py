@@ -72,7 +72,7 @@ class FaultFilter(FilterForm):
     chip = forms.ChoiceField(label=gettext_lazy("Chip"))
     cluster = forms.ChoiceField(label=gettext_lazy("Cluster"))
     origin = forms.ChoiceField(
-        label=gettext_lazy("Told by"),
+        label=gettext_lazy("Source"),
         choices=[("", gettext_lazy("all")), *((one.value, word) for one, word in ORIGINS.items())],
     )
 

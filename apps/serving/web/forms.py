@@ -265,7 +265,7 @@ class KeyForm(TeamForm):
         label=_("Most requests a minute"), min_value=1, required=False
     )
     tokens_per_minute = forms.IntegerField(
-        label=_("Most tokens a minute"), min_value=1, required=False
+        label=_("Max tokens per minute"), min_value=1, required=False
     )
     concurrency = forms.IntegerField(label=_("Most requests at once"), min_value=1, required=False)
 
@@ -336,7 +336,7 @@ class PlaygroundForm(PlainForm):
         help_text=_("1: every word may be chosen."),
     )
     max_tokens = forms.IntegerField(
-        label=_("Most tokens"), min_value=1, max_value=100_000, initial=256, required=False
+        label=_("Max tokens"), min_value=1, max_value=100_000, initial=256, required=False
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

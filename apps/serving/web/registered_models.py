@@ -77,7 +77,7 @@ VERSIONS = (
     Column(key="number", label=lazy("Version"), sort="number", numeric=True),
     Column(key="state", label=lazy("State")),
     Column(
-        key="base", label=lazy("Made from"), csv=lambda row: row.base if row.base_visible else ""
+        key="base", label=lazy("Created from"), csv=lambda row: row.base if row.base_visible else ""
     ),
     Column(
         key="dataset",

@@ -258,7 +258,7 @@ _ALL = "all"
 STATE_WORDS = {
     AgentState.WELL: pgettext_lazy("agent", "heard"),
     AgentState.SILENT: pgettext_lazy("agent", "silent"),
-    AgentState.UNSEEN: pgettext_lazy("agent", "never heard"),
+    AgentState.UNSEEN: pgettext_lazy("agent", "never connected"),
     AgentState.GONE: pgettext_lazy("agent", "its node is gone"),
     AgentState.REVOKED: gettext_lazy("revoked"),
 }
@@ -305,9 +305,9 @@ COLUMNS = (
         label=gettext_lazy("State"),
         csv=lambda row: agent_state(row, at=timezone.now()).value,
     ),
-    Column(key="used_at", label=gettext_lazy("Last heard"), sort="used_at"),
+    Column(key="used_at", label=gettext_lazy("Last seen"), sort="used_at"),
     Column(key="agent", label=gettext_lazy("Agent"), csv=lambda row: row.agent.get("name", "")),
-    Column(key="created_by_name", label=gettext_lazy("Made by")),
+    Column(key="created_by_name", label=gettext_lazy("Created by")),
     Column(key="created_at", label=gettext_lazy("Made"), sort="pk"),
     Column(key="acts", label=""),
 )

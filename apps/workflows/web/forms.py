@@ -176,7 +176,7 @@ class FinetuneStepForm(StepForm):
     )
     method = forms.ChoiceField(
         label=_("Method"),
-        choices=[("full", _("all weights")), ("lora", _("LoRA: small added weights"))],
+        choices=[("full", _("Full fine-tuning")), ("lora", _("LoRA"))],
         required=False,
     )
     epochs = number_field(_("Epochs"))

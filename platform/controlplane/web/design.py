@@ -127,7 +127,7 @@ def _show_message(request: HtmxRequest) -> HttpResponse:
 
 
 CHARTS: Mapping[str, Any] = {
-    "lines": _("Does the loss fall?"),
+    "lines": _("Loss"),
     "gaps": _("When did the card report nothing?"),
     "marks": _("What did the release change?"),
     "chips": _("Which chip answers sooner?"),

@@ -135,7 +135,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "agent_well": _state_badge(pgettext_lazy("agent", "heard"), "circle-check", "green"),
     "agent_silent": _state_badge(pgettext_lazy("agent", "silent"), "clock", "orange"),
     "agent_unseen": _state_badge(
-        pgettext_lazy("agent", "never heard"), "circle-dashed", "secondary"
+        pgettext_lazy("agent", "never connected"), "circle-dashed", "secondary"
     ),
     "agent_gone": _state_badge(pgettext_lazy("agent", "its node is gone"), "ban", "secondary"),
     "silencing": _state_badge(pgettext_lazy("silence", "stands"), "player-pause", "blue"),

@@ -165,7 +165,9 @@ def test_an_administrator_opens_a_closed_log_in(staffed: Staffed) -> None:
     client = Client()
     fail(client, 5)
     root = browser(staffed.root)
-    assert "locked out after failed log-ins" in root.get(f"/people/{staffed.engineer.uid}").text
+    assert (
+        "locked after failed sign-in attempts" in root.get(f"/people/{staffed.engineer.uid}").text
+    )
     root.post(f"/people/{staffed.engineer.uid}/unlock")
     right = {"username": "a-engineer", "password": "open sesame"}
     assert client.post("/login", right).status_code == 302

@@ -90,13 +90,13 @@ def test_a_node_that_is_not_there_or_there_twice_has_no_token(
 def test_agents_are_heard_silent_or_were_never_heard(
     operator: Client, cluster: Cluster, token: NodeToken
 ) -> None:
-    assert "never heard" in text_of(operator, f"{_AT}/agents")
+    assert "never connected" in text_of(operator, f"{_AT}/agents")
     heard = {"name": "ninefold-agent", "vendor": "nvidia", "reader_ok": False}
     NodeToken.objects.update(used_at=timezone.now(), agent=heard)
     page = text_of(operator, f"{_AT}/agents?state=well")
     assert "ninefold-agent · nvidia" in page
     assert "the tool that reads its cards does not answer" in page
-    assert "Nothing matches these filters." in text_of(operator, f"{_AT}/agents?state=silent")
+    assert "No results match these filters." in text_of(operator, f"{_AT}/agents?state=silent")
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=5))
     assert token.node.name in text_of(operator, f"{_AT}/agents?state=silent")
     assert operator.get(f"{_AT}/agents?format=csv").status_code == 200
@@ -113,7 +113,7 @@ def test_an_agent_whose_node_is_gone_is_shown_as_that(
     assert "/revoke" in page
     for state in ("silent", "unseen", "well"):
         shown = text_of(operator, f"{_AT}/agents?state={state}")
-        assert "Nothing matches these filters." in shown
+        assert "No results match these filters." in shown
     assert "节点已不存在" in operator.get(f"{_AT}/agents", headers=CHINESE).text
     assert ",gone," in operator.get(f"{_AT}/agents?format=csv").getvalue().decode()
     NodeToken.objects.update(used_at=None)

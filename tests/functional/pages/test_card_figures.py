@@ -29,7 +29,7 @@ def chart(browser: Client, card: Card, name: str, reach: str = "1h") -> dict[str
 
 
 def test_a_card_that_was_never_measured_says_how_figures_come(viewer: Client, card: Card) -> None:
-    assert "No figures yet" in viewer.get(f"/fleet/cards/{card.uid}").text
+    assert "No metrics yet" in viewer.get(f"/fleet/cards/{card.uid}").text
 
 
 def test_figures_have_units_and_an_age(viewer: Client, card: Card) -> None:

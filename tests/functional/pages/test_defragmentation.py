@@ -83,7 +83,7 @@ def test_a_user_without_permission_is_refused_with_the_required_roles(
     client = Client()
     client.force_login(factories.person("vera", team=team, role=TeamRole.VIEWER))
     assert client.get("/rearrangements/new").status_code == 403
-    assert "Look for moves" not in client.get("/rearrangements").text
+    assert "Find plan" not in client.get("/rearrangements").text
 
 
 def test_a_queue_admin_of_another_team_can_view_but_not_approve(

@@ -87,7 +87,7 @@ def test_memory_grows_with_the_batch_and_is_broken_down(
 def test_the_form_shows_the_consequence(browser: Client, finetune: dict[str, str]) -> None:
     text = browser.post("/jobs/new/finetune/check", finetune, headers=HTMX).text
     assert "This will take 1 card of cpu in queue default, write a new version of addresses" in text
-    assert "nobody waits before it" in text
+    assert "no pending job is ahead of it" in text
     assert "No run like it was measured on cpu yet." in text
 
 
@@ -148,7 +148,7 @@ def test_the_steps_show_few_fields_and_collapse_the_rest(
 ) -> None:
     response = browser.get("/jobs/new/finetune")
     text = response.text
-    for heading in ("1. Which model learns?", "2. From which rows?", "3. How?"):
+    for heading in ("1. Base model", "2. Dataset", "3. Training method"):
         assert heading in text
     assert '<details class="nf-more" >' in text
     assert "No model is ready yet." in text

@@ -63,7 +63,7 @@ def test_the_list_is_narrowed_by_its_address(browser: Client, empty: EmptyCompan
     assert "qwen" not in browser.get("/notifications?kind=job.failed").text
     assert "&gt; has failed" not in browser.get("/notifications?severity=good").text
     browser.post("/notifications/read", {"all": "1"})
-    assert "Nothing matches" in browser.get("/notifications?unread=on").text
+    assert "No results" in browser.get("/notifications?unread=on").text
     lines = browser.get("/notifications?format=csv").getvalue().decode()
     assert "job <0> has failed,the disk is full" in lines
 

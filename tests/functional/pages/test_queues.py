@@ -171,7 +171,7 @@ def test_pending_and_running_jobs_show_the_panel(client: Client, filled: FilledC
     client.force_login(filled.user)
     claim = Claim.objects.get(owner_uid=filled.waiting.attempts.get().uid)
     assert f'hx-get="/claims/{claim.uid}"' in client.get(f"/jobs/{filled.waiting.uid}").text
-    assert "Why here" in client.get(f"/jobs/{filled.running.uid}").text
+    assert "Placement" in client.get(f"/jobs/{filled.running.uid}").text
     assert 'id="why-title"' not in client.get(f"/jobs/{filled.failed.uid}").text
 
 

@@ -174,4 +174,4 @@ def test_home_shows_the_first_steps_until_a_tuned_model_is_deployed(
     factories.deployment(**own, queue=empty.queue, model=tuned)
     page = browser.get("/").text
     assert "in five steps" not in page
-    assert "Nothing runs." in page
+    assert "No running jobs." in page

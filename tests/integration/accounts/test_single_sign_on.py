@@ -225,7 +225,7 @@ def test_a_callback_works_once(client: Client, sign_on: SignOn, subject: str) ->
     client.post("/logout")
     again = client.get(back)
     assert again.status_code == 400
-    assert "used already" in again.text
+    assert "already used" in again.text
     assert logged_in_as(client) is None
 
 

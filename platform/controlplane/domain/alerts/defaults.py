@@ -89,7 +89,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "outbox-late",
-        "title": "News is not handed on",
+        "title": "Messages are not delivered",
         "measure": "product.outbox_age",
         "op": ">",
         "threshold": 60,
