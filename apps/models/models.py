@@ -105,17 +105,18 @@ class CatalogCell(models.Model):
         return f"{self.model_id}: {self.task} by {self.engine} on {self.vendor}: {self.status}"
 
 
+class ArtifactKind(StrEnum):
+    MODEL = "model"
+    DATASET = "dataset"
+    CODE = "code"
+    REPORT = "report"
+    OUTPUTS = "outputs"
+
+
 class Artifact(Entity):
     """An immutable tree of files in the artifact store."""
 
-    class Kind(StrEnum):
-        MODEL = "model"
-        DATASET = "dataset"
-        CODE = "code"
-        REPORT = "report"
-        OUTPUTS = "outputs"
-
-    KINDS = [(kind.value, kind.value) for kind in Kind]
+    KINDS = [(kind.value, kind.value) for kind in ArtifactKind]
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, null=True, related_name="artifacts")
     kind = models.CharField(max_length=20, choices=KINDS)
@@ -424,14 +425,15 @@ class StorageMeasure(models.Model):
         return f"{self.kind} of {self.owner_uid[:8]}: {self.size} bytes"
 
 
+class StorageRunKind(StrEnum):
+    RETENTION = "retention"
+    GARBAGE = "garbage"
+
+
 class StorageRun(Entity):
     """One run of retention or of garbage collection, with its results."""
 
-    class Kind(StrEnum):
-        RETENTION = "retention"
-        GARBAGE = "garbage"
-
-    KINDS = [(kind.value, kind.value) for kind in Kind]
+    KINDS = [(kind.value, kind.value) for kind in StorageRunKind]
 
     kind = models.CharField(max_length=20, choices=KINDS)
     dry_run = models.BooleanField(default=False)

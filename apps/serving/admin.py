@@ -15,6 +15,7 @@ from apps.serving.models import (
     Deployment,
     DeploymentTransition,
     Gateway,
+    GatewayCall,
     GatewaySnapshot,
     Replica,
     ReplicaTransition,
@@ -22,7 +23,6 @@ from apps.serving.models import (
     Route,
     RouteBackend,
     UsageBatch,
-    UsageRecord,
 )
 from apps.serving.services import deployments, gateways
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -160,8 +160,8 @@ class UsageBatchAdmin(ScopedReadOnlyAdmin[UsageBatch]):
     ordering = ("-id",)
 
 
-@admin.register(UsageRecord)
-class GatewayUsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
+@admin.register(GatewayCall)
+class GatewayCallAdmin(ScopedReadOnlyAdmin[GatewayCall]):
     team_path = "team"
     list_display = (
         "at",

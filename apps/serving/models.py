@@ -227,7 +227,7 @@ class UsageBatch(models.Model):
         return f"{self.gateway} #{self.sequence}"
 
 
-class UsageRecord(models.Model):
+class GatewayCall(models.Model):
     """One call through the gateway."""
 
     batch = models.ForeignKey(UsageBatch, on_delete=models.CASCADE, related_name="records")
@@ -247,6 +247,8 @@ class UsageRecord(models.Model):
     first_token_ms = models.FloatField(null=True, blank=True)
 
     class Meta:
+        # Its name in the first releases.
+        db_table = "serving_usagerecord"
         ordering = ("-id",)
         indexes = (
             models.Index(fields=("key", "-at")),

@@ -28,7 +28,7 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import attempts
 from apps.jobs.selectors import latest_attempt
 from apps.models import selectors as registry_selectors
-from apps.models.models import Artifact, DatasetVersion, ModelVersion
+from apps.models.models import ArtifactKind, DatasetVersion, ModelVersion
 from apps.models.services.datasets import dataset_upload
 from apps.models.services.storage import File, artifact_create
 from apps.models.services.versions import model_line_next_number
@@ -309,7 +309,7 @@ def ready_model(*, team: Team | None, name: str) -> ModelVersion:
         line=line,
         number=number,
         state=ModelState.READY,
-        artifact=artifact_create(team=team, kind=Artifact.Kind.MODEL, files=files),
+        artifact=artifact_create(team=team, kind=ArtifactKind.MODEL, files=files),
         architecture="Qwen2ForCausalLM",
         context_length=512,
         parameters=64,

@@ -18,6 +18,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.models.models import (
     Artifact,
+    ArtifactKind,
     HubImport,
     ModelVersion,
     RetentionRule,
@@ -70,7 +71,7 @@ def artifacts_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
 def code_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
     """Code archives that a script job may run."""
     return artifacts_visible(user).filter(
-        kind=Artifact.Kind.CODE, team__isnull=False, deleted_at=None, removed_at=None
+        kind=ArtifactKind.CODE, team__isnull=False, deleted_at=None, removed_at=None
     )
 
 
@@ -109,11 +110,11 @@ RESTORE_WINDOW = timedelta(days=7)
 LARGEST_SHOWN = 50
 
 KIND_OF: Mapping[str, StorageKind] = {
-    Artifact.Kind.DATASET: StorageKind.DATASETS,
-    Artifact.Kind.MODEL: StorageKind.VERSIONS,
-    Artifact.Kind.CODE: StorageKind.JOB_FILES,
-    Artifact.Kind.REPORT: StorageKind.JOB_FILES,
-    Artifact.Kind.OUTPUTS: StorageKind.JOB_FILES,
+    ArtifactKind.DATASET: StorageKind.DATASETS,
+    ArtifactKind.MODEL: StorageKind.VERSIONS,
+    ArtifactKind.CODE: StorageKind.JOB_FILES,
+    ArtifactKind.REPORT: StorageKind.JOB_FILES,
+    ArtifactKind.OUTPUTS: StorageKind.JOB_FILES,
 }
 
 

@@ -13,7 +13,7 @@ from django.db.models import Max
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors
-from apps.models.models import Artifact, Dataset, DatasetVersion
+from apps.models.models import ArtifactKind, Dataset, DatasetVersion
 from apps.models.services.storage import File, artifact_create, artifact_revive, storage_check_fits
 from controlplane.domain.datasets.inspection import Inspection, inspect_dataset
 from controlplane.domain.datasets.schemas import ColumnMapping
@@ -122,7 +122,7 @@ def _dataset_version_create(
     version = DatasetVersion.objects.create(
         dataset=dataset,
         number=last + 1,
-        artifact=artifact_create(team=team, kind=Artifact.Kind.DATASET, files=files),
+        artifact=artifact_create(team=team, kind=ArtifactKind.DATASET, files=files),
         content_hash=inspection.digest,
         # The end of the name, because it has the suffix.
         source_name=Path(filename).name[-_MAX_SOURCE_NAME_LENGTH:],

@@ -10,7 +10,7 @@ from typing import Any
 
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
-from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
+from apps.models.models import Artifact, ArtifactKind, DatasetVersion, Evaluation, ModelVersion
 from apps.models.services.catalog import version_facts
 from apps.models.services.storage import File, RegistrationRefused, artifact_create
 from apps.models.services.versions import model_line_next_number, read_model_files
@@ -65,7 +65,7 @@ def model_version_register(
         state=MODEL.after(MODEL.initial, ModelEvent.IMPORT),
         artifact=artifact_create(
             team=origin.team,
-            kind=Artifact.Kind.MODEL,
+            kind=ArtifactKind.MODEL,
             files=files,
             made_by=f"attempt:{origin.attempt_uid}",
         ),
@@ -126,7 +126,7 @@ def evaluation_register(
         metrics=dict(metrics),
         artifact=artifact_create(
             team=origin.team,
-            kind=Artifact.Kind.REPORT,
+            kind=ArtifactKind.REPORT,
             files=files,
             made_by=f"attempt:{origin.attempt_uid}",
         ),
@@ -140,5 +140,5 @@ def outputs_register(*, origin: OutputOrigin, files: Sequence[File]) -> Artifact
     made_by = f"attempt:{origin.attempt_uid}"
     known = Artifact.objects.filter(made_by=made_by).first()
     return known or artifact_create(
-        team=origin.team, kind=Artifact.Kind.OUTPUTS, files=files, made_by=made_by
+        team=origin.team, kind=ArtifactKind.OUTPUTS, files=files, made_by=made_by
     )

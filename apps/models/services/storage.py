@@ -15,6 +15,7 @@ from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import (
     Artifact,
+    ArtifactKind,
     DatasetVersion,
     ModelVersion,
     ModelVersionTransition,
@@ -48,7 +49,7 @@ class RegistrationRefused(Exception):
 
 @transaction.atomic
 def artifact_create(
-    *, team: Team | None, kind: Artifact.Kind, files: Sequence[File], made_by: str | None = None
+    *, team: Team | None, kind: ArtifactKind, files: Sequence[File], made_by: str | None = None
 ) -> Artifact:
     """Create a row for blobs that are in the store. ``made_by`` is unique: one artifact per creator.
 
@@ -79,7 +80,7 @@ def code_upload(*, actor: User, team: Team, stream: BinaryIO, filename: str) -> 
     blob = selectors.artifact_store().put(read_chunks(stream))
     with transaction.atomic():
         artifact = artifact_create(
-            team=team, kind=Artifact.Kind.CODE, files=[(name, blob.digest, blob.size)]
+            team=team, kind=ArtifactKind.CODE, files=[(name, blob.digest, blob.size)]
         )
         audit(actor=actor, action="code.upload", team=team, uid=artifact.uid, name=name)
     return artifact

@@ -27,7 +27,7 @@ from django.utils import timezone
 
 from apps.accounts.models import Team
 from apps.accounts.services import audit
-from apps.models.models import Artifact, StorageRun, StoreSize
+from apps.models.models import Artifact, ArtifactKind, StorageRun, StorageRunKind, StoreSize
 from apps.models.selectors import artifact_store
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import digests_referenced
@@ -68,14 +68,14 @@ def garbage_collect(
         if not acquired:
             return None
         cursor = "" if dry_run else _last_checked_digest()
-        with storage_run(StorageRun.Kind.GARBAGE, at=at, dry_run=dry_run, cursor=cursor) as run:
+        with storage_run(StorageRunKind.GARBAGE, at=at, dry_run=dry_run, cursor=cursor) as run:
             _collect_garbage(run, old=at - grace, limit=limit)
         return run
 
 
 def _last_checked_digest() -> str:
     """The digest at which the last run stopped."""
-    runs = StorageRun.objects.filter(kind=StorageRun.Kind.GARBAGE, dry_run=False)
+    runs = StorageRun.objects.filter(kind=StorageRunKind.GARBAGE, dry_run=False)
     return runs.values_list("cursor", flat=True).first() or ""
 
 
@@ -149,7 +149,7 @@ INTERRUPTED = "it was cut off; the next round went on where it was"
 
 @contextmanager
 def storage_run(
-    kind: StorageRun.Kind, *, at: datetime, dry_run: bool = False, cursor: str = ""
+    kind: StorageRunKind, *, at: datetime, dry_run: bool = False, cursor: str = ""
 ) -> Iterator[StorageRun]:
     """Record a run, including an error that ends it.
 
@@ -197,7 +197,7 @@ def retention_items(*, at: datetime) -> list[RetentionItem]:
 
 def _version_items(reasons: dict[int, list[str]]) -> Iterator[RetentionItem]:
     rows = Artifact.objects.filter(
-        kind=Artifact.Kind.MODEL,
+        kind=ArtifactKind.MODEL,
         removed_at=None,
         deleted_at=None,
         modelversion__isnull=False,
@@ -254,7 +254,7 @@ def retention_run(*, at: datetime) -> StorageRun | None:
     with leader_lease(RETENTION_LEASE, ttl=RETENTION_LEASE_TTL) as lease:
         if lease is None:
             return None
-        with storage_run(StorageRun.Kind.RETENTION, at=at) as run:
+        with storage_run(StorageRunKind.RETENTION, at=at) as run:
             run.removed, run.removed_bytes = _remove_expired(at=at)
             found = retention_plan(at=at)
             run.examined = len(found.removals) + len(found.spared)

@@ -17,7 +17,13 @@ from django.db.models import Max
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors
-from apps.models.models import Artifact, HubImport, ModelLine, ModelVersion, ModelVersionTransition
+from apps.models.models import (
+    ArtifactKind,
+    HubImport,
+    ModelLine,
+    ModelVersion,
+    ModelVersionTransition,
+)
 from apps.models.services.catalog import version_facts
 from apps.models.services.storage import File, artifact_create, read_chunks, storage_check_fits
 from controlplane.domain.common.resources import format_bytes
@@ -238,7 +244,7 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
     """:raises IllegalTransition: if it was imported or cancelled concurrently."""
     config, parameters = read_model_files(files)
     files = _strip_remote_code(files)
-    artifact = artifact_create(team=version.line.team, kind=Artifact.Kind.MODEL, files=files)
+    artifact = artifact_create(team=version.line.team, kind=ArtifactKind.MODEL, files=files)
     reason = f"copied {len(files)} files"
     apply_transition(
         version,

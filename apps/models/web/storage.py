@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.accounts.web.requests import AuthenticatedRequest
-from apps.models.models import Artifact, StorageRun
+from apps.models.models import Artifact, StorageRunKind
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import (
@@ -146,7 +146,7 @@ def _runs_context(request: AuthenticatedRequest) -> dict[str, Any]:
     rows = selectors.storage_runs_visible(request.user)
     return {
         "page": keyset_page(rows, before=request.GET.get("before", "")),
-        "kinds": StorageRun.Kind,
+        "kinds": StorageRunKind,
     }
 
 

@@ -20,7 +20,7 @@ from apps.monitoring.models import Decision, Fault
 from apps.monitoring.selectors.controllers import current_controllers, monitored_disks
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import PENDING_SINCE
-from apps.serving.models import Route, UsageRecord
+from apps.serving.models import GatewayCall, Route
 from apps.telemetry.models import CardFigures, CardHour, Source
 from controlplane.domain.alerts.lifecycle import simulate_firings
 from controlplane.domain.alerts.rules import (
@@ -193,7 +193,7 @@ def _deployment_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSamp
     routes = {route.name: route for route in Route.objects.select_related("deployment__team")}
     # By route, for that is what calls are indexed by.
     calls = (
-        UsageRecord.objects.filter(route__in=routes, at__gt=at - CALLS_WITHIN)
+        GatewayCall.objects.filter(route__in=routes, at__gt=at - CALLS_WITHIN)
         .order_by()
         .values_list("route")
         .annotate(made=Count("pk"), failed=Count("pk", filter=Q(status__gte=500)))

@@ -177,7 +177,7 @@ def preferences_set(*, user: User, wishes: Iterable[DeliveryPreference]) -> None
         )
 
 
-def test_notification_send(*, user: User, at: datetime) -> None:
+def notification_send_test(*, user: User, at: datetime) -> None:
     """Tell them something, so that they see whether it reaches them."""
     notification_send(
         NotificationEvent(

@@ -223,7 +223,7 @@ def _submitted_preferences(request: AuthenticatedRequest) -> Iterator[selectors.
 @require_POST
 def send_test_notification(request: AuthenticatedRequest) -> HttpResponse:
     """Tell them something by every channel."""
-    services.test_notification_send(user=request.user, at=timezone.now())
+    services.notification_send_test(user=request.user, at=timezone.now())
     if selectors.mail_configured() and request.user.email:
         text = _("It is in the bell, and on its way to %(address)s.")
         messages.success(request, text % {"address": request.user.email})

@@ -12,7 +12,7 @@ from apps.accounts.api.serializers import OwnedSerializer, validate_future
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
-from apps.serving.models import ApiKey, Backend, Deployment, Replica, Revision, UsageRecord
+from apps.serving.models import ApiKey, Backend, Deployment, GatewayCall, Replica, Revision
 from apps.serving.selectors.configurations import MAX_REPLICAS, RevisionConfiguration
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
@@ -280,12 +280,12 @@ class KeyFilters(Filters):
     team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
 
 
-class UsageSerializer(serializers.ModelSerializer[UsageRecord]):
+class UsageSerializer(serializers.ModelSerializer[GatewayCall]):
     key = Reference(allow_null=True)
     team = Reference(allow_null=True)
 
     class Meta:
-        model = UsageRecord
+        model = GatewayCall
         fields = (
             "at",
             "key",

@@ -15,7 +15,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.serving import selectors
 from apps.serving.api import serializers
-from apps.serving.models import ApiKey, Deployment, Replica, UsageRecord
+from apps.serving.models import ApiKey, Deployment, GatewayCall, Replica
 from apps.serving.services import deployments, gateways
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
@@ -227,12 +227,12 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         parameters=[serializers.UsageFilters],
     ),
 )
-class UsageViewSet(mixins.ListModelMixin, ResourceViewSet[UsageRecord]):
+class UsageViewSet(mixins.ListModelMixin, ResourceViewSet[GatewayCall]):
     token_scope = Scope.SERVING
     serializer_class = serializers.UsageSerializer
     queries = {"list": serializers.UsageFilters, "totals": serializers.UsageFilters}
 
-    def get_queryset(self) -> QuerySet[UsageRecord]:
+    def get_queryset(self) -> QuerySet[GatewayCall]:
         return selectors.usage_visible(self.request.user)
 
     @extend_schema(

@@ -21,12 +21,12 @@ from apps.serving.models import (
     Backend,
     Deployment,
     DeploymentTransition,
+    GatewayCall,
     Replica,
     ReplicaTransition,
     Revision,
     Route,
     RouteBackend,
-    UsageRecord,
 )
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.ports.clusters import ClusterError, LogChunk
@@ -121,7 +121,7 @@ def deployments_with_calls(user: accounts.RequestUser, *, at: datetime) -> Query
     """With ``model_name``, ``model_number``, ``model_uid`` of the newest revision, and ``calls`` of 24 hours."""
     newest = Revision.objects.filter(deployment=OuterRef("pk")).order_by("-number")
     calls = (
-        UsageRecord.objects.filter(route=OuterRef("name"), at__gte=at - RECENT)
+        GatewayCall.objects.filter(route=OuterRef("name"), at__gte=at - RECENT)
         .order_by()
         .values("route")
         .annotate(amount=Count("id"))

@@ -19,10 +19,10 @@ from apps.serving.models import (
     ApiKey,
     Backend,
     Gateway,
+    GatewayCall,
     GatewaySnapshot,
     Replica,
     Route,
-    UsageRecord,
 )
 from controlplane.domain.serving.lifecycle import ReplicaState
 
@@ -189,7 +189,7 @@ def playground_keys_filter() -> Q:
 def keys_with_usage(user: accounts.RequestUser, *, at: datetime) -> QuerySet[ApiKey]:
     """With ``last_used_at`` of each key, and ``recent_usage``: ``calls_day``, ``tokens_day``, ``calls_month`` and
     ``tokens_month`` up to ``at``, or None if it was not used for a month."""
-    records = UsageRecord.objects.filter(key=OuterRef("pk")).order_by()
+    records = GatewayCall.objects.filter(key=OuterRef("pk")).order_by()
     day = Q(at__gt=at - DAY)
     tokens = F("prompt_tokens") + F("completion_tokens")
     recent_usage = (

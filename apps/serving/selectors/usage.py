@@ -27,17 +27,17 @@ from django.db.models.functions import Coalesce
 from apps.accounts import selectors as accounts
 from apps.serving.models import (
     Deployment,
-    UsageRecord,
+    GatewayCall,
 )
 
 
-def usage_visible(user: accounts.RequestUser) -> QuerySet[UsageRecord]:
-    return UsageRecord.objects.filter(team__in=accounts.teams_of(user)).select_related(
+def usage_visible(user: accounts.RequestUser) -> QuerySet[GatewayCall]:
+    return GatewayCall.objects.filter(team__in=accounts.teams_of(user)).select_related(
         "key", "team"
     )
 
 
-def usage_totals(records: QuerySet[UsageRecord]) -> dict[str, int]:
+def usage_totals(records: QuerySet[GatewayCall]) -> dict[str, int]:
     """Calls and tokens of those records."""
     totals = records.aggregate(
         calls=Count("id"), prompt=Sum("prompt_tokens"), completion=Sum("completion_tokens")
@@ -108,16 +108,16 @@ class _Percentile(Aggregate):
 
 def deployment_calls(
     deployment: Deployment, *, user: accounts.RequestUser
-) -> QuerySet[UsageRecord]:
+) -> QuerySet[GatewayCall]:
     """Calls of this deployment, without those of an earlier one of the same name."""
-    return UsageRecord.objects.filter(
+    return GatewayCall.objects.filter(
         team__in=accounts.teams_of(user),
         route=deployment.name,
         at__gte=deployment.created_at,
     ).order_by()
 
 
-def last_call_at(records: QuerySet[UsageRecord]) -> datetime | None:
+def last_call_at(records: QuerySet[GatewayCall]) -> datetime | None:
     found: datetime | None = records.aggregate(last=Max("at"))["last"]
     return found
 
@@ -130,12 +130,12 @@ def usage_window(last: datetime | None, *, at: datetime) -> UsageWindow:
     return next(fitting, UsageWindow.MONTH)
 
 
-def call_statistics(records: QuerySet[UsageRecord], *, since: datetime) -> CallStatistics:
+def call_statistics(records: QuerySet[GatewayCall], *, since: datetime) -> CallStatistics:
     return CallStatistics(**records.filter(at__gte=since).aggregate(**_usage_aggregates()))
 
 
 def usage_steps(
-    records: QuerySet[UsageRecord], *, window: UsageWindow, at: datetime
+    records: QuerySet[GatewayCall], *, window: UsageWindow, at: datetime
 ) -> Sequence[UsageStep]:
     """Every step of the window up to ``at``, also those without a call."""
     first_step_at = _first_step_at(window, at=at)

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit, new_key, token_digest
 from apps.serving import selectors
-from apps.serving.models import ApiKey, Gateway, GatewaySnapshot, UsageBatch, UsageRecord
+from apps.serving.models import ApiKey, Gateway, GatewayCall, GatewaySnapshot, UsageBatch
 from controlplane.persistence.encryption import decrypt, encrypt
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
@@ -66,7 +66,7 @@ def usage_batch_record(*, gateway: str, sequence: int, records: Sequence[dict[st
     keys = {
         key.uid: key for key in ApiKey.objects.filter(uid__in={one.get("key") for one in records})
     }
-    UsageRecord.objects.bulk_create(
+    GatewayCall.objects.bulk_create(
         _create_usage_record(batch, record, keys.get(str(record.get("key")))) for record in records
     )
     return True
@@ -74,8 +74,8 @@ def usage_batch_record(*, gateway: str, sequence: int, records: Sequence[dict[st
 
 def _create_usage_record(
     batch: UsageBatch, record: dict[str, Any], key: ApiKey | None
-) -> UsageRecord:
-    return UsageRecord(
+) -> GatewayCall:
+    return GatewayCall(
         batch=batch,
         at=datetime.fromisoformat(record["at"]),
         key=key,

@@ -61,7 +61,7 @@ TEAMS_THINGS = {
     "serving.Revision",
     "serving.Route",
     "serving.RouteBackend",
-    "serving.UsageRecord",
+    "serving.GatewayCall",
     "workflows.Pipeline",
     "workflows.PipelineTransition",
     "workflows.Step",

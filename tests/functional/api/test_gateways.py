@@ -16,7 +16,7 @@ from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from apps.serving.models import Gateway, UsageBatch, UsageRecord
+from apps.serving.models import Gateway, GatewayCall, UsageBatch
 from apps.serving.services import gateways
 from gateway.snapshots import open_snapshot
 from tests.functional.api.callers import API, problem, wrong_fields
@@ -130,7 +130,7 @@ def test_usage_is_counted_once_however_often_it_is_sent(
     answers = [gateway().post("/internal/gateway/usage", batch) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200] * 3
     assert [answer.json()["counted"] for answer in answers] == [True, False, False]
-    assert UsageRecord.objects.count() == 2
+    assert GatewayCall.objects.count() == 2
     assert engineer.get(f"{API}/usage/totals").json()["calls"] == 1
     other = gateway(name="g2").post("/internal/gateway/usage", {**batch, "gateway": "g2"})
     assert other.json()["counted"] is True

@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts.services import membership_set
 from apps.notifications.models import Webhook, WebhookDelivery
-from apps.notifications.services.notifications import test_notification_send
+from apps.notifications.services.notifications import notification_send_test
 from controlplane.domain.common.permissions import Scope, TeamRole
 from tests.functional.api.callers import API, caller, problem
 from tests.integration.company import Company
@@ -23,7 +23,7 @@ def administrator(company: Company) -> APIClient:
 
 def test_one_reads_what_one_was_told_and_marks_it(engineer: APIClient, company: Company) -> None:
     for _ in range(2):
-        test_notification_send(user=company.engineer, at=timezone.now())
+        notification_send_test(user=company.engineer, at=timezone.now())
     (first, second) = engineer.get(f"{API}/notifications").json()["results"]
     assert (first["kind"], first["severity"], first["read_at"]) == ("test", "info", None)
     assert first["title"] == f"A test, sent by {company.engineer.username}"
@@ -36,7 +36,7 @@ def test_one_reads_what_one_was_told_and_marks_it(engineer: APIClient, company: 
 
 
 def test_a_confined_token_sees_and_marks_only_what_its_team_was_told(company: Company) -> None:
-    test_notification_send(user=company.engineer, at=timezone.now())
+    notification_send_test(user=company.engineer, at=timezone.now())
     confined = caller(company.engineer, Scope.ALL, team=company.team)
     assert confined.get(f"{API}/notifications").json()["results"] == []
     assert confined.post(f"{API}/notifications/read-all").json() == {"marked": 0}
@@ -44,7 +44,7 @@ def test_a_confined_token_sees_and_marks_only_what_its_team_was_told(company: Co
 
 
 def test_nobody_sees_what_another_was_told(stranger: APIClient, company: Company) -> None:
-    test_notification_send(user=company.engineer, at=timezone.now())
+    notification_send_test(user=company.engineer, at=timezone.now())
     assert stranger.get(f"{API}/notifications").json()["results"] == []
     uid = company.engineer.notifications.get().uid
     problem(stranger.post(f"{API}/notifications/{uid}/read"), 404, "not-found")

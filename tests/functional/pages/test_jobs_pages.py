@@ -17,7 +17,7 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.logs import log_search
 from apps.jobs.selectors.progress import MAX_POINTS
-from apps.models.models import Artifact
+from apps.models.models import Artifact, ArtifactKind
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobKind
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
@@ -333,7 +333,7 @@ def test_a_clone_has_the_same_request(browser: Client, filled: FilledCompany) ->
 
 def test_a_cloned_script_keeps_its_code(browser: Client, filled: FilledCompany) -> None:
     code = Artifact.objects.create(
-        team=filled.team, kind=Artifact.Kind.CODE, files=[], size=0, made_by="upload"
+        team=filled.team, kind=ArtifactKind.CODE, files=[], size=0, made_by="upload"
     )
     Job.objects.filter(pk=filled.script.pk).update(
         code=code, spec={**filled.script.spec, "environment": {"RATE": "0.1"}}

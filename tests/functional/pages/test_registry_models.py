@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from apps.models.models import Artifact, ModelLine, ModelVersion
+from apps.models.models import ArtifactKind, ModelLine, ModelVersion
 from apps.models.services import outputs
 from apps.models.services.storage import artifact_create
 from apps.models.services.versions import model_version_failed
@@ -38,7 +38,7 @@ def described(empty: EmptyCompany, *, config: object = CONFIG, card: str = CARD)
         factories.stored("README.md", card.encode()),
         *(file for file in factories.model_files() if file[0] != "config.json"),
     ]
-    artifact = artifact_create(team=empty.team, kind=Artifact.Kind.MODEL, files=files)
+    artifact = artifact_create(team=empty.team, kind=ArtifactKind.MODEL, files=files)
     ModelVersion.objects.filter(pk=version.pk).update(artifact=artifact)
     return version
 

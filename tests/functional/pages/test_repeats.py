@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Team, User
 from apps.jobs.models import Job
-from apps.models.models import Artifact, StorageQuota
+from apps.models.models import Artifact, ArtifactKind, StorageQuota
 from apps.serving.models import Deployment
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -81,7 +81,7 @@ def test_a_form_with_another_file_of_the_same_name_and_size_is_another_job(
 
 
 def codes(team: Team) -> int:
-    return Artifact.objects.filter(team=team, kind=Artifact.Kind.CODE).count()
+    return Artifact.objects.filter(team=team, kind=ArtifactKind.CODE).count()
 
 
 def test_the_archive_of_a_form_that_is_sent_twice_is_kept_once(

@@ -14,10 +14,10 @@ from apps.notifications.selectors.messages import NOTIFICATION_LABELS, told
 from apps.notifications.selectors.notifications import DeliveryPreference, bell, notifications_of
 from apps.notifications.services.notifications import (
     events_prune,
+    notification_send_test,
     notifications_read,
     notifications_unread,
     preferences_set,
-    test_notification_send,
 )
 from apps.serving.services.deployments import deployment_transition
 from controlplane.domain.alerts.notifications import (
@@ -193,7 +193,7 @@ def test_a_line_is_worded_when_it_is_read(office: Office) -> None:
 
 
 def test_a_test_reaches_whoever_asked(office: Office) -> None:
-    test_notification_send(user=office.ada, at=timezone.now())
+    notification_send_test(user=office.ada, at=timezone.now())
     assert kinds_for(office.ada) == [NotificationKind.TEST]
     assert bell(office.ada).newest[0].told.title == "A test, sent by ada"
 

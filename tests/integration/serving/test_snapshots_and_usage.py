@@ -11,7 +11,7 @@ from django.db import IntegrityError
 
 from apps.accounts.models import AuditEntry
 from apps.serving import selectors
-from apps.serving.models import ApiKey, GatewaySnapshot, UsageBatch, UsageRecord
+from apps.serving.models import ApiKey, GatewayCall, GatewaySnapshot, UsageBatch
 from apps.serving.services import gateways
 from tests.integration.company import Company
 from tests.integration.serving.deployments import create
@@ -210,7 +210,7 @@ def test_a_batch_posted_by_many_at_once_counts_once(committed_company: Company) 
         return gateways.usage_batch_record(gateway="g1", sequence=1, records=records)
 
     assert sorted(map(str, at_once(post, post, post))) == ["False", "False", "True"]
-    assert UsageRecord.objects.count() == 1
+    assert GatewayCall.objects.count() == 1
 
 
 def test_batch_that_failed_to_be_stored_is_not_counted_as_duplicate(
@@ -225,5 +225,5 @@ def test_batch_that_failed_to_be_stored_is_not_counted_as_duplicate(
 def test_usage_of_unknown_key_is_stored_without_team(company: Company) -> None:
     gateways.usage_batch_record(gateway="g1", sequence=1, records=[record(company, key="0" * 32)])
 
-    kept = UsageRecord.objects.get()
+    kept = GatewayCall.objects.get()
     assert (kept.key, kept.team, kept.batch) == (None, None, UsageBatch.objects.get())

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from apps.jobs.models import Attempt, UploadedFile
-from apps.models.models import Artifact, StorageRun, StoreSize
+from apps.models.models import Artifact, ArtifactKind, StorageRun, StoreSize
 from apps.models.selectors import artifact_store, storage_sources
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services import storage_cleanup
@@ -66,7 +66,7 @@ def test_a_blob_referenced_while_set_aside_is_restored(company: Company) -> None
     blob = store.put([b"needed after all"])
     garbage_collect(at=later())
     artifact_create(
-        team=company.team, kind=Artifact.Kind.CODE, files=[("a", blob.digest, blob.size)]
+        team=company.team, kind=ArtifactKind.CODE, files=[("a", blob.digest, blob.size)]
     )
     garbage_collect(at=later(2 * GARBAGE_GRACE))
     assert [one.set_aside for one in store.blobs() if one.digest == blob.digest] == [False]
@@ -181,7 +181,7 @@ def test_uploads_that_race_the_collector_never_lose_a_byte(
                 blob = store.put([content])
                 artifact = artifact_create(
                     team=company.team,
-                    kind=Artifact.Kind.CODE,
+                    kind=ArtifactKind.CODE,
                     files=[("a", blob.digest, blob.size)],
                 )
                 with store.open(blob.digest) as stream:

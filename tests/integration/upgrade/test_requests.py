@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.jobs.models import Attempt
-from apps.serving.models import Gateway, UsageBatch, UsageRecord
+from apps.serving.models import Gateway, GatewayCall, UsageBatch
 from apps.serving.services import gateways
 from apps.telemetry.models import CardFigures, CardHistory, NodeToken
 from gateway.snapshots import open_snapshot
@@ -109,16 +109,16 @@ def test_a_gateway_polls_snapshots_and_posts_usage_that_is_counted_once(
             assert {"adder", "adder-eight-bits"} <= names
             continue
         records = json.loads(exchange.body)["records"]
-        before = UsageRecord.objects.count()
+        before = GatewayCall.objects.count()
         assert send(exchange, clock=clock).json() == {"counted": True}
-        assert UsageRecord.objects.count() == before + len(records)
+        assert GatewayCall.objects.count() == before + len(records)
         batch = UsageBatch.objects.latest("id")
         tokens = sum(one["prompt_tokens"] for one in records)
-        counted = UsageRecord.objects.filter(batch=batch)
+        counted = GatewayCall.objects.filter(batch=batch)
         assert sum(counted.values_list("prompt_tokens", flat=True)) == tokens
         assert set(counted.values_list("key__uid", flat=True)) == {one["key"] for one in records}
         assert send(exchange, clock=clock).json() == {"counted": False}
-        assert UsageRecord.objects.count() == before + len(records)
+        assert GatewayCall.objects.count() == before + len(records)
     seen = Gateway.objects.get()
     assert seen.name == exchanges("gateway")[0].headers["X-Ninefold-Gateway"]
     assert seen.version == 7
