@@ -116,7 +116,7 @@ class Alert(Entity):
 class AlertSilence(Entity):
     """Nobody is told of what it fits, until it ends by itself or somebody ends it."""
 
-    #: As ``matcher_read`` reads them.
+    #: As ``parse_matcher`` reads them.
     matchers = models.JSONField()
     reason = models.CharField(max_length=300)
     began_at = models.DateTimeField()

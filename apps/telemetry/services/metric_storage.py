@@ -116,7 +116,7 @@ def hourly_sums_store(*, hours: Collection[datetime]) -> None:
 
 
 def hours_reopen(*, hours: Collection[datetime]) -> None:
-    """Have hours summed up again into which figures came late; it keeps them (``hours_keep``)."""
+    """Have hours summed up again into which figures came late; it keeps them (``hourly_sums_store``)."""
     hourly_sums_store(hours=hours)
     # What is open stays so while it is kept: its row is left alone, since all who write it wait for each other.
     open_already = SummedHour.objects.filter(hour__in=hours, summed_at=None)

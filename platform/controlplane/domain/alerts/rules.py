@@ -209,7 +209,7 @@ class AlertRuleSpec:
         return {name: labels.get(name, "") for name in self.group_by}
 
     def as_json(self) -> dict[str, Any]:
-        """As :func:`rule_read` reads it."""
+        """As :func:`parse_rule` reads it."""
         return {
             "name": self.name,
             "title": self.title,
