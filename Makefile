@@ -51,8 +51,8 @@ test-real: development ## Test with the real engine, a real browser and the whol
 	@$(BIN)/python -m launcher.system_packages chromium redis-server
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
-	@# Pages of a sample company share the cores. Products run beside clusters, engines last, of each kind one
-	@# test after the other (tests/conftest.py).
+	@# Pages of a sample company share the cores. Engines run beside whatever starts a product or a cluster,
+	@# one of these after the other (tests/conftest.py).
 	@status=0; \
 	$(BIN)/python -m pytest tests -m "browser and not product" -n logical --dist load $(ARGS) || status=$$?; \
 	$(BIN)/python -m pytest tests/integration tests/functional -m slow -n logical --dist loadfile \

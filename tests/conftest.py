@@ -27,19 +27,16 @@ settings.load_profile("patient")
 
 # Not by marks: xdist 3.8 writes the groups into names of tests where pytest 9.2 no longer reads them.
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``--dist loadgroup`` products run beside clusters, then engines; of each, one test after the other."""
+    """With ``--dist loadgroup`` engines run beside products and clusters; of each, one test after the other."""
     if config.getvalue("dist") != "loadgroup":
         return None
-    # In the order of their folders: a process that has run engines keeps its low priority.
-    config.option.loadscopereorder = False
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = _group
     return scheduler
 
 
 def _group(test: str) -> str:
-    folder = test.split("/")[1]
-    return {"engine": "engines", "e2e": "products", "drill": "products"}.get(folder, "clusters")
+    return "engines" if test.startswith("tests/engine/") else "products"
 
 
 def pytest_collection_finish() -> None:

@@ -242,9 +242,10 @@ def test_the_pinned_memory_of_awq_is_left_alone_where_there_is_an_accelerator(
 from unittest import mock
 from ninefold_runtime import models, quantize
 cache, own = quantize.IntermediatesCache, quantize.IntermediatesCache.pin_memory
-with quantize._unpinned():
+with quantize._without_pinned_memory():
     without = cache.pin_memory is own
-with mock.patch.object(models, "current_device", return_value=mock.Mock(type="cuda")), quantize._unpinned():
+card = mock.patch.object(models, "current_device", return_value=mock.Mock(type="cuda"))
+with card, quantize._without_pinned_memory():
     beside = cache.pin_memory is own
 print(without, beside, cache.pin_memory is own)
 """
