@@ -86,7 +86,7 @@ def free_ports(count: int) -> list[int]:
 def _link_environments(*, into: Path) -> None:
     """Give the product this checkout's engine environments, where there are any, as hard links.
 
-    That a product creates one by itself is tested in ``tests/integration/local_cluster``.
+    Creating one is tested in ``tests/integration/local_cluster`` and by ``make engine`` before these tests.
     """
     into.parent.mkdir(mode=0o711)
     engines = ROOT / "var" / "engines"

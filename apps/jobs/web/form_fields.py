@@ -251,12 +251,12 @@ _translated = lazy(translate_message, str)
 #: Labels of choices; others are shown as they are.
 CHOICE_LABELS: Mapping[str, Any] = {
     "sft": _("Supervised fine-tuning (SFT)"),
-    "dpo": _("preferences: one answer is better than another (DPO)"),
-    "grpo": _("rewards: try answers, and keep to the better ones (GRPO)"),
+    "dpo": _("Direct preference optimization (DPO)"),
+    "grpo": _("Group relative policy optimization (GRPO)"),
     "pretrain": _("Continued pre-training"),
     "full": _("Full fine-tuning"),
     "lora": _("LoRA"),
-    "qlora": _("QLoRA: LoRA on weights of 4 bits"),
+    "qlora": _("QLoRA (LoRA on 4-bit weights)"),
     "auto": _("automatic"),
     "on": _("on"),
     "off": _("off"),

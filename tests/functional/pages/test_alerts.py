@@ -55,7 +55,7 @@ def text_of(client: Client, path: str) -> str:
 def test_before_anything_fires_the_pages_say_so_and_what_to_do(operator: Client) -> None:
     page = text_of(operator, _AT)
     assert "Nothing fires" in page
-    assert "Nobody is told of alerts yet" in page
+    assert "No one is notified of alerts" in page
     assert "Nothing has fired yet" in text_of(operator, f"{_AT}/past")
     assert "Nothing is silenced" in text_of(operator, f"{_AT}/silences")
     assert "No rules yet" in text_of(operator, f"{_AT}/rules")
