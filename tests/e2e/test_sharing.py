@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.product, pytest.mark.engine]
 SAMPLE = Path(str(files("ninefold_runtime.samples") / "data" / "addresses.jsonl"))
 #: All that the machine has.
 CARDS = 2
-SAVED_EVERY = 40
-STEPS = 400
+SAVED_EVERY = 20
+STEPS = 240
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ class Team:
 
     def finetune(self, *, steps: int) -> str:
         """The uid of a job that needs every card."""
-        spec = {"max_steps": steps, "checkpoint_every_steps": SAVED_EVERY}
+        spec = {"max_steps": steps, "batch_size": 8, "checkpoint_every_steps": SAVED_EVERY}
         asked = {
             "kind": "finetune",
             "name": f"{self.name} trains",
@@ -124,7 +124,7 @@ def test_a_borrower_gives_back_what_is_owed_and_goes_on_from_its_checkpoint(
     borrowing = guests.finetune(steps=STEPS)
     first = guests.attempt(borrowing, number=1, step=2 * SAVED_EVERY + 5, within=ENGINE_WITHIN)
     page.goto(f"/jobs/{borrowing}")
-    owed = owners.finetune(steps=120)
+    owed = owners.finetune(steps=SAVED_EVERY)
 
     # Whoever looks at the borrower's page sees it wait again, and reads why.
     expect(page.get_by_role("heading", name="Why it waits")).to_be_visible(timeout=2 * MINUTE)

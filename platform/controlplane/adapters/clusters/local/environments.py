@@ -117,7 +117,9 @@ class _Builder:
     def build(self, python: Path) -> None:
         self._report(f"making the environment {self._environment.name}")
         uv = self._create_venv(python)
-        install = [*uv, "pip", "install", "--python", str(self._folder / "bin" / "python")]
+        # Jobs have accounts that may not write here: each would compile what it imports at every start.
+        install = [*uv, "pip", "install", "--compile-bytecode"]
+        install += ["--python", str(self._folder / "bin" / "python")]
         if self._environment.preinstall:
             what = " ".join(self._environment.preinstall)
             self._run_command(
