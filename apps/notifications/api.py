@@ -20,7 +20,7 @@ from apps.accounts.api.serializers import OwnedSerializer
 from apps.notifications.models import Notification, Webhook, WebhookDelivery, WebhookTry
 from apps.notifications.selectors import notifications as inbox
 from apps.notifications.selectors import webhooks as selectors
-from apps.notifications.selectors.messages import event_url, told
+from apps.notifications.selectors.messages import event_url, render_notification
 from apps.notifications.selectors.webhooks import SENDABLE, webhooks_visible
 from apps.notifications.services import notifications, webhooks
 from apps.notifications.services.webhooks import WebhookRefused
@@ -71,7 +71,7 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
         }
 
     def get_title(self, row: Notification) -> str:
-        return told(row.event).title
+        return render_notification(row.event).title
 
     def get_reason(self, row: Notification) -> str:
         return str(row.event.payload.get("reason", ""))

@@ -55,7 +55,7 @@ _IN_ONE_TURN = 500
 _JITTER = SystemRandom()
 
 
-class _ServerSilent(Exception):
+class _ServerUnresponsive(Exception):
     """The mail server takes nothing at all now; there is no use in the next message."""
 
 
@@ -82,7 +82,7 @@ def _send_pending_emails(lease: LeaderLease, *, at: datetime) -> int:
         while letters and lease.renew(ttl=EMAIL_LEASE_TTL):
             sent += _send_emails(letters[0], connection, at=at)
             letters.popleft()
-    except _ServerSilent as silent:
+    except _ServerUnresponsive as silent:
         # What is on hold was not tried, and what was refused before has lost its try already.
         unsent = [mail for letter in letters for mail in letter]
         emails_record_failed(mails=unsent, error=str(silent), at=at, spread=_JITTER.random())
@@ -148,9 +148,11 @@ def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetim
         emails_record_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
         return 0
     except SMTPResponseException as refused:
-        raise _ServerSilent(f"the mail server answered {_smtp_error_text(refused)}") from refused
+        raise _ServerUnresponsive(
+            f"the mail server answered {_smtp_error_text(refused)}"
+        ) from refused
     except (SMTPException, OSError) as error:
-        raise _ServerSilent(f"the mail server cannot be reached: {error}") from error
+        raise _ServerUnresponsive(f"the mail server cannot be reached: {error}") from error
     emails_record_sent(mails=mails, message_id=message_id, at=at)
     return 1
 

@@ -29,7 +29,7 @@ Network = IPv4Network | IPv6Network
 #: Limits on a request's line and headers together.
 MAX_HEADER_BYTES = 64 * 1024
 
-_SWEEP_SECONDS = 1.0
+_CHECK_INTERVAL_SECONDS = 1.0
 #: Refused connections are logged at most this often.
 _LOG_SECONDS = 60.0
 #: This machine: the gateway, jobs, agents, and a proxy on the same host.
@@ -135,7 +135,7 @@ class ConnectionGuard:
             self._sweeping = True
             self.now = connection.loop.time()
             connection.loop.call_later(
-                _SWEEP_SECONDS, self._close_expired_connections, connection.loop
+                _CHECK_INTERVAL_SECONDS, self._close_expired_connections, connection.loop
             )
         self._connections.add(connection)
         address = self._counted_address(connection)
@@ -188,7 +188,7 @@ class ConnectionGuard:
             connection.enforce(elapsed=elapsed)
         self._sweeping = bool(self._connections)
         if self._sweeping:
-            loop.call_later(_SWEEP_SECONDS, self._close_expired_connections, loop)
+            loop.call_later(_CHECK_INTERVAL_SECONDS, self._close_expired_connections, loop)
 
 
 def _is_in_networks(address: Any, networks: Iterable[Network]) -> bool:

@@ -19,10 +19,10 @@ from enum import IntEnum
 from pathlib import Path
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-_NO_SPACE_WORDS = ("no space left on device", "os error 28", "disk quota exceeded")
+_NO_SPACE_MESSAGES = ("no space left on device", "os error 28", "disk quota exceeded")
 #: torch's archive writer loses the errno of a short write.
-_WRITER_WORDS = ("pytorchstreamwriter", "inline_container")
-_NO_MEMORY_WORDS = ("out of memory", "can't allocate memory", "failed to allocate")
+_WRITER_MESSAGES = ("pytorchstreamwriter", "inline_container")
+_NO_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "failed to allocate")
 #: Below this many free bytes a failed write of torch is taken for a full disk.
 _NEARLY_FULL = 16 * 1024 * 1024
 
@@ -114,16 +114,16 @@ def _is_disk_full(error: BaseException, *, work: Path) -> bool:
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return True
     text = str(error).lower()
-    if any(phrase in text for phrase in _NO_SPACE_WORDS):
+    if any(phrase in text for phrase in _NO_SPACE_MESSAGES):
         return True
-    return any(phrase in text for phrase in _WRITER_WORDS) and _free_bytes(work) < _NEARLY_FULL
+    return any(phrase in text for phrase in _WRITER_MESSAGES) and _free_bytes(work) < _NEARLY_FULL
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError) and any(phrase in text for phrase in _NO_MEMORY_WORDS)
+    return isinstance(error, RuntimeError) and any(phrase in text for phrase in _NO_MEMORY_MESSAGES)
 
 
 def _free_bytes(folder: Path) -> int:

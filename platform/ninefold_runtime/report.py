@@ -36,7 +36,7 @@ from ninefold_runtime.exits import BadInput, NotReported
 _TIMEOUT_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _POINTS_A_REQUEST = 200
-_POINTS_KEPT = 4000
+_MAX_POINTS = 4000
 _CHUNK = 1024 * 1024
 
 
@@ -84,7 +84,7 @@ class Reporter:
         self._patience = patience_seconds
         self._first_pause = first_pause_seconds
         self._log = log or _print_line
-        self._backlog = ProgressBacklog(limit=_POINTS_KEPT)
+        self._backlog = ProgressBacklog(limit=_MAX_POINTS)
         self._wake = threading.Condition()
         self._in_flight = 0
         self._closing = False

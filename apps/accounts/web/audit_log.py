@@ -169,12 +169,12 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "webhook.resume": _("%(actor)s resumed the webhook %(name)s"),
     "webhook.rotate": _("%(actor)s gave the webhook %(name)s a new secret"),
 }
-_NOBODY = "system"
+_NO_ACTOR = "system"
 
 
 def audit_message(entry: AuditEntry) -> str:
     """What happened, in the reader's language."""
-    actor = gettext("the system") if entry.actor_name == _NOBODY else entry.actor_name
+    actor = gettext("the system") if entry.actor_name == _NO_ACTOR else entry.actor_name
     template = AUDIT_MESSAGES.get(entry.action)
     if template is None:
         return f"{actor}: {entry.action} {entry.object_name}".rstrip()

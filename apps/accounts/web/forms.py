@@ -202,7 +202,7 @@ class NewMemberForm(RolesForm):
         return found[0]
 
 
-class NewPersonForm(RolesForm):
+class NewUserForm(RolesForm):
     username = forms.CharField(
         label=_("User name"),
         max_length=150,

@@ -23,7 +23,7 @@ from apps.accounts import selectors, services
 from apps.accounts.models import Membership, Team, User
 from apps.accounts.services import UserChangeRefused
 from apps.accounts.web.authentication import mail_is_configured
-from apps.accounts.web.forms import CompanyRolesForm, NewPersonForm
+from apps.accounts.web.forms import CompanyRolesForm, NewUserForm
 from apps.accounts.web.requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import company_role_labels, role_descriptions, role_labels
 from controlplane.domain.common.permissions import CompanyRole, Permission
@@ -110,7 +110,7 @@ def user_list(request: AuthenticatedRequest) -> HttpResponseBase:
 @login_required
 def user_new(request: AuthenticatedRequest) -> HttpResponse:
     selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
-    form = NewPersonForm(request.POST if request.method == "POST" else None)
+    form = NewUserForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         try:
             created = services.user_create(actor=request.user, **form.cleaned_data)

@@ -23,7 +23,7 @@ from apps.telemetry.selectors.sources import FRESH, IDLE
 
 IDLE_FOR = timedelta(minutes=30)
 #: Longer than that nobody looks back.
-LOOK_BACK = timedelta(days=30)
+LOOKBACK = timedelta(days=30)
 
 _IDLE = """
     SELECT quiet.claim_id, quiet.cluster, quiet.node, quiet.index, quiet.card, quiet.chip,
@@ -84,7 +84,7 @@ def idle_cards(*, at: datetime) -> Sequence[IdleCard]:
         "long_ago": at - IDLE_FOR,
         # The hour before may not be summed up yet.
         "lately": hour - timedelta(hours=1),
-        "look_back": hour - LOOK_BACK,
+        "look_back": hour - LOOKBACK,
         "idle": IDLE,
     }
     with connection.cursor() as cursor:

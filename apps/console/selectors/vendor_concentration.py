@@ -21,7 +21,7 @@ from controlplane.domain.quotas.usage import HOUR_MICROSECONDS, DayRange
 from controlplane.ports import registry
 
 #: Days that use is counted over.
-LOOK_BACK = timedelta(days=30)
+LOOKBACK = timedelta(days=30)
 #: Claims of a source that make a move worth a try.
 _MOVABLE = frozenset({Support.SUPPORTED, Support.EXPERIMENTAL})
 
@@ -76,7 +76,7 @@ class VendorConcentration:
 
 def vendor_concentration_of(user: accounts.RequestUser, *, at: datetime) -> VendorConcentration:
     """What they see of the ledger and of the deployments."""
-    period = DayRange(first=(at - LOOK_BACK).date(), last=at.date())
+    period = DayRange(first=(at - LOOKBACK).date(), last=at.date())
     report = usage_report(user, period=period, by=Grouping.CHIP, per=ReportInterval.WHOLE, at=at)
     used: Counter[str] = Counter()
     for chip, amount in report.chips.items():

@@ -209,7 +209,7 @@ def _detailed_and_mapped_nodes(nodes: list[dict[str, Any]], *, opened: str) -> d
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTrouble:
+class NodeProblem:
     """Nodes of one cluster, or of all, that somebody should look at."""
 
     #: Its name; empty for all.
@@ -232,7 +232,7 @@ def _unhealthy_nodes(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str,
     uses: Counter[FleetCardUse] = Counter()
     for one in counted:
         uses.update(_card_uses(one))
-    trouble = NodeTrouble(
+    trouble = NodeProblem(
         cluster=chosen if known else "",
         count=len(listed),
         everywhere=by_cluster.total(),

@@ -37,7 +37,7 @@ class FirstStepRow:
     next: bool
 
 
-_STEP_WORDS = {
+_STEP_LABELS = {
     FirstStep.MODEL: (
         gettext_lazy("Register a model"),
         gettext_lazy("A folder with config.json and safetensors."),
@@ -75,7 +75,7 @@ _STEP_WORDS = {
 
 def _first_step_rows(steps: FirstSteps) -> list[FirstStepRow]:
     rows = []
-    for step, (label, hint, action, page) in _STEP_WORDS.items():
+    for step, (label, hint, action, page) in _STEP_LABELS.items():
         href = reverse(page)
         if step is FirstStep.DEPLOY and steps.tuned is not None:
             href = reverse("model-version", args=[steps.tuned.uid])

@@ -30,7 +30,7 @@ from apps.quotas.selectors.cycles import PhaseHistogram, cycle_histograms
 from controlplane.web import health, metrics
 from controlplane.web.response_cache import TimedCache
 
-KEPT_SECONDS = 5.0
+CACHE_SECONDS = 5.0
 
 
 @require_safe
@@ -50,7 +50,7 @@ class Measures(Collector):
     """Measured when somebody asks, and not more often than every :data:`KEPT_SECONDS`."""
 
     def __init__(self) -> None:
-        self.families = TimedCache(lambda: tuple(_metric_families()), seconds=KEPT_SECONDS)
+        self.families = TimedCache(lambda: tuple(_metric_families()), seconds=CACHE_SECONDS)
 
     def collect(self) -> Iterator[Metric]:
         yield from self.families()

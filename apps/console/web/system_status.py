@@ -31,7 +31,7 @@ from controlplane.web.templatetags.ninefold import duration
 
 Word = str | Promise
 
-LOOPS: Mapping[str, Word] = {
+CONTROLLER_TITLES: Mapping[str, Word] = {
     "config.tasks.relay_outbox": gettext_lazy("Outbox dispatcher"),
     "config.tasks.tidy_up": gettext_lazy("Cleanup"),
     "apps.quotas.tasks.run_cycle": gettext_lazy("Scheduler"),
@@ -70,7 +70,7 @@ LOOPS: Mapping[str, Word] = {
     "apps.monitoring.tasks.prune_news": gettext_lazy("Event cleanup"),
 }
 
-LOOP_ADVICE: Mapping[ControllerHealth, Word] = {
+CONTROLLER_ADVICE: Mapping[ControllerHealth, Word] = {
     ControllerHealth.LATE: gettext_lazy("If others are late too, look at worker and beat above."),
     ControllerHealth.FAILING: gettext_lazy(
         "The error below says why; it is tried again by itself."
@@ -92,7 +92,7 @@ class ComponentText:
     advice: str
 
 
-def told(component: Component) -> ComponentText:
+def component_text(component: Component) -> ComponentText:
     """The part in the words of the reader's language."""
     part = _PARTS[component.kind]
     title = str(part.label)
@@ -108,7 +108,7 @@ def told(component: Component) -> ComponentText:
 
 def controller_title(name: str) -> str:
     """What the loop of that task does; one that we do not know is shown by its task's name."""
-    return str(LOOPS.get(name, name.rpartition(".")[2].replace("_", " ")))
+    return str(CONTROLLER_TITLES.get(name, name.rpartition(".")[2].replace("_", " ")))
 
 
 def error_title(error: RecentError) -> str:
@@ -121,7 +121,7 @@ def error_title(error: RecentError) -> str:
 
 
 def controller_advice(loop: Controller) -> str:
-    return str(LOOP_ADVICE.get(loop.health, ""))
+    return str(CONTROLLER_ADVICE.get(loop.health, ""))
 
 
 _FOLDERS: Mapping[str, Word] = {
@@ -413,7 +413,7 @@ def status(request: AuthenticatedRequest) -> HttpResponse:
     """For operators and administrators; never still, so it goes on looking while it is looked at."""
     require_product_status(request.user)
     found = product_status()
-    parts = [PartRow(component=one, told=told(one)) for one in found.components]
+    parts = [PartRow(component=one, told=component_text(one)) for one in found.components]
     context = {
         "status": found,
         "parts": parts,

@@ -181,7 +181,7 @@ RETENTION_BATCH = 500
 #: Removals recorded in the details of one run.
 DETAILS_PER_RUN = 50
 #: Runs kept in the history.
-RUNS_KEPT = 500
+RUN_RETENTION = 500
 #: Actor of removals by rules.
 REMOVED_BY_RULE = "retention"
 
@@ -335,7 +335,7 @@ def _remove_version(removal: Removal, *, at: datetime) -> bool:
 
 def _delete_old_runs() -> None:
     edge = StorageRun.objects.order_by("-id").values_list("id", flat=True)[
-        RUNS_KEPT : RUNS_KEPT + 1
+        RUN_RETENTION : RUN_RETENTION + 1
     ]
     for pk in edge:
         StorageRun.objects.filter(id__lte=pk).delete()

@@ -76,7 +76,7 @@ BATCH = 50
 #: Decisions to do nothing in one transaction, for which nothing is locked.
 NOTES = 1000
 #: An event that is not told of again for so long is over, though nobody says so.
-_EVENT_KEPT = timedelta(hours=1)
+_EVENT_RETENTION = timedelta(hours=1)
 BY_PEOPLE = "decisions are left to people by the health policy"
 
 
@@ -87,7 +87,8 @@ def health_reconcile(*, at: datetime) -> int:
             return 0
         stance = health_policy_state()
         faults_lapse(
-            after={Origin.EVENT: _EVENT_KEPT, Origin.JOB: stance.policy.suspicion_within}, at=at
+            after={Origin.EVENT: _EVENT_RETENTION, Origin.JOB: stance.policy.suspicion_within},
+            at=at,
         )
         with transaction.atomic():
             situation = health_snapshot(policy=stance.policy, at=at)
@@ -304,7 +305,7 @@ def diagnosis_changes(
     for signal in _strongest_signals(cluster, diagnosis, at=at).values():
         key: Key = (signal.node, signal.index, signal.origin, signal.code)
         told_now.add(key)
-        if _is_news(signal, standing.get(key)):
+        if _is_new_or_changed(signal, standing.get(key)):
             yield signal
     silent = {(unread.origin, unread.node) for unread in diagnosis.unreadable}
     for key, before in standing.items():
@@ -334,7 +335,7 @@ def _open_signals(cluster: Cluster) -> Mapping[Key, _Standing]:
     }
 
 
-def _is_news(signal: Signal, before: _Standing | None) -> bool:
+def _is_new_or_changed(signal: Signal, before: _Standing | None) -> bool:
     if signal.origin is Origin.EVENT:
         return signal.active if before is None else signal.at > before.told_at
     return (

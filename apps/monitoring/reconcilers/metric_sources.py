@@ -114,7 +114,7 @@ def stale_cards_reconcile(*, at: datetime) -> int:
         for source in Source.objects.filter(enabled=True).select_related("cluster")
     }
     lost = _find_stale_cards()
-    again = {one for one in lost if _is_heard(one, sources, at=at)}
+    again = {one for one in lost if _is_fresh(one, sources, at=at)}
     changed = cards_metrics_fresh(cards=[one.card for one in again])
     policy = health_policy_state().policy
     share = policy.stall_share
@@ -155,7 +155,7 @@ def _find_stale_cards() -> list[_Lost]:
     return [_Lost._make(row) for row in rows]
 
 
-def _is_heard(one: _Lost, sources: dict[int, Source], *, at: datetime) -> bool:
+def _is_fresh(one: _Lost, sources: dict[int, Source], *, at: datetime) -> bool:
     """It is heard again, or nobody measures it any more."""
     source = sources.get(one.source or 0)
     return source is None or at - one.received_at <= heartbeat_timeout(source)

@@ -147,7 +147,7 @@ def deliveries_due(*, at: datetime) -> list[AlertDelivery]:
     return [delivery for delivery in oldest if delivery.next_try_at <= at]
 
 
-MEASURE_WORDS: Mapping[str, str | Promise] = {
+MEASURE_LABELS: Mapping[str, str | Promise] = {
     "cards.utilization": _("utilization of a card"),
     "cards.memory_used": _("memory in use of a card"),
     "cards.memory_total": _("memory of a card"),
@@ -199,7 +199,7 @@ _PLACES = {
     )
 }
 
-SEVERITY_WORDS: Mapping[AlertSeverity, str | Promise] = {
+SEVERITY_LABELS: Mapping[AlertSeverity, str | Promise] = {
     AlertSeverity.INFO: _("info"),
     AlertSeverity.WARNING: _("warning"),
     AlertSeverity.CRITICAL: _("critical"),
@@ -283,7 +283,7 @@ def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
         return (*lines, words % {"count": most})
     measure = str(content["measure"])
     lines.append(
-        f"{MEASURE_WORDS.get(measure, measure)} {content['op']} "
+        f"{MEASURE_LABELS.get(measure, measure)} {content['op']} "
         f"{formatted_sample_value(measure, content['threshold'])}"
     )
     lines += [

@@ -16,7 +16,7 @@ from apps.models.selectors import artifact_store
 from controlplane.domain.health.controllers import (
     TROUBLED,
     ControllerHealth,
-    Turns,
+    RunTimes,
     controller_health,
     controller_lag,
     needs_attention,
@@ -35,7 +35,7 @@ class Controller:
     #: Since the last good end; None if it never turned.
     lag: timedelta | None
     #: When its turns began and ended.
-    times: Turns
+    times: RunTimes
     #: Seconds of the newest turns, the newest last.
     recent: tuple[float, ...]
     turns: int

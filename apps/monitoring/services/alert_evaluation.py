@@ -43,7 +43,7 @@ from controlplane.domain.alerts.rules import AlertRuleSpec, AlertSample, AlertSe
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.bulk_writes import bulk_update_rows
 
-KEPT = timedelta(days=90)
+ALERT_RETENTION = timedelta(days=90)
 #: Of the alerts of a notice, so many are named.
 MOST_NAMED = 10
 _STEPPED = (
@@ -118,9 +118,9 @@ def rule_failed(*, rule: AlertRule, reason: str) -> None:
 
 def alerts_prune(*, at: datetime) -> int:
     """Forget episodes and silences that ended long ago; say how many episodes."""
-    AlertSilence.objects.filter(ends_at__lt=at - KEPT).delete()
-    AlertNotice.objects.filter(group=None, at__lt=at - KEPT).delete()
-    _, deleted = AlertGroup.objects.filter(ended_at__lt=at - KEPT).delete()
+    AlertSilence.objects.filter(ends_at__lt=at - ALERT_RETENTION).delete()
+    AlertNotice.objects.filter(group=None, at__lt=at - ALERT_RETENTION).delete()
+    _, deleted = AlertGroup.objects.filter(ended_at__lt=at - ALERT_RETENTION).delete()
     return deleted.get("monitoring.AlertGroup", 0)
 
 

@@ -46,7 +46,7 @@ _RESTARTED: Mapping[Action, tuple[str, ...]] = {
     Action.RESTART_JOB: (),
 }
 #: What waits for a person without a fault behind it, a return or a suspicion, is told again after so long.
-_TOLD_AGAIN = timedelta(days=1)
+_REPEAT_INTERVAL = timedelta(days=1)
 
 
 class LeaseGone(Exception):
@@ -54,7 +54,7 @@ class LeaseGone(Exception):
 
 
 @dataclass(slots=True)
-class _Scene:
+class _DecisionContext:
     """The rows that a number of decisions are about, locked where they are written."""
 
     nodes: Mapping[str, Node]
@@ -129,14 +129,14 @@ def _primary_keys(model: type[Entity], uids: Iterable[str]) -> dict[str, int]:
     return dict(rows.values_list("uid", "pk"))
 
 
-def _decision_context(decided: Iterable[Decided]) -> _Scene:
+def _decision_context(decided: Iterable[Decided]) -> _DecisionContext:
     those = list(decided)
     nodes = Node.objects.filter(uid__in={each.node for each in those}).select_related("cluster")
     by_uid = {node.uid: node for node in nodes}
     # Cards before all else, in the order of admissions.
     cards = card_availability.cards_lock(nodes=[node.pk for node in by_uid.values()])
     faults = Fault.objects.filter(uid__in={each.fault for each in those if each.fault})
-    return _Scene(
+    return _DecisionContext(
         nodes=by_uid,
         cards=cards,
         faults={fault.uid: fault for fault in faults},
@@ -144,13 +144,13 @@ def _decision_context(decided: Iterable[Decided]) -> _Scene:
     )
 
 
-def _is_there(each: Decided, scene: _Scene) -> bool:
+def _is_there(each: Decided, scene: _DecisionContext) -> bool:
     """Nodes and cards go with their cluster."""
     return each.node in scene.nodes and (not each.card or each.card in scene.card_of)
 
 
 def _ambiguous_suppressions(
-    decided: Sequence[Decided], scene: _Scene, *, at: datetime
+    decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime
 ) -> list[Decided]:
     """All of them; a restart of whoever has a card waits for a person where that may be one of several."""
     unclear = {
@@ -168,7 +168,7 @@ def _ambiguous_suppressions(
     ]
 
 
-def _known_card(each: Decided, scene: _Scene) -> Card | None:
+def _known_card(each: Decided, scene: _DecisionContext) -> Card | None:
     """Of whose holder it speaks; None where it is any card of the node, for its plug-in chose who has which."""
     bound = scene.nodes[each.node].cluster.binding == Cluster.BindingMode.NODE
     return None if bound else scene.card_of.get(each.card)
@@ -182,7 +182,7 @@ def _format_card_count(count: int) -> str:
 
 
 def _claims_on_nodes(
-    decided: Sequence[Decided], scene: _Scene, *, at: datetime
+    decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime
 ) -> dict[int, set[int]]:
     """By the identity of each: the claims that held any card of its node since its fault began.
 
@@ -208,7 +208,9 @@ def _claims_on_nodes(
     }
 
 
-def _isolate_targets(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+def _isolate_targets(
+    decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime
+) -> set[int]:
     out = [each for each in decided if each.action in STATES]
     if not out:
         return set()
@@ -233,7 +235,7 @@ def _eviction_grace(fault: Fault | None) -> timedelta:
     return timedelta() if fault is not None and fault.origin == Origin.SILENCE else GRACE
 
 
-def _evict_claims(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+def _evict_claims(decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime) -> set[int]:
     """Claims go, cards stay; done is whatever was asked for, also where nothing ran."""
     done = set()
     for action, kinds in _RESTARTED.items():
@@ -251,7 +253,9 @@ def _evict_claims(decided: Sequence[Decided], scene: _Scene, *, at: datetime) ->
     return done
 
 
-def _release_targets(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+def _release_targets(
+    decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime
+) -> set[int]:
     """Only what has proved itself, and that no person took out: the domain said so, the rows say it once more."""
     back = [each for each in decided if each.action is Action.RELEASE]
     if not back:
@@ -272,7 +276,7 @@ def _release_targets(decided: Sequence[Decided], scene: _Scene, *, at: datetime)
     return done
 
 
-def _decision_row(each: Decided, scene: _Scene, *, done: bool, at: datetime) -> Decision:
+def _decision_row(each: Decided, scene: _DecisionContext, *, done: bool, at: datetime) -> Decision:
     if each.followed:
         outcome = Outcome.FOLLOWED
     elif each.held_back:
@@ -305,7 +309,7 @@ def _not_yet_notified(rows: Sequence[Decision], *, at: datetime) -> list[Decisio
         )
         .filter(
             Q(fault__in=[row.fault_id for row in again if row.fault_id])
-            | Q(fault=None, at__gt=at - _TOLD_AGAIN)
+            | Q(fault=None, at__gt=at - _REPEAT_INTERVAL)
         )
         .values_list("node_id", "card_id", "fault_id", "action", "outcome")
     )

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 _LONGEST_MESSAGE = 2000
 _LONGEST_CODE = 120
 #: How long what is over is kept, and how much of it one turn forgets at most; the next one goes on.
-KEPT = timedelta(days=90)
+FAULT_RETENTION = timedelta(days=90)
 _FORGOTTEN_A_TURN = 5000
 
 #: As faults are locked where signs come in; whoever locks several does it in this order.
@@ -41,7 +41,7 @@ FaultLocation = tuple[int, int | None]
 
 
 @dataclass(slots=True)
-class _Tale:
+class _SignalGroup:
     """All signs of one fault in a batch, in the order of their times."""
 
     first: datetime
@@ -111,13 +111,13 @@ def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[FaultLocation, Si
     return placed
 
 
-def _group_signals(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key, _Tale]:
-    tales: dict[_Key, _Tale] = {}
+def _group_signals(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key, _SignalGroup]:
+    tales: dict[_Key, _SignalGroup] = {}
     for (node, card), signal in sorted(placed, key=lambda one: one[1].at):
         key = (node, card, str(signal.origin), signal.code[:_LONGEST_CODE])
         tale = tales.get(key)
         if tale is None:
-            tale = tales[key] = _Tale(first=signal.at, last=signal)
+            tale = tales[key] = _SignalGroup(first=signal.at, last=signal)
         tale.last = signal
         if signal.active:
             tale.told += 1
@@ -126,7 +126,7 @@ def _group_signals(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key,
     return tales
 
 
-def _write_faults(tales: Mapping[_Key, _Tale], *, at: datetime) -> set[_Key]:
+def _write_faults(tales: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_Key]:
     """Faults that stand, written; keys of those that are new or worse than they were."""
     # In one order, so that two batches never wait for each other in a ring.
     standing = sorted(
@@ -187,7 +187,7 @@ def _write_faults(tales: Mapping[_Key, _Tale], *, at: datetime) -> set[_Key]:
         return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
 
 
-def _end_faults(tales: Mapping[_Key, _Tale]) -> set[_Key]:
+def _end_faults(tales: Mapping[_Key, _SignalGroup]) -> set[_Key]:
     """Those of which the last word is that they are over; keys of the ones that stood until now."""
     over = sorted(
         ((key, tale.last.at) for key, tale in tales.items() if not tale.last.active),
@@ -257,7 +257,7 @@ def faults_prune(*, at: datetime) -> int:
     What an isolation that is not over goes back to stays. Decisions about a fault are kept as long as it is, for
     they say that it was answered; those about none go by their own age.
     """
-    oldest = at - KEPT
+    oldest = at - FAULT_RETENTION
     explaining = Isolation.objects.filter(ended_at=None).exclude(fault=None)
     over = Fault.objects.filter(ended_at__lt=oldest).exclude(pk__in=explaining.values("fault"))
     some = list(over.order_by("ended_at").values_list("pk", flat=True)[:_FORGOTTEN_A_TURN])

@@ -48,7 +48,7 @@ MOST_CARDS = 1024
 #: The agent's own word on whether the tool that reads the cards answers.
 READER_OK = "ninefold_agent_reader_ok"
 #: The fault of a node where it does not.
-READER_SILENT = "agent-reader-silent"
+READER_STALE = "agent-reader-silent"
 #: Gaps that are remembered of one token, the highest ones, and how many numbers one may have: a day of a batch
 #: each second. What would be older is refused by its time anyway.
 MOST_GAPS, WIDEST_GAP = 16, 86_400
@@ -309,7 +309,7 @@ def _reader_signal(token: NodeToken, push: Push, *, stands: bool) -> Signal:
         cluster=token.node.cluster.uid,
         node=token.node.name,
         index=None,
-        code=READER_SILENT,
+        code=READER_STALE,
         level=FaultLevel.NOTE,
         at=push.measured_at,
         active=stands,

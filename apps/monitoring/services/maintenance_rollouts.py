@@ -160,10 +160,10 @@ def rollout_steer(*, rollout: Rollout, event: RolloutEvent, actor: User, at: dat
     require_operator(actor)
     row = Rollout.objects.select_for_update(no_key=True).get(pk=rollout.pk)
     _move_node(row, event, at=at)
-    _audit_rollout(row, actor=actor, action=f"rollout.{_ACTS[event]}")
+    _audit_rollout(row, actor=actor, action=f"rollout.{_ACTIONS[event]}")
 
 
-_ACTS = {
+_ACTIONS = {
     RolloutEvent.PAUSE: "pause",
     RolloutEvent.RESUME: "resume",
     RolloutEvent.CANCEL: "cancel",

@@ -11,13 +11,13 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from apps.monitoring.models import AlertReceiver, AlertRoute, AlertRule
-from apps.monitoring.selectors.alerts import MEASURE_WORDS, SEVERITY_WORDS
+from apps.monitoring.selectors.alerts import MEASURE_LABELS, SEVERITY_LABELS
 from apps.monitoring.services.alerts import ReceiverRequest, RouteRequest
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertOperator, AlertSeverity
 from controlplane.web.forms import PlainForm
 
-RECEIVER_WORDS = {
+RECEIVER_LABELS = {
     ReceiverKind.FEISHU: _("Feishu or Lark, custom bot"),
     ReceiverKind.DINGTALK: _("DingTalk, custom robot"),
     ReceiverKind.SLACK: _("Slack, incoming webhook"),
@@ -31,7 +31,7 @@ _OPS = {
     AlertOperator.AT_MOST: _("is at most"),
     AlertOperator.EQUAL: _("is"),
 }
-_SEVERITIES = [(one.value, word) for one, word in SEVERITY_WORDS.items()]
+_SEVERITIES = [(one.value, word) for one, word in SEVERITY_LABELS.items()]
 _LENGTHS = {
     1: _("1 hour"),
     4: _("4 hours"),
@@ -61,7 +61,7 @@ class RuleForm(PlainForm):
     title = forms.CharField(
         label=_("Title"), max_length=120, help_text=_("What people read when it fires.")
     )
-    measure = forms.ChoiceField(label=_("What is measured"), choices=list(MEASURE_WORDS.items()))
+    measure = forms.ChoiceField(label=_("What is measured"), choices=list(MEASURE_LABELS.items()))
     op = forms.ChoiceField(
         label=_("Fires when it"), choices=[(one.value, word) for one, word in _OPS.items()]
     )
@@ -150,7 +150,7 @@ class SilenceForm(PlainForm):
 class ReceiverForm(PlainForm):
     name = forms.CharField(label=_("Name"), max_length=80)
     kind = forms.ChoiceField(
-        label=_("Kind"), choices=[(one.value, word) for one, word in RECEIVER_WORDS.items()]
+        label=_("Kind"), choices=[(one.value, word) for one, word in RECEIVER_LABELS.items()]
     )
     url = forms.CharField(
         label=_("Address"),

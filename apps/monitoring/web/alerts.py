@@ -32,8 +32,8 @@ from apps.monitoring.models import (
 from apps.monitoring.selectors import alerts as selectors
 from apps.monitoring.selectors.alert_samples import AlertRuleTrial, rule_dry_run
 from apps.monitoring.selectors.alerts import (
-    MEASURE_WORDS,
-    SEVERITY_WORDS,
+    MEASURE_LABELS,
+    SEVERITY_LABELS,
     displayed_labels,
     formatted_sample_value,
     rule_title,
@@ -41,7 +41,7 @@ from apps.monitoring.selectors.alerts import (
 from apps.monitoring.services import alerts as services
 from apps.monitoring.services.alerts import AlertRefused
 from apps.monitoring.web.alert_forms import (
-    RECEIVER_WORDS,
+    RECEIVER_LABELS,
     ReceiverForm,
     RouteForm,
     RuleForm,
@@ -84,7 +84,7 @@ class GroupFilter(FilterForm):
         label=gettext_lazy("Severity"),
         choices=[
             ("", gettext_lazy("all")),
-            *((one.value, word) for one, word in SEVERITY_WORDS.items()),
+            *((one.value, word) for one, word in SEVERITY_LABELS.items()),
         ],
     )
     rule = forms.CharField(label=gettext_lazy("Rule"), max_length=60)
@@ -179,7 +179,7 @@ def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         **_group_row(group),
         "severity": group.severity,
         "table": table,
-        "measure": MEASURE_WORDS.get(measure, measure),
+        "measure": MEASURE_LABELS.get(measure, measure),
         "condition": document
         and f"{document['op']} {formatted_sample_value(measure, document['threshold'])}",
         "rows": [
@@ -276,7 +276,7 @@ def _rule_row(rule: AlertRule) -> dict[str, object]:
     return {
         "rule": rule,
         "title": rule_title(rule.name, rule.title),
-        "measure": MEASURE_WORDS.get(measure, measure),
+        "measure": MEASURE_LABELS.get(measure, measure),
         "condition": f"{document['op']} {formatted_sample_value(measure, document['threshold'])}",
         "lasts": document["lasts"],
     }
@@ -375,7 +375,7 @@ def routes(request: AuthenticatedRequest) -> HttpResponse:
         "receivers": [
             {
                 "receiver": row,
-                "kind": RECEIVER_WORDS[ReceiverKind(row.kind)],
+                "kind": RECEIVER_LABELS[ReceiverKind(row.kind)],
                 "state": _receiver_state(row),
             }
             for row in receivers

@@ -127,7 +127,7 @@ class RenderedNotification:
     colour: str
 
 
-def told(event: Event) -> RenderedNotification:
+def render_notification(event: Event) -> RenderedNotification:
     """In the language that is active now."""
     kind = NotificationKind(event.kind)
     words = NOTIFICATION_LABELS[kind]
@@ -171,4 +171,7 @@ class NotificationLine:
 
 def render_lines(notifications: list[Notification]) -> list[NotificationLine]:
     """In the same order; each must have its ``event`` at hand."""
-    return [NotificationLine(notification=one, told=told(one.event)) for one in notifications]
+    return [
+        NotificationLine(notification=one, told=render_notification(one.event))
+        for one in notifications
+    ]

@@ -18,7 +18,11 @@ from django.utils.translation import ngettext
 from apps.accounts.models import Membership, Team, User
 from apps.accounts.selectors import RequestUser, roles_granting, users_allowed
 from apps.notifications.models import Mail, Notification, NotificationPreference
-from apps.notifications.selectors.messages import NotificationLine, render_lines, told
+from apps.notifications.selectors.messages import (
+    NotificationLine,
+    render_lines,
+    render_notification,
+)
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     BURST,
@@ -219,7 +223,9 @@ def email_content(mails: list[Mail]) -> EmailContent:
     language = recipient.language or settings.LANGUAGE_CODE
     with translation.override(language), timezone.override(_recipient_time_zone(recipient)):
         lines = [
-            NotificationLine(notification=mail.notification, told=told(mail.notification.event))
+            NotificationLine(
+                notification=mail.notification, told=render_notification(mail.notification.event)
+            )
             for mail in mails
         ]
         context = {

@@ -150,7 +150,7 @@ def _queue_webhook_calls(event: Event) -> int:
     return len(WebhookDelivery.objects.bulk_create(rows))
 
 
-KEPT = timedelta(days=90)
+EVENT_RETENTION = timedelta(days=90)
 
 
 def notifications_read(*, user: User, uids: Iterable[str] | None, at: datetime) -> int:
@@ -196,7 +196,7 @@ def notification_send_test(*, user: User, at: datetime) -> None:
 
 def events_prune(*, at: datetime) -> int:
     """Forget events from long ago with everything that tells of them; say how many."""
-    _, deleted = Event.objects.filter(at__lt=at - KEPT).delete()
+    _, deleted = Event.objects.filter(at__lt=at - EVENT_RETENTION).delete()
     return deleted.get(Event._meta.label, 0)
 
 

@@ -27,7 +27,7 @@ from apps.notifications.selectors.messages import (
     NotificationLine,
     event_url,
     render_lines,
-    told,
+    render_notification,
 )
 from apps.notifications.services import notifications as services
 from controlplane.domain.alerts.notifications import (
@@ -78,9 +78,13 @@ def _preference_columns() -> tuple[Column, ...]:
         Column(
             key="title",
             label=gettext_lazy("What happened"),
-            csv=lambda row: told(row.event).title,
+            csv=lambda row: render_notification(row.event).title,
         ),
-        Column(key="reason", label=gettext_lazy("Why"), csv=lambda row: told(row.event).detail),
+        Column(
+            key="reason",
+            label=gettext_lazy("Why"),
+            csv=lambda row: render_notification(row.event).detail,
+        ),
         Column(key="count", label=gettext_lazy("Times"), numeric=True),
         Column(key="at", label=gettext_lazy("When"), sort="at"),
         Column(key="read_at", label=""),

@@ -20,7 +20,7 @@ from apps.accounts.models import Team
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.notifications.models import Webhook, WebhookDelivery
 from apps.notifications.selectors import webhooks as selectors
-from apps.notifications.selectors.messages import NOTIFICATION_LABELS, told
+from apps.notifications.selectors.messages import NOTIFICATION_LABELS, render_notification
 from apps.notifications.services import webhooks as services
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationSeverity
@@ -148,7 +148,7 @@ def _delivery_row(delivery: WebhookDelivery) -> Mapping[str, Any]:
     tries = list(delivery.history.all())
     return {
         "delivery": delivery,
-        "told": told(delivery.event),
+        "told": render_notification(delivery.event),
         "tries": tries,
         "last": tries[0] if tries else None,
         "waits": delivery.state == DeliveryState.WAITING,

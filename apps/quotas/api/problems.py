@@ -7,8 +7,8 @@ from typing import Any
 from apps.quotas.services import TreeConflict, TreeOutdated, TreeRefused
 from apps.quotas.services.defragmentation import (
     AnotherUnderWay,
+    DefragmentationPlanStale,
     NothingToMove,
-    RearrangementStale,
 )
 from apps.quotas.services.forecasts import WhatIfRefused
 from apps.quotas.services.priority_classes import PriorityRefused
@@ -63,8 +63,8 @@ def _nothing_to_move_problem(error: NothingToMove) -> Problem:
     return Problem(status=422, code="nothing-to-move", detail=str(error))
 
 
-@problem_translator(RearrangementStale)
-def _stale_plan_problem(error: RearrangementStale) -> Problem:
+@problem_translator(DefragmentationPlanStale)
+def _stale_plan_problem(error: DefragmentationPlanStale) -> Problem:
     return Problem(status=409, code="rearrangement-stale", detail=str(error))
 
 

@@ -246,7 +246,7 @@ def _queue_names(keys: Sequence[Any]) -> Mapping[Any, str]:
     return dict(Queue.objects.filter(pk__in=keys).values_list("pk", "name"))
 
 
-def _person_names(keys: Sequence[Any]) -> Mapping[Any, str]:
+def _user_names(keys: Sequence[Any]) -> Mapping[Any, str]:
     return dict(User.objects.filter(pk__in=keys).values_list("pk", "username"))
 
 
@@ -256,7 +256,7 @@ _GROUP_COLUMNS: Mapping[Grouping, _GroupColumns] = {
         column="queue_id", allocated="claim__queue_id", names=_queue_names
     ),
     Grouping.PERSON: _GroupColumns(
-        column="person_id", allocated="claim__person_id", names=_person_names
+        column="person_id", allocated="claim__person_id", names=_user_names
     ),
     Grouping.CHIP: _GroupColumns(column="chip", allocated="card__chip"),
     Grouping.WORK: _GroupColumns(column="work_kind", allocated="claim__work_kind"),

@@ -65,7 +65,7 @@ class NothingToMove(Exception):
     """No relocation would help, or none is worth its cost; the message says why."""
 
 
-class RearrangementStale(Exception):
+class DefragmentationPlanStale(Exception):
     """The fleet has changed since the proposal; the message says which relocations are not possible any more."""
 
 
@@ -209,7 +209,7 @@ def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: da
             f"{other} by {other.proposed_by_name} is being carried out; approve this one when it has ended"
         )
     if changes := selectors.changes_since_proposal(rearrangement):
-        raise RearrangementStale(
+        raise DefragmentationPlanStale(
             f"the fleet has changed since it was proposed: {'; '.join(changes)}. Propose it anew"
         )
     defragmentation_transition(

@@ -123,7 +123,7 @@ REFUSALS = (
     IllegalTransition,
     services.AnotherUnderWay,
     services.NothingToMove,
-    services.RearrangementStale,
+    services.DefragmentationPlanStale,
 )
 PURPOSES: Mapping[DefragmentationPurpose, Promise] = {
     DefragmentationPurpose.WHOLE_NODES: gettext_lazy("Whole nodes for large work"),

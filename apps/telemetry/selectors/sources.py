@@ -136,7 +136,7 @@ def adapter_for_kind(*, kind: str, options: dict[str, Any], token: str) -> Telem
 
 
 #: An agent that has not been heard of for longer is silent: its figures say nothing of now.
-SILENT_AFTER = timedelta(seconds=60)
+STALE_AFTER = timedelta(seconds=60)
 #: Nodes that their cluster lists no more, though it was asked since: what they had of agents went with them.
 GONE = Q(node__last_seen_at__lt=F("node__cluster__last_seen_at"))
 
@@ -177,11 +177,11 @@ def agent_counts(*, at: datetime, cluster: Cluster | None = None) -> AgentCounts
     )
     if cluster is not None:
         good = good.filter(node__cluster=cluster)
-    there = good.filter(~GONE | Q(used_at__gte=at - SILENT_AFTER))
+    there = good.filter(~GONE | Q(used_at__gte=at - STALE_AFTER))
     by_node = there.order_by().values("node").annotate(last=Max("used_at"))
     found = by_node.aggregate(
         nodes=Count("node"),
-        heard=Count("node", filter=Q(last__gte=at - SILENT_AFTER)),
+        heard=Count("node", filter=Q(last__gte=at - STALE_AFTER)),
         unseen=Count("node", filter=Q(last=None)),
         oldest=Min("last"),
     )
@@ -192,7 +192,7 @@ def agent_state(token: NodeToken, *, at: datetime) -> AgentState:
     """How the agent does that has this token, loaded with its node and cluster."""
     if token.revoked_at is not None:
         return AgentState.REVOKED
-    if token.used_at is not None and token.used_at >= at - SILENT_AFTER:
+    if token.used_at is not None and token.used_at >= at - STALE_AFTER:
         return AgentState.WELL
     if _is_gone(token.node):
         return AgentState.GONE

@@ -32,7 +32,7 @@ _NOTED = timedelta(seconds=5)
 #: Readings that this process noted: primary key → when.
 _noted: dict[int, datetime] = {}
 #: Sources that this process was pushed to, by their primary keys; neither these nor their clusters ever change.
-_kept_sources: dict[int, Source] = {}
+_cached_sources: dict[int, Source] = {}
 
 
 class SourceRefused(Exception):
@@ -280,10 +280,10 @@ def push_source(cluster: Cluster, *, standing: int | None = None) -> Source:
 
     ``standing`` is its primary key, if the caller has just seen it: what is known of it is not asked again.
     """
-    kept = _kept_sources.get(standing) if standing is not None else None
+    kept = _cached_sources.get(standing) if standing is not None else None
     if kept is None:
         kept = _push_source(cluster)
-        _kept_sources[kept.pk] = kept
+        _cached_sources[kept.pk] = kept
     return kept
 
 

@@ -23,7 +23,7 @@ EXPORTER = "exporter"
 #: may bring still fits.
 LONGEST_TARGETS = 2_000_000
 
-KIND_WORDS = {
+KIND_LABELS = {
     EXPORTER: gettext_lazy("Exporters"),
     "prometheus": gettext_lazy("Prometheus"),
     PUSH: gettext_lazy("Agents, which send by themselves"),

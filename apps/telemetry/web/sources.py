@@ -32,7 +32,7 @@ from apps.telemetry.selectors import sources as figures
 from apps.telemetry.selectors.sources import (
     GONE,
     PUSH,
-    SILENT_AFTER,
+    STALE_AFTER,
     AgentCounts,
     AgentState,
     agent_counts,
@@ -45,7 +45,7 @@ from apps.telemetry.services import sources as services
 from apps.telemetry.services.sources import SourceRefused, SourceTrial
 from apps.telemetry.web.source_forms import (
     EXPORTER,
-    KIND_WORDS,
+    KIND_LABELS,
     NewSource,
     NodeTokenForm,
     offered_kinds,
@@ -96,7 +96,7 @@ def _source_row(heard: figures.SourceStatus) -> dict[str, Any]:
     return {
         "source": source,
         "state": heard.how.value,
-        "kind": KIND_WORDS.get(source.kind, source.kind),
+        "kind": KIND_LABELS.get(source.kind, source.kind),
         "measured": heard.measured,
         "addresses": addresses[:ADDRESSES_SHOWN],
         "addresses_more": max(0, len(addresses) - ADDRESSES_SHOWN),
@@ -196,7 +196,7 @@ def source_new(request: AuthenticatedRequest) -> HttpResponse:
         "which": which,
         "form": form,
         "kinds": [
-            Tab(label=KIND_WORDS[one], href=f"{here}?kind={one}", current=one == kind)
+            Tab(label=KIND_LABELS[one], href=f"{here}?kind={one}", current=one == kind)
             for one in kinds
         ],
     }
@@ -255,7 +255,7 @@ def source_resume(request: AuthenticatedRequest, found: Source) -> str:
 
 
 _ALL = "all"
-STATE_WORDS = {
+STATE_LABELS = {
     AgentState.WELL: pgettext_lazy("agent", "heard"),
     AgentState.SILENT: pgettext_lazy("agent", "silent"),
     AgentState.UNSEEN: pgettext_lazy("agent", "never connected"),
@@ -272,7 +272,7 @@ class TokenFilter(FilterForm):
         label=gettext_lazy("State"),
         choices=[
             ("", gettext_lazy("those that are good")),
-            *((one.value, word) for one, word in STATE_WORDS.items()),
+            *((one.value, word) for one, word in STATE_LABELS.items()),
             (_ALL, gettext_lazy("all")),
         ],
     )
@@ -280,7 +280,7 @@ class TokenFilter(FilterForm):
 
     def __init__(self, *args: Any, at: datetime, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._since = at - SILENT_AFTER
+        self._since = at - STALE_AFTER
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         state, rows = self.chosen("state"), super().apply(rows)

@@ -14,7 +14,7 @@ from celery import current_app
 from django.db import Error, connection
 from django.db.models.functions import Now
 
-from controlplane.domain.health.controllers import Turns
+from controlplane.domain.health.controllers import RunTimes
 from controlplane.persistence.models import LoopState
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _LONGEST_ERROR = 2000
 class ControllerRecord:
     """The recorded runs of one controller."""
 
-    turns: Turns = field(default_factory=Turns)
+    turns: RunTimes = field(default_factory=RunTimes)
     error: str = ""
     failed_at: datetime | None = None
     handled: int | None = None
@@ -127,7 +127,7 @@ def read_reconcile_runs(*, otherwise: datetime) -> ReconcileRuns:
 
 def _controller_record(row: LoopState) -> ControllerRecord:
     return ControllerRecord(
-        turns=Turns(
+        turns=RunTimes(
             started_at=row.started_at,
             ended_at=row.ended_at,
             succeeded_at=row.succeeded_at,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from controlplane.domain.scheduling.defragmentation import CapacityMaker, DefragmentationLimits
+from controlplane.domain.scheduling.defragmentation import CapacityPlanner, DefragmentationLimits
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.relocation import Relocator
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
@@ -98,7 +98,7 @@ class Migration:
             self._mover = Relocator(
                 self.placer, pods, at=ninefold.START, restart=DefragmentationLimits().restart
             )
-        rooms = CapacityMaker(self._mover, moves=most, tries=DefragmentationLimits().tries)
+        rooms = CapacityPlanner(self._mover, moves=most, tries=DefragmentationLimits().tries)
         seats = rooms.make(claim, ninefold.ANY_CHIP, worth=math.inf)
         if seats is None:
             self._failed[shape] = self.moves

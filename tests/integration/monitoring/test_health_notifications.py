@@ -11,7 +11,7 @@ from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import isolations_release, isolations_request
 from apps.notifications.models import Event, Notification
-from apps.notifications.selectors.messages import told
+from apps.notifications.selectors.messages import render_notification
 from apps.notifications.selectors.webhooks import delivery_body
 from controlplane.domain.alerts.notifications import NotificationKind
 from tests import factories
@@ -40,13 +40,13 @@ def test_a_node_that_went_out_of_use_leads_to_its_page_and_who_did_it_knows(
     (row,) = isolations_request(nodes=[node.uid], reason="fans", actor=olga, at=NOON)
     heard("isolation.begun")
     event = Event.objects.get()
-    assert told(event).title == "north/north-0 was taken out of use"
-    assert told(event).href == f"/fleet/clusters/{cluster.uid}/nodes/north-0"
+    assert render_notification(event).title == "north/north-0 was taken out of use"
+    assert render_notification(event).href == f"/fleet/clusters/{cluster.uid}/nodes/north-0"
     assert [one.recipient.username for one in Notification.objects.all()] == ["otto"]
     isolations_release(uids=[row.uid], reason="replaced", actor=olga, at=NOON)
     heard("isolation.ended")
     back = Event.objects.get(kind=NotificationKind.CARD_RETURNED)
-    assert told(back).detail == "replaced"
+    assert render_notification(back).detail == "replaced"
 
 
 def test_a_webhook_gets_the_evidence_that_a_repair_ticket_needs(
@@ -72,6 +72,6 @@ def test_what_a_guard_holds_back_is_told_once_for_a_cluster(people: dict[str, Us
     event = Event.objects.get()
     assert (event.kind, event.subject_uid) == (NotificationKind.HEALTH_HELD_BACK, cluster.uid)
     assert event.payload["evidence"]["decisions"] == 3
-    assert told(event).href == "/fleet/faults"
+    assert render_notification(event).href == "/fleet/faults"
     readers = Notification.objects.values_list("recipient__username", flat=True)
     assert sorted(readers) == ["olga", "otto"]

@@ -9,7 +9,12 @@ import pytest
 
 from apps.fleet.models import Node
 from apps.monitoring.models import Decision, Fault, Isolation
-from apps.monitoring.services.faults import KEPT, faults_lapse, faults_prune, signals_record
+from apps.monitoring.services.faults import (
+    FAULT_RETENTION,
+    faults_lapse,
+    faults_prune,
+    signals_record,
+)
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.outbox.models import OutboxMessage
@@ -124,7 +129,7 @@ def test_what_ended_long_ago_is_forgotten_with_its_decisions() -> None:
         node=over.node, card=explaining.card, fault=explaining, reason="it fell off", began_at=NOON
     )
 
-    assert faults_prune(at=seconds_later(60) + KEPT) == 1
+    assert faults_prune(at=seconds_later(60) + FAULT_RETENTION) == 1
 
     kept = {whole.pk, recent.pk, explaining.pk}
     assert set(Fault.objects.values_list("pk", flat=True)) == kept

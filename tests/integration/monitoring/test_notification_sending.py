@@ -10,7 +10,7 @@ from django.utils import timezone, translation
 from apps.accounts.models import User
 from apps.jobs import services as jobs
 from apps.notifications.models import Event, Notification
-from apps.notifications.selectors.messages import NOTIFICATION_LABELS, told
+from apps.notifications.selectors.messages import NOTIFICATION_LABELS, render_notification
 from apps.notifications.selectors.notifications import DeliveryPreference, bell, notifications_of
 from apps.notifications.services.notifications import (
     events_prune,
@@ -49,9 +49,9 @@ def test_a_job_that_fails_is_told_to_whoever_made_it_once(office: Office) -> Non
     heard("job.ended")
     (row,) = Notification.objects.filter(recipient=office.ada)
     assert (row.kind, row.count, row.event.subject_uid) == (FAILED, 1, job.uid)
-    assert told(row.event).title == "teach addresses has failed"
-    assert told(row.event).detail == "ended with exit code 28: the disk is full"
-    assert told(row.event).href == f"/jobs/{job.uid}"
+    assert render_notification(row.event).title == "teach addresses has failed"
+    assert render_notification(row.event).detail == "ended with exit code 28: the disk is full"
+    assert render_notification(row.event).href == f"/jobs/{job.uid}"
     assert [kinds_for(one) for one in (office.bob, office.vera, office.eve)] == [[], [], []]
 
 
@@ -187,9 +187,9 @@ def test_a_line_is_worded_when_it_is_read(office: Office) -> None:
     tell(FAILED, team=office.team, maker=office.ada, at=timezone.now(), name="parcels")
     event = Event.objects.get()
     with translation.override("zh-hans"):
-        assert told(event).title == "parcels 失败了"
+        assert render_notification(event).title == "parcels 失败了"
     with translation.override("en"):
-        assert told(event).title == "parcels has failed"
+        assert render_notification(event).title == "parcels has failed"
 
 
 def test_a_test_reaches_whoever_asked(office: Office) -> None:

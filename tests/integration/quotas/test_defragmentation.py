@@ -169,7 +169,7 @@ def test_a_finished_workload_makes_the_plan_stale(shop: Shop) -> None:
     row = shop.propose()
     moved = Job.objects.get(uid=row.moves.get().claim.work_uid)
     shop.finish(latest_attempt(moved))
-    with pytest.raises(services.RearrangementStale, match="move 1: the work has ended"):
+    with pytest.raises(services.DefragmentationPlanStale, match="move 1: the work has ended"):
         shop.approve(row)
 
 
@@ -177,7 +177,7 @@ def test_allocated_target_cards_make_the_plan_stale(shop: Shop) -> None:
     row = shop.propose()
     target = row.moves.get().target[0]["cards"][0]
     Card.objects.filter(uid=target).update(state="no_new_work")
-    with pytest.raises(services.RearrangementStale, match="is no longer free"):
+    with pytest.raises(services.DefragmentationPlanStale, match="is no longer free"):
         shop.approve(row)
 
 

@@ -14,10 +14,10 @@ from controlplane.domain.health.faults import (
     NEVER,
     FaultLevel,
     FaultMap,
+    FaultTexts,
     Fitness,
     Lasting,
-    Repeats,
-    Words,
+    RepeatRule,
 )
 from controlplane.ports import registry
 
@@ -119,7 +119,7 @@ def test_sub_health_leaves_a_card_degraded_and_nothing_else_does() -> None:
 def test_how_often_and_how_long_a_fault_may_be_is_what_the_maker_says() -> None:
     table_of = json.loads(table("ascend-faults/faultCustomization.json"))
     often = {
-        code: Repeats(times=each["Times"], within=timedelta(seconds=each["TimeWindow"]))
+        code: RepeatRule(times=each["Times"], within=timedelta(seconds=each["TimeWindow"]))
         for each in table_of["FaultFrequency"]
         for code in each["EventId"]
     }
@@ -168,7 +168,8 @@ def test_a_code_that_nobody_knows_has_its_level_and_no_words() -> None:
 
 def test_the_longest_beginning_explains_a_family_and_a_code_of_its_own_goes_first() -> None:
     words = {
-        name: Words(cause=name, remedy="") for name in ("8*", "80E*", "80E0*", "80E01801", "13")
+        name: FaultTexts(cause=name, remedy="")
+        for name in ("8*", "80E*", "80E0*", "80E01801", "13")
     }
     levels = dict.fromkeys(["80E01801", "80E01802", "80F1", "13", "134"], FaultLevel.NOTE)
     faults = FaultMap(levels=levels, words=words)

@@ -12,7 +12,7 @@ from controlplane.domain.health.controllers import (
     LONGEST_TURN,
     ControllerHealth,
     Culprit,
-    Turns,
+    RunTimes,
     allowed_lag,
     controller_health,
     controller_lag,
@@ -31,14 +31,14 @@ def ago(seconds: float) -> datetime:
     return AT - timedelta(seconds=seconds)
 
 
-def good(seconds: float) -> Turns:
+def good(seconds: float) -> RunTimes:
     """A loop whose last turn ended well so long ago, and none has begun since."""
-    return Turns(started_at=ago(seconds + 1), ended_at=ago(seconds), succeeded_at=ago(seconds))
+    return RunTimes(started_at=ago(seconds + 1), ended_at=ago(seconds), succeeded_at=ago(seconds))
 
 
-def bad(seconds: float, *, failures: int, well: float | None = None) -> Turns:
+def bad(seconds: float, *, failures: int, well: float | None = None) -> RunTimes:
     """A loop whose last turns ended badly, the newest so long ago."""
-    return Turns(
+    return RunTimes(
         started_at=ago(seconds + 1),
         ended_at=ago(seconds),
         succeeded_at=None if well is None else ago(well),
@@ -49,7 +49,7 @@ def bad(seconds: float, *, failures: int, well: float | None = None) -> Turns:
 @pytest.mark.parametrize(
     ("turns", "interval", "health"),
     [
-        pytest.param(Turns(), QUICK, UNSEEN, id="never turned"),
+        pytest.param(RunTimes(), QUICK, UNSEEN, id="never turned"),
         pytest.param(good(2), QUICK, ON_TIME, id="just turned"),
         pytest.param(good(15), QUICK, ON_TIME, id="at the end of what is allowed"),
         pytest.param(good(15.1), QUICK, LATE, id="just past what is allowed"),
@@ -61,24 +61,26 @@ def bad(seconds: float, *, failures: int, well: float | None = None) -> Turns:
         pytest.param(bad(1, failures=40), QUICK, FAILING, id="never a good end"),
         pytest.param(bad(60, failures=3, well=90), QUICK, LATE, id="failed, then silent"),
         pytest.param(
-            Turns(started_at=ago(60), ended_at=ago(61), succeeded_at=ago(61)),
+            RunTimes(started_at=ago(60), ended_at=ago(61), succeeded_at=ago(61)),
             QUICK,
             ON_TIME,
             id="a long turn is under way",
         ),
         pytest.param(
-            Turns(started_at=ago(301), ended_at=ago(302), succeeded_at=ago(302)),
+            RunTimes(started_at=ago(301), ended_at=ago(302), succeeded_at=ago(302)),
             QUICK,
             STUCK,
             id="a turn that does not end",
         ),
-        pytest.param(Turns(started_at=ago(3)), QUICK, ON_TIME, id="the first turn"),
-        pytest.param(Turns(started_at=ago(301)), QUICK, STUCK, id="the first does not end"),
-        pytest.param(Turns(started_at=ago(1700)), SLOW, ON_TIME, id="slow loops may take longer"),
+        pytest.param(RunTimes(started_at=ago(3)), QUICK, ON_TIME, id="the first turn"),
+        pytest.param(RunTimes(started_at=ago(301)), QUICK, STUCK, id="the first does not end"),
+        pytest.param(
+            RunTimes(started_at=ago(1700)), SLOW, ON_TIME, id="slow loops may take longer"
+        ),
     ],
 )
 def test_a_loop_is_judged_by_its_last_good_end(
-    turns: Turns, interval: timedelta, health: ControllerHealth
+    turns: RunTimes, interval: timedelta, health: ControllerHealth
 ) -> None:
     assert controller_health(turns, interval=interval, at=AT) is health
 
@@ -86,9 +88,9 @@ def test_a_loop_is_judged_by_its_last_good_end(
 def test_the_lag_counts_from_the_last_good_end_and_is_never_negative() -> None:
     assert controller_lag(good(7), at=AT) == 7 * SECOND
     assert controller_lag(bad(1, failures=1, well=30), at=AT) == 30 * SECOND
-    assert controller_lag(Turns(started_at=ago(4)), at=AT) == 4 * SECOND
+    assert controller_lag(RunTimes(started_at=ago(4)), at=AT) == 4 * SECOND
     assert controller_lag(good(-5), at=AT) == timedelta()
-    assert controller_lag(Turns(), at=AT) is None
+    assert controller_lag(RunTimes(), at=AT) is None
 
 
 _instants = st.none() | st.floats(0, 5000).map(ago)
@@ -110,7 +112,7 @@ def test_a_loop_that_does_nothing_more_never_comes_to_be_on_time(
     interval: float,
     later: float,
 ) -> None:
-    turns = Turns(started_at=started, ended_at=ended, succeeded_at=succeeded, failures=failures)
+    turns = RunTimes(started_at=started, ended_at=ended, succeeded_at=succeeded, failures=failures)
     every = timedelta(seconds=interval)
     now = controller_health(turns, interval=every, at=AT)
     then = controller_health(turns, interval=every, at=AT + timedelta(seconds=later))
@@ -122,8 +124,8 @@ def test_a_loop_that_does_nothing_more_never_comes_to_be_on_time(
 
 FAILS = bad(1, failures=3, well=4)
 #: A worker that was killed in the middle of it; 40 seconds are no news of a turn that goes on.
-CUT_OFF = Turns(started_at=ago(40), ended_at=ago(41), succeeded_at=ago(41))
-NEVER = Turns()
+CUT_OFF = RunTimes(started_at=ago(40), ended_at=ago(41), succeeded_at=ago(41))
+NEVER = RunTimes()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ NEVER = Turns()
     ],
 )
 def test_the_culprit_is_found_by_what_turns_and_what_waits(
-    loops: list[Turns], waiting: int | None, blamed: Culprit
+    loops: list[RunTimes], waiting: int | None, blamed: Culprit
 ) -> None:
     given = [(QUICK, turns) for turns in loops]
     assert find_culprit(given, waiting=waiting, at=AT) is blamed

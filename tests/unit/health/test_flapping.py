@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from controlplane.domain.health.decisions import Action, FaultView, HealthSnapshot, Policy
-from controlplane.domain.health.faults import NEVER, FaultLevel, Origin, Repeats
+from controlplane.domain.health.faults import NEVER, FaultLevel, Origin, RepeatRule
 from controlplane.domain.health.isolations import unsettled_reason
 from controlplane.domain.health.recommended_actions import Severities
 from controlplane.domain.health.snapshots import IsolationView
@@ -19,7 +19,7 @@ def episodes(
     times: int,
     level: FaultLevel,
     *,
-    repeats: Repeats | None = None,
+    repeats: RepeatRule | None = None,
     origin: Origin = Origin.EXPORTER,
 ) -> list[FaultView]:
     """So many in the last hours, the last of which stands."""
@@ -44,7 +44,7 @@ def test_the_third_time_within_a_day_isolates_whatever_the_level() -> None:
 
 @pytest.mark.parametrize("times", [2, 3, 5])
 def test_the_makers_number_goes_before_the_policys(times: int) -> None:
-    limit = Repeats(times=times, within=timedelta(hours=24))
+    limit = RepeatRule(times=times, within=timedelta(hours=24))
     below = episodes(times - 1, FaultLevel.NOTE, repeats=limit)
     reached = episodes(times, FaultLevel.NOTE, repeats=limit)
     assert only(decided(situation(fleet(40), *below))).action is Action.NOTE

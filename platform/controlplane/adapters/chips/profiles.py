@@ -22,10 +22,10 @@ from controlplane.domain.health.faults import (
     FAMILY,
     FaultLevel,
     FaultMap,
+    FaultTexts,
     Fitness,
     Lasting,
-    Repeats,
-    Words,
+    RepeatRule,
 )
 from controlplane.ports.chips import Collectives, Exporter, ExporterSeries, PodExtras, VendorProfile
 
@@ -307,12 +307,12 @@ def parse_fault_map(section: TomlSection) -> FaultMap:
     return faults
 
 
-def _fault_texts(section: TomlSection) -> Iterator[tuple[str, Words]]:
+def _fault_texts(section: TomlSection) -> Iterator[tuple[str, FaultTexts]]:
     for each in section.listed("words"):
         codes = tuple(_expand_fault_codes(each.required("codes")))
         families = all(code.endswith(FAMILY) for code in codes)
         remedy = each.text("remedy") if families else each.required("remedy")
-        words = Words(cause=each.required("cause"), remedy=remedy)
+        words = FaultTexts(cause=each.required("cause"), remedy=remedy)
         yield from ((code, words) for code in codes)
         each.done()
 
@@ -325,9 +325,9 @@ def _card_states(section: TomlSection) -> Iterator[tuple[str, Fitness]]:
         yield from ((code, Fitness[name]) for code in _expand_fault_codes(codes))
 
 
-def _repeat_rules(section: TomlSection) -> Iterator[tuple[str, Repeats]]:
+def _repeat_rules(section: TomlSection) -> Iterator[tuple[str, RepeatRule]]:
     for each in section.listed("repeats"):
-        repeats = Repeats(
+        repeats = RepeatRule(
             times=each.whole("times"), within=timedelta(hours=each.number("hours") or 0)
         )
         if repeats.times and not repeats.within:

@@ -33,7 +33,7 @@ from controlplane.ports.launches import Launch
 #: Time to end the current step; these engines save at their checkpoints, not when they are stopped.
 _GRACE = timedelta(minutes=2)
 #: The longest row where a spec leaves it open and the model allows it, in tokens.
-_USUAL_LENGTH = 2048
+_DEFAULT_LENGTH = 2048
 #: Above so many parameters activation checkpointing is on, unless the spec overrides it.
 _RECOMPUTE_FROM = 1_000_000_000
 #: What may stand in a file's name or the name of a layer: engines read lists, placeholders and spaces in others.
@@ -185,7 +185,7 @@ def _training_settings(request: RenderRequest, spec: Mapping[str, Any]) -> Train
         plan=container_commands.parallel_plan(spec["parallel"], cards=cards),
         model=model,
         precision=resolve_precision(spec, chip=request.chip),
-        max_length=spec["max_length"] or min(_USUAL_LENGTH, context or _USUAL_LENGTH),
+        max_length=spec["max_length"] or min(_DEFAULT_LENGTH, context or _DEFAULT_LENGTH),
         recompute=spec["recompute"] == "on"
         or (spec["recompute"] == "auto" and parameters > _RECOMPUTE_FROM),
         validation_split=_validation_split(request, spec),

@@ -29,9 +29,9 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - inside of its container
 #: Tokens that its prefill takes at once, at least.
 _PREFILL_TOKENS = 8192
 #: Where neither spec nor model says how long a conversation may be.
-_USUAL_LENGTH = 32_768
-_USUAL_BATCH = 200
-_USUAL_PREFILL_BATCH = 50
+_DEFAULT_LENGTH = 32_768
+_DEFAULT_BATCH = 200
+_DEFAULT_PREFILL_BATCH = 50
 
 
 def mindie_configuration(settings: ServingSettings) -> str:
@@ -59,10 +59,10 @@ def mindie_configuration(settings: ServingSettings) -> str:
         "backendType": "atb",
         "trustRemoteCode": False,
     }
-    batch = settings.spec["concurrency"] or _USUAL_BATCH
+    batch = settings.spec["concurrency"] or _DEFAULT_BATCH
     backend["ScheduleConfig"] |= {
         "maxBatchSize": batch,
-        "maxPrefillBatchSize": min(_USUAL_PREFILL_BATCH, batch),
+        "maxPrefillBatchSize": min(_DEFAULT_PREFILL_BATCH, batch),
         "maxPrefillTokens": max(_PREFILL_TOKENS, length - 1),
         # No answer is cut off before the window is full.
         "maxIterTimes": length,
@@ -95,7 +95,7 @@ def _server_defaults() -> dict[str, Any]:
 
 def _max_sequence_length(settings: ServingSettings) -> int:
     context = settings.model.context_length if settings.model else 0
-    return int(settings.spec["context_length"] or context or _USUAL_LENGTH)
+    return int(settings.spec["context_length"] or context or _DEFAULT_LENGTH)
 
 
 @cache

@@ -21,7 +21,7 @@ INTERVALS_ALLOWED = 3
 #: A busy machine may skip a few turns of a quick loop without anybody noticing.
 SHORTEST_ALLOWED = timedelta(seconds=15)
 #: Late for less than this is shown on the status page alone: a small machine is late while it is busy.
-LATE_WORTH_TELLING = timedelta(minutes=2)
+MIN_REPORTED_LAG = timedelta(minutes=2)
 #: What the broker is told no task takes; longer, and another worker would be given the message too.
 LONGEST_TURN = timedelta(seconds=300)
 FAILURES_ALLOWED = 2
@@ -42,7 +42,7 @@ TROUBLED = frozenset({ControllerHealth.LATE, ControllerHealth.FAILING, Controlle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class RunTimes:
     """What the turns of one loop left behind; None for what has not happened yet."""
 
     started_at: datetime | None = None
@@ -72,13 +72,13 @@ def allowed_lag(interval: timedelta) -> timedelta:
     return max(interval * INTERVALS_ALLOWED, SHORTEST_ALLOWED)
 
 
-def controller_lag(turns: Turns, *, at: datetime) -> timedelta | None:
+def controller_lag(turns: RunTimes, *, at: datetime) -> timedelta | None:
     """Since the last good end, or the first start where there was none; None if it never turned."""
     since = turns.succeeded_at or turns.started_at
     return None if since is None else max(at - since, timedelta())
 
 
-def controller_health(turns: Turns, *, interval: timedelta, at: datetime) -> ControllerHealth:
+def controller_health(turns: RunTimes, *, interval: timedelta, at: datetime) -> ControllerHealth:
     """How the loop does at that time."""
     behind = controller_lag(turns, at=at)
     if behind is None:
@@ -99,7 +99,7 @@ def controller_health(turns: Turns, *, interval: timedelta, at: datetime) -> Con
 def needs_attention(health: ControllerHealth, behind: timedelta | None) -> bool:
     """Whether operators are told on every page, without having asked."""
     if health is ControllerHealth.LATE:
-        return behind is not None and behind > LATE_WORTH_TELLING
+        return behind is not None and behind > MIN_REPORTED_LAG
     return health in TROUBLED
 
 
@@ -118,7 +118,7 @@ class Culprit(StrEnum):
 
 
 def find_culprit(
-    loops: Iterable[tuple[timedelta, Turns]], *, waiting: int | None, at: datetime
+    loops: Iterable[tuple[timedelta, RunTimes]], *, waiting: int | None, at: datetime
 ) -> Culprit:
     """Who is to blame for the state of the loops, each given by its interval and turns.
 

@@ -66,7 +66,7 @@ _FITNESS: Mapping[FaultLevel, Fitness] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeats:
+class RepeatRule:
     """So often within the time, the fault is worth isolation; ``times`` 0: however often, it never is."""
 
     times: int
@@ -74,7 +74,7 @@ class Repeats:
 
 
 #: For what programs do to themselves: their repetition says nothing of the card.
-NEVER = Repeats(times=0, within=timedelta(0))
+NEVER = RepeatRule(times=0, within=timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +95,12 @@ class Meaning:
     level: FaultLevel
     state: Fitness
     #: The maker's own number; None: the policy's.
-    repeats: Repeats | None = None
+    repeats: RepeatRule | None = None
     lasting: Lasting | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class FaultTexts:
     """Why a fault comes about and what to do."""
 
     cause: str
@@ -115,10 +115,10 @@ class FaultMap:
     #: Code, as the vendor's tools print it → level.
     levels: Mapping[str, FaultLevel] = field(default_factory=dict)
     #: Code, or the beginning of a family of codes and a star → cause and remedy. The longest beginning wins.
-    words: Mapping[str, Words] = field(default_factory=dict)
+    words: Mapping[str, FaultTexts] = field(default_factory=dict)
     #: Where a code leaves the card in another state than its level does.
     states: Mapping[str, Fitness] = field(default_factory=dict)
-    repeats: Mapping[str, Repeats] = field(default_factory=dict)
+    repeats: Mapping[str, RepeatRule] = field(default_factory=dict)
     lasting: Mapping[str, Lasting] = field(default_factory=dict)
     #: Where the codes and their meaning were read.
     sources: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class FaultMap:
             lasting=self.lasting.get(code),
         )
 
-    def _code_texts(self, code: str) -> Words | None:
+    def _code_texts(self, code: str) -> FaultTexts | None:
         if code not in self.levels:
             return None
         families = (f"{code[:length]}{FAMILY}" for length in range(len(code), 0, -1))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.faults import FaultLevel, Origin, Repeats
+from controlplane.domain.health.faults import FaultLevel, Origin, RepeatRule
 from controlplane.domain.health.snapshots import Action, FaultView, HealthSnapshot, NodeView, Policy
 
 _ACTIONS: Mapping[FaultLevel, Action] = {
@@ -24,7 +24,7 @@ _ACTIONS: Mapping[FaultLevel, Action] = {
     FaultLevel.RESET_NOW: Action.RESET_NOW,
     FaultLevel.ISOLATE: Action.ISOLATE_CARD,
 }
-_TAKES_NOTHING_NEW = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
+_REFUSES_NEW_WORK = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def is_moot(node: NodeView, card: str, action: Action) -> bool:
     """Whether there is nothing left to do: the card, or each card of the node, is out of use as far already."""
     if action is Action.NOTE:
         return False
-    enough = _TAKES_NOTHING_NEW if action is Action.RESET_WHEN_IDLE else {CardState.ISOLATED}
+    enough = _REFUSES_NEW_WORK if action is Action.RESET_WHEN_IDLE else {CardState.ISOLATED}
     states = [each.state for each in node.cards if not card or each.uid == card]
     return bool(states) and all(state in enough for state in states)
 
@@ -202,12 +202,12 @@ class Severities:
             flaps=True,
         )
 
-    def _repeat_limit(self, fault: FaultView) -> Repeats | None:
+    def _repeat_limit(self, fault: FaultView) -> RepeatRule | None:
         if fault.repeats is not None:
             return fault.repeats if fault.repeats.times else None
         if fault.origin in _NEVER_DAMPED or fault.level is FaultLevel.NOTE:
             return None
-        return Repeats(times=self._policy.repeats, within=self._policy.repeats_within)
+        return RepeatRule(times=self._policy.repeats, within=self._policy.repeats_within)
 
     def _was_released_since(self, fault: FaultView) -> datetime | None:
         return max(

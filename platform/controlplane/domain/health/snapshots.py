@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.faults import FaultLevel, Lasting, Repeats
+from controlplane.domain.health.faults import FaultLevel, Lasting, RepeatRule
 
 
 class Action(StrEnum):
@@ -88,7 +88,7 @@ class FaultView:
     ended_at: datetime | None = None
     count: int = 1
     #: The maker's own numbers for the code (``Meaning.repeats``, ``Meaning.lasting``); None: the policy's, none.
-    repeats: Repeats | None = None
+    repeats: RepeatRule | None = None
     lasting: Lasting | None = None
 
 

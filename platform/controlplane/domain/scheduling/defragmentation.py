@@ -230,7 +230,7 @@ class _PlanSearch:
             self._fleet.undo(mark)
             return self._plan_result(reason="there is room for it already")
         worth = self._worth * goal.claim.shape.fewest_cards
-        capacity_maker = CapacityMaker(
+        capacity_maker = CapacityPlanner(
             self._mover, moves=self._bounds.moves, tries=self._bounds.tries
         )
         seats = capacity_maker.make(goal.claim, goal.chip, worth=worth)
@@ -296,7 +296,7 @@ class _EvacuationOption(NamedTuple):
     seats: int
 
 
-class CapacityMaker:
+class CapacityPlanner:
     """Frees capacity for a claim with the relocations of a relocator."""
 
     def __init__(self, mover: Relocator, *, moves: int, tries: int) -> None:

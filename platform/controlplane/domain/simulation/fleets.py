@@ -34,8 +34,8 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _KEYS = frozenset(
     {"name", "chip", "nodes", "cards", "cores", "memory_gib", "levels", "numa", "labels"}
 )
-_USUAL_CORES = 192
-_USUAL_MEMORY_GIB = 2048
+_DEFAULT_CORES = 192
+_DEFAULT_MEMORY_GIB = 2048
 
 
 class FleetDescriptionRefused(ValueError):
@@ -141,9 +141,9 @@ def _parse_group(entry: Any, chips: Mapping[str, Chip]) -> NodeGroup:
         nodes=nodes,
         cards=cards,
         capacity=Resources(
-            cpu=Millicpu(1000 * _parse_count(entry, "cores", where=where, default=_USUAL_CORES)),
+            cpu=Millicpu(1000 * _parse_count(entry, "cores", where=where, default=_DEFAULT_CORES)),
             memory=Bytes(
-                GIB * _parse_count(entry, "memory_gib", where=where, default=_USUAL_MEMORY_GIB)
+                GIB * _parse_count(entry, "memory_gib", where=where, default=_DEFAULT_MEMORY_GIB)
             ),
         ),
         levels=_parse_levels(entry.get("levels", {}), nodes=nodes, where=where),

@@ -22,7 +22,7 @@ from controlplane.persistence.backups.tables import (
 from controlplane.ports.artifacts import ArtifactStore
 
 #: Rows that migrations create.
-_MADE_BY_MIGRATING = frozenset({"django_content_type", "auth_permission"})
+_CREATED_BY_MIGRATIONS = frozenset({"django_content_type", "auth_permission"})
 #: Longer than any statement of a healthy product; then something still uses the database.
 _LOCK_WAIT = "10s"
 
@@ -102,7 +102,7 @@ def _check_version(manifest: Manifest) -> None:
 
 
 def _check_empty() -> None:
-    filled = [name for name in tables_with_rows() if name not in _MADE_BY_MIGRATING]
+    filled = [name for name in tables_with_rows() if name not in _CREATED_BY_MIGRATIONS]
     if filled:
         raise BackupRefused(
             f"the database is not empty: there are rows in {', '.join(filled[:5])}. Restore into an "

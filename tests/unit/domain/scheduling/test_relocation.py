@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.domain.quotas.claims import RoleShape
 from controlplane.domain.scheduling.defragmentation import (
-    CapacityMaker,
+    CapacityPlanner,
     FitClaim,
     plan_defragmentation,
 )
@@ -50,10 +50,10 @@ def sharing(*shares: tuple[int, ...], gibibytes: int = 0) -> SchedulingSnapshot:
 
 def rooms_in(
     seen: SchedulingSnapshot, *, moves: int = 2
-) -> tuple[NodeTable, Relocator, CapacityMaker]:
+) -> tuple[NodeTable, Relocator, CapacityPlanner]:
     fleet = NodeTable(seen)
     mover = Relocator(Placer(fleet), seen.running, at=AT, restart=hours(0.1))
-    return fleet, mover, CapacityMaker(mover, moves=moves, tries=64)
+    return fleet, mover, CapacityPlanner(mover, moves=moves, tries=64)
 
 
 def making_way(

@@ -310,7 +310,7 @@ class ProcessRun:
 #: As reported by ``ninefold_runtime.exits``; other programs are classified by their last lines.
 EXIT_DISK_FULL = 28
 EXIT_OUT_OF_MEMORY = 12
-_DISK_FULL_WORDS = ("No space left on device", "Errno 28", "Disk quota exceeded")
+_DISK_FULL_MESSAGES = ("No space left on device", "Errno 28", "Disk quota exceeded")
 #: How much of the end of the output may name the reason.
 _LAST_LINES = 15
 
@@ -342,7 +342,7 @@ def classify_exit(
     if code == 0:
         return ProcessExit(cause=ExitCause.FINISHED, message="finished", exit_code=0)
     end = "\n".join(output.splitlines()[-_LAST_LINES:])
-    if code == EXIT_DISK_FULL or any(words in end for words in _DISK_FULL_WORDS):
+    if code == EXIT_DISK_FULL or any(words in end for words in _DISK_FULL_MESSAGES):
         cause, message = ExitCause.DISK_FULL, "the disk is full"
     elif code == 128 + signal.SIGKILL and killed_by_kernel:
         cause, message = (

@@ -108,7 +108,7 @@ _REPORT_URL = "NINEFOLD_REPORT_URL"
 #: Floating-point operations for a token of training: six for each of seven billion parameters.
 _OPERATIONS_PER_TOKEN = 6 * 7.6e9
 #: Of a card whose rates are not published.
-_USUAL_RATE = 300e12
+_DEFAULT_RATE = 300e12
 
 
 def draw_run_profile(
@@ -193,4 +193,4 @@ def _replica_locations(launch: Launch) -> Iterator[ReplicaLocation]:
 
 def _chip_rate(chip: Chip) -> float:
     rates = chip.peak_rates
-    return rates.get(Dtype.BFLOAT16) or rates.get(Dtype.FLOAT16) or _USUAL_RATE
+    return rates.get(Dtype.BFLOAT16) or rates.get(Dtype.FLOAT16) or _DEFAULT_RATE
