@@ -71,7 +71,6 @@ TELLING = frozenset(
         "reason",
         "remedy",
         "message",
-        "why",
         "explanation",
         "state_reason",
         "text",
@@ -81,7 +80,6 @@ TELLING = frozenset(
         "right",
         "one_node_because",
         "held_back",
-        "words",
     }
 )
 #: Where a table of fields says what each is called and means, and the keywords that do.
@@ -208,7 +206,7 @@ def spoken() -> dict[str, str]:
 def _of_faults() -> Iterator[tuple[str, str]]:
     """What the makers' fault maps say of their codes."""
     for plugin in registry.chip_plugins().values():
-        for words in plugin.profile().faults.words.values():
+        for words in plugin.profile().faults.texts.values():
             for text in filter(None, (words.cause, words.remedy)):
                 yield text, f"faults.toml of {plugin.vendor}"
     yield from ((remedy, faults.__name__) for remedy in faults.REMEDIES.values())

@@ -52,18 +52,18 @@ class LoopSerializer(serializers.Serializer[Controller]):
     handled = serializers.IntegerField(
         allow_null=True, help_text="What the last good turn dealt with; null where it does not say."
     )
-    turns = serializers.IntegerField()
-    failed_turns = serializers.IntegerField()
+    turns = serializers.IntegerField(source="runs")
+    failed_turns = serializers.IntegerField(source="failed_runs")
     failures = serializers.IntegerField(help_text="Bad turns since the last good one.")
     error = serializers.CharField(help_text="Of the last bad turn, however long ago.")
     failed_at = serializers.DateTimeField(allow_null=True)
 
-    def get_interval_seconds(self, loop: Controller) -> float:
-        return loop.interval.total_seconds()
+    def get_interval_seconds(self, controller: Controller) -> float:
+        return controller.interval.total_seconds()
 
     @extend_schema_field(serializers.FloatField(allow_null=True))
-    def get_lag_seconds(self, loop: Controller) -> float | None:
-        return None if loop.lag is None else loop.lag.total_seconds()
+    def get_lag_seconds(self, controller: Controller) -> float | None:
+        return None if controller.lag is None else controller.lag.total_seconds()
 
 
 class StatusSerializer(serializers.Serializer[ProductStatus]):
@@ -72,7 +72,7 @@ class StatusSerializer(serializers.Serializer[ProductStatus]):
     at = serializers.DateTimeField()
     condition = serializers.ChoiceField(choices=CONDITIONS)
     components = ComponentSerializer(many=True)
-    loops = LoopSerializer(many=True)
+    loops = LoopSerializer(many=True, source="controllers")
     versions: Any = serializers.DictField(child=serializers.CharField())
 
 

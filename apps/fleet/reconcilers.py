@@ -26,12 +26,10 @@ def inventories_sync(*, at: datetime, uid: str | None = None) -> int:
             )
         except (ClusterError, UnknownAdapter) as error:
             log.warning("a cluster does not answer", extra={"cluster": cluster.name})
-            services.cluster_error_record(cluster=cluster, trouble=str(error))
+            services.cluster_error_record(cluster=cluster, error=str(error))
         except Exception as error:
             log.exception("a cluster could not be looked at", extra={"cluster": cluster.name})
-            services.cluster_error_record(
-                cluster=cluster, trouble=f"{type(error).__name__}: {error}"
-            )
+            services.cluster_error_record(cluster=cluster, error=f"{type(error).__name__}: {error}")
         else:
             answered += 1
     return answered

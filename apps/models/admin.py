@@ -151,7 +151,7 @@ class StorageQuotaAdmin(AuditedAdmin[StorageQuota]):
     """A team without a row has no limit."""
 
     team_path = "team"
-    list_display = ("team", "limit_in_words")
+    list_display = ("team", "formatted_limit")
     search_fields = ("team__name",)
     autocomplete_fields = ("team",)
     list_select_related = ("team",)
@@ -159,7 +159,7 @@ class StorageQuotaAdmin(AuditedAdmin[StorageQuota]):
     deletable = True
 
     @admin.display(description="limit", ordering="limit")
-    def limit_in_words(self, quota: StorageQuota) -> str:
+    def formatted_limit(self, quota: StorageQuota) -> str:
         return format_bytes(quota.limit)
 
 

@@ -232,7 +232,7 @@ class ModelVersion(Entity):
     """Weights, configuration and tokenizer, with their lineage."""
 
     STATES = [(state.value, state.value) for state in ModelState]
-    ACCEPTANCES = [(acceptance.value, acceptance.value) for acceptance in GateDecision]
+    GATE_DECISIONS = [(acceptance.value, acceptance.value) for acceptance in GateDecision]
 
     line = models.ForeignKey(ModelLine, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
@@ -251,7 +251,7 @@ class ModelVersion(Entity):
     format = models.CharField(max_length=40, blank=True, default="", db_default="")
     #: Deployment gate; only an accepted version can be deployed.
     acceptance = models.CharField(
-        max_length=20, choices=ACCEPTANCES, default=GateDecision.ACCEPTED, db_default="accepted"
+        max_length=20, choices=GATE_DECISIONS, default=GateDecision.ACCEPTED, db_default="accepted"
     )
     #: Message: which metric exceeds which tolerance, or who overrode the gate and why.
     acceptance_reason = models.TextField(blank=True, default="", db_default="")

@@ -42,7 +42,7 @@ def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: s
             subject_uid=job.uid,
             subject_name=job.name,
             at=datetime.fromisoformat(at),
-            maker=job.created_by,
+            creator=job.created_by,
             actor_name=job.cancel_requested_by if state == JobState.CANCELLED else "",
             payload={"reason": reason, "job_kind": job.kind},
         )
@@ -113,7 +113,7 @@ def on_pipeline_ended(
             subject_uid=pipeline_uid,
             subject_name=name,
             at=datetime.fromisoformat(at),
-            maker=User.objects.filter(uid=maker_uid).first(),
+            creator=User.objects.filter(uid=maker_uid).first(),
             actor_name=actor_name,
             payload={"reason": reason},
         )
@@ -130,7 +130,7 @@ def on_deployment_ready(
 
 @shared_task
 def on_deployment_troubled(*, event_uid: str, deployment_uid: str, reason: str, at: str) -> None:
-    kind = NotificationKind.DEPLOYMENT_TROUBLED
+    kind = NotificationKind.DEPLOYMENT_UNHEALTHY
     _notify_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 
@@ -149,7 +149,7 @@ def _notify_of_deployment(
             subject_uid=deployment.uid,
             subject_name=deployment.name,
             at=datetime.fromisoformat(at),
-            maker=deployment.created_by,
+            creator=deployment.created_by,
             payload={"reason": reason},
         )
     )
@@ -184,7 +184,7 @@ def _notify_of_model(
             subject_uid=version.uid,
             subject_name=str(version),
             at=datetime.fromisoformat(at),
-            maker=version.created_by,
+            creator=version.created_by,
             payload={"reason": reason},
         )
     )

@@ -27,7 +27,7 @@ class NodeTokenAdmin(ReadOnlyAdmin[NodeToken]):
 
 
 @admin.register(CardFigures)
-class CardFiguresAdmin(ReadOnlyAdmin[CardFigures]):
+class CardMetricsAdmin(ReadOnlyAdmin[CardFigures]):
     list_display = ("card", "at", "utilization", "memory_used", "temperature", "power", "health")
     search_fields = ("card__node__name", "serial")
     list_select_related = ("card__node",)

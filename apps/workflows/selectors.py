@@ -49,8 +49,8 @@ def pipeline_steps(pipeline: Pipeline) -> list[Step]:
 
 def step_input(step: Step, *, steps: Sequence[Step], base: ModelVersion) -> ModelVersion:
     """The input of a step: the newest version that an earlier step created."""
-    made = [one.made for one in steps if one.number < step.number and one.made is not None]
-    return made[-1] if made else base
+    versions = [one.made for one in steps if one.number < step.number and one.made is not None]
+    return versions[-1] if versions else base
 
 
 def deployment_live(*, pipeline: Pipeline, name: str) -> Deployment | None:

@@ -393,8 +393,10 @@ class EngineRelay:
             include_usage=progress.request.include_usage,
             tally=progress.tally,
         )
-        loop = asyncio.get_running_loop()
-        total_at = loop.time() + self._deadlines.total - (self._monotonic() - progress.started_at)
+        event_loop = asyncio.get_running_loop()
+        total_at = (
+            event_loop.time() + self._deadlines.total - (self._monotonic() - progress.started_at)
+        )
         async for chunk in response.content.iter_any():
             if exchange.finished:
                 continue
@@ -406,7 +408,7 @@ class EngineRelay:
                 progress.charge.change(progress.tokens.total)
             if progress.tally.done:
                 await self._finish_stream(exchange, progress)
-                deadline.reschedule(loop.time() + _STREAM_CLOSE_SECONDS)
+                deadline.reschedule(event_loop.time() + _STREAM_CLOSE_SECONDS)
         if exchange.finished:
             return
         await self._send_events(exchange, progress, rewriter, splitter.close())

@@ -181,14 +181,16 @@ class ConnectionGuard:
                 extra={"address": address, "refused_connections": self._refused},
             )
 
-    def _close_expired_connections(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = loop.time()
+    def _close_expired_connections(self, event_loop: asyncio.AbstractEventLoop) -> None:
+        now = event_loop.time()
         elapsed, self.now = now - self.now, now
         for connection in tuple(self._connections):
             connection.enforce(elapsed=elapsed)
         self._sweeping = bool(self._connections)
         if self._sweeping:
-            loop.call_later(_CHECK_INTERVAL_SECONDS, self._close_expired_connections, loop)
+            event_loop.call_later(
+                _CHECK_INTERVAL_SECONDS, self._close_expired_connections, event_loop
+            )
 
 
 def _is_in_networks(address: Any, networks: Iterable[Network]) -> bool:

@@ -230,7 +230,7 @@ class _Request:
     streams: threading.BoundedSemaphore
     #: Releases the lane's thread early; to be called on the event loop.
     leave_lane: Callable[[], None]
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    event_loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     status: int = 500
     headers: list[tuple[str, str]] = field(default_factory=list)
 
@@ -249,7 +249,7 @@ class _Request:
                 refusal = [("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "5")]
                 return 503, refusal, b"Too many responses are being streamed. Try again."
             try:
-                self.loop.call_soon_threadsafe(self.leave_lane)
+                self.event_loop.call_soon_threadsafe(self.leave_lane)
                 self._stream_response(iter(iterable))
             finally:
                 self.streams.release()
@@ -311,7 +311,9 @@ class _Request:
     def _stream_response(self, chunks: Iterator[bytes]) -> None:
         disconnect: Future[None] | None = None
         if self.complete:
-            disconnect = asyncio.run_coroutine_threadsafe(self._until_disconnected(), self.loop)
+            disconnect = asyncio.run_coroutine_threadsafe(
+                self._until_disconnected(), self.event_loop
+            )
         try:
             self._send_message(_start_of(self.status, self.headers))
             for chunk in chunks:
@@ -332,10 +334,12 @@ class _Request:
 
     def _send_message(self, message: Message) -> None:
         # Returns when the connection accepts data, or when it is closed.
-        asyncio.run_coroutine_threadsafe(_run_coroutine(self.send, message), self.loop).result()
+        asyncio.run_coroutine_threadsafe(
+            _run_coroutine(self.send, message), self.event_loop
+        ).result()
 
     def _receive_message(self) -> Message:
-        received = asyncio.run_coroutine_threadsafe(_run_coroutine(self.receive), self.loop)
+        received = asyncio.run_coroutine_threadsafe(_run_coroutine(self.receive), self.event_loop)
         message: Message = received.result()
         return message
 

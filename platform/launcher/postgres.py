@@ -307,7 +307,7 @@ def _create_data(
     # C.UTF-8 sorts by code point and knows letters; a system without that locale has plain C.
     for locale in ("C.UTF-8", "C"):
         shutil.rmtree(draft, ignore_errors=True)
-        made = subprocess.run(
+        result = subprocess.run(
             [
                 *prefix,
                 binaries.folder / "initdb",
@@ -320,9 +320,9 @@ def _create_data(
             check=False,
             cwd="/",
         )
-        if made.returncode == 0:
+        if result.returncode == 0:
             break
-        failure = made.stderr.strip()
+        failure = result.stderr.strip()
     else:
         raise PostgresFailed(f"{binaries} could not create {data}:\n{failure}")
     created = subprocess.run(
@@ -353,10 +353,10 @@ def _socket_folder(folder: Path, *, account: PostgresAccount | None) -> Path:
             return recorded
     for root in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - the shortest there is
         if _is_short_enough(Path(root) / "ninefold-xxxxxxxx"):
-            made = Path(tempfile.mkdtemp(prefix="ninefold-", dir=root))
-            _change_owner(made, account=account)
-            record.write_text(f"{made}\n")
-            return made
+            created = Path(tempfile.mkdtemp(prefix="ninefold-", dir=root))
+            _change_owner(created, account=account)
+            record.write_text(f"{created}\n")
+            return created
     raise PostgresFailed(
         f"the path of a socket below {folder} is longer than {_LONGEST_SOCKET_PATH} bytes or has a "
         f"comma, and so has one below {tempfile.gettempdir()}; set NINEFOLD_HOME to another folder"

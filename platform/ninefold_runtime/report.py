@@ -241,21 +241,21 @@ _JSON = {"Content-Type": "application/json"}
 
 def format_point(point: Mapping[str, Any]) -> str:
     """One line for the log: ``step 10/120 · loss 1.234 · 850 tokens/s · 95 s left``."""
-    words = []
+    parts = []
     if "step" in point:
         of = f"/{point['total_steps']}" if "total_steps" in point else ""
-        words.append(f"step {point['step']}{of}")
+        parts.append(f"step {point['step']}{of}")
     for name, value in point.items():
         if value is None:
-            words.append(f"{name.replace('_', ' ')} is not a number")
+            parts.append(f"{name.replace('_', ' ')} is not a number")
         elif name == "tokens_per_second":
-            words.append(f"{value:.0f} tokens/s")
+            parts.append(f"{value:.0f} tokens/s")
         elif name == "eta_seconds":
-            words.append(f"{value:.0f} s left")
+            parts.append(f"{value:.0f} s left")
         elif name not in ("step", "total_steps"):
             shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-            words.append(f"{name.replace('_', ' ')} {shown}")
-    return " · ".join(words)
+            parts.append(f"{name.replace('_', ' ')} {shown}")
+    return " · ".join(parts)
 
 
 def _exchange_http(
@@ -353,10 +353,10 @@ class ProgressBacklog:
         middle = len(self._points) // 2
         older, newer = self._points[:middle], self._points[middle:]
         plain = 0
-        kept = []
+        thinned = []
         for point in older:
             precious = not _PRECIOUS.isdisjoint(point)
             plain += not precious
             if precious or plain % 2:
-                kept.append(point)
-        self._points = (kept + newer)[-self._limit :]
+                thinned.append(point)
+        self._points = (thinned + newer)[-self._limit :]

@@ -153,7 +153,7 @@ def _conversation_of_row(row: _DatasetRow) -> list[Message]:
     where, messages = row.where, row.content.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadInput(f"{where} has no list of messages")
-    kept = []
+    conversation = []
     for message in messages:
         if (
             not isinstance(message, dict)
@@ -163,9 +163,9 @@ def _conversation_of_row(row: _DatasetRow) -> list[Message]:
             raise BadInput(
                 f"{where} has a message without a known role and a text: {message!r:.80}"
             )
-        kept.append({"role": message["role"], "content": message["content"]})
-    if kept[-1]["role"] != "assistant":
+        conversation.append({"role": message["role"], "content": message["content"]})
+    if conversation[-1]["role"] != "assistant":
         raise BadInput(
-            f"{where} ends with {kept[-1]['role']!r}; the last message must be the assistant's"
+            f"{where} ends with {conversation[-1]['role']!r}; the last message must be the assistant's"
         )
-    return kept
+    return conversation

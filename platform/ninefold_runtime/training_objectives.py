@@ -71,8 +71,8 @@ def sft_trainer(run: TrainingRun) -> Any:
         peft_config=run.adapter(),
         callbacks=[run.observer],
     )
-    kept = len(trainer.train_dataset)
-    run.report_dropped_examples(rows=len(train), kept=kept, limit=run.max_length)
+    remaining = len(trainer.train_dataset)
+    run.report_dropped_examples(rows=len(train), remaining=remaining, limit=run.max_length)
     return trainer
 
 
@@ -119,7 +119,7 @@ def dpo_trainer(run: TrainingRun) -> Any:
         learns=f"it learns which of two answers is better, held to its beginning with beta {spec.dpo.beta:g}",
     )
     fitting = _fitting_preferences(run, train)
-    run.report_dropped_examples(rows=len(train), kept=len(fitting), limit=run.max_length)
+    run.report_dropped_examples(rows=len(train), remaining=len(fitting), limit=run.max_length)
     validation = _fitting_preferences(run, validation)
     return _DpoTrainer(
         model=run.model,
@@ -177,7 +177,7 @@ def grpo_trainer(run: TrainingRun) -> Any:
         validation=0,
         learns=f"{grpo.generations} answers to each prompt are rewarded by {grpo.reward}",
     )
-    run.report_dropped_examples(rows=len(train), kept=len(fitting), limit=max_prompt_tokens)
+    run.report_dropped_examples(rows=len(train), remaining=len(fitting), limit=max_prompt_tokens)
     return _GrpoTrainer(
         model=run.model,
         processing_class=run.tokenizer,

@@ -118,10 +118,10 @@ class TrainingRun:
 
     def dataset(self, name: str, rows: Iterable[TrainingExample]) -> Any:
         """Memory-mapped from the working folder, so that a large dataset need not fit into memory as tokens."""
-        kept = rows if isinstance(rows, list) else list(rows)
+        examples = rows if isinstance(rows, list) else list(rows)
 
         def generate() -> Iterator[TrainingExample]:
-            yield from kept
+            yield from examples
 
         cache = self.folders.work / "tmp" / "datasets" / name
         shutil.rmtree(cache, ignore_errors=True)
@@ -134,18 +134,18 @@ class TrainingRun:
             f"{models.current_device()}; {train:,} rows to train on, {validation:,} to validate; {learns}"
         )
 
-    def report_dropped_examples(self, *, rows: int, kept: int, limit: int) -> None:
+    def report_dropped_examples(self, *, rows: int, remaining: int, limit: int) -> None:
         """Say how many rows teach nothing, since their answer begins beyond so many tokens.
 
         :raises BadInput: if none is left.
         """
-        if kept == 0:
+        if remaining == 0:
             raise BadInput(
                 f"max_length of {limit} tokens cuts the answer off in every one of {rows} rows"
             )
-        if kept < rows:
+        if remaining < rows:
             self.reporter.message(
-                f"left out {rows - kept} rows whose answer begins beyond {limit} tokens"
+                f"left out {rows - remaining} rows whose answer begins beyond {limit} tokens"
             )
 
     def prompt_fits(self, prompt: list[Message], *, within: int) -> bool:

@@ -47,7 +47,7 @@ EXPECTED = Reading(
     node="n1",
     index=1,
     at=AT,
-    figures={
+    metrics={
         Metric.UTILIZATION: 97,
         Metric.MEMORY_USED: 1000 * 2**20,
         Metric.MEMORY_TOTAL: 4096 * 2**20,
@@ -56,7 +56,7 @@ EXPECTED = Reading(
     faults=("79",),
     vendor="nvidia",
 )
-REFUSED = RejectedReading(what="GPU-0a", why="nothing says which node it is in")
+REFUSED = RejectedReading(what="GPU-0a", reason="nothing says which node it is in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def memory(server: WebServer) -> Setting:
     source = MemoryTelemetry(batch=TelemetryBatch(readings=(EXPECTED,), refused=(REFUSED,)))
 
     def fail() -> None:
-        source.trouble = "nothing is there"
+        source.error = "nothing is there"
 
     return Setting(source=source, fail=fail)
 
@@ -151,7 +151,7 @@ def test_it_tells_figures_faults_and_whose_they_are(setting: Setting) -> None:
     assert isinstance(setting.source, Telemetry)
     assert batch.readings == (EXPECTED,)
     assert batch.refused == (REFUSED,)
-    assert not batch.silent
+    assert not batch.unreachable
 
 
 def test_it_tells_the_same_again_however_it_is_told(setting: Setting) -> None:
@@ -197,12 +197,12 @@ def test_one_exporter_that_does_not_answer_spoils_no_other(server: WebServer) ->
 
     # The node that is written down for an exporter goes before its labels.
     assert {reading.node for reading in batch.readings} == {"a"}
-    assert sorted(batch.silent) == ["b", "c", "d", "e", "f"]
-    assert "Prometheus text format" in batch.silent["b"]
-    assert "UTF-8" in batch.silent["c"]
-    assert "cannot be reached" in batch.silent["d"]
-    assert "more than" in batch.silent["e"]
-    assert "within 2 s" in batch.silent["f"]
+    assert sorted(batch.unreachable) == ["b", "c", "d", "e", "f"]
+    assert "Prometheus text format" in batch.unreachable["b"]
+    assert "UTF-8" in batch.unreachable["c"]
+    assert "cannot be reached" in batch.unreachable["d"]
+    assert "more than" in batch.unreachable["e"]
+    assert "within 2 s" in batch.unreachable["f"]
 
 
 def test_a_text_is_read_as_a_whole_once_its_form_is_known(server: WebServer) -> None:
@@ -222,7 +222,7 @@ def test_a_text_is_read_as_a_whole_once_its_form_is_known(server: WebServer) -> 
         batch = source.read()
         assert len(batch.all_readings()) == (2 if text == longer else 1)
         assert batch.all_readings()[0] == EXPECTED
-        sheets.append(len(batch.sheets))
+        sheets.append(len(batch.metric_batches))
     assert sheets == [0, 1, 0, 1, 1]
 
 
@@ -291,7 +291,7 @@ def test_forms_have_room_until_it_is_full_and_again_when_it_is_given_back(
     monkeypatch.setattr(source, "_layouts", Layouts(source._layouts))
 
     def sheets() -> list[str]:
-        return [sheet.whose[0].node for sheet in source.read().sheets]
+        return [sheet.whose[0].node for sheet in source.read().metric_batches]
 
     assert [sheets() for _ in range(8)] == [[], *[["a"]] * 7]
     # Where there is no room it is not tried, and finding that out does not go over all exporters.
@@ -307,7 +307,7 @@ def test_an_exporter_of_another_maker_is_told_from_silence(server: WebServer) ->
         outbound=outbound(server), vendor="nvidia", targets=[{"url": url, "node": "a"}]
     )
     (refused,) = source.read().refused
-    assert (refused.what, refused.why) == ("a", "its text holds no card of this vendor")
+    assert (refused.what, refused.reason) == ("a", "its text holds no card of this vendor")
 
 
 def test_a_token_and_one_short_range_are_what_prometheus_is_asked_with(server: WebServer) -> None:

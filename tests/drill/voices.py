@@ -115,7 +115,7 @@ class Voices:
                 continue
             source = self._sources[vendor]
             recorded = readings_record(source=source, readings=readings, at=at)
-            batch = TelemetryBatch(readings=tuple(readings), silent=silent)
+            batch = TelemetryBatch(readings=tuple(readings), unreachable=silent)
             source_read(source=source, at=at, recorded=recorded, batch=batch)
             done.append(recorded)
         return done

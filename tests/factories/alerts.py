@@ -54,7 +54,7 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
     """An episode that goes on, one that is over, a silence of another node, and a chat that hears of all."""
     rule = services.rule_create(document=RULE, actor=actor, at=at)
     receiver = receiver_create(
-        ask=ReceiverRequest(
+        request=ReceiverRequest(
             name="night shift",
             kind=ReceiverKind.SLACK,
             url="https://hooks.example.com/services/1",
@@ -63,7 +63,7 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
         actor=actor,
     )
     route = route_create(
-        ask=RouteRequest(name="everything", severity=AlertSeverity.INFO, receivers=[receiver]),
+        request=RouteRequest(name="everything", severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=actor,
     )
     silence = services.silence_create(

@@ -15,5 +15,5 @@ from apps.quotas.selectors.queue_trees import queue_document
 def queue_change(queue: Queue, *, actor: User, description: str = "for everybody") -> QueueChange:
     """The queue is described anew, by an administrator of the company."""
     document = replace(queue_document(queue), description=description)
-    edit = services.TreeEdit(queues={queue.uid: document}, act=services.TreeAction.EDIT)
+    edit = services.TreeEdit(queues={queue.uid: document}, action=services.TreeAction.EDIT)
     return services.tree_apply(edit, actor=actor, at=timezone.now())

@@ -31,7 +31,7 @@ def waiting(
         queue=queue,
         shape=GangShape(roles=(RoleShape(name="trainer", replicas=1, cards=cards),)),
         chips=[chip],
-        work=services.ClaimWorkload(kind="job", uid=uuid.uuid4().hex, name=name, person=person),
+        work=services.ClaimWorkload(kind="job", uid=uuid.uuid4().hex, name=name, user=person),
     )
 
 

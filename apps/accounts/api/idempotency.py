@@ -35,7 +35,7 @@ P = ParamSpec("P")
 Handler = Callable[Concatenate[V, Request, P], Response]
 
 #: Describes the header. ``idempotent`` applies it by itself.
-takes_key = extend_schema(
+idempotency_key_schema = extend_schema(
     parameters=[
         OpenApiParameter(
             name=HEADER,
@@ -79,7 +79,7 @@ def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
             )
         return response
 
-    return takes_key(once)
+    return idempotency_key_schema(once)
 
 
 def request_fingerprint(request: Request) -> str:

@@ -97,7 +97,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     @action(detail=True, pagination_class=None)
     def members(self, request: Request, uid: str) -> Response:
         members = selectors.memberships_of(self.get_object())
-        return Response([_member_document(person, current) for person, current in members.items()])
+        return Response([_member_document(user, current) for user, current in members.items()])
 
     @extend_schema(
         methods=["PUT"],
@@ -131,11 +131,11 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         return Response(_member_document(user, selectors.memberships_of(team)[user]))
 
 
-def _member_document(person: User, current: list[Membership]) -> dict[str, Any]:
+def _member_document(user: User, current: list[Membership]) -> dict[str, Any]:
     from_provider = [row.role for row in current if row.source == Membership.GrantSource.SIGN_ON]
     return {
-        "uid": person.uid,
-        "username": person.username,
+        "uid": user.uid,
+        "username": user.username,
         "roles": [row.role for row in current],
         "roles_by_sign_on": from_provider,
     }
@@ -169,9 +169,9 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
         responses=CompanyRolesSerializer,
     )
     def update(self, request: Request, uid: str) -> Response:
-        person = self.get_object()
+        user = self.get_object()
         roles = self.checked(CompanyRolesSetSerializer)["roles"]
-        services.company_roles_set(user=person, roles=roles, actor=acting_user(request))
+        services.company_roles_set(user=user, roles=roles, actor=acting_user(request))
         return Response(CompanyRolesSerializer(self.get_object()).data)
 
 

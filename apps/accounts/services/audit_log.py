@@ -22,11 +22,11 @@ def audit(
     **detail: Any,
 ) -> None:
     """Record a change, in the same transaction."""
-    person = actor if isinstance(actor, User) else None
+    user = actor if isinstance(actor, User) else None
     source = current_audit_context()
     AuditEntry.objects.create(
-        actor=person,
-        actor_name=person.username if person else "system",
+        actor=user,
+        actor_name=user.username if user else "system",
         team=team,
         action=action,
         object_uid=uid,

@@ -266,7 +266,7 @@ def audit_page(request: AuthenticatedRequest) -> HttpResponseBase:
     entries = selectors.audit_visible(request.user)
     filters = AuditFilter(request.GET, teams=selectors.audit_teams(request.user))
     table = Table(request, entries, columns=COLUMNS, filters=filters, default_sort="-at", size=50)
-    if table.wants_csv:
+    if table.is_csv_request:
         whole = Table(request, entries, columns=CSV_COLUMNS, filters=filters, default_sort="-at")
         return whole.csv(filename="audit.csv")
     rows = [

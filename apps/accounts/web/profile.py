@@ -65,7 +65,7 @@ def _profile_page(request: AuthenticatedRequest, **context: Any) -> HttpResponse
         request,
         "accounts/profile.html",
         {
-            "person": ProfileForm(initial=initial, auto_id="profile-%s"),
+            "profile_form": ProfileForm(initial=initial, auto_id="profile-%s"),
             "tokens": [_token_row(token) for token in tokens],
             "teams": _team_rows(request),
             "scopes": scope_descriptions(),
@@ -96,16 +96,18 @@ def _team_rows(request: AuthenticatedRequest) -> list[dict[str, Any]]:
 @require_POST
 def profile_change(request: AuthenticatedRequest) -> HttpResponse:
     """Change name, language and time zone."""
-    person = ProfileForm(request.POST, auto_id="profile-%s")
-    if person.is_valid():
+    profile_form = ProfileForm(request.POST, auto_id="profile-%s")
+    if profile_form.is_valid():
         try:
-            services.profile_change(user=request.user, values=person.cleaned_data)
+            services.profile_change(user=request.user, values=profile_form.cleaned_data)
         except services.UserChangeRefused as refusal:
-            person.add_error(refusal.field or None, str(refusal))
+            profile_form.add_error(refusal.field or None, str(refusal))
         else:
             messages.success(request, _("Saved."))
             return redirect("profile")
-    return _profile_page(request, person=person, form=TokenForm(user=request.user), text="")
+    return _profile_page(
+        request, profile_form=profile_form, form=TokenForm(user=request.user), text=""
+    )
 
 
 @login_required

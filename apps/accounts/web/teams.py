@@ -47,7 +47,7 @@ def teams(request: AuthenticatedRequest) -> HttpResponseBase:
         people=Count("memberships__user", distinct=True)
     )
     table = Table(request, rows, columns=COLUMNS, filters=TeamFilter, default_sort="name")
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="teams.csv")
     current: dict[int, list[str]] = {}
     for team, role in request.user.memberships.values_list("team_id", "role"):
@@ -86,16 +86,14 @@ def team(request: AuthenticatedRequest, slug: str) -> HttpResponse:
         selectors.require(request.user, Permission.MANAGE_TEAM, team=row)
     form = NewMemberForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
-        person, roles = form.cleaned_data["person"], form.cleaned_data["roles"]
-        current = {TeamRole(one.role) for one in selectors.memberships_of(row).get(person, [])}
+        user, roles = form.cleaned_data["person"], form.cleaned_data["roles"]
+        current = {TeamRole(one.role) for one in selectors.memberships_of(row).get(user, [])}
         try:
-            services.membership_set(
-                team=row, user=person, roles=roles | current, actor=request.user
-            )
+            services.membership_set(team=row, user=user, roles=roles | current, actor=request.user)
         except services.MembershipRefused as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, _("%(name)s is in the team now.") % {"name": person.username})
+            messages.success(request, _("%(name)s is in the team now.") % {"name": user.username})
             return redirect("team", row.slug)
     return render(request, "accounts/team.html", _team_context(request, row, form=form))
 
@@ -105,7 +103,7 @@ def _team_context(request: AuthenticatedRequest, row: Team, **more: Any) -> dict
     mine = selectors.roles_of(request.user, row)
     return {
         "team": row,
-        "members": [_member_row(person, current) for person, current in members.items()],
+        "members": [_member_row(user, current) for user, current in members.items()],
         "manages": roles_grant(mine, Permission.MANAGE_TEAM),
         "administers": selectors.is_company_administrator(request.user),
         "roles": role_descriptions(),
@@ -114,10 +112,10 @@ def _team_context(request: AuthenticatedRequest, row: Team, **more: Any) -> dict
     }
 
 
-def _member_row(person: User, current: list[Membership]) -> dict[str, Any]:
+def _member_row(user: User, current: list[Membership]) -> dict[str, Any]:
     sources = {one.role: one.source for one in current}
     return {
-        "person": person,
+        "person": user,
         "roles": [
             {
                 "name": ROLE_LABELS[role],
@@ -132,7 +130,7 @@ def _member_row(person: User, current: list[Membership]) -> dict[str, Any]:
 @login_required
 def member(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
     """Show and change the roles of a member."""
-    row, person, current = _member_or_404(request, slug, uid)
+    row, user, current = _member_or_404(request, slug, uid)
     from_provider = frozenset(
         TeamRole(one.role) for one in current if one.source == Membership.GrantSource.SIGN_ON
     )
@@ -141,23 +139,21 @@ def member(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
     confirm = False
     if form.is_bound and form.is_valid():
         roles = form.cleaned_data["roles"] | from_provider
-        confirm = (
-            _removes_own_permission(request, person, row, roles) and "sure" not in request.POST
-        )
+        confirm = _removes_own_permission(request, user, row, roles) and "sure" not in request.POST
         if not confirm:
             try:
-                services.membership_set(team=row, user=person, roles=roles, actor=request.user)
+                services.membership_set(team=row, user=user, roles=roles, actor=request.user)
             except services.MembershipRefused as refusal:
                 form.add_error(None, str(refusal))
             else:
                 messages.success(
-                    request, _("The roles of %(name)s were changed.") % {"name": person.username}
+                    request, _("The roles of %(name)s were changed.") % {"name": user.username}
                 )
                 still = selectors.teams_of(request.user).filter(pk=row.pk).exists()
                 return redirect("team", row.slug) if still else redirect("teams")
     context = {
         "team": row,
-        "person": person,
+        "person": user,
         "form": form,
         "confirm": confirm,
         "from_provider": role_labels(sorted(from_provider)),
@@ -173,17 +169,17 @@ def _member_or_404(
     :raises PermissionRefused: if the user may not manage the team.
     """
     row = get_object_or_404(selectors.teams_of(request.user), slug=slug)
-    person = get_object_or_404(User.objects.filter(memberships__team=row).distinct(), uid=uid)
+    user = get_object_or_404(User.objects.filter(memberships__team=row).distinct(), uid=uid)
     selectors.require(request.user, Permission.MANAGE_TEAM, team=row)
-    return row, person, selectors.memberships_of(row).get(person, [])
+    return row, user, selectors.memberships_of(row).get(user, [])
 
 
 def _removes_own_permission(
-    request: AuthenticatedRequest, person: User, row: Team, roles: frozenset[TeamRole]
+    request: AuthenticatedRequest, user: User, row: Team, roles: frozenset[TeamRole]
 ) -> bool:
     """Whether they are about to take their own right to do this away."""
     return (
-        person == request.user
+        user == request.user
         and not request.user.is_superuser
         and not roles_grant(roles, Permission.MANAGE_TEAM)
     )
@@ -192,15 +188,13 @@ def _removes_own_permission(
 @login_required
 @require_POST
 def member_remove(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
-    row, person, _current = _member_or_404(request, slug, uid)
-    out = person == request.user and not request.user.is_superuser
+    row, user, _current = _member_or_404(request, slug, uid)
+    out = user == request.user and not request.user.is_superuser
     return run_action(
         request,
-        lambda: services.membership_set(
-            team=row, user=person, roles=frozenset(), actor=request.user
-        ),
+        lambda: services.membership_set(team=row, user=user, roles=frozenset(), actor=request.user),
         back=reverse("teams") if out else reverse("team", args=[row.slug]),
-        done=_("%(name)s is no longer in the team.") % {"name": person.username},
+        done=_("%(name)s is no longer in the team.") % {"name": user.username},
         refusals=(services.MembershipRefused,),
     )
 

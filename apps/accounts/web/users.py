@@ -92,7 +92,7 @@ def user_list(request: AuthenticatedRequest) -> HttpResponseBase:
         "memberships__team", "company_role_bindings"
     )
     table = Table(request, rows, columns=COLUMNS, filters=UserFilter, default_sort="username")
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="people.csv")
     shown = [
         {

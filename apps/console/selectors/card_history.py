@@ -70,13 +70,13 @@ def card_history_entries(
     )
     if not rows:
         return []
-    sight = visibility_of(user, Queue.objects.order_by("name"))
-    return [_allocation_entry(row, sight) for row in rows]
+    visibility = visibility_of(user, Queue.objects.order_by("name"))
+    return [_allocation_entry(row, visibility) for row in rows]
 
 
-def _allocation_entry(row: Allocation, sight: QueueVisibility) -> CardHistoryEntry:
+def _allocation_entry(row: Allocation, visibility: QueueVisibility) -> CardHistoryEntry:
     claim = row.claim
-    named = sight.can_name(claim)
+    named = visibility.can_name(claim)
     return CardHistoryEntry(
         kind=claim.work_kind,
         uid=claim.work_uid if named else "",

@@ -60,7 +60,7 @@ class NodeHeat(NamedTuple):
     uses: str
     #: Seconds since the card was measured, and its figures in the order of ``Heat``; ``null`` is not measured.
     ages: str
-    figures: tuple[str, ...]
+    heat_values: tuple[str, ...]
 
     @property
     def key(self) -> str:
@@ -190,7 +190,7 @@ def heat_nodes(*, at: datetime, only: Narrowing) -> Sequence[NodeHeat]:
                 chips=row[4],
                 uses=row[5],
                 ages=row[6],
-                figures=tuple(row[7:]),
+                heat_values=tuple(row[7:]),
             )
             for row in cursor.fetchall()
         ]
@@ -227,7 +227,7 @@ def heat_tree(nodes: Sequence[NodeHeat], *, by: Heat | None) -> Mapping[str, Fle
 
 def _recent_card_values(node: NodeHeat, by: Heat) -> Sequence[float]:
     """The values of those cards that were measured lately."""
-    line = node.figures[tuple(Heat).index(by)]
+    line = node.heat_values[tuple(Heat).index(by)]
     newest = FRESH.total_seconds()
     return [
         float(value)
@@ -307,5 +307,5 @@ def _node_line(node: NodeHeat, place: int, chips: dict[str, int]) -> str:
         separators=(",", ":"),
         ensure_ascii=False,
     )
-    figures = ",".join(f"[{line}]" for line in node.figures)
-    return f"{first[:-1]},[{node.ages}],[{figures}]]"
+    values = ",".join(f"[{line}]" for line in node.heat_values)
+    return f"{first[:-1]},[{node.ages}],[{values}]]"

@@ -67,7 +67,7 @@ class Duties:
     #: Cards that take no work although nobody asked for it.
     cards: list[Card] = field(default_factory=list)
     #: Loops that do not keep up.
-    loops: tuple[Controller, ...] = ()
+    controllers: tuple[Controller, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Home:
     steps: FirstSteps | None
 
     @property
-    def troubled(self) -> list[Deployment]:
+    def unhealthy(self) -> list[Deployment]:
         return [one for one in self.deployments if one.state == DeploymentState.DEGRADED]
 
     @property
@@ -92,7 +92,7 @@ class Home:
     def needing(self) -> int:
         """How many things wait for somebody to act."""
         duties = self.duties
-        return len(self.failed) + len(self.troubled) + len(duties.cards) + len(duties.loops)
+        return len(self.failed) + len(self.unhealthy) + len(duties.cards) + len(duties.controllers)
 
     @property
     def changing(self) -> bool:
@@ -126,7 +126,7 @@ def _user_duties(user: User) -> Duties:
     return Duties(
         queues=_user_queues(user) if queues else [],
         cards=_unusable_cards() if fleet else [],
-        loops=current_controllers().needs_attention if company else (),
+        controllers=current_controllers().needs_attention if company else (),
     )
 
 

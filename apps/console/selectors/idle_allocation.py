@@ -146,12 +146,16 @@ def idle_allocation_rows(
     if not by_claim:
         return []
     queues = {queue.pk: queue for queue in Queue.objects.order_by("name")}
-    sight = visibility_of(user, queues.values())
+    visibility = visibility_of(user, queues.values())
     teams = dict(Team.objects.values_list("pk", "name"))
     rows = []
     for key, claim in allocated_claims(by_claim).items():
         cards = by_claim[key]
-        named = sight.everything or claim.team in sight.teams or claim.queue in sight.managed
+        named = (
+            visibility.everything
+            or claim.team in visibility.teams
+            or claim.queue in visibility.managed
+        )
         rows.append(
             IdleAllocationRow(
                 team=teams[claim.team],

@@ -45,7 +45,7 @@ DISK_FULL_BYTES = 512 * 1024**2
 class ComponentCondition(StrEnum):
     WELL = "well"
     #: It works, and somebody should look at it.
-    TROUBLED = "troubled"
+    DEGRADED = "troubled"
     DOWN = "down"
     UNKNOWN = "unknown"
 
@@ -95,19 +95,19 @@ def waiting_broker_messages() -> BrokerQueues:
         return BrokerQueues(messages=None, refusal=str(silent))
 
 
-def status_components(loops: Controllers, *, waiting: BrokerQueues) -> tuple[Component, ...]:
+def status_components(controllers: Controllers, *, waiting: BrokerQueues) -> tuple[Component, ...]:
     """Every part, those that all others stand on first."""
     clusters = list(Cluster.objects.all())
     return (
         _web_component(),
-        *_process_components(loops, waiting=waiting),
+        *_process_components(controllers, waiting=waiting),
         _database_component(),
         _broker_component(waiting),
         _outbox_component(),
-        *_gateway_components(at=loops.at),
-        *_cluster_watch_component(clusters, at=loops.at),
-        *_cluster_components(clusters, at=loops.at),
-        *_agent_component(at=loops.at),
+        *_gateway_components(at=controllers.at),
+        *_cluster_watch_component(clusters, at=controllers.at),
+        *_cluster_components(clusters, at=controllers.at),
+        *_agent_component(at=controllers.at),
         *_disk_components(),
     )
 
@@ -123,7 +123,7 @@ def _web_component() -> Component:
 _BLAMED: Mapping[Culprit, tuple[ComponentCondition, ComponentCondition]] = {
     #: Whose fault it is → the conditions of worker and beat.
     Culprit.NONE: (ComponentCondition.WELL, ComponentCondition.WELL),
-    Culprit.LOOPS: (ComponentCondition.TROUBLED, ComponentCondition.WELL),
+    Culprit.CONTROLLERS: (ComponentCondition.DEGRADED, ComponentCondition.WELL),
     Culprit.WORKER: (ComponentCondition.DOWN, ComponentCondition.WELL),
     # Without its calls nobody sees whether the worker would take any.
     Culprit.BEAT: (ComponentCondition.UNKNOWN, ComponentCondition.DOWN),
@@ -131,16 +131,18 @@ _BLAMED: Mapping[Culprit, tuple[ComponentCondition, ComponentCondition]] = {
 }
 
 
-def _process_components(loops: Controllers, *, waiting: BrokerQueues) -> Iterator[Component]:
+def _process_components(controllers: Controllers, *, waiting: BrokerQueues) -> Iterator[Component]:
     """Worker and beat, judged by what they do: neither answers questions."""
     blamed = find_culprit(
-        ((loop.interval, loop.times) for loop in loops.all), waiting=waiting.calls, at=loops.at
+        ((controller.interval, controller.times) for controller in controllers.all),
+        waiting=waiting.calls,
+        at=controllers.at,
     )
     worker, beat = _BLAMED[blamed]
-    turned = [loop.lag for loop in loops.all if loop.lag is not None]
+    turned = [controller.lag for controller in controllers.all if controller.lag is not None]
     facts = {
         "quiet_seconds": min(turned).total_seconds() if turned else None,
-        "troubled_loops": len(loops.troubled),
+        "troubled_loops": len(controllers.unhealthy),
         "waiting_calls": waiting.calls,
     }
     yield Component(kind=ComponentKind.WORKER, condition=worker, facts=facts)
@@ -158,7 +160,7 @@ def _database_component() -> Component:
     crowded = used > most * 0.9
     return Component(
         kind=ComponentKind.DATABASE,
-        condition=ComponentCondition.TROUBLED if crowded else ComponentCondition.WELL,
+        condition=ComponentCondition.DEGRADED if crowded else ComponentCondition.WELL,
         facts={"connections": used, "most_connections": most, "bytes": size, "version": release},
     )
 
@@ -179,10 +181,10 @@ def _broker_component(waiting: BrokerQueues) -> Component:
 
 def _outbox_component() -> Component:
     backlog = messages.outbox_backlog()
-    troubled = backlog.unsubscribed or backlog.age > OUTBOX_PATIENCE
+    degraded = backlog.unsubscribed or backlog.age > OUTBOX_PATIENCE
     return Component(
         kind=ComponentKind.OUTBOX,
-        condition=ComponentCondition.TROUBLED if troubled else ComponentCondition.WELL,
+        condition=ComponentCondition.DEGRADED if degraded else ComponentCondition.WELL,
         facts={
             "messages": backlog.messages,
             "age_seconds": backlog.age.total_seconds(),
@@ -194,17 +196,17 @@ def _outbox_component() -> Component:
 def _gateway_components(*, at: datetime) -> Iterator[Component]:
     newest = serving.latest_snapshot()
     for gateway in Gateway.objects.filter(last_seen_at__gt=at - GATEWAY_FORGOTTEN).order_by("name"):
-        silent = gateway.last_seen_at <= at - serving.GATEWAY_HEARTBEAT_TIMEOUT
+        stale = gateway.last_seen_at <= at - serving.GATEWAY_HEARTBEAT_TIMEOUT
         behind = (
             newest is not None
             and gateway.version < newest.version
             and at - newest.issued_at > SNAPSHOT_PATIENCE
         )
-        condition = ComponentCondition.TROUBLED if behind else ComponentCondition.WELL
+        condition = ComponentCondition.DEGRADED if behind else ComponentCondition.WELL
         yield Component(
             kind=ComponentKind.GATEWAY,
             name=gateway.name,
-            condition=ComponentCondition.DOWN if silent else condition,
+            condition=ComponentCondition.DOWN if stale else condition,
             facts={
                 "seen_at": gateway.last_seen_at,
                 "snapshot": gateway.version,
@@ -222,17 +224,17 @@ def _cluster_watch_component(clusters: Iterable[Cluster], *, at: datetime) -> It
     followed = [cluster for cluster in clusters if speaking[cluster.kind]]
     if not followed:
         return
-    silent = [
+    stale = [
         cluster.name
         for cluster in followed
         if at - (cluster.reachable_at or cluster.created_at) > CLUSTER_SILENCE
     ]
     holder = lease_holder(LEASE)
-    condition = ComponentCondition.TROUBLED if silent else ComponentCondition.WELL
+    condition = ComponentCondition.DEGRADED if stale else ComponentCondition.WELL
     yield Component(
         kind=ComponentKind.WATCHER,
         condition=condition if holder else ComponentCondition.DOWN,
-        facts={"holder": holder, "clusters": len(followed), "silent": silent},
+        facts={"holder": holder, "clusters": len(followed), "silent": stale},
     )
 
 
@@ -258,15 +260,15 @@ def _agent_component(*, at: datetime) -> Iterator[Component]:
     agents = agent_counts(at=at)
     if not agents.nodes:
         return
-    silent = agents.silent > 0
+    stale = agents.stale > 0
     oldest = at - agents.oldest if agents.oldest is not None else None
     yield Component(
         kind=ComponentKind.AGENTS,
-        condition=ComponentCondition.TROUBLED if silent else ComponentCondition.WELL,
+        condition=ComponentCondition.DEGRADED if stale else ComponentCondition.WELL,
         facts={
             "nodes": agents.nodes,
-            "heard": agents.heard,
-            "silent": agents.silent,
+            "heard": agents.reporting,
+            "silent": agents.stale,
             "unseen": agents.unseen,
             "oldest_seconds": max(0.0, oldest.total_seconds()) if oldest is not None else None,
         },
@@ -276,7 +278,7 @@ def _agent_component(*, at: datetime) -> Iterator[Component]:
 def _disk_components() -> Iterator[Component]:
     for disk in monitored_disks():
         low = disk.free < min(DISK_BYTES, disk.size * DISK_SHARE)
-        condition = ComponentCondition.TROUBLED if low else ComponentCondition.WELL
+        condition = ComponentCondition.DEGRADED if low else ComponentCondition.WELL
         yield Component(
             kind=ComponentKind.DISK,
             name=disk.name,
@@ -313,7 +315,7 @@ class RecentError:
 class ProductStatus:
     at: datetime
     components: tuple[Component, ...]
-    loops: tuple[Controller, ...]
+    controllers: tuple[Controller, ...]
     errors: tuple[RecentError, ...]
     versions: dict[str, str]
 
@@ -321,11 +323,11 @@ class ProductStatus:
     def condition(self) -> ComponentCondition:
         """The worst of all parts, and of the loops."""
         found = {component.condition for component in self.components}
-        if any(loop.troubled for loop in self.loops):
-            found.add(ComponentCondition.TROUBLED)
+        if any(controller.unhealthy for controller in self.controllers):
+            found.add(ComponentCondition.DEGRADED)
         worst_first = (
             ComponentCondition.DOWN,
-            ComponentCondition.TROUBLED,
+            ComponentCondition.DEGRADED,
             ComponentCondition.UNKNOWN,
             ComponentCondition.WELL,
         )
@@ -337,24 +339,27 @@ def product_status() -> ProductStatus:
 
     :raises django.db.Error: if the database does not answer.
     """
-    loops = current_controllers()
-    parts = status_components(loops, waiting=waiting_broker_messages())
+    controllers = current_controllers()
+    parts = status_components(controllers, waiting=waiting_broker_messages())
     failed = [
-        RecentError(kind="loop", name=loop.name, text=loop.error, at=loop.failed_at)
-        for loop in loops.all
-        if loop.failed_at is not None and loops.at - loop.failed_at < ERRORS_SHOWN_FOR
+        RecentError(
+            kind="loop", name=controller.name, text=controller.error, at=controller.failed_at
+        )
+        for controller in controllers.all
+        if controller.failed_at is not None
+        and controllers.at - controller.failed_at < ERRORS_SHOWN_FOR
     ]
-    failed.sort(key=lambda error: error.at or loops.at, reverse=True)
-    troubled = [
+    failed.sort(key=lambda error: error.at or controllers.at, reverse=True)
+    cluster_errors = [
         RecentError(kind="cluster", name=part.name, text=part.facts["trouble"], at=None)
         for part in parts
         if part.kind is ComponentKind.CLUSTER and part.facts["trouble"]
     ]
     return ProductStatus(
-        at=loops.at,
+        at=controllers.at,
         components=parts,
-        loops=loops.all,
-        errors=(*troubled, *failed),
+        controllers=controllers.all,
+        errors=(*cluster_errors, *failed),
         versions=installed_versions(),
     )
 

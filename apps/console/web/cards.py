@@ -77,7 +77,7 @@ _ADVICE: Mapping[CardState, Promise] = {
 class CardCondition:
     """The first thing to know of a card: its state, why, and what to do."""
 
-    why: str
+    reason: str
     todo: str
     faults: Sequence[FaultLine]
     isolation: Isolation | None
@@ -86,7 +86,7 @@ class CardCondition:
     with_node: bool
 
     @property
-    def isolation_look(self) -> str:
+    def isolation_state(self) -> str:
         return f"isolation_{self.isolation.state}" if self.isolation else ""
 
 
@@ -103,7 +103,7 @@ def _card_condition(card: Card, *, operates: bool) -> CardCondition:
     worst = lines[0] if lines else None
     state = CardState(card.state)
     return CardCondition(
-        why=card.state_reason or (isolation.reason if isolation else ""),
+        reason=card.state_reason or (isolation.reason if isolation else ""),
         todo=worst.remedy if worst else str(_ADVICE.get(state, "")),
         faults=lines,
         isolation=isolation,
@@ -186,7 +186,7 @@ def _history_context(
                 "line": fault_line(row.fault, operates=operates) if row.fault else None,
                 "action": ACTIONS[Action(row.decision.action)] if row.decision else "",
                 "outcome": OUTCOMES[row.decision.outcome] if row.decision else "",
-                "look": f"isolation_{row.state}" if row.state else "",
+                "isolation_state": f"isolation_{row.state}" if row.state else "",
             }
             for row in rows
         ]

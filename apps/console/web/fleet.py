@@ -56,7 +56,7 @@ FAULTS_SHOWN = 5
 #: More nodes than these are drawn as a map, and opened one at a time.
 NODES_IN_FULL = 24
 #: Of more nodes than these only those in trouble are shown, and no more than so many of them.
-NODES_ON_MAP, TROUBLED_SHOWN = 64, 50
+NODES_ON_MAP, UNHEALTHY_SHOWN = 64, 50
 
 
 class FleetCardUse(StrEnum):
@@ -82,8 +82,8 @@ def _card_use(card: Card, node: Node, holder: CardWorkload | None) -> FleetCardU
         return FleetCardUse.BROKEN
     if holder is not None:
         return FleetCardUse.HELD
-    takes_work = card.state == CardState.USABLE and node.ready and not node.cordoned
-    return FleetCardUse.FREE if takes_work else FleetCardUse.NO_NEW_WORK
+    accepts_workloads = card.state == CardState.USABLE and node.ready and not node.cordoned
+    return FleetCardUse.FREE if accepts_workloads else FleetCardUse.NO_NEW_WORK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     at = timezone.now()
     operates = fleet.operates_fleet(request.user)
     pools, wasted = figures.chip_pools(at=at), idle_allocation_totals(at=at)
-    heard = metric_sources.source_statuses(at=at)
+    sources = metric_sources.source_statuses(at=at)
     worst = worst_open_faults(most=FAULTS_SHOWN)
     clusters: list[Any] = list(fleet.clusters())
     context = {
@@ -114,8 +114,8 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
         "faults": [fault_line(fault, operates=operates) for fault in worst.faults],
         "fault_count": worst.standing,
         "held": suppressed_counts() if worst.standing else None,
-        "sources": heard,
-        "unheard": [one for one in heard if one.how in _UNHEARD],
+        "sources": sources,
+        "degraded_sources": [one for one in sources if one.how in _DEGRADED_SOURCES],
         "operates": operates,
         "clusters": clusters,
         **_nodes_context(request, count=sum(cluster.node_count for cluster in clusters)),
@@ -123,7 +123,9 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "console/fleet.html", context)
 
 
-_UNHEARD = frozenset({metric_sources.SourceHealth.TROUBLED, metric_sources.SourceHealth.LATE})
+_DEGRADED_SOURCES = frozenset(
+    {metric_sources.SourceHealth.DEGRADED, metric_sources.SourceHealth.LATE}
+)
 
 
 def _pool_rows(pools: Sequence[ChipPool], wasted: IdleAllocationTotals) -> list[PoolRow]:
@@ -232,15 +234,17 @@ def _unhealthy_nodes(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str,
     uses: Counter[FleetCardUse] = Counter()
     for one in counted:
         uses.update(_card_uses(one))
-    trouble = NodeProblem(
+    problem = NodeProblem(
         cluster=chosen if known else "",
         count=len(listed),
         everywhere=by_cluster.total(),
         clusters=sorted(by_cluster.items()),
         sound=len(within) - len(listed),
-        worst=[(one, list(Counter(_card_uses(one)).elements())) for one in listed[:TROUBLED_SHOWN]],
+        worst=[
+            (one, list(Counter(_card_uses(one)).elements())) for one in listed[:UNHEALTHY_SHOWN]
+        ],
     )
-    return {"legend": _legend_entries(uses), "trouble": trouble}
+    return {"legend": _legend_entries(uses), "problem": problem}
 
 
 def _card_uses(node: NodeCounts) -> Mapping[FleetCardUse, int]:
@@ -294,9 +298,9 @@ def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
     """
     found = _find_node(uid, name)
     operates = fleet.operates_fleet(request.user)
-    asks = operates and fleet.supports_inspection(found.cluster)
-    context: dict[str, Any] = {"node": found, "operates": operates, "asks": asks}
-    if asks and (is_fragment(request) or request.GET.get("asked")):
+    inspectable = operates and fleet.supports_inspection(found.cluster)
+    context: dict[str, Any] = {"node": found, "operates": operates, "inspectable": inspectable}
+    if inspectable and (is_fragment(request) or request.GET.get("asked")):
         context |= {"asked": True, **_node_inspection_context(found)}
     if is_fragment(request):
         return render(request, "fleet/node.html#seen", context)
@@ -319,7 +323,7 @@ def _node_health_context(found: Node, *, operates: bool) -> dict[str, Any]:
         "faults_more": max(0, len(faults) - MOST_FAULTS),
         "isolation": isolation,
         "isolation_word": ISOLATIONS[isolation.state] if isolation else "",
-        "isolation_look": f"isolation_{isolation.state}" if isolation else "",
+        "isolation_state": f"isolation_{isolation.state}" if isolation else "",
         "figures": metric_summaries(node_metrics(found), at=timezone.now()),
     }
 
@@ -355,7 +359,7 @@ def node_cordon(
 ) -> HttpResponse:
     found = _find_node(uid, name)
 
-    def act() -> str:
+    def action() -> str:
         services.node_cordon(node=found, cordoned=cordoned, actor=request.user)
         if cordoned:
             return _("No new work comes to this node; what runs there goes on.")
@@ -363,9 +367,9 @@ def node_cordon(
 
     back = reverse("node", args=[uid, name])
     try:
-        return run_action(request, act, back=back)
+        return run_action(request, action, back=back)
     except services.NodeIsolated as refusal:
-        why = _("%(node)s is out of use since %(since)s: give it back instead.")
+        message = _("%(node)s is out of use since %(since)s: give it back instead.")
         since = f"{refusal.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        messages.error(request, why % {"node": found, "since": since})
+        messages.error(request, message % {"node": found, "since": since})
         return redirect(back)

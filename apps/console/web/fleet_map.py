@@ -38,7 +38,7 @@ from controlplane.web.pages import Tab, render_page
 from controlplane.web.tables import FilterForm
 
 STATE = "state"
-USUAL = Heat.UTILIZATION.value
+DEFAULT_HEAT = Heat.UTILIZATION.value
 KINDS: Mapping[str, str | Promise] = {
     FLEET: _("fleet"),
     CLUSTER: _("cluster"),
@@ -111,7 +111,7 @@ class FleetMapRow:
 @login_required
 def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
     """The part named by ``?at=`` by the figure named by ``?by=``, and what is below it."""
-    by = request.GET.get("by", USUAL)
+    by = request.GET.get("by", DEFAULT_HEAT)
     if by != STATE and by not in set(Heat):
         raise Http404
     heat = None if by == STATE else Heat(by)
@@ -174,7 +174,7 @@ def _map_row(
 
 
 def _map_url(part: FleetMapPart, by: str, filters: MapFilter) -> str:
-    asked = {**filters.query, "at": part.key, "by": by if by != USUAL else ""}
+    asked = {**filters.query, "at": part.key, "by": by if by != DEFAULT_HEAT else ""}
     return _with_query(reverse("fleet-map"), asked)
 
 

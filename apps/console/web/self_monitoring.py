@@ -70,13 +70,17 @@ def _metric_families() -> Iterator[Metric]:
     yield from _disk_metrics(monitored_disks())
     yield from _broker_metrics()
     try:
-        counts, loops, phases = current_object_counts(), current_controllers(), cycle_histograms()
+        counts, controllers, phases = (
+            current_object_counts(),
+            current_controllers(),
+            cycle_histograms(),
+        )
     except Error:
         yield _gauge_family("ninefold_database_up", _UP, {(): 0})
         return
     yield _gauge_family("ninefold_database_up", _UP, {(): 1})
     yield from _object_count_metrics(counts)
-    yield from _controller_metrics(loops.all)
+    yield from _controller_metrics(controllers.all)
     yield _scheduling_cycle_metrics(phases)
 
 
@@ -155,24 +159,28 @@ def _object_count_metrics(counts: ObjectCounts) -> Iterator[Metric]:
     )
 
 
-def _controller_metrics(loops: tuple[Controller, ...]) -> Iterator[Metric]:
-    turned = [loop for loop in loops if loop.lag is not None]
+def _controller_metrics(controllers: tuple[Controller, ...]) -> Iterator[Metric]:
+    turned = [controller for controller in controllers if controller.lag is not None]
     yield _gauge_family(
         "ninefold_loop_lag_seconds",
         "Since the last turn of the loop that ended well.",
-        {(loop.name,): loop.lag.total_seconds() for loop in turned if loop.lag is not None},
+        {
+            (controller.name,): controller.lag.total_seconds()
+            for controller in turned
+            if controller.lag is not None
+        },
         labels=("loop",),
     )
     yield _gauge_family(
         "ninefold_loop_interval_seconds",
         "How often the loop should turn.",
-        {(loop.name,): loop.interval.total_seconds() for loop in loops},
+        {(controller.name,): controller.interval.total_seconds() for controller in controllers},
         labels=("loop",),
     )
     yield _gauge_family(
         "ninefold_loop_troubled",
         "1 while the loop is late, failing or stuck.",
-        {(loop.name,): int(loop.troubled) for loop in loops},
+        {(controller.name,): int(controller.unhealthy) for controller in controllers},
         labels=("loop",),
     )
     yield _gauge_family(
@@ -181,17 +189,17 @@ def _controller_metrics(loops: tuple[Controller, ...]) -> Iterator[Metric]:
         {(one.name,): one.last_seconds for one in turned if one.last_seconds is not None},
         labels=("loop",),
     )
-    turns = CounterMetricFamily(
+    runs = CounterMetricFamily(
         "ninefold_loop_turns_total", "Turns that have ended.", labels=("loop", "outcome")
     )
     seconds = CounterMetricFamily(
         "ninefold_loop_turn_seconds_total", "Time that turns took together.", labels=("loop",)
     )
-    for loop in turned:
-        turns.add_metric((loop.name, "good"), loop.turns - loop.failed_turns)
-        turns.add_metric((loop.name, "bad"), loop.failed_turns)
-        seconds.add_metric((loop.name,), loop.seconds)
-    yield turns
+    for controller in turned:
+        runs.add_metric((controller.name, "good"), controller.runs - controller.failed_runs)
+        runs.add_metric((controller.name, "bad"), controller.failed_runs)
+        seconds.add_metric((controller.name,), controller.seconds)
+    yield runs
     yield seconds
 
 

@@ -120,8 +120,8 @@ def error_title(error: RecentError) -> str:
     }
 
 
-def controller_advice(loop: Controller) -> str:
-    return str(CONTROLLER_ADVICE.get(loop.health, ""))
+def controller_advice(controller: Controller) -> str:
+    return str(CONTROLLER_ADVICE.get(controller.health, ""))
 
 
 _FOLDERS: Mapping[str, Word] = {
@@ -179,12 +179,16 @@ def _broker_summary(it: Component) -> str:
 
 
 def _outbox_summary(it: Component) -> str:
-    amount, unheard = it.facts["messages"], it.facts["unheard"]
-    if unheard:
+    amount, unsubscribed = it.facts["messages"], it.facts["unheard"]
+    if unsubscribed:
         return _(
             "%(aside)d of %(amount)d messages that wait are set aside: this version has no listener"
             " for %(topics)s"
-        ) % {"aside": sum(unheard.values()), "amount": amount, "topics": ", ".join(unheard)}
+        ) % {
+            "aside": sum(unsubscribed.values()),
+            "amount": amount,
+            "topics": ", ".join(unsubscribed),
+        }
     if not amount:
         return _("all messages are delivered")
     return ngettext(
@@ -197,7 +201,7 @@ def _outbox_summary(it: Component) -> str:
 def _gateway_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("has not asked for the snapshot lately; it has version %(snapshot)s") % it.facts
-    if it.condition is ComponentCondition.TROUBLED:
+    if it.condition is ComponentCondition.DEGRADED:
         return _("has snapshot %(snapshot)s, the newest is %(newest_snapshot)s") % it.facts
     return _("has the newest snapshot, version %(snapshot)s") % it.facts
 
@@ -205,7 +209,7 @@ def _gateway_summary(it: Component) -> str:
 def _cluster_watch_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("no process follows the clusters")
-    if it.condition is ComponentCondition.TROUBLED:
+    if it.condition is ComponentCondition.DEGRADED:
         return _("nothing is heard of %(names)s") % {"names": ", ".join(it.facts["silent"])}
     amount = it.facts["clusters"]
     return ngettext("follows %(amount)d cluster", "follows %(amount)d clusters", amount) % {
@@ -257,7 +261,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         label=gettext_lazy("Worker"),
         found=_worker_summary,
         advice={
-            ComponentCondition.TROUBLED: gettext_lazy(
+            ComponentCondition.DEGRADED: gettext_lazy(
                 "The processes work, single loops do not: see their rows below."
             ),
             ComponentCondition.DOWN: gettext_lazy(
@@ -285,7 +289,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         label=gettext_lazy("Database"),
         found=_database_summary,
         advice={
-            ComponentCondition.TROUBLED: gettext_lazy(
+            ComponentCondition.DEGRADED: gettext_lazy(
                 "Few connections are left: raise max_connections, or end what else uses this server."
             ),
         },
@@ -304,7 +308,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         label=gettext_lazy("Outbox"),
         found=_outbox_summary,
         advice={
-            ComponentCondition.TROUBLED: gettext_lazy(
+            ComponentCondition.DEGRADED: gettext_lazy(
                 "Outbox messages are pending: check the worker and the broker first. Messages that are"
                 " set aside are delivered once web and worker run a version that handles them."
             ),
@@ -318,7 +322,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
                 "Look at its log. It serves with its last snapshot for up to a day; its share of the"
                 " limits has gone to the others."
             ),
-            ComponentCondition.TROUBLED: gettext_lazy(
+            ComponentCondition.DEGRADED: gettext_lazy(
                 "It asks, and does not take the newest snapshot: its log says why."
             ),
         },
@@ -327,7 +331,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         label=gettext_lazy("Watcher"),
         found=_cluster_watch_summary,
         advice={
-            ComponentCondition.TROUBLED: gettext_lazy(
+            ComponentCondition.DEGRADED: gettext_lazy(
                 "What runs there goes on unseen: see the cluster's own row, and var/logs/watcher.log."
             ),
             ComponentCondition.DOWN: gettext_lazy(
@@ -352,7 +356,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         label=gettext_lazy("Agents of nodes"),
         found=_agents_summary,
         advice={
-            ComponentCondition.TROUBLED: gettext_lazy(
+            ComponentCondition.DEGRADED: gettext_lazy(
                 "An agent has fallen silent: the page of agents names it. Look at its log on the node; if"
                 " the node is gone for good, revoke its token."
             ),
@@ -362,7 +366,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         label=gettext_lazy("Disk"),
         found=_disk_summary,
         advice={
-            ComponentCondition.TROUBLED: gettext_lazy(
+            ComponentCondition.DEGRADED: gettext_lazy(
                 "Make room before uploads and checkpoints fail: the storage page says what uses it."
             ),
             ComponentCondition.DOWN: gettext_lazy(
@@ -390,7 +394,7 @@ class DurationBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRow:
-    loop: Controller
+    controller: Controller
     title: str
     advice: str
     bars: tuple[DurationBar, ...]
@@ -399,7 +403,7 @@ class ControllerRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRow:
     component: Component
-    told: ComponentText
+    text: ComponentText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,11 +417,11 @@ def status(request: AuthenticatedRequest) -> HttpResponse:
     """For operators and administrators; never still, so it goes on looking while it is looked at."""
     require_product_status(request.user)
     found = product_status()
-    parts = [PartRow(component=one, told=component_text(one)) for one in found.components]
+    parts = [PartRow(component=one, text=component_text(one)) for one in found.components]
     context = {
         "status": found,
         "parts": parts,
-        "loops": [_controller_row(loop) for loop in found.loops],
+        "controllers": [_controller_row(controller) for controller in found.controllers],
         "errors": [ErrorRow(error=one, title=error_title(one)) for one in found.errors],
         "bars_width": RECENT_RUNS * (BAR_WIDTH + BAR_GAP),
         "bars_height": BAR_HEIGHT,
@@ -427,12 +431,12 @@ def status(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _controller_row(loop: Controller) -> ControllerRow:
+def _controller_row(controller: Controller) -> ControllerRow:
     return ControllerRow(
-        loop=loop,
-        title=controller_title(loop.name),
-        advice=controller_advice(loop),
-        bars=_duration_bars(loop.recent),
+        controller=controller,
+        title=controller_title(controller.name),
+        advice=controller_advice(controller),
+        bars=_duration_bars(controller.recent),
     )
 
 

@@ -50,20 +50,20 @@ def _stale_message(reason: str) -> str:
 
 #: Prefix of this trouble: an inventory neither sets nor clears it.
 QUEUE_SYNC_STALE = _stale_message("")
-_QUEUE_SYNC_TROUBLE = Q(trouble__startswith=QUEUE_SYNC_STALE)
+_QUEUE_SYNC_ERROR = Q(trouble__startswith=QUEUE_SYNC_STALE)
 
 
 def queue_sync_failed(*, cluster: Cluster, reason: str) -> None:
     """Record why the queue sync failed, unless another trouble is recorded."""
-    rows = Cluster.objects.filter(Q(trouble="") | _QUEUE_SYNC_TROUBLE, pk=cluster.pk)
+    rows = Cluster.objects.filter(Q(trouble="") | _QUEUE_SYNC_ERROR, pk=cluster.pk)
     rows.update(trouble=_stale_message(reason))
 
 
 def queue_sync_succeeded(*, cluster: Cluster) -> None:
     """Clear the trouble of the queue sync; any other stays."""
-    Cluster.objects.filter(_QUEUE_SYNC_TROUBLE, pk=cluster.pk).update(trouble="")
+    Cluster.objects.filter(_QUEUE_SYNC_ERROR, pk=cluster.pk).update(trouble="")
 
 
-def cluster_error_record(*, cluster: Cluster, trouble: str) -> None:
+def cluster_error_record(*, cluster: Cluster, error: str) -> None:
     """Record why the last inventory failed. An unreachable cluster isolates nothing by itself."""
-    Cluster.objects.filter(pk=cluster.pk).update(trouble=trouble)
+    Cluster.objects.filter(pk=cluster.pk).update(trouble=error)

@@ -259,7 +259,7 @@ def _cluster_row(cluster: Cluster, *, at: datetime) -> dict[str, Any]:
 def clusters(request: AuthenticatedRequest) -> HttpResponseBase:
     rows = selectors.clusters()
     table = Table(request, rows, columns=COLUMNS, filters=ClusterFilter, default_sort="name")
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="clusters.csv")
     at = timezone.now()
     context = {
@@ -280,7 +280,7 @@ def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     cluster_row = _cluster_or_404(request, uid)
     nodes = selectors.cluster_nodes(cluster_row)
     table = Table(request, nodes, columns=NODE_COLUMNS, default_sort="name")
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename=f"{cluster_row.name}-nodes.csv")
     operates = selectors.operates_fleet(request.user)
     context = {

@@ -185,8 +185,8 @@ def _median_example_tokens(job: Job) -> int:
     limit = job.spec.get("max_length") or min(context or _LONGEST_BY_DEFAULT, _LONGEST_BY_DEFAULT)
     statistics = job.dataset_version.statistics if job.dataset_version else {}
     parts = ("prompt_characters", "answer_characters")
-    usual = sum(int(statistics.get(part, {}).get("p50", 0)) for part in parts)
-    return min(limit, usual) if usual else int(limit)
+    median = sum(int(statistics.get(part, {}).get("p50", 0)) for part in parts)
+    return min(limit, median) if median else int(limit)
 
 
 def _computation_dtype(spec: Mapping[str, Any], chip: Chip) -> Dtype:

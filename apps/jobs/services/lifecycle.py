@@ -175,9 +175,7 @@ def claim_request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quo
         shape=GangShape.from_json(job.shape),
         chips=job.chips,
         priority=job.priority,
-        work=quotas.ClaimWorkload(
-            kind=WORK_KIND, uid=job.uid, name=job.name, person=job.created_by
-        ),
+        work=quotas.ClaimWorkload(kind=WORK_KIND, uid=job.uid, name=job.name, user=job.created_by),
         terms=quotas.ClaimTerms(
             preemptible=True,
             runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),

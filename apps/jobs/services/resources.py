@@ -52,8 +52,8 @@ def expand_chip_names(
         if group in groups:
             found = _fleet_chips(group, engine=engine, task=task, free=free)
             if not found:
-                why = _no_chip_message(group, engine=engine, task=task, free=free)
-                findings.append(_resource_finding(message=why))
+                text = _no_chip_message(group, engine=engine, task=task, free=free)
+                findings.append(_resource_finding(message=text))
             chosen |= {chip.name: chip for chip in found}
             continue
         chip = registry.chip_by_name(group)

@@ -216,7 +216,7 @@ def jobs(request: AuthenticatedRequest) -> HttpResponseBase:
         filters=form,
         bulk=[_cancel_action()],
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="jobs.csv")
     rows = [_job_row(job, at=at) for job in table.rows]
     context = {

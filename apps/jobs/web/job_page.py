@@ -170,8 +170,8 @@ def _pending_context(found: Job, newest: Attempt) -> dict[str, Any]:
     if claim is None or claim.state != ClaimState.PENDING:
         return context
     place = quotas.queue_position(queue=found.queue, chips=found.chips, claim=claim)
-    why = f"{claim.uid}-waits"
-    return {**context, "why": why, "pending_reason": claim.explanation, "place": place}
+    explanation_uid = f"{claim.uid}-waits"
+    return {**context, "why": explanation_uid, "pending_reason": claim.explanation, "place": place}
 
 
 def _outputs_context(

@@ -151,7 +151,7 @@ class QuantizeForm(ModelJobForm):
         if chip is not None:
             reasons = {each.name: each.runs_on(Task.QUANTIZE, chip) for each in engines}
             disable_choices(
-                self.fields["engine"], {name: why for name, why in reasons.items() if why}
+                self.fields["engine"], {name: reason for name, reason in reasons.items() if reason}
             )
 
     def _suggested_output_name(self, user: User) -> str:

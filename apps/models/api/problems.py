@@ -83,8 +83,10 @@ def _gate_override_problem(error: GateOverrideRefused) -> Problem:
 
 @problem_translator(StorageQuotaExceeded)
 def _storage_quota(error: StorageQuotaExceeded) -> Problem:
-    figures = {"used": error.use.used, "limit": error.use.limit, "wanted": error.requested}
-    return Problem(status=409, code="storage-quota-exceeded", detail=str(error), extensions=figures)
+    extensions = {"used": error.use.used, "limit": error.use.limit, "wanted": error.requested}
+    return Problem(
+        status=409, code="storage-quota-exceeded", detail=str(error), extensions=extensions
+    )
 
 
 @problem_translator(DeletionRefused)

@@ -18,7 +18,7 @@ from rest_framework.serializers import CharField
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent, takes_key
+from apps.accounts.api.idempotency import idempotency_key_schema, idempotent
 from apps.accounts.models import Team
 from apps.models import selectors
 from apps.models.api import serializers
@@ -267,7 +267,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         request=serializers.FetchSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
     )
-    @takes_key
+    @idempotency_key_schema
     @action(detail=False, methods=["post"])
     def fetch(self, request: Request) -> Response:
         given = self.checked(serializers.FetchSerializer)

@@ -314,11 +314,11 @@ def checkpoint_retention(*, default: timedelta) -> tuple[dict[int, timedelta], t
     others = default
     for row in RetentionRule.objects.all():
         days = row.checkpoint_days if row.enabled else None
-        kept = default if days is None else timedelta(days=days)
+        retention = default if days is None else timedelta(days=days)
         if row.team_id is None:
-            others = kept
+            others = retention
         else:
-            own[row.team_id] = kept
+            own[row.team_id] = retention
     return own, others
 
 

@@ -171,11 +171,11 @@ class JobOutputs:
 
 def outputs_of_job(*, job_uid: str, attempt_uids: Sequence[str]) -> JobOutputs:
     """The outputs of all attempts of the job."""
-    made_by = [f"attempt:{uid}" for uid in attempt_uids]
+    creators = [f"attempt:{uid}" for uid in attempt_uids]
     return JobOutputs(
         model_version=ModelVersion.objects.filter(job_uid=job_uid).select_related("line").first(),
         evaluation=Evaluation.objects.filter(job_uid=job_uid).first(),
-        artifact=Artifact.objects.filter(made_by__in=made_by).first(),
+        artifact=Artifact.objects.filter(made_by__in=creators).first(),
     )
 
 

@@ -182,7 +182,7 @@ def hub_import_fetch(row: HubImport, *, at: datetime, on_progress: Callable[[], 
     except ImportCancelled:
         return False
     except HubUnreachable as trouble:
-        _schedule_retry(row, trouble=str(trouble), at=at)
+        _schedule_retry(row, error=str(trouble), at=at)
         return False
     except (
         HubRefused,
@@ -198,15 +198,15 @@ def hub_import_fetch(row: HubImport, *, at: datetime, on_progress: Callable[[], 
     return True
 
 
-def _schedule_retry(row: HubImport, *, trouble: str, at: datetime) -> None:
+def _schedule_retry(row: HubImport, *, error: str, at: datetime) -> None:
     failures = row.failures + 1
     if failures > len(RETRY_DELAYS):
-        reason = f"{trouble} (tried {failures} times; what has arrived is kept for another try)"
+        reason = f"{error} (tried {failures} times; what has arrived is kept for another try)"
         HubImport.objects.filter(pk=row.pk).update(failures=0, trouble="", retry_at=None)
         model_version_failed(version=row.version, reason=reason, at=at)
         return
     HubImport.objects.filter(pk=row.pk).update(
-        failures=failures, trouble=trouble, retry_at=at + RETRY_DELAYS[failures - 1]
+        failures=failures, trouble=error, retry_at=at + RETRY_DELAYS[failures - 1]
     )
 
 

@@ -67,7 +67,7 @@ def model_version_register(
             team=origin.team,
             kind=ArtifactKind.MODEL,
             files=files,
-            made_by=f"attempt:{origin.attempt_uid}",
+            created_by=f"attempt:{origin.attempt_uid}",
         ),
         **facts,
         base=base,
@@ -128,7 +128,7 @@ def evaluation_register(
             team=origin.team,
             kind=ArtifactKind.REPORT,
             files=files,
-            made_by=f"attempt:{origin.attempt_uid}",
+            created_by=f"attempt:{origin.attempt_uid}",
         ),
         job_uid=origin.job_uid,
         attempt_uid=origin.attempt_uid,
@@ -137,8 +137,8 @@ def evaluation_register(
 
 def outputs_register(*, origin: OutputOrigin, files: Sequence[File]) -> Artifact:
     """Register the output folder of a script job; return the existing artifact if called again."""
-    made_by = f"attempt:{origin.attempt_uid}"
-    known = Artifact.objects.filter(made_by=made_by).first()
+    created_by = f"attempt:{origin.attempt_uid}"
+    known = Artifact.objects.filter(made_by=created_by).first()
     return known or artifact_create(
-        team=origin.team, kind=ArtifactKind.OUTPUTS, files=files, made_by=made_by
+        team=origin.team, kind=ArtifactKind.OUTPUTS, files=files, created_by=created_by
     )

@@ -49,23 +49,23 @@ class RegistrationRefused(Exception):
 
 @transaction.atomic
 def artifact_create(
-    *, team: Team | None, kind: ArtifactKind, files: Sequence[File], made_by: str | None = None
+    *, team: Team | None, kind: ArtifactKind, files: Sequence[File], created_by: str | None = None
 ) -> Artifact:
-    """Create a row for blobs that are in the store. ``made_by`` is unique: one artifact per creator.
+    """Create a row for blobs that are in the store. ``created_by`` is unique: one artifact per creator.
 
     Outputs of jobs are stored even if they exceed the quota, so that finished work is not lost.
 
     :raises StorageQuotaExceeded: if an upload or import exceeds the team's quota.
     """
     size = sum(size for _, _, size in files)
-    if made_by is None:
+    if created_by is None:
         storage_charge(team=team, size=size)
     return Artifact.objects.create(
         team=team,
         kind=kind,
         files=files_json(list(files)),
         size=size,
-        made_by=made_by,
+        made_by=created_by,
     )
 
 

@@ -354,8 +354,8 @@ def _override_gate(
     from_: tuple[GateDecision, ...],
     to: GateDecision,
 ) -> ModelVersion:
-    why = " ".join(reason.split())
-    if not why:
+    justification = " ".join(reason.split())
+    if not justification:
         raise GateOverrideRefused("say why, for those who will ask later")
     row = ModelVersion.objects.select_for_update(of=("self",), no_key=True).get(pk=version.pk)
     if not row.scheme and not row.format:
@@ -365,7 +365,7 @@ def _override_gate(
     if row.acceptance not in from_:
         raise GateOverrideRefused(f"{row} is {row.acceptance} already")
     before, row.acceptance = row.acceptance, to
-    row.acceptance_reason = f"{actor.username}: {why}"
+    row.acceptance_reason = f"{actor.username}: {justification}"
     row.save(update_fields=["acceptance", "acceptance_reason"])
     audit(
         actor=actor,
@@ -373,7 +373,7 @@ def _override_gate(
         team=row.line.team,
         uid=row.uid,
         name=str(row),
-        reason=why,
+        reason=justification,
         before=before,
     )
     return row

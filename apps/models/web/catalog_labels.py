@@ -13,7 +13,7 @@ from django.utils.translation import pgettext, pgettext_lazy
 from controlplane.domain.catalog import CatalogEntry, CatalogTask, Caveat, Modality, Support
 from controlplane.domain.catalog.entries import Facet, SizeClass
 from controlplane.domain.common.resources import format_bytes
-from controlplane.web.templatetags.ninefold import figure, rounded
+from controlplane.web.templatetags.ninefold import number, rounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +40,14 @@ class ComparedFact:
 
 def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
     """Every line, in the same order for every entry; unknown facts have no value."""
-    figures = "params_context_dtype"
+    source = "params_context_dtype"
     said = (
         (_("Modality"), str(MODALITIES[entry.modality]), ""),
         (pgettext("of a model", "Tasks"), _task_list(entry.tasks), ""),
         (_("Family"), entry.family, ""),
-        (_("Parameters"), _parameters_label(entry), figures),
-        (_("Context"), _context_label(entry), figures),
-        (_("Precision of the weights"), entry.dtype, figures),
+        (_("Parameters"), _parameters_label(entry), source),
+        (_("Context"), _context_label(entry), source),
+        (_("Precision of the weights"), entry.dtype, source),
         (_("Architecture"), entry.architecture, "architecture"),
         (_("Layers"), _format_count(entry.layers), "architecture"),
         (_("Width of a layer"), _format_count(entry.hidden), "architecture"),
@@ -96,7 +96,7 @@ def _task_list(tasks: Sequence[str]) -> str:
 
 
 def _format_count(value: int | None) -> str:
-    return "" if value is None else figure(value)
+    return "" if value is None else number(value)
 
 
 def _parameters_label(entry: CatalogEntry) -> str:
@@ -114,10 +114,10 @@ def _context_label(entry: CatalogEntry) -> str:
     if entry.context_length is None:
         return ""
     if entry.context_extended is None:
-        return _("%(count)s tokens") % {"count": figure(entry.context_length)}
+        return _("%(count)s tokens") % {"count": number(entry.context_length)}
     return _("%(count)s tokens; %(more)s with RoPE scaling") % {
-        "count": figure(entry.context_length),
-        "more": figure(entry.context_extended),
+        "count": number(entry.context_length),
+        "more": number(entry.context_extended),
     }
 
 
@@ -205,7 +205,7 @@ FACETS: Mapping[Facet, Promise] = {
 CAVEATS: Mapping[Caveat, Promise] = {
     Caveat.ARCHITECTURE: lazy("The list names its architecture, not this model."),
     Caveat.UNTRIED: lazy("Listed, without a mark that somebody tried it."),
-    Caveat.NEWS: lazy("From the release news, not from the table."),
+    Caveat.RELEASE_NOTES: lazy("From the release news, not from the table."),
     Caveat.BACK_END: lazy("By its FSDP2 back end only."),
     Caveat.GENERIC: lazy("From the type of its layers; nobody published a result."),
     Caveat.LOADED: lazy("That release loads these schemes; which tool makes them is not said."),

@@ -96,7 +96,7 @@ def datasets(request: AuthenticatedRequest) -> HttpResponseBase:
         filters=DatasetFilter(request.GET, user=request.user),
         default_sort="-newest_at",
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="datasets.csv")
     return render(request, "registry/datasets.html", {"table": table})
 
@@ -111,7 +111,7 @@ def dataset(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         columns=_VERSIONS,
         default_sort="-number",
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename=f"{found.name}-versions.csv")
     context = {
         "dataset": found,

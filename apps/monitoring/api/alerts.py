@@ -401,14 +401,14 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.checked(AlertReceiverCreateSerializer)
-        ask = ReceiverRequest(
+        receiver_request = ReceiverRequest(
             **{
                 **given,
                 "kind": ReceiverKind(given["kind"]),
                 "addresses": tuple(given.get("addresses", ())),
             }
         )
-        row = alerts.receiver_create(ask=ask, actor=acting_user(request))
+        row = alerts.receiver_create(request=receiver_request, actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -463,7 +463,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        row = alerts.route_create(ask=self._route_request(), actor=acting_user(request))
+        row = alerts.route_create(request=self._route_request(), actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -474,7 +474,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
     )
     def update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
-        alerts.route_change(route=row, ask=self._route_request(), actor=actor)
+        alerts.route_change(route=row, request=self._route_request(), actor=actor)
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(summary="Delete a route of alerts", tags=TAGS, responses={204: None})

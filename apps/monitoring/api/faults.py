@@ -263,8 +263,8 @@ class HealthPolicySerializer(serializers.Serializer[Any]):
     changed_at = serializers.DateTimeField(allow_null=True)
 
     @extend_schema_field(serializers.DictField(child=serializers.FloatField()))
-    def get_settings(self, stance: HealthPolicyState) -> dict[str, float]:
-        return policy_json(stance.policy)
+    def get_settings(self, policy_state: HealthPolicyState) -> dict[str, float]:
+        return policy_json(policy_state.policy)
 
 
 class HealthPolicyChangeSerializer(StrictSerializer[Any]):
@@ -458,7 +458,7 @@ class HealthPolicyView(APIView):
         Query.read(request)
         body = HealthPolicyChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        stance = health_rules.policy_change(
+        policy_state = health_rules.policy_change(
             actor=acting_user(request), at=timezone.now(), **body.validated_data
         )
-        return Response(HealthPolicySerializer(stance).data)
+        return Response(HealthPolicySerializer(policy_state).data)

@@ -21,8 +21,8 @@ from apps.monitoring.selectors.maintenance_rollouts import rollouts_visible
 from apps.monitoring.services import maintenance_rollouts
 from apps.monitoring.services.maintenance_rollouts import (
     LONGEST_RUN,
+    MOST_ARGUMENTS,
     MOST_PARALLEL,
-    MOST_WORDS,
     RolloutRequest,
 )
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent
@@ -76,7 +76,7 @@ class RolloutCreateSerializer(StrictSerializer[Any]):
     )
     argv = serializers.ListField(
         child=serializers.CharField(max_length=1000, trim_whitespace=False),
-        max_length=MOST_WORDS,
+        max_length=MOST_ARGUMENTS,
         required=False,
         default=list,
         help_text="A program and its arguments; no shell reads it.",
@@ -115,9 +115,9 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.checked(RolloutCreateSerializer)
-        ask = RolloutRequest(**{**given, "argv": tuple(given["argv"])})
+        rollout_request = RolloutRequest(**{**given, "argv": tuple(given["argv"])})
         row = maintenance_rollouts.rollout_begin(
-            ask=ask, actor=acting_user(request), at=timezone.now()
+            request=rollout_request, actor=acting_user(request), at=timezone.now()
         )
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 

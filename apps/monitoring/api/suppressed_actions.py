@@ -112,11 +112,15 @@ class _ActView(APIView):
         body.is_valid(raise_exception=True)
         given = dict(body.validated_data)
         reason, dry_run = given.pop("reason"), given.pop("dry_run")
-        ask, actor, at = SuppressedActionsRequest(**given), acting_user(request), timezone.now()
+        actions_request, actor, at = (
+            SuppressedActionsRequest(**given),
+            acting_user(request),
+            timezone.now(),
+        )
         if dry_run:
-            done = suppressed_actions.suppressed_preview(ask, actor=actor, at=at)
+            done = suppressed_actions.suppressed_preview(actions_request, actor=actor, at=at)
         else:
-            done = self.does(ask, reason=reason, actor=actor, at=at)
+            done = self.does(actions_request, reason=reason, actor=actor, at=at)
         return Response(HeldDoneSerializer(done).data)
 
 

@@ -176,7 +176,7 @@ class SourceTrialSerializer(serializers.Serializer[SourceTrial]):
         child=serializers.CharField(), help_text="Nodes that the cluster does not have."
     )
     refusals = serializers.ListField(child=serializers.CharField())
-    silent = serializers.DictField(child=serializers.CharField())
+    silent = serializers.DictField(child=serializers.CharField(), source="unreachable")
 
 
 class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):

@@ -46,7 +46,7 @@ _CHANCE = SystemRandom()
 
 def alerts_reconcile(*, at: datetime) -> int:
     """Judge every rule by what is so now; how many notices were made. One that fails spoils no other."""
-    told = 0
+    notified = 0
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
@@ -54,8 +54,8 @@ def alerts_reconcile(*, at: datetime) -> int:
         for rule in AlertRule.objects.all():
             if not lease.renew(ttl=LEASE_TTL):
                 break
-            told += _evaluate_rule(rule, at=at)
-    return told
+            notified += _evaluate_rule(rule, at=at)
+    return notified
 
 
 def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:

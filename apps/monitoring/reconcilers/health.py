@@ -77,7 +77,7 @@ BATCH = 50
 NOTES = 1000
 #: An event that is not told of again for so long is over, though nobody says so.
 _EVENT_RETENTION = timedelta(hours=1)
-BY_PEOPLE = "decisions are left to people by the health policy"
+MANUAL_DECISION_REASON = "decisions are left to people by the health policy"
 
 
 def health_reconcile(*, at: datetime) -> int:
@@ -85,24 +85,27 @@ def health_reconcile(*, at: datetime) -> int:
     with leader_lease(HEALTH_LEASE, ttl=HEALTH_LEASE_TTL) as lease:
         if lease is None:
             return 0
-        stance = health_policy_state()
+        policy_state = health_policy_state()
         faults_lapse(
-            after={Origin.EVENT: _EVENT_RETENTION, Origin.JOB: stance.policy.suspicion_within},
+            after={
+                Origin.EVENT: _EVENT_RETENTION,
+                Origin.JOB: policy_state.policy.suspicion_within,
+            },
             at=at,
         )
         with transaction.atomic():
-            situation = health_snapshot(policy=stance.policy, at=at)
-        written = _decide_actions(situation, stance, lease, at=at)
+            snapshot = health_snapshot(policy=policy_state.policy, at=at)
+        written = _decide_actions(snapshot, policy_state, lease, at=at)
         isolations_removed(at=at)
         isolations_emptied(at=at)
     return written
 
 
 def _decide_actions(
-    situation: HealthSnapshot, stance: HealthPolicyState, lease: LeaderLease, *, at: datetime
+    snapshot: HealthSnapshot, policy_state: HealthPolicyState, lease: LeaderLease, *, at: datetime
 ) -> int:
-    decided = decide_actions(situation, stance.policy, at)
-    if not stance.automatic:
+    decided = decide_actions(snapshot, policy_state.policy, at)
+    if not policy_state.automatic:
         decided = tuple(map(_are_left_to_operators, decided))
     acting = [each for each in decided if not _are_recorded_only(each)]
     notes = [each for each in decided if _are_recorded_only(each)]
@@ -134,7 +137,7 @@ def _are_recorded_only(each: Decided) -> bool:
 def _are_left_to_operators(each: Decided) -> Decided:
     if each.held_back or each.action is Action.NOTE:
         return each
-    return replace(each, held_back=BY_PEOPLE)
+    return replace(each, held_back=MANUAL_DECISION_REASON)
 
 
 RULES_LEASE = "monitoring.health-rules"
@@ -200,7 +203,7 @@ def _rule_signal(
         level=FaultLevel(rule.level),
         at=at,
         active=fires,
-        message=f"{rule.title}: {condition.metric} {condition.how} is {finding.figure:g}"
+        message=f"{rule.title}: {condition.metric} {condition.how} is {finding.value:g}"
         if fires
         else "",
     )
@@ -234,7 +237,7 @@ Key = tuple[str, int | None, str, str]
 class _Standing:
     level: int
     message: str
-    told_at: datetime
+    reported_at: datetime
 
 
 def cluster_signals_sync(*, at: datetime, uid: str | None = None) -> int:
@@ -284,8 +287,8 @@ def _record_diagnosis(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at:
         if signals:
             signals_record(signals=signals, at=at)
     except ClusterError as error:
-        told = {"cluster": cluster.name, "error": str(error)}
-        log.info("a cluster does not say what is wrong with it", extra=told)
+        details = {"cluster": cluster.name, "error": str(error)}
+        log.info("a cluster does not say what is wrong with it", extra=details)
         return False
     except Exception:
         log.exception("a cluster's signs could not be recorded", extra={"cluster": cluster.name})
@@ -298,21 +301,21 @@ def diagnosis_changes(
 ) -> Iterator[Signal]:
     """What is new, other than it was, due to be told again, or over."""
     for unread in diagnosis.unreadable:
-        told = {"cluster": cluster.name, "origin": unread.origin, "node": unread.node}
-        log.debug("signs could not be read", extra={**told, "reason": unread.reason})
+        details = {"cluster": cluster.name, "origin": unread.origin, "node": unread.node}
+        log.debug("signs could not be read", extra={**details, "reason": unread.reason})
     standing = _open_signals(cluster)
-    told_now: set[Key] = set()
+    reported: set[Key] = set()
     for signal in _strongest_signals(cluster, diagnosis, at=at).values():
         key: Key = (signal.node, signal.index, signal.origin, signal.code)
-        told_now.add(key)
+        reported.add(key)
         if _is_new_or_changed(signal, standing.get(key)):
             yield signal
-    silent = {(unread.origin, unread.node) for unread in diagnosis.unreadable}
+    unreadable = {(unread.origin, unread.node) for unread in diagnosis.unreadable}
     for key, before in standing.items():
         node, index, origin, code = key
         lasts = origin in LASTING or (origin == Origin.SILENCE and code == NODE_UNREACHABLE)
-        unheard = {(Origin(origin), ""), (Origin(origin), node)} & silent
-        if lasts and key not in told_now and not unheard:
+        unread_origins = {(Origin(origin), ""), (Origin(origin), node)} & unreadable
+        if lasts and key not in reported and not unread_origins:
             yield Signal(
                 origin=Origin(origin),
                 cluster=cluster.uid,
@@ -330,18 +333,20 @@ def _open_signals(cluster: Cluster) -> Mapping[Key, _Standing]:
     rows = Fault.objects.filter(node__cluster=cluster, ended_at=None, origin__in=origins)
     columns = ("node__name", "card__index", "origin", "code", "level", "message", "told_at")
     return {
-        (node, index, origin, code): _Standing(level=level, message=message, told_at=told_at)
-        for node, index, origin, code, level, message, told_at in rows.values_list(*columns)
+        (node, index, origin, code): _Standing(
+            level=level, message=message, reported_at=reported_at
+        )
+        for node, index, origin, code, level, message, reported_at in rows.values_list(*columns)
     }
 
 
 def _is_new_or_changed(signal: Signal, before: _Standing | None) -> bool:
     if signal.origin is Origin.EVENT:
-        return signal.active if before is None else signal.at > before.told_at
+        return signal.active if before is None else signal.at > before.reported_at
     return (
         before is None
         or (signal.level, signal.message) != (before.level, before.message)
-        or signal.at >= before.told_at + REMINDED_AFTER
+        or signal.at >= before.reported_at + REMINDED_AFTER
     )
 
 

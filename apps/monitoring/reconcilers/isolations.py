@@ -74,10 +74,10 @@ def isolations_reconcile(*, at: datetime) -> int:
             return 0
         policy = health_policy_state().policy
         with transaction.atomic():
-            situation = health_snapshot(policy=policy, at=at)
+            snapshot = health_snapshot(policy=policy, at=at)
         hold = partial(_renew_lease, lease)
         try:
-            burn_ins_reconcile(situation=situation, policy=policy, at=at, hold=hold)
+            burn_ins_reconcile(snapshot=snapshot, policy=policy, at=at, hold=hold)
             isolation_taints_reconcile(at=at, hold=hold)
         except _IsolationLeaseLost:
             log.warning("a turn lost its lease; another goes on", extra={"lease": LEASE})
@@ -163,8 +163,8 @@ def _record_unreachable_cluster(
 ) -> None:
     if away is not None and isinstance(error, ClusterUnavailable):
         away.add(row.node.cluster_id)
-    told = {"node": str(row.node), "error": str(error)}
-    log.warning("a node's mark could not be kept", extra=told)
+    details = {"node": str(row.node), "error": str(error)}
+    log.warning("a node's mark could not be kept", extra=details)
 
 
 #: Burn-ins in one turn: each may wait for its cluster.
@@ -174,7 +174,7 @@ Turn = Callable[[Isolation, datetime], None]
 
 
 def burn_ins_reconcile(
-    *, situation: HealthSnapshot, policy: Policy, at: datetime, hold: Callable[[], None]
+    *, snapshot: HealthSnapshot, policy: Policy, at: datetime, hold: Callable[[], None]
 ) -> None:
     """Begin those whose time has come, take one turn for each that runs, remove what is left of the others.
 
@@ -184,21 +184,21 @@ def burn_ins_reconcile(
     # Of a cluster that was removed nobody can ask anything any more.
     rows = rows.filter(node__removed_at=None)
     standing = rows.filter(ended_at=None)
-    grades = Severities(situation.faults, situation.released, policy, at)
+    severities = Severities(snapshot.faults, snapshot.released, policy, at)
     by_node: dict[str, list[FaultView]] = defaultdict(list)
-    for fault in situation.faults:
+    for fault in snapshot.faults:
         by_node[fault.node].append(fault)
     settled = [
         row
         for row in _due_for_burn_in(standing)
-        if _is_settled(row, by_node[row.node.uid], grades, policy, at)
+        if _is_settled(row, by_node[row.node.uid], severities, policy, at)
     ]
     proved = standing.filter(state=IsolationState.TESTING, proved_at__isnull=False, actor_name="")
     for row in proved:
-        if why := disproved_reason(
-            by_node[row.node.uid], isolation=_isolation_view(row), grades=grades
+        if reason := disproved_reason(
+            by_node[row.node.uid], isolation=_isolation_view(row), severities=severities
         ):
-            _record_failed_burn_in(row, why, at)
+            _record_failed_burn_in(row, reason, at)
     # Clusters that did not answer: nobody waits for them once more in this turn.
     away: set[int] = set()
     _reconcile_each(settled, _begin_burn_in, away, at, hold)
@@ -221,18 +221,18 @@ def _reconcile_each(
     reachable = (row for row in rows if row.node.cluster_id not in away)
     for row in islice(reachable, BATCH):
         hold()
-        told = {"isolation": row.uid}
+        details = {"isolation": row.uid}
         try:
             turn(row, at)
         except IllegalTransition as race:
-            log.info("a burn-in gave way", extra={**told, "race": str(race)})
+            log.info("a burn-in gave way", extra={**details, "race": str(race)})
         except (ClusterError, UnknownAdapter) as error:
             if isinstance(error, ClusterUnavailable):
                 away.add(row.node.cluster_id)
-            log.warning("a burn-in waits for its cluster", extra={**told, "error": str(error)})
+            log.warning("a burn-in waits for its cluster", extra={**details, "error": str(error)})
         except Exception:
             # One burn-in's trouble must not stop the others; the next turn looks again.
-            log.exception("a burn-in's turn failed", extra=told)
+            log.exception("a burn-in's turn failed", extra=details)
 
 
 def _due_for_burn_in(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
@@ -242,13 +242,17 @@ def _due_for_burn_in(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
 
 
 def _is_settled(
-    row: Isolation, faults: Iterable[FaultView], grades: Severities, policy: Policy, at: datetime
+    row: Isolation,
+    faults: Iterable[FaultView],
+    severities: Severities,
+    policy: Policy,
+    at: datetime,
 ) -> bool:
     """A person who asks has looked; rules wait until what was wrong has been away for a while."""
     if row.test_asked_at is not None:
         return True
     return not unsettled_reason(
-        faults, isolation=_isolation_view(row), grades=grades, policy=policy, at=at
+        faults, isolation=_isolation_view(row), severities=severities, policy=policy, at=at
     )
 
 
@@ -257,9 +261,9 @@ def _isolation_view(row: Isolation) -> IsolationView:
     return IsolationView(node=row.node.uid, card=card, proved_at=row.proved_at)
 
 
-def _record_failed_burn_in(row: Isolation, why: str, at: datetime) -> None:
+def _record_failed_burn_in(row: Isolation, reason: str, at: datetime) -> None:
     try:
-        moves.burn_in_disprove(row=row, reason=why, at=at)
+        moves.burn_in_disprove(row=row, reason=reason, at=at)
     except IllegalTransition as race:
         log.info("a burn-in gave way", extra={"isolation": row.uid, "race": str(race)})
 
@@ -282,7 +286,7 @@ def _follow_burn_in(row: Isolation, at: datetime) -> None:
                 runs.burn_in_launch(name=name, node=row.node, cards=_isolated_cards(row))
             )
         except (LaunchRefused, runs.BurnInImpossible) as refusal:
-            result = runs.BurnInResult(passed=False, words=f"it could not be started: {refusal}")
+            result = runs.BurnInResult(passed=False, message=f"it could not be started: {refusal}")
             moves.burn_in_end(row=row, result=result, at=at)
     elif observed.ended:
         result = runs.burn_in_result(adapter, name, observed)

@@ -47,7 +47,7 @@ class _RolloutContext:
     """What is so on a node, for the rules and for people."""
 
     seen: Seen
-    words: str = ""
+    message: str = ""
 
 
 def maintenance_rollouts_reconcile(*, at: datetime) -> int:
@@ -68,7 +68,7 @@ def maintenance_rollouts_reconcile(*, at: datetime) -> int:
 
 
 def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
-    told, moved, reason = {"rollout": rollout.uid}, 0, ""
+    details, moved, reason = {"rollout": rollout.uid}, 0, ""
     busy = Q(state__in=UNDER_WAY) | Q(launch_there=True)
     rows = rollout.nodes.filter(busy).select_related(
         "rollout__made_by", "node__cluster", "isolation"
@@ -77,7 +77,7 @@ def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
         try:
             moved += _advance_node(row, at=at)
         except IllegalTransition as race:
-            log.info("a node of a rollout gave way", extra={**told, "race": str(race)})
+            log.info("a node of a rollout gave way", extra={**details, "race": str(race)})
         except (ClusterError, UnknownAdapter) as error:
             reason = f"its cluster does not answer: {error}"
         except PermissionRefused as refusal:
@@ -105,8 +105,8 @@ def _advance_node(row: RolloutNode, *, at: datetime) -> bool:
         _remove_launch(row)
     if state not in UNDER_WAY:
         return False
-    look = _node_context(row, at=at)
-    reason, event = look.words, node_event(state, look.seen, plan=plan)
+    context = _node_context(row, at=at)
+    reason, event = context.message, node_event(state, context.seen, plan=plan)
     if event is None:
         if reason and reason != row.reason:
             RolloutNode.objects.filter(pk=row.pk, state=row.state).update(reason=reason)
@@ -120,12 +120,12 @@ def _node_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
     isolation = row.isolation
     if isolation is None or isolation.ended_at is not None:
         return _RolloutContext(
-            seen=Seen(returned=True), words="it was given back by a person or a rule"
+            seen=Seen(returned=True), message="it was given back by a person or a rule"
         )
     if row.state == NodeState.DRAINING:
         empty = isolation.state != IsolationState.DRAINING
         return _RolloutContext(
-            seen=Seen(empty=empty), words="nothing runs there any more" if empty else ""
+            seen=Seen(empty=empty), message="nothing runs there any more" if empty else ""
         )
     if row.state == NodeState.WORKING:
         return _script_context(row, at=at)
@@ -136,18 +136,18 @@ def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
     evidence = isolation.evidence
     if isolation.proved_at is not None:
         return _RolloutContext(
-            seen=Seen(proved=True), words=f"the burn-in passed: {evidence.get('words', '')}"
+            seen=Seen(proved=True), message=f"the burn-in passed: {evidence.get('words', '')}"
         )
-    waits = isolation.test_asked_at is not None or isolation.burn_ins <= row.burn_ins_before
-    if waits or isolation.state == IsolationState.TESTING:
-        return _RolloutContext(seen=Seen(), words="the burn-in is under way")
+    pending = isolation.test_asked_at is not None or isolation.burn_ins <= row.burn_ins_before
+    if pending or isolation.state == IsolationState.TESTING:
+        return _RolloutContext(seen=Seen(), message="the burn-in is under way")
     if impossible := evidence.get("impossible"):
         return _RolloutContext(
             seen=Seen(),
-            words=f"no program can test it there ({impossible}): a person has to give it back",
+            message=f"no program can test it there ({impossible}): a person has to give it back",
         )
     return _RolloutContext(
-        seen=Seen(proved=False), words=f"the burn-in failed: {evidence.get('words', '')}"
+        seen=Seen(proved=False), message=f"the burn-in failed: {evidence.get('words', '')}"
     )
 
 
@@ -158,19 +158,19 @@ def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
         if row.launched_at is not None:
             return _RolloutContext(
                 seen=Seen(worked=False),
-                words="its process is gone; nobody knows whether it did its work",
+                message="its process is gone; nobody knows whether it did its work",
             )
         try:
             adapter.launch(_script_launch(row))
         except LaunchRefused as refusal:
             return _RolloutContext(
-                seen=Seen(worked=False), words=f"the command could not be started: {refusal}"
+                seen=Seen(worked=False), message=f"the command could not be started: {refusal}"
             )
         maintenance_rollouts.command_began(row=row, at=at)
-        return _RolloutContext(seen=Seen(), words="the command runs")
+        return _RolloutContext(seen=Seen(), message="the command runs")
     maintenance_rollouts.command_began(row=row, at=at)
     if not observed.ended:
-        return _RolloutContext(seen=Seen(), words="the command runs")
+        return _RolloutContext(seen=Seen(), message="the command runs")
     return _ended_script_context(row, adapter, observed)
 
 
@@ -185,9 +185,9 @@ def _ended_script_context(
     tail = chunk.content.decode("utf-8", "replace").replace("\0", "")
     maintenance_rollouts.command_ended(row=row, exit_code=code, log_tail=tail)
     if code == 0:
-        return _RolloutContext(seen=Seen(worked=True), words="the command ended well")
+        return _RolloutContext(seen=Seen(worked=True), message="the command ended well")
     how = f"exit code {code}" if code is not None else "without an exit code"
-    return _RolloutContext(seen=Seen(worked=False), words=f"the command failed: {how}")
+    return _RolloutContext(seen=Seen(worked=False), message=f"the command failed: {how}")
 
 
 def _script_launch(row: RolloutNode) -> Launch:

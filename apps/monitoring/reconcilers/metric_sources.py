@@ -75,17 +75,17 @@ def _record_batch(source: Source, done: Future[TelemetryBatch], *, at: datetime)
         recorded = readings_record(
             source=source,
             readings=batch.readings,
-            sheets=batch.sheets,
+            metric_batches=batch.metric_batches,
             at=at,
             refused=batch.refused,
         )
         source_read(source=source, at=at, recorded=recorded, batch=batch)
     except TelemetryError as error:
         log.warning("a source of figures does not answer", extra={"source": source.name})
-        source_failed(source=source, trouble=str(error))
+        source_failed(source=source, error=str(error))
     except Exception as error:
         log.exception("a source of figures could not be read", extra={"source": source.name})
-        source_failed(source=source, trouble=f"{type(error).__name__}: {error}")
+        source_failed(source=source, error=f"{type(error).__name__}: {error}")
     else:
         return True
     return False
@@ -95,7 +95,7 @@ def _record_batch(source: Source, done: Future[TelemetryBatch], *, at: datetime)
 class _StaleCards:
     """What is heard of a source's usable cards, and what is not."""
 
-    heard: set[int] = field(default_factory=set)
+    fresh_nodes: set[int] = field(default_factory=set)
     #: Nodes and cards of which nothing was heard for too long.
     nodes: set[int] = field(default_factory=set)
     cards: list[int] = field(default_factory=list)
@@ -125,10 +125,10 @@ def stale_cards_reconcile(*, at: datetime) -> int:
             silences[one.source].given_up.add(one.node)
     for pk, source in sources.items():
         silence = silences[pk]
-        words = _stalled_ingestion_reason(source, silence, share=share, at=at)
-        if source_stalled(source=source, words=words) and words:
+        reason = _stalled_ingestion_reason(source, silence, share=share, at=at)
+        if source_stalled(source=source, reason=reason) and reason:
             log.warning("silence of cards is not acted upon", extra={"source": source.name})
-        if silence.cards and not words:
+        if silence.cards and not reason:
             changed += cards_metrics_stale(cards=silence.cards)
     return changed
 
@@ -174,9 +174,9 @@ def _stale_cards_by_source(
     usable = CardFigures.objects.filter(
         source__in=list(sources), card__state=CardState.USABLE, card__removed_at=None
     )
-    heard = usable.exclude(late).values_list("source_id", "card__node_id").distinct()
-    for pk, node in heard:
-        found[pk].heard.add(node)
+    fresh = usable.exclude(late).values_list("source_id", "card__node_id").distinct()
+    for pk, node in fresh:
+        found[pk].fresh_nodes.add(node)
     for pk, node, card in usable.filter(late).values_list("source_id", "card__node_id", "card_id"):
         found[pk].nodes.add(node)
         found[pk].cards.append(card)
@@ -193,11 +193,11 @@ def _stalled_ingestion_reason(
         return "the source itself cannot be read, so silence of its cards says nothing"
     if source.read_at is None or at - source.read_at > heartbeat_timeout(source):
         return "nothing has come from the source for too long, so silence of its cards says nothing"
-    silent_nodes = silence.nodes | silence.given_up
-    silent, total = len(silent_nodes), len(silent_nodes | silence.heard)
-    if silent > 1 and silent * 1000 > share * total:
+    stale_nodes = silence.nodes | silence.given_up
+    stale, total = len(stale_nodes), len(stale_nodes | silence.fresh_nodes)
+    if stale > 1 and stale * 1000 > share * total:
         return (
-            f"{silent} of {total} nodes are silent together; beyond {share / 10:g} % that is more likely "
+            f"{stale} of {total} nodes are silent together; beyond {share / 10:g} % that is more likely "
             "our own trouble than theirs"
         )
     return ""

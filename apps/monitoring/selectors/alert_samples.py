@@ -122,10 +122,10 @@ def _fleet_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
 def _source_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     for source in Source.objects.filter(enabled=True).select_related("cluster"):
-        silent = at - (source.read_at or source.created_at)
+        age = at - (source.read_at or source.created_at)
         yield AlertSample(
             labels={"cluster": source.cluster.name, "source": source.name},
-            value=max(silent.total_seconds(), 0.0),
+            value=max(age.total_seconds(), 0.0),
             href=reverse("fleet"),
         )
 
@@ -146,23 +146,23 @@ def _decision_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample
 def _cluster_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del rule
     for cluster in Cluster.objects.all():
-        heard_at = max(
+        last_seen_at = max(
             filter(None, (cluster.last_seen_at, cluster.reachable_at, cluster.created_at))
         )
         yield AlertSample(
             labels={"cluster": cluster.name},
-            value=max((at - heard_at).total_seconds(), 0.0),
+            value=max((at - last_seen_at).total_seconds(), 0.0),
             href=reverse("cluster", args=[cluster.uid]),
         )
 
 
 def _controller_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
-    wants_lag = _sample_subject(rule) == "lag"
-    for loop in current_controllers().all:
-        lag = None if loop.lag is None else loop.lag.total_seconds()
-        value = lag if wants_lag else float(loop.troubled)
-        yield AlertSample(labels={"loop": loop.name}, value=value, href=reverse("status"))
+    by_lag = _sample_subject(rule) == "lag"
+    for controller in current_controllers().all:
+        lag = None if controller.lag is None else controller.lag.total_seconds()
+        value = lag if by_lag else float(controller.unhealthy)
+        yield AlertSample(labels={"loop": controller.name}, value=value, href=reverse("status"))
 
 
 def _product_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
@@ -196,15 +196,15 @@ def _deployment_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSamp
         GatewayCall.objects.filter(route__in=routes, at__gt=at - CALLS_WITHIN)
         .order_by()
         .values_list("route")
-        .annotate(made=Count("pk"), failed=Count("pk", filter=Q(status__gte=500)))
+        .annotate(total=Count("pk"), failed=Count("pk", filter=Q(status__gte=500)))
     )
-    for name, made, failed in calls:
-        if made < FEWEST_CALLS:
+    for name, total, failed in calls:
+        if total < FEWEST_CALLS:
             continue
         deployment = routes[name].deployment
         yield AlertSample(
             labels={"deployment": deployment.name, "team": deployment.team.name},
-            value=100 * failed / made,
+            value=100 * failed / total,
             href=reverse("deployment", args=[deployment.uid]),
         )
 
@@ -216,7 +216,7 @@ _READERS: Mapping[Topic, Callable[[AlertRuleSpec, datetime], Iterable[AlertSampl
     Topic.SOURCES: _source_samples,
     Topic.DECISIONS: _decision_samples,
     Topic.CLUSTERS: _cluster_samples,
-    Topic.LOOPS: _controller_samples,
+    Topic.CONTROLLERS: _controller_samples,
     Topic.PRODUCT: _product_samples,
     Topic.QUEUES: _queue_samples,
     Topic.DEPLOYMENTS: _deployment_samples,

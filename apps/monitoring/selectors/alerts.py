@@ -266,12 +266,12 @@ def _notice_headline(kind: NoticeKind, title: str, *, count: int) -> str:
     if kind is NoticeKind.RESOLVED:
         return gettext("Over: %(title)s") % {"title": title}
     if kind is NoticeKind.MORE:
-        words = ngettext("%(title)s: now %(count)d", "%(title)s: now %(count)d", count)
+        text = ngettext("%(title)s: now %(count)d", "%(title)s: now %(count)d", count)
     elif kind is NoticeKind.REPEAT:
-        words = ngettext("%(title)s: still %(count)d", "%(title)s: still %(count)d", count)
+        text = ngettext("%(title)s: still %(count)d", "%(title)s: still %(count)d", count)
     else:
-        words = ngettext("%(title)s: %(count)d alert", "%(title)s: %(count)d alerts", count)
-    return words % {"title": title, "count": count}
+        text = ngettext("%(title)s: %(count)d alert", "%(title)s: %(count)d alerts", count)
+    return text % {"title": title, "count": count}
 
 
 def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
@@ -279,8 +279,8 @@ def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
     lines = [] if group is None or not group.labels else [displayed_labels(group.labels)]
     if notice.kind == NoticeKind.RESOLVED:
         most = int(content["most"])
-        words = ngettext("At most %(count)d alert fired", "At most %(count)d alerts fired", most)
-        return (*lines, words % {"count": most})
+        text = ngettext("At most %(count)d alert fired", "At most %(count)d alerts fired", most)
+        return (*lines, text % {"count": most})
     measure = str(content["measure"])
     lines.append(
         f"{MEASURE_LABELS.get(measure, measure)} {content['op']} "

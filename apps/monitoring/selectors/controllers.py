@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from apps.models.selectors import artifact_store
 from controlplane.domain.health.controllers import (
-    TROUBLED,
+    UNHEALTHY,
     ControllerHealth,
     RunTimes,
     controller_health,
@@ -38,8 +38,8 @@ class Controller:
     times: RunTimes
     #: Seconds of the newest turns, the newest last.
     recent: tuple[float, ...]
-    turns: int
-    failed_turns: int
+    runs: int
+    failed_runs: int
     #: Of all turns together.
     seconds: float
     #: What the last good turn dealt with; None where its task does not say.
@@ -50,8 +50,8 @@ class Controller:
     failed_at: datetime | None
 
     @property
-    def troubled(self) -> bool:
-        return self.health in TROUBLED
+    def unhealthy(self) -> bool:
+        return self.health in UNHEALTHY
 
     @property
     def last_seconds(self) -> float | None:
@@ -64,22 +64,26 @@ class Controllers:
     all: tuple[Controller, ...]
 
     @property
-    def troubled(self) -> tuple[Controller, ...]:
-        return tuple(loop for loop in self.all if loop.troubled)
+    def unhealthy(self) -> tuple[Controller, ...]:
+        return tuple(controller for controller in self.all if controller.unhealthy)
 
     @property
     def needs_attention(self) -> tuple[Controller, ...]:
         """Those of which operators are told without having asked."""
-        return tuple(loop for loop in self.all if needs_attention(loop.health, loop.lag))
+        return tuple(
+            controller
+            for controller in self.all
+            if needs_attention(controller.health, controller.lag)
+        )
 
 
 def current_controllers() -> Controllers:
     """Each loop of the beat, in the order of the beat, in one query."""
-    kept = book.read_reconcile_runs(otherwise=timezone.now())
+    stored = book.read_reconcile_runs(otherwise=timezone.now())
     return Controllers(
-        at=kept.at,
+        at=stored.at,
         all=tuple(
-            _controller_status(name, interval=interval, records=kept.records, at=kept.at)
+            _controller_status(name, interval=interval, records=stored.records, at=stored.at)
             for name, interval in book.controller_intervals().items()
         ),
     )
@@ -99,16 +103,16 @@ def _controller_status(
     record = records.get(name, book.NO_RUNS)
     return Controller(
         name=name,
-        health=controller_health(record.turns, interval=interval, at=at),
+        health=controller_health(record.times, interval=interval, at=at),
         interval=interval,
-        lag=controller_lag(record.turns, at=at),
-        times=record.turns,
+        lag=controller_lag(record.times, at=at),
+        times=record.times,
         recent=tuple(reversed(record.recent)),
-        turns=record.ended,
-        failed_turns=record.failed,
+        runs=record.ended,
+        failed_runs=record.failed,
         seconds=record.seconds,
         handled=record.handled,
-        failures=record.turns.failures,
+        failures=record.times.failures,
         error=record.error,
         failed_at=record.failed_at,
     )

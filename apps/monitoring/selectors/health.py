@@ -54,9 +54,9 @@ def health_snapshot(*, policy: Policy, at: datetime) -> HealthSnapshot:
     runs = runs_since(at - policy.suspicion_within, at=at)
     if not (live or isolations or runs):
         return HealthSnapshot(nodes={}, faults=())
-    troubled = {fault["node_id"] for fault in live} | {each["node_id"] for each in isolations}
+    unhealthy = {fault["node_id"] for fault in live} | {each["node_id"] for each in isolations}
     since = at - max((policy.repeats_within, *_vendor_repeat_windows()))
-    past = _fault_rows(Q(node__in=troubled, ended_at__gte=since, ended_at__lt=at - policy.settle))
+    past = _fault_rows(Q(node__in=unhealthy, ended_at__gte=since, ended_at__lt=at - policy.settle))
     faults = [*live, *past]
     decided = _strongest_actions([fault["pk"] for fault in faults])
     asking = {fault["node_id"] for fault in live if _needs_decision(_fault_view(fault), decided)}
@@ -67,10 +67,10 @@ def health_snapshot(*, policy: Policy, at: datetime) -> HealthSnapshot:
         faults=tuple(map(_fault_view, faults)),
         decided=decided,
         recent=_recent_actions(
-            at - policy.window, (action for action in Action if action.takes_out)
+            at - policy.window, (action for action in Action if action.removes_capacity)
         ),
         restarted=_recent_actions(at - policy.window, (Action.RESTART_JOB,)),
-        released=_last_release_times(troubled, crashed),
+        released=_last_release_times(unhealthy, crashed),
         runs=runs,
         isolations=tuple(_isolation_view(row) for row in isolations),
     )
@@ -123,17 +123,17 @@ def _fault_view(row: Mapping[str, Any]) -> FaultView:
         code=row["code"],
         level=FaultLevel(row["level"]),
         began_at=row["began_at"],
-        told_at=row["told_at"],
+        reported_at=row["told_at"],
         ended_at=row["ended_at"],
         count=row["count"],
-        repeats=meaning.repeats if meaning else None,
+        repeat_rule=meaning.repeat_rule if meaning else None,
         lasting=meaning.lasting if meaning else None,
     )
 
 
 def _vendor_repeat_windows() -> tuple[timedelta, ...]:
     faults = (plugin.profile().faults for plugin in registry.chip_plugins().values())
-    return tuple(each.within for one in faults for each in one.repeats.values())
+    return tuple(each.within for one in faults for each in one.repeat_rules.values())
 
 
 def _isolation_view(row: Mapping[str, Any]) -> IsolationView:
@@ -141,13 +141,13 @@ def _isolation_view(row: Mapping[str, Any]) -> IsolationView:
         node=row["node__uid"],
         card=row["card__uid"] or "",
         proved_at=row["proved_at"],
-        by_person=bool(row["actor_name"]),
+        by_user=bool(row["actor_name"]),
     )
 
 
-def _load_node_views(troubled: Collection[int], uids: Collection[str]) -> dict[str, NodeView]:
+def _load_node_views(unhealthy: Collection[int], uids: Collection[str]) -> dict[str, NodeView]:
     """Every node of the clusters that these nodes are in, with its cards: guards count over whole pools."""
-    if not troubled and not uids:
+    if not unhealthy and not uids:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(
@@ -172,7 +172,7 @@ def _load_node_views(troubled: Collection[int], uids: Collection[str]) -> dict[s
              WHERE node.removed_at IS NULL
              ORDER BY node.uid, card.uid
             """,
-            [list(troubled), list(uids), REMEDIATION_LABEL],
+            [list(unhealthy), list(uids), REMEDIATION_LABEL],
         )
         rows = cursor.fetchall()
     return _node_views(rows)
@@ -188,18 +188,18 @@ def _node_views(rows: Iterable[tuple[Any, ...]]) -> dict[str, NodeView]:
 def _node_view(uid: str, rows: list[tuple[Any, ...]]) -> NodeView:
     _, cluster, name, binding, keeper, *_ = rows[0]
     cards = tuple(
-        CardView(uid=card, state=CardState(state), claim=claim or "", by_person=by_person)
-        for *_, card, _, state, claim, _, by_person in rows
+        CardView(uid=card, state=CardState(state), claim=claim or "", by_user=by_user)
+        for *_, card, _, state, claim, _, by_user in rows
         if card is not None
     )
     chips = [row[6] for row in rows if row[6]]
-    heard = [row[9] for row in rows if row[9] is not None]
+    seen = [row[9] for row in rows if row[9] is not None]
     return NodeView(
         uid=uid,
         cluster=cluster,
         pool=f"{max(chips, key=chips.count)} in {name}" if chips else f"{name}",
         cards=cards,
-        heard_at=max(heard, default=None),
+        last_seen_at=max(seen, default=None),
         keeper="" if keeper in (None, REMEDIATED_BY_NINEFOLD) else keeper,
         binds_by_node=binding == Cluster.BindingMode.NODE,
     )

@@ -48,8 +48,10 @@ class RolloutBatch:
 
 def rollout_batches(rollout: Rollout) -> tuple[RolloutBatch, ...]:
     """In the order in which they are worked on."""
-    waves: dict[str, list[RolloutNode]] = {}
+    batches: dict[str, list[RolloutNode]] = {}
     rows = rollout.nodes.select_related("node__cluster", "isolation").order_by("id")
     for row in rows:
-        waves.setdefault(row.domain, []).append(row)
-    return tuple(RolloutBatch(domain=domain, nodes=tuple(nodes)) for domain, nodes in waves.items())
+        batches.setdefault(row.domain, []).append(row)
+    return tuple(
+        RolloutBatch(domain=domain, nodes=tuple(nodes)) for domain, nodes in batches.items()
+    )

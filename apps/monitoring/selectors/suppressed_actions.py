@@ -30,7 +30,7 @@ from controlplane.domain.common.topology import network_domains
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.stale_nodes import TOGETHER
 
-_TAKING_OUT = [action for action in Action if action.takes_out]
+_TAKING_OUT = [action for action in Action if action.removes_capacity]
 _IN_USE = frozenset({CardState.USABLE, CardState.UNKNOWN})
 
 

@@ -68,7 +68,7 @@ class _Turn:
     silences: Sequence[Silence]
     #: Alerts that stood before or stand now, by key; and those of them that ended.
     alerts: dict[str, Alert] = field(default_factory=dict)
-    told: int = 0
+    notices: int = 0
 
     def silenced(self, alert: Alert) -> bool:
         labels = {
@@ -99,7 +99,7 @@ def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: dateti
     _advance_alerts(turn, samples if row.enabled else ())
     _notify_groups(turn)
     AlertRule.objects.filter(pk=row.pk).update(evaluated_at=at, trouble="")
-    return turn.told
+    return turn.notices
 
 
 @transaction.atomic
@@ -130,7 +130,7 @@ def _advance_alerts(
     standing = Alert.objects.filter(rule=turn.row).exclude(state=AlertState.RESOLVED)
     turn.alerts = {alert.key: alert for alert in standing.select_related("group")}
     seen = {group_key_of(sample.labels): sample for sample in samples}
-    made, changed, gone = [], [], []
+    created, changed, gone = [], [], []
     for key in [*turn.alerts, *(key for key in seen if key not in turn.alerts)]:
         alert, sample = turn.alerts.get(key), seen.get(key)
         before = None if alert is None else _alert_standing(alert)
@@ -144,7 +144,7 @@ def _advance_alerts(
         if alert is None and after is not None and sample is not None:
             alert = Alert(rule=turn.row, key=key, labels=dict(sample.labels), href=sample.href)
             turn.alerts[key] = alert
-            made.append(alert)
+            created.append(alert)
         elif alert is not None and after is None:
             gone.append(alert.pk)
             del turn.alerts[key]
@@ -154,7 +154,7 @@ def _advance_alerts(
             _apply_standing(alert, after, sample)
     _assign_episodes(turn)
     Alert.objects.filter(pk__in=gone).delete()
-    Alert.objects.bulk_create(made)
+    Alert.objects.bulk_create(created)
     bulk_update_rows(changed, _STEPPED)
 
 
@@ -208,11 +208,13 @@ def _notify_groups(turn: _Turn) -> None:
             if alert.group_id == group.pk and alert.state == AlertState.FIRING
         ]
         members = {
-            alert.key: GroupMember(silenced=turn.silenced(alert), told=alert.told_at is not None)
+            alert.key: GroupMember(
+                silenced=turn.silenced(alert), notified=alert.told_at is not None
+            )
             for alert in firing
         }
         due = notice_due(
-            Episode(told_at=group.told_at, repeat=turn.rule.repeat),
+            Episode(notified_at=group.told_at, repeat=turn.rule.repeat),
             members.values(),
             at=turn.at,
         )
@@ -220,19 +222,21 @@ def _notify_groups(turn: _Turn) -> None:
         group.most = max(group.most, group.count)
         group.silenced = sum(member.silenced for member in members.values())
         if due is not None:
-            heard = [alert for alert in firing if not members[alert.key].silenced]
-            _notify_group(turn, group, due, heard)
+            unsilenced = [alert for alert in firing if not members[alert.key].silenced]
+            _notify_group(turn, group, due, unsilenced)
         if not firing:
             group.ended_at = turn.at
         group.save(update_fields=["count", "most", "silenced", "told_at", "ended_at"])
 
 
-def _notify_group(turn: _Turn, group: AlertGroup, kind: NoticeKind, heard: Sequence[Alert]) -> None:
+def _notify_group(
+    turn: _Turn, group: AlertGroup, kind: NoticeKind, unsilenced: Sequence[Alert]
+) -> None:
     notice = AlertNotice.objects.create(
         group=group,
         number=group.notices.count() + 1,
         kind=kind,
-        content=_notice_content(turn, group, heard),
+        content=_notice_content(turn, group, unsilenced),
         at=turn.at,
     )
     if kind is NoticeKind.RESOLVED:
@@ -242,23 +246,25 @@ def _notify_group(turn: _Turn, group: AlertGroup, kind: NoticeKind, heard: Seque
         labels = {**group.labels, "rule": group.rule_name}
         severity = AlertSeverity(group.severity)
         receivers = set(receivers_of(active_routes(), labels, severity=severity))
-        Alert.objects.filter(pk__in=[alert.pk for alert in heard]).update(told_at=turn.at)
+        Alert.objects.filter(pk__in=[alert.pk for alert in unsilenced]).update(told_at=turn.at)
         group.told_at = turn.at
     AlertDelivery.objects.bulk_create(
         AlertDelivery(receiver_id=key, notice=notice, next_try_at=turn.at)
         for key in sorted(receivers)
     )
-    turn.told += 1
+    turn.notices += 1
     if receivers:
         publish_message("outbound.due", event_uid=notice.uid)
 
 
-def _notice_content(turn: _Turn, group: AlertGroup, heard: Sequence[Alert]) -> Mapping[str, Any]:
-    named = sorted(heard, key=lambda alert: (alert.began_at, sorted(alert.labels.items())))[
+def _notice_content(
+    turn: _Turn, group: AlertGroup, unsilenced: Sequence[Alert]
+) -> Mapping[str, Any]:
+    named = sorted(unsilenced, key=lambda alert: (alert.began_at, sorted(alert.labels.items())))[
         :MOST_NAMED
     ]
     return {
-        "count": len(heard),
+        "count": len(unsilenced),
         "most": group.most,
         "measure": turn.rule.measure,
         "op": turn.rule.op.value,

@@ -60,18 +60,18 @@ class AlertRefused(Exception):
 @transaction.atomic
 def default_rules_sync(*, at: datetime) -> int:
     """Add the rules that the product comes with, and renew those that nobody touched; say how many."""
-    kept = {row.name: row for row in AlertRule.objects.filter(shipped=True)}
+    existing = {row.name: row for row in AlertRule.objects.filter(shipped=True)}
     changed = 0
     for rule in DEFAULTS:
-        row = kept.get(rule.name)
+        row = existing.get(rule.name)
         if row is not None and (row.changed_by_name or row.document == rule.as_json()):
             continue
-        _, made = AlertRule.objects.get_or_create(
+        _, created = AlertRule.objects.get_or_create(
             name=rule.name, defaults={**_rule_columns(rule), "shipped": True, "changed_at": at}
         )
-        if row is not None and not made:
+        if row is not None and not created:
             AlertRule.objects.filter(pk=row.pk).update(**_rule_columns(rule), changed_at=at)
-        changed += made or row is not None
+        changed += created or row is not None
     return changed
 
 
@@ -237,47 +237,47 @@ class RouteRequest:
     enabled: bool = True
 
 
-def receiver_create(*, ask: ReceiverRequest, actor: User) -> AlertReceiver:
+def receiver_create(*, request: ReceiverRequest, actor: User) -> AlertReceiver:
     """:raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises AlertRefused: if something is wrong with it.
     """
     require_operator(actor)
-    _check_receiver(ask)
+    _check_receiver(request)
     if AlertReceiver.objects.count() >= MOST_RECEIVERS:
         message = f"there are {MOST_RECEIVERS} receivers already; delete one that is not needed"
         raise AlertRefused(message, field="name")
     try:
         with transaction.atomic():
             receiver = AlertReceiver.objects.create(
-                name=ask.name.strip(),
-                kind=ask.kind,
-                url=encrypt(ask.url.encode()) if ask.url else None,
-                secret=encrypt(ask.secret.encode()) if ask.secret else None,
-                addresses=list(ask.addresses),
-                language=ask.language,
+                name=request.name.strip(),
+                kind=request.kind,
+                url=encrypt(request.url.encode()) if request.url else None,
+                secret=encrypt(request.secret.encode()) if request.secret else None,
+                addresses=list(request.addresses),
+                language=request.language,
                 made_by_name=actor.username,
             )
             _audit_receiver(receiver, actor=actor, action="alert_receiver.create")
     except IntegrityError:
-        message = f"there is a receiver named {ask.name.strip()} already; choose another name"
+        message = f"there is a receiver named {request.name.strip()} already; choose another name"
         raise AlertRefused(message, field="name") from None
     return receiver
 
 
-def _check_receiver(ask: ReceiverRequest) -> None:
-    if not ask.name.strip():
+def _check_receiver(request: ReceiverRequest) -> None:
+    if not request.name.strip():
         raise AlertRefused("give it a name, so that others know who is told", field="name")
-    if ask.kind is not ReceiverKind.EMAIL:
-        if not ask.url:
+    if request.kind is not ReceiverKind.EMAIL:
+        if not request.url:
             raise AlertRefused("give the address that is to be called", field="url")
         try:
-            configured_outbound().check(ask.url)
+            configured_outbound().check(request.url)
         except EgressRefused as refusal:
             raise AlertRefused(str(refusal), field="url") from None
         return
-    if not ask.addresses or len(ask.addresses) > MOST_ADDRESSES:
+    if not request.addresses or len(request.addresses) > MOST_ADDRESSES:
         raise AlertRefused(f"give 1 to {MOST_ADDRESSES} e-mail addresses", field="addresses")
-    for address in ask.addresses:
+    for address in request.addresses:
         try:
             validate_email(address)
         except ValidationError:
@@ -341,14 +341,14 @@ def receiver_secrets_reencrypt() -> int:
             sealed = {
                 name: again
                 for name in ("url", "secret")
-                if (kept := getattr(row, name)) is not None
-                and (again := reencrypt(kept)) is not None
+                if (stored := getattr(row, name)) is not None
+                and (again := reencrypt(stored)) is not None
             }
             count += AlertReceiver.objects.filter(pk=key).update(**sealed) if sealed else 0
     return count
 
 
-def route_create(*, ask: RouteRequest, actor: User) -> AlertRoute:
+def route_create(*, request: RouteRequest, actor: User) -> AlertRoute:
     """:raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises AlertRefused: if something is wrong with it.
     """
@@ -356,36 +356,38 @@ def route_create(*, ask: RouteRequest, actor: User) -> AlertRoute:
     if AlertRoute.objects.count() >= MOST_ROUTES:
         message = f"there are {MOST_ROUTES} routes already; delete one that is not needed"
         raise AlertRefused(message, field="name")
-    return _route_save(AlertRoute(), ask=ask, actor=actor, action="alert_route.create")
+    return _route_save(AlertRoute(), request=request, actor=actor, action="alert_route.create")
 
 
-def route_change(*, route: AlertRoute, ask: RouteRequest, actor: User) -> AlertRoute:
+def route_change(*, route: AlertRoute, request: RouteRequest, actor: User) -> AlertRoute:
     """:raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises AlertRefused: if something is wrong with it.
     """
     require_operator(actor)
-    return _route_save(route, ask=ask, actor=actor, action="alert_route.change")
+    return _route_save(route, request=request, actor=actor, action="alert_route.change")
 
 
-def _route_save(route: AlertRoute, *, ask: RouteRequest, actor: User, action: str) -> AlertRoute:
-    if not ask.name.strip():
+def _route_save(
+    route: AlertRoute, *, request: RouteRequest, actor: User, action: str
+) -> AlertRoute:
+    if not request.name.strip():
         raise AlertRefused("give it a name, so that others know what it is for", field="name")
-    if not ask.receivers:
+    if not request.receivers:
         raise AlertRefused(
             "choose at least one receiver; without one nobody is told", field="receivers"
         )
-    if len(ask.matchers) > MOST_MATCHERS:
+    if len(request.matchers) > MOST_MATCHERS:
         raise AlertRefused(f"give at most {MOST_MATCHERS} conditions", field="matchers")
     try:
-        matchers = [str(parse_matcher(text)) for text in ask.matchers]
+        matchers = [str(parse_matcher(text)) for text in request.matchers]
     except ValueError as error:
         raise AlertRefused(str(error), field="matchers") from None
-    route.name, route.severity = ask.name.strip(), ask.severity
-    route.matchers, route.enabled = matchers, ask.enabled
+    route.name, route.severity = request.name.strip(), request.severity
+    route.matchers, route.enabled = matchers, request.enabled
     try:
         with transaction.atomic():
             route.save()
-            route.receivers.set(ask.receivers)
+            route.receivers.set(request.receivers)
             audit(
                 actor=actor,
                 action=action,
@@ -393,11 +395,11 @@ def _route_save(route: AlertRoute, *, ask: RouteRequest, actor: User, action: st
                 name=route.name,
                 severity=route.severity,
                 matchers=route.matchers,
-                receivers=[receiver.name for receiver in ask.receivers],
+                receivers=[receiver.name for receiver in request.receivers],
                 enabled=route.enabled,
             )
     except IntegrityError:
-        message = f"there is a route named {ask.name.strip()} already; choose another name"
+        message = f"there is a route named {request.name.strip()} already; choose another name"
         raise AlertRefused(message, field="name") from None
     return route
 

@@ -52,7 +52,7 @@ class BurnInResult:
 
     passed: bool
     #: What was found, for people: the first failure, or why there is no result.
-    words: str
+    message: str
     #: As the program wrote it; empty where it wrote nothing.
     content: Mapping[str, Any] = field(default_factory=dict)
 
@@ -137,10 +137,10 @@ def burn_in_result(adapter: ClusterAdapter, name: str, observed: ObservedLaunch)
     one = observed.replicas[0] if observed.replicas else None
     if content is None:
         how = (one.message or f"exit code {one.exit_code}") if one else "nothing ran"
-        return BurnInResult(passed=False, words=f"it ended without a result: {how}")
+        return BurnInResult(passed=False, message=f"it ended without a result: {how}")
     passed = content.get("passed") is True and one is not None and one.exit_code == 0
     return BurnInResult(
-        passed=passed, words=_result_message(content, passed=passed), content=content
+        passed=passed, message=_result_message(content, passed=passed), content=content
     )
 
 
@@ -210,7 +210,7 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
             IsolationEvent.FAIL,
             into=IsolationTransition,
             at=at,
-            reason=f"the burn-in failed: {result.words}",
+            reason=f"the burn-in failed: {result.message}",
             evidence=evidence,
         )
         publish_message("isolation.unproved", isolation_uid=row.uid)
@@ -241,8 +241,13 @@ def burn_in_disprove(*, row: Isolation, reason: str, at: datetime) -> None:
 
 
 def _burn_in_evidence(row: Isolation, result: BurnInResult) -> Mapping[str, Any]:
-    kept = {LAUNCH: row.evidence[LAUNCH]} if LAUNCH in row.evidence else {}
-    return {**kept, "passed": result.passed, "words": result.words, "result": dict(result.content)}
+    launch = {LAUNCH: row.evidence[LAUNCH]} if LAUNCH in row.evidence else {}
+    return {
+        **launch,
+        "passed": result.passed,
+        "words": result.message,
+        "result": dict(result.content),
+    }
 
 
 @transaction.atomic
@@ -257,5 +262,5 @@ def burn_in_refuse(*, row: Isolation, reason: str) -> None:
 
 def burn_in_discard(*, row: Isolation) -> None:
     """Its Launch is gone from the cluster."""
-    kept = {name: value for name, value in row.evidence.items() if name != LAUNCH}
-    Isolation.objects.filter(pk=row.pk, burn_ins=row.burn_ins).update(evidence=kept)
+    evidence = {name: value for name, value in row.evidence.items() if name != LAUNCH}
+    Isolation.objects.filter(pk=row.pk, burn_ins=row.burn_ins).update(evidence=evidence)

@@ -76,14 +76,14 @@ def decisions_apply(
     """
     if not lease.check():
         raise LeaseGone
-    scene = _decision_context(decided)
+    context = _decision_context(decided)
     there = _ambiguous_suppressions(
-        [each for each in decided if _is_there(each, scene)], scene, at=at
+        [each for each in decided if _is_there(each, context)], context, at=at
     )
     acting = [each for each in there if not each.held_back]
-    done = _isolate_targets(acting, scene, at=at) | _evict_claims(acting, scene, at=at)
-    done |= _release_targets(acting, scene, at=at)
-    rows = [_decision_row(each, scene, done=id(each) in done, at=at) for each in there]
+    done = _isolate_targets(acting, context, at=at) | _evict_claims(acting, context, at=at)
+    done |= _release_targets(acting, context, at=at)
+    rows = [_decision_row(each, context, done=id(each) in done, at=at) for each in there]
     fresh = _not_yet_notified(rows, at=at)
     Decision.objects.bulk_create(fresh)
     if held := [row for row in fresh if row.outcome == Outcome.HELD_BACK]:
@@ -144,22 +144,22 @@ def _decision_context(decided: Iterable[Decided]) -> _DecisionContext:
     )
 
 
-def _is_there(each: Decided, scene: _DecisionContext) -> bool:
+def _is_there(each: Decided, context: _DecisionContext) -> bool:
     """Nodes and cards go with their cluster."""
-    return each.node in scene.nodes and (not each.card or each.card in scene.card_of)
+    return each.node in context.nodes and (not each.card or each.card in context.card_of)
 
 
 def _ambiguous_suppressions(
-    decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime
+    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
 ) -> list[Decided]:
     """All of them; a restart of whoever has a card waits for a person where that may be one of several."""
     unclear = {
         id(each): each
         for each in decided
         if each.action in _RESTARTED and each.card and not each.held_back
-        if _known_card(each, scene) is None
+        if _known_card(each, context) is None
     }
-    holders = _claims_on_nodes(list(unclear.values()), scene, at=at)
+    holders = _claims_on_nodes(list(unclear.values()), context, at=at)
     return [
         replace(each, held_back=_format_card_count(count))
         if id(each) in unclear and (count := len(holders[id(each)])) > 1
@@ -168,10 +168,10 @@ def _ambiguous_suppressions(
     ]
 
 
-def _known_card(each: Decided, scene: _DecisionContext) -> Card | None:
+def _known_card(each: Decided, context: _DecisionContext) -> Card | None:
     """Of whose holder it speaks; None where it is any card of the node, for its plug-in chose who has which."""
-    bound = scene.nodes[each.node].cluster.binding == Cluster.BindingMode.NODE
-    return None if bound else scene.card_of.get(each.card)
+    bound = context.nodes[each.node].cluster.binding == Cluster.BindingMode.NODE
+    return None if bound else context.card_of.get(each.card)
 
 
 def _format_card_count(count: int) -> str:
@@ -182,7 +182,7 @@ def _format_card_count(count: int) -> str:
 
 
 def _claims_on_nodes(
-    decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime
+    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
 ) -> dict[int, set[int]]:
     """By the identity of each: the claims that held any card of its node since its fault began.
 
@@ -191,7 +191,7 @@ def _claims_on_nodes(
     if not decided:
         return {}
     began = {
-        id(each): fault.began_at if (fault := scene.faults.get(each.fault)) else at
+        id(each): fault.began_at if (fault := context.faults.get(each.fault)) else at
         for each in decided
     }
     held = Allocation.objects.filter(node__uid__in={each.node for each in decided}).filter(
@@ -209,23 +209,23 @@ def _claims_on_nodes(
 
 
 def _isolate_targets(
-    decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime
+    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
 ) -> set[int]:
     out = [each for each in decided if each.action in STATES]
     if not out:
         return set()
     orders = [
         IsolationRequest(
-            node=scene.nodes[each.node],
-            card=scene.card_of.get(each.card),
+            node=context.nodes[each.node],
+            card=context.card_of.get(each.card),
             state=STATES[each.action],
             reason=each.reason,
-            fault=scene.faults.get(each.fault),
-            grace=_eviction_grace(scene.faults.get(each.fault)),
+            fault=context.faults.get(each.fault),
+            grace=_eviction_grace(context.faults.get(each.fault)),
         )
         for each in out
     ]
-    begun = isolations_begin(orders=orders, cards=scene.cards, at=at)
+    begun = isolations_begin(orders=orders, cards=context.cards, at=at)
     places = {(row.node_id, row.card_id) for row in begun}
     return {id(each) for each, order in zip(out, orders, strict=True) if order.place in places}
 
@@ -235,36 +235,40 @@ def _eviction_grace(fault: Fault | None) -> timedelta:
     return timedelta() if fault is not None and fault.origin == Origin.SILENCE else GRACE
 
 
-def _evict_claims(decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime) -> set[int]:
+def _evict_claims(
+    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
+) -> set[int]:
     """Claims go, cards stay; done is whatever was asked for, also where nothing ran."""
     done = set()
     for action, kinds in _RESTARTED.items():
         those = [each for each in decided if each.action is action]
         if not those:
             continue
-        why = {
+        reasons = {
             card.pk: each.reason
             for each in those
-            for card in isolated_with(scene.nodes[each.node], _known_card(each, scene), scene.cards)
+            for card in isolated_with(
+                context.nodes[each.node], _known_card(each, context), context.cards
+            )
         }
         nodes = {each.node: each.reason for each in those if not each.card}
-        claims_evict(cards=why, nodes=nodes, grace=GRACE, at=at, kinds=kinds)
+        claims_evict(cards=reasons, nodes=nodes, grace=GRACE, at=at, kinds=kinds)
         done |= {id(each) for each in those}
     return done
 
 
 def _release_targets(
-    decided: Sequence[Decided], scene: _DecisionContext, *, at: datetime
+    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
 ) -> set[int]:
     """Only what has proved itself, and that no person took out: the domain said so, the rows say it once more."""
     back = [each for each in decided if each.action is Action.RELEASE]
     if not back:
         return set()
-    standing = open_at(nodes=[scene.nodes[each.node].pk for each in back])
+    standing = open_at(nodes=[context.nodes[each.node].pk for each in back])
     done, rows = set(), []
     for each in back:
-        card = scene.card_of.get(each.card)
-        row = standing.get((scene.nodes[each.node].pk, card.pk if card else None))
+        card = context.card_of.get(each.card)
+        row = standing.get((context.nodes[each.node].pk, card.pk if card else None))
         if row is None or row.actor_name or row.proved_at is None:
             continue
         if row.state == IsolationState.TESTING:
@@ -276,7 +280,9 @@ def _release_targets(
     return done
 
 
-def _decision_row(each: Decided, scene: _DecisionContext, *, done: bool, at: datetime) -> Decision:
+def _decision_row(
+    each: Decided, context: _DecisionContext, *, done: bool, at: datetime
+) -> Decision:
     if each.followed:
         outcome = Outcome.FOLLOWED
     elif each.held_back:
@@ -285,9 +291,9 @@ def _decision_row(each: Decided, scene: _DecisionContext, *, done: bool, at: dat
         outcome = Outcome.DONE if done else Outcome.OVERTAKEN
     reason = f"{each.reason}; {each.held_back}" if each.held_back else each.reason
     return Decision(
-        node=scene.nodes[each.node],
-        card=scene.card_of.get(each.card),
-        fault=scene.faults.get(each.fault),
+        node=context.nodes[each.node],
+        card=context.card_of.get(each.card),
+        fault=context.faults.get(each.fault),
         action=each.action,
         outcome=outcome,
         reason=reason,
@@ -302,7 +308,7 @@ def _not_yet_notified(rows: Sequence[Decision], *, at: datetime) -> list[Decisio
     """
     waiting = (Outcome.HELD_BACK, Outcome.FOLLOWED)
     again = [row for row in rows if row.outcome in waiting]
-    told = set(
+    notified = set(
         Decision.objects.filter(
             outcome__in=waiting,
             node__in=[row.node_id for row in again],
@@ -316,7 +322,7 @@ def _not_yet_notified(rows: Sequence[Decision], *, at: datetime) -> list[Decisio
     return [
         row
         for row in rows
-        if (row.node_id, row.card_id, row.fault_id, row.action, row.outcome) not in told
+        if (row.node_id, row.card_id, row.fault_id, row.action, row.outcome) not in notified
     ]
 
 

@@ -35,7 +35,7 @@ FAULT_RETENTION = timedelta(days=90)
 _FORGOTTEN_A_TURN = 5000
 
 #: As faults are locked where signs come in; whoever locks several does it in this order.
-_AS_TOLD = ("node_id", F("card_id").asc(nulls_first=True), "origin", "code")
+_FAULT_ORDER = ("node_id", F("card_id").asc(nulls_first=True), "origin", "code")
 
 FaultLocation = tuple[int, int | None]
 
@@ -48,7 +48,7 @@ class _SignalGroup:
     last: Signal
     #: The worst of those that say that it stands; None if none does.
     worst: Signal | None = None
-    told: int = 0
+    times: int = 0
 
 
 @transaction.atomic
@@ -62,9 +62,9 @@ def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
     placed = _steps_by_section([_clamp_to_now(signal, at) for signal in signals])
     if missing := len(signals) - len(placed):
         log.warning("signs about unknown nodes or cards", extra={"signs": missing})
-    tales = _group_signals(placed)
-    stirred = _write_faults(tales, at=at) | _end_faults(tales)
-    for cluster in sorted({tales[key].last.cluster for key in stirred}):
+    groups = _group_signals(placed)
+    stirred = _write_faults(groups, at=at) | _end_faults(groups)
+    for cluster in sorted({groups[key].last.cluster for key in stirred}):
         publish_once("faults.changed", cluster_uid=cluster)
     return len(placed)
 
@@ -112,25 +112,25 @@ def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[FaultLocation, Si
 
 
 def _group_signals(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key, _SignalGroup]:
-    tales: dict[_Key, _SignalGroup] = {}
+    groups: dict[_Key, _SignalGroup] = {}
     for (node, card), signal in sorted(placed, key=lambda one: one[1].at):
         key = (node, card, str(signal.origin), signal.code[:_LONGEST_CODE])
-        tale = tales.get(key)
-        if tale is None:
-            tale = tales[key] = _SignalGroup(first=signal.at, last=signal)
-        tale.last = signal
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _SignalGroup(first=signal.at, last=signal)
+        group.last = signal
         if signal.active:
-            tale.told += 1
-            if tale.worst is None or signal.level >= tale.worst.level:
-                tale.worst = signal
-    return tales
+            group.times += 1
+            if group.worst is None or signal.level >= group.worst.level:
+                group.worst = signal
+    return groups
 
 
-def _write_faults(tales: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_Key]:
+def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_Key]:
     """Faults that stand, written; keys of those that are new or worse than they were."""
     # In one order, so that two batches never wait for each other in a ring.
     standing = sorted(
-        ((key, tale.worst, tale) for key, tale in tales.items() if tale.worst is not None),
+        ((key, group.worst, group) for key, group in groups.items() if group.worst is not None),
         key=lambda one: (one[0][0], one[0][1] or 0, *one[0][2:]),
     )
     rows = [
@@ -140,11 +140,11 @@ def _write_faults(tales: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_K
             worst.vendor[:40],
             int(worst.level),
             worst.message[:_LONGEST_MESSAGE],
-            min(tale.first, worst.at),
+            min(group.first, worst.at),
             worst.at,
-            tale.told,
+            group.times,
         )
-        for key, worst, tale in standing
+        for key, worst, group in standing
     ]
     if not rows:
         return set()
@@ -187,10 +187,10 @@ def _write_faults(tales: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_K
         return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
 
 
-def _end_faults(tales: Mapping[_Key, _SignalGroup]) -> set[_Key]:
+def _end_faults(groups: Mapping[_Key, _SignalGroup]) -> set[_Key]:
     """Those of which the last word is that they are over; keys of the ones that stood until now."""
     over = sorted(
-        ((key, tale.last.at) for key, tale in tales.items() if not tale.last.active),
+        ((key, group.last.at) for key, group in groups.items() if not group.last.active),
         key=lambda one: (one[0][0], one[0][1] or 0, *one[0][2:]),
     )
     if not over:
@@ -219,17 +219,17 @@ def faults_lapse(*, after: Mapping[Origin, timedelta], at: datetime) -> int:
 
     :param after: of origins that never say that something is over.
     """
-    silent = Q(node__removed_at__isnull=False)
-    for origin, kept in after.items():
-        silent |= Q(origin=origin, told_at__lt=at - kept)
-    return Fault.objects.filter(silent, ended_at=None).update(ended_at=at)
+    lapsed = Q(node__removed_at__isnull=False)
+    for origin, retention in after.items():
+        lapsed |= Q(origin=origin, told_at__lt=at - retention)
+    return Fault.objects.filter(lapsed, ended_at=None).update(ended_at=at)
 
 
 @transaction.atomic
 def faults_end(*, faults: QuerySet[Fault], reason: str, actor: User, at: datetime) -> int:
     """End those that nobody is left to take back, and write down with each why; how many there were."""
     rows = faults.filter(ended_at=None).select_related("node__cluster")
-    over = list(rows.select_for_update(no_key=True, of=("self",)).order_by(*_AS_TOLD))
+    over = list(rows.select_for_update(no_key=True, of=("self",)).order_by(*_FAULT_ORDER))
     ended = Fault.objects.filter(pk__in=[fault.pk for fault in over])
     ended.update(ended_at=Greatest("began_at", Value(at)))
     Decision.objects.bulk_create(
@@ -268,7 +268,7 @@ def faults_prune(*, at: datetime) -> int:
 
 @transaction.atomic
 def faults_acknowledge(
-    *, uids: Sequence[str], note: str, actor: User, at: datetime, news: datetime | None = None
+    *, uids: Sequence[str], note: str, actor: User, at: datetime, updated_at: datetime | None = None
 ) -> frozenset[str]:
     """Say that somebody has read them, and leave a word; those of them that were not acknowledged before.
 
@@ -277,10 +277,10 @@ def faults_acknowledge(
     """
     require_operator(actor)
     unread = Q(acknowledged_at=None)
-    if news is not None:
-        unread |= Q(acknowledged_at__lt=news)
+    if updated_at is not None:
+        unread |= Q(acknowledged_at__lt=updated_at)
     rows = Fault.objects.select_for_update(no_key=True, of=("self",)).select_related("node", "card")
-    faults = list(rows.filter(unread, uid__in=uids).order_by(*_AS_TOLD))
+    faults = list(rows.filter(unread, uid__in=uids).order_by(*_FAULT_ORDER))
     for fault in faults:
         fault.acknowledged_at, fault.acknowledged_by_name = at, actor.username
         fault.note = note[:_LONGEST_MESSAGE]

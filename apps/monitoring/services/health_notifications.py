@@ -50,7 +50,7 @@ def _notification_uid(what: str) -> str:
 
 def _repair_evidence(row: Isolation) -> Mapping[str, Any]:
     """All that a repair ticket needs."""
-    told: dict[str, Any] = {
+    evidence: dict[str, Any] = {
         "isolation": row.uid,
         "cluster": row.node.cluster.name,
         "cluster_uid": row.node.cluster.uid,
@@ -58,10 +58,10 @@ def _repair_evidence(row: Isolation) -> Mapping[str, Any]:
         "burn_in": row.evidence.get("words") or row.evidence.get("impossible") or "",
     }
     if row.card is not None:
-        told |= {"card": row.card.index, "serial": row.card.serial, "chip": row.card.chip}
+        evidence |= {"card": row.card.index, "serial": row.card.serial, "chip": row.card.chip}
     if row.fault is not None:
         meaning = fault_meaning(row.fault.vendor, row.fault.code)
-        told["fault"] = {
+        evidence["fault"] = {
             "uid": row.fault.uid,
             "origin": row.fault.origin,
             "code": row.fault.code,
@@ -71,7 +71,7 @@ def _repair_evidence(row: Isolation) -> Mapping[str, Any]:
             "cause": meaning.cause if meaning else "",
             "remedy": meaning.remedy if meaning else "",
         }
-    return told
+    return evidence
 
 
 def decisions_notify(*, uids: Sequence[str]) -> int:

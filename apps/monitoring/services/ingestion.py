@@ -110,7 +110,7 @@ def readings_record(
     source: Source,
     readings: Sequence[Reading],
     at: datetime,
-    sheets: Sequence[MetricBatch] = (),
+    metric_batches: Sequence[MetricBatch] = (),
     origin: Origin = Origin.EXPORTER,
     node: str | None = None,
     refused: Iterable[RejectedReading] = (),
@@ -121,7 +121,7 @@ def readings_record(
         source=source,
         readings=readings,
         at=at,
-        sheets=sheets,
+        metric_batches=metric_batches,
         origin=origin,
         node=node,
         refused=refused,
@@ -217,12 +217,12 @@ def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
 
 
 def _require_time(measured_at: datetime, *, at: datetime) -> None:
-    told, now = measured_at.isoformat(), at.isoformat()
+    reported, now = measured_at.isoformat(), at.isoformat()
     if measured_at > at + AHEAD:
-        message = f"{told} is more than a minute ahead of {now}; is the node's clock right?"
+        message = f"{reported} is more than a minute ahead of {now}; is the node's clock right?"
         raise PushRefused(message, field="X-Ninefold-At")
     if measured_at < at - OLD:
-        message = f"{told} is more than a day behind {now}; is the node's clock right?"
+        message = f"{reported} is more than a day behind {now}; is the node's clock right?"
         raise PushOutdated(message, field="X-Ninefold-At")
 
 

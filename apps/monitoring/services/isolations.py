@@ -161,14 +161,14 @@ def _evict_workloads(
 ) -> None:
     stopping = [order for order in orders if order.state == CardState.ISOLATED]
     of_node = _group_by_node(cards)
-    why = {
+    reasons = {
         card.pk: order.reason
         for order in stopping
         for card in isolated_with(order.node, order.card, of_node[order.node.pk])
     }
     nodes = {order.node.uid: order.reason for order in stopping if order.card is None}
-    if why or nodes:
-        claims_evict(cards=why, nodes=nodes, grace=grace, at=at, reason=ReleaseReason.FAULT)
+    if reasons or nodes:
+        claims_evict(cards=reasons, nodes=nodes, grace=grace, at=at, reason=ReleaseReason.FAULT)
 
 
 def _move_isolations(
@@ -270,8 +270,10 @@ def isolations_request(
         place = (card.node, None if whole else card)
         places.setdefault(place, _with_node_isolations(reason) if whole else reason)
     orders = [
-        IsolationRequest(node=node, card=part, state=state, reason=why, actor_name=actor.username)
-        for (node, part), why in places.items()
+        IsolationRequest(
+            node=node, card=part, state=state, reason=explanation, actor_name=actor.username
+        )
+        for (node, part), explanation in places.items()
     ]
     locked = card_availability.cards_lock(nodes={order.node.pk for order in orders})
     claimed = _claim_for_user(orders, actor=actor)

@@ -34,7 +34,7 @@ from controlplane.domain.health.maintenance_rollouts import (
     rollout_event,
 )
 
-MOST_NODES, MOST_PARALLEL, MOST_WORDS = 2000, 100, 64
+MOST_NODES, MOST_PARALLEL, MOST_ARGUMENTS = 2000, 100, 64
 LONGEST_RUN = 86_400
 #: Where its processes are those of this machine, a command is a matter of the company's administrators.
 _OWN_MACHINE = "local"
@@ -65,19 +65,19 @@ class RolloutRequest:
     domain_label: str = ""
 
 
-def rollout_nodes(ask: RolloutRequest) -> list[tuple[str, Node]]:
+def rollout_nodes(request: RolloutRequest) -> list[tuple[str, Node]]:
     """The nodes that it is about, each with its failure domain, in the order of the waves.
 
     Those that are out of use already are left alone: whoever took them out gives them back.
     """
     out = Isolation.objects.filter(ended_at=None, card=None).values("node")
-    rows = Node.objects.filter(cluster=ask.cluster, cordoned=False).exclude(pk__in=out)
-    wanted = dict(ask.labels)
+    rows = Node.objects.filter(cluster=request.cluster, cordoned=False).exclude(pk__in=out)
+    wanted = dict(request.labels)
     if name := wanted.pop("name", ""):
         rows = rows.filter(name=name)
     if wanted:
         rows = rows.filter(labels__contains=wanted)
-    found = [(_domain_of(node, ask.domain_label), node) for node in rows.order_by("name")]
+    found = [(_domain_of(node, request.domain_label), node) for node in rows.order_by("name")]
     return sorted(found, key=lambda each: (each[0], each[1].name))
 
 
@@ -88,7 +88,7 @@ def _domain_of(node: Node, label: str) -> str:
 
 
 @transaction.atomic
-def rollout_begin(*, ask: RolloutRequest, actor: User, at: datetime) -> Rollout:
+def rollout_begin(*, request: RolloutRequest, actor: User, at: datetime) -> Rollout:
     """Its first nodes are taken out in the next turn of the loop.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet; for a command on this machine, unless they
@@ -96,25 +96,29 @@ def rollout_begin(*, ask: RolloutRequest, actor: User, at: datetime) -> Rollout:
     :raises RolloutRefused: if something is wrong with it, or it is about no node.
     """
     require_operator(actor)
-    _check_request(ask)
-    if ask.argv and ask.cluster.kind == _OWN_MACHINE and not is_company_administrator(actor):
+    _check_request(request)
+    if (
+        request.argv
+        and request.cluster.kind == _OWN_MACHINE
+        and not is_company_administrator(actor)
+    ):
         raise PermissionRefused(
             "a command on this machine is for administrators of the company; leave it out or ask one"
         )
-    nodes = rollout_nodes(ask)
+    nodes = rollout_nodes(request)
     if not 1 <= len(nodes) <= MOST_NODES:
         raise RolloutRefused(
             f"{len(nodes)} usable nodes have these labels; choose labels of 1 to {MOST_NODES}",
             field="labels",
         )
     rollout = Rollout.objects.create(
-        name=ask.name.strip(),
-        cluster=ask.cluster,
-        argv=list(ask.argv),
-        image=ask.image,
-        run_within=ask.run_within,
-        burn_in=ask.burn_in,
-        parallel=ask.parallel,
+        name=request.name.strip(),
+        cluster=request.cluster,
+        argv=list(request.argv),
+        image=request.image,
+        run_within=request.run_within,
+        burn_in=request.burn_in,
+        parallel=request.parallel,
         made_by=actor,
     )
     RolloutNode.objects.bulk_create(
@@ -122,29 +126,29 @@ def rollout_begin(*, ask: RolloutRequest, actor: User, at: datetime) -> Rollout:
         for domain, node in nodes
     )
     _audit_rollout(
-        rollout, actor=actor, action="rollout.begin", nodes=len(nodes), argv=list(ask.argv)
+        rollout, actor=actor, action="rollout.begin", nodes=len(nodes), argv=list(request.argv)
     )
     return rollout
 
 
-def _check_request(ask: RolloutRequest) -> None:
-    if not ask.name.strip():
+def _check_request(request: RolloutRequest) -> None:
+    if not request.name.strip():
         raise RolloutRefused("give it a name, so that others know what it is for", field="name")
-    if not 1 <= ask.parallel <= MOST_PARALLEL:
+    if not 1 <= request.parallel <= MOST_PARALLEL:
         raise RolloutRefused(
-            f"{ask.parallel} nodes at once is not possible; choose 1 to {MOST_PARALLEL}",
+            f"{request.parallel} nodes at once is not possible; choose 1 to {MOST_PARALLEL}",
             field="parallel",
         )
-    if len(ask.argv) > MOST_WORDS or any(not word or "\0" in word for word in ask.argv):
+    if len(request.argv) > MOST_ARGUMENTS or any(not word or "\0" in word for word in request.argv):
         raise RolloutRefused(
-            f"a command has at most {MOST_WORDS} words, none of them empty", field="argv"
+            f"a command has at most {MOST_ARGUMENTS} words, none of them empty", field="argv"
         )
-    if not 1 <= ask.run_within <= LONGEST_RUN:
+    if not 1 <= request.run_within <= LONGEST_RUN:
         raise RolloutRefused(
-            f"{ask.run_within} seconds is no limit for a command; choose 1 to {LONGEST_RUN}",
+            f"{request.run_within} seconds is no limit for a command; choose 1 to {LONGEST_RUN}",
             field="run_within",
         )
-    if not ask.argv and not ask.burn_in:
+    if not request.argv and not request.burn_in:
         raise RolloutRefused(
             "there is nothing to do; give a command, ask for a burn-in, or both", field="argv"
         )
@@ -219,8 +223,8 @@ def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
         reason = "it went out of use meanwhile; whoever took it out gives it back"
         node_move(row=row, event=NodeEvent.FAIL, reason=reason, at=at)
         return
-    why = f"{rollout.name}: taken out to be worked on"
-    isolations_request(nodes=[row.node.uid], reason=why, actor=rollout.made_by, at=at)
+    explanation = f"{rollout.name}: taken out to be worked on"
+    isolations_request(nodes=[row.node.uid], reason=explanation, actor=rollout.made_by, at=at)
     row.isolation, row.began_at = standing.get(), at
     row.save(update_fields=["isolation", "began_at"])
     node_move(row=row, event=NodeEvent.BEGIN, reason="what runs there saves and stops", at=at)
@@ -242,8 +246,8 @@ def node_move(*, row: RolloutNode, event: NodeEvent, reason: str, at: datetime) 
         row.burn_ins_before = isolation.burn_ins
         burn_ins_request(uids=[isolation.uid], actor=actor, at=at)
     if isolation is not None and event is NodeEvent.FINISH:
-        why = f"{row.rollout.name}: it is done"
-        isolations_release(uids=[isolation.uid], reason=why, actor=actor, at=at)
+        explanation = f"{row.rollout.name}: it is done"
+        isolations_release(uids=[isolation.uid], reason=explanation, actor=actor, at=at)
     row.state, row.reason, row.changed_at = state, reason, at
     row.save(update_fields=["state", "reason", "changed_at", "burn_ins_before"])
 

@@ -50,21 +50,21 @@ class SuppressedActionsResult:
 
 
 def suppressed_preview(
-    ask: SuppressedActionsRequest, *, actor: User, at: datetime
+    request: SuppressedActionsRequest, *, actor: User, at: datetime
 ) -> SuppressedActionsResult:
     """What either act would begin with; nothing is changed.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
     require_operator(actor)
-    pool = _find_pool(ask, at=at)
+    pool = _find_pool(request, at=at)
     return SuppressedActionsResult(
-        pool=pool, left_out=_excluded_count(ask, pool.isolations if pool else 0)
+        pool=pool, left_out=_excluded_count(request, pool.isolations if pool else 0)
     )
 
 
 def suppressed_isolate(
-    ask: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
+    request: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
 ) -> SuppressedActionsResult:
     """Take each place out of use as far as the rule wanted; only a person gives it back.
 
@@ -75,7 +75,7 @@ def suppressed_isolate(
     """
     require_operator(actor)
     check_reason(reason)
-    pool, done = _find_pool(ask, at=at), 0
+    pool, done = _find_pool(request, at=at), 0
     try:
         for some in _split_batches(pool.places if pool else ()):
             done += _request_isolations(some, reason=reason, actor=actor, at=at)
@@ -83,11 +83,11 @@ def suppressed_isolate(
         # Should one batch fail, those before it are done.
         if pool and done:
             _audit_pool(pool, actor=actor, action="held_back.isolate", count=done, reason=reason)
-    return SuppressedActionsResult(pool=pool, done=done, left_out=_excluded_count(ask, done))
+    return SuppressedActionsResult(pool=pool, done=done, left_out=_excluded_count(request, done))
 
 
 def suppressed_dismiss(
-    ask: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
+    request: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
 ) -> SuppressedActionsResult:
     """Acknowledge the faults behind it; the guard goes on, and rules act once there is room.
 
@@ -96,27 +96,29 @@ def suppressed_dismiss(
     """
     require_operator(actor)
     check_reason(reason)
-    pool = _find_pool(ask, at=at)
+    pool = _find_pool(request, at=at)
     if pool is None:
-        return SuppressedActionsResult(pool=None, left_out=_excluded_count(ask, 0))
+        return SuppressedActionsResult(pool=None, left_out=_excluded_count(request, 0))
     read: set[str] = set()
     try:
         for some in _split_batches(pool.faults):
-            read |= faults_acknowledge(uids=some, note=reason, actor=actor, at=at, news=pool.newest)
+            read |= faults_acknowledge(
+                uids=some, note=reason, actor=actor, at=at, updated_at=pool.newest
+            )
     finally:
         done = sum(place.fault in read for place in pool.places)
         if done:
             _audit_pool(pool, actor=actor, action="held_back.leave", count=done, reason=reason)
-    return SuppressedActionsResult(pool=pool, done=done, left_out=_excluded_count(ask, done))
+    return SuppressedActionsResult(pool=pool, done=done, left_out=_excluded_count(request, done))
 
 
-def _find_pool(ask: SuppressedActionsRequest, *, at: datetime) -> SuppressedPool | None:
-    found = suppressed_pools(at=at, cluster=ask.cluster, chip=ask.chip, until=ask.until)
+def _find_pool(request: SuppressedActionsRequest, *, at: datetime) -> SuppressedPool | None:
+    found = suppressed_pools(at=at, cluster=request.cluster, chip=request.chip, until=request.until)
     return found[0] if found else None
 
 
-def _excluded_count(ask: SuppressedActionsRequest, done: int) -> int:
-    return max(0, ask.shown - done)
+def _excluded_count(request: SuppressedActionsRequest, done: int) -> int:
+    return max(0, request.shown - done)
 
 
 def _split_batches(those: Sequence[One]) -> Iterator[Sequence[One]]:

@@ -177,7 +177,7 @@ class ReceiverForm(PlainForm):
         label=_("Language"), choices=settings.LANGUAGES, initial=settings.LANGUAGE_CODE
     )
 
-    def ask(self) -> ReceiverRequest:
+    def to_request(self) -> ReceiverRequest:
         values = self.cleaned_data
         kind = ReceiverKind(values["kind"])
         mails = kind is ReceiverKind.EMAIL
@@ -218,7 +218,7 @@ class RouteForm(PlainForm):
     def offer(self, receivers: Any) -> None:
         self.row_choice("receivers").queryset = receivers
 
-    def ask(self) -> RouteRequest:
+    def to_request(self) -> RouteRequest:
         values = self.cleaned_data
         return RouteRequest(
             name=values["name"],

@@ -135,7 +135,7 @@ def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponse
     rows = rows.filter(ended_at__isnull=not past)
     columns = PAST_COLUMNS if past else COLUMNS
     table = Table(request, rows, columns=columns, filters=GroupFilter, default_sort="-began_at")
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="alerts.csv")
     context = {
         "past": past,
@@ -171,7 +171,7 @@ def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         columns=ALERT_COLUMNS,
         default_sort="-began_at",
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="alert.csv")
     document = group.rule.document if group.rule else {}
     measure = document.get("measure", "")
@@ -306,9 +306,9 @@ def _edit_rule(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResp
     document = {**form.document()} if valid else {}
     if row is not None:
         document["name"] = row.name
-    if valid and not checks and (kept := _save_rule(request, form, row, document)) is not None:
+    if valid and not checks and (saved := _save_rule(request, form, row, document)) is not None:
         messages.success(request, _("The rule is kept; the next turn judges by it."))
-        return redirect("alert-rule", kept.uid)
+        return redirect("alert-rule", saved.uid)
     context: dict[str, Any] = {"form": form, "rule": row}
     if checks:
         context["trial"] = _try_rule(form, document) if valid else None
@@ -401,7 +401,7 @@ def receiver_new(request: AuthenticatedRequest) -> HttpResponse:
     form = ReceiverForm(request.POST if bound else None)
     if bound and form.is_valid():
         try:
-            services.receiver_create(ask=form.ask(), actor=request.user)
+            services.receiver_create(request=form.to_request(), actor=request.user)
         except AlertRefused as refusal:
             form.add_error(refusal.field, translate_message(str(refusal)))
         else:
@@ -474,9 +474,9 @@ def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpRe
     if bound and form.is_valid():
         try:
             if row is None:
-                services.route_create(ask=form.ask(), actor=request.user)
+                services.route_create(request=form.to_request(), actor=request.user)
             else:
-                services.route_change(route=row, ask=form.ask(), actor=request.user)
+                services.route_change(route=row, request=form.to_request(), actor=request.user)
         except AlertRefused as refusal:
             form.add_error(refusal.field, translate_message(str(refusal)))
         else:

@@ -28,7 +28,7 @@ ORIGINS: Mapping[Origin, Promise] = {
     Origin.JOB: gettext_lazy("a job that failed"),
     Origin.RULE: gettext_lazy("a rule over its figures"),
     Origin.SILENCE: gettext_lazy("silence"),
-    Origin.PERSON: gettext_lazy("a person"),
+    Origin.USER: gettext_lazy("a person"),
 }
 ACTIONS: Mapping[Action, Promise] = {
     Action.NOTE: gettext_lazy("noted"),
@@ -67,7 +67,7 @@ class FaultLine:
     fault: Fault
     #: ``L5`` and what that asks for.
     level: str
-    asks: Promise
+    recommendation: Promise
     #: Why it comes about and what to do, in sentences.
     cause: str
     remedy: str
@@ -88,12 +88,12 @@ class FaultLine:
         return "fault_acknowledged" if self.fault.acknowledged_at else "fault_standing"
 
     @property
-    def look(self) -> str:
+    def level_state(self) -> str:
         """Of its level."""
         return f"level_{self.fault.level}"
 
     @property
-    def isolation_look(self) -> str:
+    def isolation_state(self) -> str:
         return f"isolation_{self.isolation.state}" if self.isolation else ""
 
 
@@ -109,7 +109,7 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
     return FaultLine(
         fault=fault,
         level=f"L{level.value}",
-        asks=LEVELS[level],
+        recommendation=LEVELS[level],
         cause=cause,
         remedy=remedy or translate_message(REMEDIES[level]),
         message=message if message != cause else "",

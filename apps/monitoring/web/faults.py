@@ -159,7 +159,7 @@ def faults(request: AuthenticatedRequest) -> HttpResponseBase:
         default_sort="-level",
         bulk=_bulk_actions() if operates else (),
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="faults.csv")
     isolations = isolations_at_location(table.rows)
     quiet = not table.rows and not table.filtered
@@ -183,20 +183,20 @@ def _selected_uids(request: AuthenticatedRequest) -> list[str]:
     return request.POST.getlist("uid")[:MOST_AT_ONCE]
 
 
-def _submitted_note(request: AuthenticatedRequest, act: str) -> str:
-    return request.POST.get(f"note_{act}", "").strip()
+def _submitted_note(request: AuthenticatedRequest, action: str) -> str:
+    return request.POST.get(f"note_{action}", "").strip()
 
 
-def _run_action(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
+def _run_action(request: AuthenticatedRequest, action: Callable[[], str]) -> HttpResponse:
     """Do it and go back; a refusal is a message in the reader's language."""
     refusals = (IllegalTransition, IsolationRefused)
-    return run_action(request, act, back=reverse("faults"), refusals=refusals)
+    return run_action(request, action, back=reverse("faults"), refusals=refusals)
 
 
 @login_required
 @require_POST
 def faults_acknowledged(request: AuthenticatedRequest) -> HttpResponse:
-    def act() -> str:
+    def action() -> str:
         read = faults_acknowledge(
             uids=_selected_uids(request),
             note=_submitted_note(request, "acknowledge"),
@@ -204,16 +204,16 @@ def faults_acknowledged(request: AuthenticatedRequest) -> HttpResponse:
             at=timezone.now(),
         )
         count = len(read)
-        words = ngettext("%(count)d fault acknowledged.", "%(count)d faults acknowledged.", count)
-        return words % {"count": count}
+        message = ngettext("%(count)d fault acknowledged.", "%(count)d faults acknowledged.", count)
+        return message % {"count": count}
 
-    return _run_action(request, act)
+    return _run_action(request, action)
 
 
 @login_required
 @require_POST
 def faults_isolated(request: AuthenticatedRequest) -> HttpResponse:
-    def act() -> str:
+    def action() -> str:
         chosen = _find_faults(_selected_uids(request))
         begun = isolations_request(
             nodes=sorted({one.node.uid for one in chosen if one.card is None}),
@@ -224,13 +224,13 @@ def faults_isolated(request: AuthenticatedRequest) -> HttpResponse:
         )
         return isolated_message(len(begun))
 
-    return _run_action(request, act)
+    return _run_action(request, action)
 
 
 @login_required
 @require_POST
 def faults_released(request: AuthenticatedRequest) -> HttpResponse:
-    def act() -> str:
+    def action() -> str:
         chosen = _find_faults(_selected_uids(request))
         ended = isolations_release(
             uids=sorted({one.uid for one in isolations_at_location(chosen).values()}),
@@ -240,7 +240,7 @@ def faults_released(request: AuthenticatedRequest) -> HttpResponse:
         )
         return released_message(ended)
 
-    return _run_action(request, act)
+    return _run_action(request, action)
 
 
 def _find_faults(uids: Sequence[str]) -> list[Fault]:
@@ -251,29 +251,31 @@ def isolated_message(count: int) -> str:
     """What to say once so many were taken out of use."""
     if not count:
         return _("Nothing changed: all of it was out of use already.")
-    words = ngettext(
+    message = ngettext(
         "%(count)d place is out of use; what runs there saves and stops.",
         "%(count)d places are out of use; what runs there saves and stops.",
         count,
     )
-    return words % {"count": count}
+    return message % {"count": count}
 
 
 def released_message(ended: Sequence[Isolation]) -> str:
     """What to say once they were given back."""
     if not ended:
         return _("Nothing changed: none of it was out of use.")
-    words = ngettext(
+    message = ngettext(
         "%(count)d place is given back and takes work again.",
         "%(count)d places are given back and take work again.",
         len(ended),
     )
-    return words % {"count": len(ended)}
+    return message % {"count": len(ended)}
 
 
-def _run_and_redirect(request: HttpRequest, act: Callable[[], str], *, back: str) -> HttpResponse:
+def _run_and_redirect(
+    request: HttpRequest, action: Callable[[], str], *, back: str
+) -> HttpResponse:
     """Do it and go back to the page; a refusal is a message in the reader's language."""
-    return run_action(request, act, back=back, refusals=(IllegalTransition, IsolationRefused))
+    return run_action(request, action, back=back, refusals=(IllegalTransition, IsolationRefused))
 
 
 def _find_card(uid: str) -> Card:
@@ -299,7 +301,7 @@ def _open_isolations_at(node: int, card: int | None) -> list[str]:
 def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _find_card(uid)
 
-    def act() -> str:
+    def action() -> str:
         begun = isolations_request(
             cards=[card.uid],
             reason=_submitted_reason(request),
@@ -310,7 +312,7 @@ def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             return _("Its whole node is out of use; what runs there saves and stops.")
         return isolated_message(len(begun))
 
-    return _run_and_redirect(request, act, back=reverse("card", args=[uid]))
+    return _run_and_redirect(request, action, back=reverse("card", args=[uid]))
 
 
 @login_required
@@ -329,7 +331,7 @@ def card_release(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _find_card(uid)
 
-    def act() -> str:
+    def action() -> str:
         asked = burn_ins_request(
             uids=_open_isolations_at(card.node_id, card.pk), actor=request.user, at=timezone.now()
         )
@@ -337,7 +339,7 @@ def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             return _("Only what is out of use, and not being tested already, can be tested.")
         return _("A burn-in begins as soon as nothing runs there.")
 
-    return _run_and_redirect(request, act, back=reverse("card", args=[uid]))
+    return _run_and_redirect(request, action, back=reverse("card", args=[uid]))
 
 
 @login_required
@@ -345,7 +347,7 @@ def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def node_isolate(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
     node = _find_node(uid, name)
 
-    def act() -> str:
+    def action() -> str:
         begun = isolations_request(
             nodes=[node.uid],
             reason=_submitted_reason(request),
@@ -354,7 +356,7 @@ def node_isolate(request: AuthenticatedRequest, uid: str, name: str) -> HttpResp
         )
         return isolated_message(len(begun))
 
-    return _run_and_redirect(request, act, back=reverse("node", args=[uid, name]))
+    return _run_and_redirect(request, action, back=reverse("node", args=[uid, name]))
 
 
 @login_required

@@ -105,7 +105,7 @@ class RolloutForm(PlainForm):
         except ValueError:
             raise forms.ValidationError(_("A quote in it does not end.")) from None
 
-    def ask(self) -> RolloutRequest:
+    def to_request(self) -> RolloutRequest:
         values = dict(self.cleaned_data)
         return RolloutRequest(argv=values.pop("command"), **values)
 
@@ -114,7 +114,7 @@ class RolloutForm(PlainForm):
 def rollouts(request: AuthenticatedRequest) -> HttpResponseBase:
     require_operator(request.user)
     table = Table(request, rollouts_visible(request.user), columns=COLUMNS)
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="rollouts.csv")
     return render(
         request, "monitoring/maintenance_rollouts.html", {"table": table, "rows": table.rows}
@@ -130,7 +130,7 @@ def rollout(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "rollout": found,
         "going_on": going_on,
         "command": shlex.join(found.argv),
-        "waves": rollout_batches(found),
+        "batches": rollout_batches(found),
     }
     return render_page(
         request, "monitoring/maintenance_rollout.html", context, fragment="now", changing=going_on
@@ -150,7 +150,9 @@ def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
     form.row_choice("cluster").queryset = clusters()
     if bound and form.is_valid():
         try:
-            made = services.rollout_begin(ask=form.ask(), actor=request.user, at=timezone.now())
+            rollout = services.rollout_begin(
+                request=form.to_request(), actor=request.user, at=timezone.now()
+            )
         except RolloutRefused as refusal:
             name = "command" if refusal.field == "argv" else refusal.field
             form.add_error(name, translate_message(str(refusal)))
@@ -158,7 +160,7 @@ def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
             form.add_error("command", translate_message(str(refusal)))
         else:
             messages.success(request, _("The rollout has begun."))
-            return redirect("rollout", made.uid)
+            return redirect("rollout", rollout.uid)
     status = 422 if bound else 200
     return render(request, "monitoring/maintenance_rollout_new.html", {"form": form}, status=status)
 
@@ -167,14 +169,14 @@ def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
 @require_POST
 def rollout_steer(request: AuthenticatedRequest, uid: str, *, event: RolloutEvent) -> HttpResponse:
     found = _find_rollout(request, uid)
-    words = {
+    messages_by_event = {
         RolloutEvent.PAUSE: _("Nothing new begins; what is under way goes on."),
         RolloutEvent.RESUME: _("The rollout goes on."),
         RolloutEvent.CANCEL: _("The rest stays untouched; what is under way ends as planned."),
     }
 
-    def act() -> str:
+    def action() -> str:
         services.rollout_steer(rollout=found, event=event, actor=request.user, at=timezone.now())
-        return words[event]
+        return messages_by_event[event]
 
-    return run_action(request, act, back=reverse("rollout", args=[uid]))
+    return run_action(request, action, back=reverse("rollout", args=[uid]))

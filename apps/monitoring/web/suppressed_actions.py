@@ -29,7 +29,7 @@ from apps.monitoring.services.suppressed_actions import (
 from apps.monitoring.web.faults import isolated_message
 from controlplane.domain.health.guards import isolation_limit
 from controlplane.web.pages import run_action
-from controlplane.web.templatetags.ninefold import figure
+from controlplane.web.templatetags.ninefold import number
 
 #: Nothing has so many.
 _DIGITS = 10
@@ -40,7 +40,7 @@ class PoolLine:
     """A pool as the page shows it."""
 
     pool: SuppressedPool
-    stance: HealthPolicyState
+    policy_state: HealthPolicyState
     #: What isolating all of it would cost, in words.
     costs: str
     #: Addresses: its faults, and the two acts on exactly what is shown.
@@ -54,23 +54,23 @@ class PoolLine:
 
     @property
     def automatic(self) -> bool:
-        return self.stance.automatic
+        return self.policy_state.automatic
 
     @property
     def allowed(self) -> int:
-        return isolation_limit(self.pool.size, self.stance.policy)
+        return isolation_limit(self.pool.size, self.policy_state.policy)
 
     @property
     def share(self) -> str:
-        return f"{self.stance.policy.pool_share / 10:g}"
+        return f"{self.policy_state.policy.pool_share / 10:g}"
 
     @property
     def nodes_per_window(self) -> int:
-        return self.stance.policy.nodes_per_window
+        return self.policy_state.policy.nodes_per_window
 
     @property
     def minutes(self) -> str:
-        return f"{self.stance.policy.window.total_seconds() / 60:g}"
+        return f"{self.policy_state.policy.window.total_seconds() / 60:g}"
 
     @property
     def left_share(self) -> str:
@@ -80,9 +80,9 @@ class PoolLine:
 @login_required
 def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
     """Each pool in which something waits for a person."""
-    stance = health_policy_state()
+    policy_state = health_policy_state()
     context = {
-        "rows": [_pool_line(pool, stance) for pool in suppressed_pools(at=timezone.now())],
+        "rows": [_pool_line(pool, policy_state) for pool in suppressed_pools(at=timezone.now())],
         "operates": fleet.operates_fleet(request.user),
     }
     return render(request, "monitoring/suppressed_actions.html", context)
@@ -91,7 +91,7 @@ def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
 @login_required
 @require_POST
 def suppressed_actions_isolate(request: AuthenticatedRequest) -> HttpResponse:
-    def act() -> str:
+    def action() -> str:
         done = suppressed_isolate(
             _submitted_request(request),
             reason=_submitted_reason(request),
@@ -100,30 +100,30 @@ def suppressed_actions_isolate(request: AuthenticatedRequest) -> HttpResponse:
         )
         return _result_message(isolated_message(done.done), done)
 
-    return _run_action(request, act)
+    return _run_action(request, action)
 
 
 @login_required
 @require_POST
 def suppressed_actions_dismiss(request: AuthenticatedRequest) -> HttpResponse:
-    def act() -> str:
+    def action() -> str:
         done = suppressed_dismiss(
             _submitted_request(request),
             reason=_submitted_reason(request),
             actor=request.user,
             at=timezone.now(),
         )
-        words = ngettext(
+        message = ngettext(
             "%(count)d place is left in use.", "%(count)d places are left in use.", done.done
         )
-        return _result_message(words % {"count": done.done}, done)
+        return _result_message(message % {"count": done.done}, done)
 
-    return _run_action(request, act)
+    return _run_action(request, action)
 
 
-def _run_action(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
+def _run_action(request: AuthenticatedRequest, action: Callable[[], str]) -> HttpResponse:
     """Do it and go back; a refusal is a message in the reader's language."""
-    return run_action(request, act, back=reverse("held-back"), refusals=(IsolationRefused,))
+    return run_action(request, action, back=reverse("held-back"), refusals=(IsolationRefused,))
 
 
 def _submitted_request(request: AuthenticatedRequest) -> SuppressedActionsRequest:
@@ -140,19 +140,19 @@ def _submitted_reason(request: AuthenticatedRequest) -> str:
     return request.POST.get("reason", "").strip()
 
 
-def _result_message(words: str, done: SuppressedActionsResult) -> str:
+def _result_message(message: str, done: SuppressedActionsResult) -> str:
     """With how many of those that the page showed were left out."""
     if not done.left_out:
-        return words
+        return message
     left = ngettext(
         "%(count)d was left out: its fault is over, or somebody decided before.",
         "%(count)d were left out: their faults are over, or somebody decided before.",
         done.left_out,
     )
-    return f"{words} {left % {'count': done.left_out}}"
+    return f"{message} {left % {'count': done.left_out}}"
 
 
-def _pool_line(pool: SuppressedPool, stance: HealthPolicyState) -> PoolLine:
+def _pool_line(pool: SuppressedPool, policy_state: HealthPolicyState) -> PoolLine:
     shown = {
         "cluster": pool.cluster_uid,
         "chip": pool.chip,
@@ -162,7 +162,7 @@ def _pool_line(pool: SuppressedPool, stance: HealthPolicyState) -> PoolLine:
     query = urlencode(shown)
     return PoolLine(
         pool=pool,
-        stance=stance,
+        policy_state=policy_state,
         costs=_cost_label(pool),
         faults=f"{reverse('faults')}?{urlencode({'state': 'new', 'cluster': pool.cluster})}",
         isolate=f"{reverse('held-back-isolate')}?{query}",
@@ -183,14 +183,14 @@ def _cost_label(pool: SuppressedPool) -> str:
     )
     left = _("Of %(size)s cards %(left)s can be used then (%(share)s %%).")
     named = {
-        "cards": figure(pool.cards),
+        "cards": number(pool.cards),
         "pool": _pool_name(pool),
-        "works": figure(pool.works),
-        "size": figure(pool.size),
-        "left": figure(pool.left),
+        "works": number(pool.works),
+        "size": number(pool.size),
+        "left": number(pool.left),
         "share": _left_share(pool),
     }
-    return " ".join(sentence % named for sentence in (cards, works, left))
+    return " ".join(part % named for part in (cards, works, left))
 
 
 def _pool_name(pool: SuppressedPool) -> str:

@@ -55,7 +55,7 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationLabels] = {
     NotificationKind.DEPLOYMENT_READY: NotificationLabels(
         label=_("A deployment is ready"), title=_("%(name)s is ready"), icon="rocket"
     ),
-    NotificationKind.DEPLOYMENT_TROUBLED: NotificationLabels(
+    NotificationKind.DEPLOYMENT_UNHEALTHY: NotificationLabels(
         label=_("A deployment is in trouble"),
         title=_("%(name)s is in trouble"),
         icon="alert-triangle",
@@ -130,12 +130,12 @@ class RenderedNotification:
 def render_notification(event: Event) -> RenderedNotification:
     """In the language that is active now."""
     kind = NotificationKind(event.kind)
-    words = NOTIFICATION_LABELS[kind]
+    labels = NOTIFICATION_LABELS[kind]
     return RenderedNotification(
-        title=str(words.title) % {"name": event.subject_name},
+        title=str(labels.title) % {"name": event.subject_name},
         detail=translate_message(str(event.payload.get("reason", ""))),
         href=event_url(event),
-        icon=words.icon,
+        icon=labels.icon,
         colour=_COLOURS[NOTIFICATION_TYPES[kind].severity],
     )
 
@@ -166,12 +166,12 @@ class NotificationLine:
     """A notification with its words."""
 
     notification: Notification
-    told: RenderedNotification
+    rendered: RenderedNotification
 
 
 def render_lines(notifications: list[Notification]) -> list[NotificationLine]:
     """In the same order; each must have its ``event`` at hand."""
     return [
-        NotificationLine(notification=one, told=render_notification(one.event))
+        NotificationLine(notification=one, rendered=render_notification(one.event))
         for one in notifications
     ]

@@ -53,12 +53,12 @@ class NotificationRecipient:
 
 
 def default_preference(kind: NotificationKind) -> DeliveryPreference:
-    news = NOTIFICATION_TYPES[kind]
+    notification_type = NOTIFICATION_TYPES[kind]
     return DeliveryPreference(
         kind=kind,
-        page=Channel.PAGE in news.channels,
-        email=Channel.EMAIL in news.channels,
-        whole_team=news.whole_team,
+        page=Channel.PAGE in notification_type.channels,
+        email=Channel.EMAIL in notification_type.channels,
+        whole_team=notification_type.whole_team,
     )
 
 
@@ -67,8 +67,8 @@ def delivery_preferences_of(user: User) -> list[DeliveryPreference]:
     rows = {row.kind: row for row in NotificationPreference.objects.filter(user=user)}
     return [
         _delivery_preference(kind, rows.get(kind))
-        for kind, news in NOTIFICATION_TYPES.items()
-        if news.optional
+        for kind, notification_type in NOTIFICATION_TYPES.items()
+        if notification_type.optional
     ]
 
 
@@ -86,28 +86,28 @@ def mail_configured() -> bool:
 
 
 def recipients_of(
-    kind: NotificationKind, *, team: Team | None, maker: User | None, actor_name: str
+    kind: NotificationKind, *, team: Team | None, creator: User | None, actor_name: str
 ) -> list[NotificationRecipient]:
     """Everybody who hears of it by some channel. Who did it themselves knows it already."""
     audience = NOTIFICATION_TYPES[kind].audience
-    candidates = _candidate_recipients(audience, team=team, maker=maker)
-    wishes = _delivery_preferences(kind, candidates)
+    candidates = _candidate_recipients(audience, team=team, creator=creator)
+    preferences = _delivery_preferences(kind, candidates)
     readers = []
     for user in candidates:
-        wish = wishes[user.pk]
-        involved = user == maker or audience is not Audience.MAKER or wish.whole_team
+        preference = preferences[user.pk]
+        involved = user == creator or audience is not Audience.CREATOR or preference.whole_team
         knows = user.username == actor_name and audience is not Audience.ASKER
-        email = wish.email and bool(user.email) and mail_configured()
-        if involved and not knows and (wish.page or email):
-            readers.append(NotificationRecipient(user=user, page=wish.page, email=email))
+        email = preference.email and bool(user.email) and mail_configured()
+        if involved and not knows and (preference.page or email):
+            readers.append(NotificationRecipient(user=user, page=preference.page, email=email))
     return readers
 
 
 def _candidate_recipients(
-    audience: Audience, *, team: Team | None, maker: User | None
+    audience: Audience, *, team: Team | None, creator: User | None
 ) -> list[User]:
     active = User.objects.filter(is_active=True)
-    own = Q(pk=maker.pk) if maker is not None else Q(pk=None)
+    own = Q(pk=creator.pk) if creator is not None else Q(pk=None)
     if audience is Audience.OPERATORS:
         return list(users_allowed(Permission.OPERATE_FLEET).order_by("pk"))
     if audience is Audience.ASKER or team is None:
@@ -224,7 +224,8 @@ def email_content(mails: list[Mail]) -> EmailContent:
     with translation.override(language), timezone.override(_recipient_time_zone(recipient)):
         lines = [
             NotificationLine(
-                notification=mail.notification, told=render_notification(mail.notification.event)
+                notification=mail.notification,
+                rendered=render_notification(mail.notification.event),
             )
             for mail in mails
         ]
@@ -246,7 +247,7 @@ def email_content(mails: list[Mail]) -> EmailContent:
 
 def _email_subject(lines: list[NotificationLine]) -> str:
     if len(lines) == 1:
-        return lines[0].told.title
+        return lines[0].rendered.title
     return ngettext("%(count)d piece of news", "%(count)d pieces of news", len(lines)) % {
         "count": len(lines)
     }

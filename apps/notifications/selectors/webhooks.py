@@ -26,8 +26,8 @@ from controlplane.domain.common.permissions import Permission
 #: What a team can have sent. What is about webhooks would only fail with them.
 SENDABLE = tuple(
     kind
-    for kind, news in NOTIFICATION_TYPES.items()
-    if news.subject not in (Subject.WEBHOOK, Subject.PERSON)
+    for kind, notification_type in NOTIFICATION_TYPES.items()
+    if notification_type.subject not in (Subject.WEBHOOK, Subject.USER)
 )
 
 

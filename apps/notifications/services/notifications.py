@@ -57,7 +57,7 @@ class NotificationEvent:
     #: Where one kind tells of several kinds of subjects; None: the one of its row in the catalogue.
     subject_kind: Subject | None = None
     #: Who made the subject.
-    maker: User | None = None
+    creator: User | None = None
     #: User name of whoever did it; they know it already.
     actor_name: str = ""
     #: ``reason``, and whatever a later reader may want to know.
@@ -85,7 +85,7 @@ def notification_send(happening: NotificationEvent) -> bool:
     if not created:
         return False
     hearing = notifications.recipients_of(
-        kind, team=happening.team, maker=happening.maker, actor_name=happening.actor_name
+        kind, team=happening.team, creator=happening.creator, actor_name=happening.actor_name
     )
     mails = [_notify_recipient(event, reader, key) for reader in hearing]
     called = _queue_webhook_calls(event)
@@ -120,12 +120,12 @@ def _notify_recipient(event: Event, reader: NotificationRecipient, key: str) -> 
         return False
     # What keeps happening is told of once more, when the window has passed.
     due = event.at if line.first_at == event.at else line.first_at + COLLAPSED_WITHIN
-    _, waits = Mail.objects.get_or_create(
+    _, created = Mail.objects.get_or_create(
         notification=line,
         state=DeliveryState.WAITING,
         defaults={"recipient": reader.user, "next_try_at": due},
     )
-    return waits
+    return created
 
 
 def _collapse_into(line: Notification, event: Event, *, on_page: bool) -> None:
@@ -167,13 +167,17 @@ def notifications_unread(*, user: User, read_at: datetime) -> int:
 
 
 @transaction.atomic
-def preferences_set(*, user: User, wishes: Iterable[DeliveryPreference]) -> None:
+def preferences_set(*, user: User, preferences: Iterable[DeliveryPreference]) -> None:
     """How they want to hear of each of those kinds."""
-    for wish in wishes:
+    for preference in preferences:
         NotificationPreference.objects.update_or_create(
             user=user,
-            kind=wish.kind,
-            defaults={"page": wish.page, "email": wish.email, "whole_team": wish.whole_team},
+            kind=preference.kind,
+            defaults={
+                "page": preference.page,
+                "email": preference.email,
+                "whole_team": preference.whole_team,
+            },
         )
 
 
@@ -188,7 +192,7 @@ def notification_send_test(*, user: User, at: datetime) -> None:
             subject_uid=new_uid(),
             subject_name=user.username,
             at=at,
-            maker=user,
+            creator=user,
             payload={"reason": "you asked for it; nothing has happened"},
         )
     )

@@ -36,7 +36,7 @@ from controlplane.ports.outbound import OutboundFailed
 from controlplane.web.outbound import configured_outbound
 
 SECRET_PREFIX = "nfw-"  # noqa: S105 - what secrets begin with, so that scanners recognise a leaked one
-ANSWER_KEPT = 500
+MAX_ANSWER_STORED = 500
 MOST_WEBHOOKS = 20
 
 
@@ -277,7 +277,7 @@ def delivery_record(*, delivery: WebhookDelivery, outcome: DeliveryOutcome, spre
         status=outcome.status,
         seconds=outcome.seconds,
         error=outcome.error,
-        answer=outcome.answer[:ANSWER_KEPT],
+        answer=outcome.answer[:MAX_ANSWER_STORED],
     )
     webhook.tried_at = outcome.at
     webhook.last_status, webhook.last_error = outcome.status, outcome.error

@@ -110,7 +110,7 @@ def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
             ),
         ),
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="notifications.csv")
     context = {
         "table": table,
@@ -180,30 +180,30 @@ def bell(request: HttpRequest) -> HttpResponse:
     is_new = newest is not None and seen and (before is None or newest.notification.at > before)
     if newest is not None and is_new and not _mark_opened(request, newest):
         level = _LEVELS[NotificationSeverity(newest.notification.severity)]
-        return add_toast(response, level=level, text=newest.told.title)
+        return add_toast(response, level=level, text=newest.rendered.title)
     return response
 
 
 def _mark_opened(request: HttpRequest, line: NotificationLine) -> bool:
     """Whether the page that asks shows the subject itself: it will tell of it without a toast."""
-    return request.headers.get("HX-Current-URL", "").partition("?")[0].endswith(line.told.href)
+    return request.headers.get("HX-Current-URL", "").partition("?")[0].endswith(line.rendered.href)
 
 
 @login_required
 def settings(request: AuthenticatedRequest) -> HttpResponse:
     """Each kind and how to hear of it; what is kept is the whole matrix."""
     if request.method == "POST":
-        services.preferences_set(user=request.user, wishes=_submitted_preferences(request))
+        services.preferences_set(user=request.user, preferences=_submitted_preferences(request))
         messages.success(request, _("Your choice was kept."))
         return redirect("notification-settings")
     context = {
         "rows": [
             {
-                "wish": wish,
-                "words": NOTIFICATION_LABELS[wish.kind],
-                "has_team": NOTIFICATION_TYPES[wish.kind].audience is Audience.MAKER,
+                "preference": preference,
+                "labels": NOTIFICATION_LABELS[preference.kind],
+                "has_team": NOTIFICATION_TYPES[preference.kind].audience is Audience.CREATOR,
             }
-            for wish in selectors.delivery_preferences_of(request.user)
+            for preference in selectors.delivery_preferences_of(request.user)
         ],
         "mail_configured": selectors.mail_configured(),
         "email_error": selectors.email_error(request.user),
@@ -213,8 +213,8 @@ def settings(request: AuthenticatedRequest) -> HttpResponse:
 
 def _submitted_preferences(request: AuthenticatedRequest) -> Iterator[selectors.DeliveryPreference]:
     ticked = set(request.POST.getlist("wish"))
-    for kind, news in NOTIFICATION_TYPES.items():
-        if news.optional:
+    for kind, notification_type in NOTIFICATION_TYPES.items():
+        if notification_type.optional:
             yield selectors.DeliveryPreference(
                 kind=NotificationKind(kind),
                 page=f"{kind}:page" in ticked,

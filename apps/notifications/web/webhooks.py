@@ -148,7 +148,7 @@ def _delivery_row(delivery: WebhookDelivery) -> Mapping[str, Any]:
     tries = list(delivery.history.all())
     return {
         "delivery": delivery,
-        "told": render_notification(delivery.event),
+        "rendered": render_notification(delivery.event),
         "tries": tries,
         "last": tries[0] if tries else None,
         "waits": delivery.state == DeliveryState.WAITING,
@@ -183,30 +183,30 @@ def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return render(request, "notifications/webhook_new.html", context, status=status)
 
 
-_act = row_action(
+_webhook_action = row_action(
     load=_find_webhook, page="webhook", refusals=(IllegalTransition, services.WebhookRefused)
 )
 
 
-@_act
+@_webhook_action
 def webhook_test(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_test(webhook=found, actor=request.user, at=timezone.now())
     return _("The test is on its way; its result appears below.")
 
 
-@_act
+@_webhook_action
 def webhook_pause(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_switch(webhook=found, actor=request.user, active=False)
     return _("The webhook is paused: deliveries on their way wait, and no new ones begin.")
 
 
-@_act
+@_webhook_action
 def webhook_resume(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_switch(webhook=found, actor=request.user, active=True)
     return _("The webhook is called again.")
 
 
-@_act
+@_webhook_action
 def delivery_again(request: AuthenticatedRequest, found: Webhook, delivery: str) -> str:
     deliveries = selectors.deliveries_visible(request.user).filter(webhook=found)
     row = get_object_or_404(deliveries, uid=delivery)

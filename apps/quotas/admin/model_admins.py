@@ -100,8 +100,8 @@ class PriorityClassAdmin(ScopedAdmin[PriorityClass]):
 
     def has_delete_permission(self, request: HttpRequest, obj: PriorityClass | None = None) -> bool:
         """The default class (value 0) cannot be deleted."""
-        usual = obj is not None and obj.value == 0
-        return not usual and super().has_delete_permission(request, obj)
+        is_default = obj is not None and obj.value == 0
+        return not is_default and super().has_delete_permission(request, obj)
 
     def save_model(
         self, request: HttpRequest, obj: PriorityClass, *_args: Any, **_kwargs: Any
@@ -184,7 +184,7 @@ admin.site.register(ClaimTransition, ScopedTransitionAdmin, team_path="entity__t
 
 
 @admin.register(Rearrangement)
-class RearrangementAdmin(ScopedReadOnlyAdmin[Rearrangement]):
+class DefragmentationPlanAdmin(ScopedReadOnlyAdmin[Rearrangement]):
     list_display = ("created_at", "purpose", "state", "reason", "proposed_by_name")
     list_filter = ("state", "purpose")
     search_fields = ("uid", "reason", "proposed_by_name", "approved_by_name")
@@ -192,7 +192,7 @@ class RearrangementAdmin(ScopedReadOnlyAdmin[Rearrangement]):
 
 
 @admin.register(RearrangementMove)
-class RearrangementMoveAdmin(ScopedReadOnlyAdmin[RearrangementMove]):
+class RelocationAdmin(ScopedReadOnlyAdmin[RearrangementMove]):
     team_path = "claim__team"
     list_display = ("rearrangement", "number", "state", "claim", "chip", "until")
     list_filter = ("state",)

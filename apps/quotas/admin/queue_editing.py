@@ -169,7 +169,7 @@ def _queue_edit(
     if not all(valid):
         return None
     document = form.document(uid=saved.uid if saved else "", entitlements=cards.entitlements)
-    return TreeEdit(queues={document.uid: document}, act=_tree_action_response(document, saved))
+    return TreeEdit(queues={document.uid: document}, action=_tree_action_response(document, saved))
 
 
 def _tree_action_response(document: QueueDocument, saved: QueueDocument | None) -> TreeAction:
@@ -201,7 +201,7 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     edit = None
     if form.is_bound and form.is_valid():
         changed = replace(document, parent=form.cleaned_data["parent"])
-        edit = TreeEdit(queues={queue.uid: changed}, act=TreeAction.MOVE)
+        edit = TreeEdit(queues={queue.uid: changed}, action=TreeAction.MOVE)
     return _action_response(request, context, queue, edit=edit, form=form, verb=_("Move it"))
 
 
@@ -212,7 +212,7 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
     if form.is_valid():
         document = queue_trees.queue_document(queue)
         changed = replace(document, state=QueueState(form.cleaned_data["to"]))
-        edit = TreeEdit(queues={queue.uid: changed}, act=TreeAction.EDIT)
+        edit = TreeEdit(queues={queue.uid: changed}, action=TreeAction.EDIT)
     return _action_response(
         request,
         context,
@@ -369,7 +369,7 @@ def _bulk_edit(grid_rows: list[BulkEditRow], dimension: str) -> TreeEdit | None:
     if not rows or not all(valid):
         return None
     queues = {document.uid: _edited_document(document, form, dimension) for document, form in rows}
-    return TreeEdit(queues=queues, act=TreeAction.BULK)
+    return TreeEdit(queues=queues, action=TreeAction.BULK)
 
 
 def _edited_document(
@@ -379,5 +379,5 @@ def _edited_document(
         values = form.cleaned_data
         return replace(document, state=QueueState(values["state"]), weight=values["weight"])
     configured = {**document.entitlements, dimension.partition(":")[2]: form.entitlement}
-    kept = {chip: one for chip, one in configured.items() if one != ChipQuota()}
-    return replace(document, entitlements=kept)
+    entitlements = {chip: one for chip, one in configured.items() if one != ChipQuota()}
+    return replace(document, entitlements=entitlements)

@@ -141,7 +141,7 @@ class ClaimDryRunView(APIView):
             within=given["within"],
             near=given["near"],
         )
-        answer = claim_dry_run(dry_run, person=acting_user(request), at=timezone.now())
+        answer = claim_dry_run(dry_run, user=acting_user(request), at=timezone.now())
         shown = ClaimDryRunSerializer(
             {
                 "outcome": answer.outcome.value,

@@ -199,7 +199,7 @@ def _workload_document(claim: Claim, visibility: QueueVisibility) -> dict[str, A
     }
 
 
-class RearrangementFilters(Filters):
+class DefragmentationPlanFilters(Filters):
     lookups = {"state": "state__in"}
 
     state = serializers.MultipleChoiceField(
@@ -212,16 +212,16 @@ class RearrangementFilters(Filters):
         summary="Rearrangements",
         description="Those that move work of your teams, make room for it, or that you proposed.",
         tags=["scheduling"],
-        parameters=[RearrangementFilters],
+        parameters=[DefragmentationPlanFilters],
     ),
     retrieve=extend_schema(summary="A rearrangement", tags=["scheduling"]),
 )
-class RearrangementViewSet(
+class DefragmentationPlanViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Rearrangement]
 ):
     token_scope = Scope.ADMIN
     serializer_class = RearrangementSerializer
-    queries = {"list": RearrangementFilters}
+    queries = {"list": DefragmentationPlanFilters}
 
     def get_queryset(self) -> QuerySet[Rearrangement]:
         return selectors.defragmentations_visible(self.request.user)
@@ -281,9 +281,7 @@ class RearrangementViewSet(
     @action(detail=True, methods=["post"])
     def approve(self, request: Request, uid: str) -> Response:
         row = self.get_object()
-        services.defragmentation_approve(
-            rearrangement=row, actor=acting_user(request), at=timezone.now()
-        )
+        services.defragmentation_approve(plan=row, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(row).data)
 
     @extend_schema(
@@ -296,9 +294,7 @@ class RearrangementViewSet(
     @action(detail=True, methods=["post"])
     def dismiss(self, request: Request, uid: str) -> Response:
         row = self.get_object()
-        services.defragmentation_dismiss(
-            rearrangement=row, actor=acting_user(request), at=timezone.now()
-        )
+        services.defragmentation_dismiss(plan=row, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(row).data)
 
 

@@ -80,9 +80,9 @@ class PriorityClassViewSet(
         row = self.get_object()
         body = PriorityClassWriteSerializer(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
-        kept = {"name": row.name, "value": row.value, "description": row.description}
+        current = {"name": row.name, "value": row.value, "description": row.description}
         saved = priority_class_save(
-            actor=acting_user(request), existing=row, **{**kept, **body.validated_data}
+            actor=acting_user(request), existing=row, **{**current, **body.validated_data}
         )
         return Response(self.get_serializer(saved).data)
 

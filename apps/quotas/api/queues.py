@@ -376,7 +376,7 @@ def etag_header(value: str) -> dict[str, str]:
 
 def preview_response(edit: TreeEdit, request: Request) -> Response:
     """A preview of the edit, as far as the requesting user may see it."""
-    preview = services.tree_preview(edit, at=timezone.now(), by_person=acting_user(request))
+    preview = services.tree_preview(edit, at=timezone.now(), user=acting_user(request))
     return Response(TreePreviewSerializer(preview).data, headers=etag_header(preview.fingerprint))
 
 
@@ -417,7 +417,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         document = queue_json(given, uid="")
         edit = TreeEdit(
             queues={f"{NEW}{document.name}": document},
-            act=TreeAction.CREATE,
+            action=TreeAction.CREATE,
             note=given.get("note", ""),
             seen=required_if_match(request),
         )
@@ -444,7 +444,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         changed = replace(document, **fields)
         edit = TreeEdit(
             queues={uid: changed},
-            act=TreeAction.EDIT if changed.parent == document.parent else TreeAction.MOVE,
+            action=TreeAction.EDIT if changed.parent == document.parent else TreeAction.MOVE,
             note=note,
             # Fields that the body leaves out have the values that were just read.
             seen=required_if_match(request) or now,
@@ -462,7 +462,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         self._queue_document(uid)
         edit = TreeEdit(
             queues={uid: None},
-            act=TreeAction.RETIRE,
+            action=TreeAction.RETIRE,
             note=self.query.get("note", ""),
             seen=required_if_match(request),
         )

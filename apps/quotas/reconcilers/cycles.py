@@ -232,7 +232,7 @@ def _admit_placements(
             alone = [_admit_placements((each,), lease=lease, at=at) for each in placements]
             return services.Admissions(
                 admitted=tuple(uid for each in alone for uid in each.admitted),
-                conflicts={uid: why for each in alone for uid, why in each.conflicts.items()},
+                conflicts={uid: reason for each in alone for uid, reason in each.conflicts.items()},
             )
         outcome = services.Admissions(conflicts={placements[0].claim: str(error)})
     for claim, conflict in outcome.conflicts.items():

@@ -131,12 +131,12 @@ def _answer_what_if(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: dateti
     try:
         found = what_if(considered, changes, policy, at=at, assumptions=assumed)
     except UnknownSubject as unknown:
-        return what_if_refuse(uid=what_if_row.uid, why=str(unknown), at=at)
+        return what_if_refuse(uid=what_if_row.uid, reason=str(unknown), at=at)
     by_claim = {each.claim: each for each in found.differences}
     own = by_claim.get(what_if_row.claim.uid) if what_if_row.claim else None
     if what_if_row.claim and own is None:
-        why = "the claim does not wait any more; it was given its cards, or it is gone"
-        return what_if_refuse(uid=what_if_row.uid, why=why, at=at)
+        reason = "the claim does not wait any more; it was given its cards, or it is gone"
+        return what_if_refuse(uid=what_if_row.uid, reason=reason, at=at)
     answer = {
         "own": _difference_json(own) if own else None,
         **_effects_json(found.differences, snapshot, own=own),
@@ -219,7 +219,7 @@ def _forecast_json(forecast: Forecast | None) -> dict[str, Any] | None:
         "latest": _format_iso(forecast.latest),
         "chip": forecast.chip,
         "nodes": len(forecast.nodes),
-        "waits_for": list(forecast.waits_for[:4]),
+        "waits_for": list(forecast.blocked_by[:4]),
     }
 
 

@@ -61,14 +61,14 @@ class _ClaimRow(NamedTuple):
     speeds: str
     where: str
     runtime: int | None
-    person: str
+    user: str
     explanation: str
     preemptible: bool
     chip: str
     placement: str
     admitted_at: int | None
     checkpointed_at: int | None
-    heir: str
+    nominee: str
 
 
 class PendingReasons(NamedTuple):
@@ -282,7 +282,7 @@ def _pending_view(row: _ClaimRow) -> _PendingClaim:
         within=where.within,
         near=where.near,
         runtime=None if row.runtime is None else timedelta(seconds=row.runtime),
-        person=row.person,
+        user=row.user,
         reason=row.explanation,
     )
 
@@ -306,13 +306,13 @@ def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
         checkpointed_at=None if row.checkpointed_at is None else _datetime_of(row.checkpointed_at),
         ends_at=ends_at,
         revoking=row.state == ClaimState.REVOKING,
-        revoked_for=row.heir,
+        revoked_for=row.nominee,
         selector=where.selector,
         tolerations=where.tolerations,
         within=where.within,
         near=where.near,
         speeds=speeds,
-        person=row.person,
+        user=row.user,
     )
 
 

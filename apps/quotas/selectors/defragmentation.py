@@ -34,18 +34,14 @@ def defragmentations_visible(user: accounts.RequestUser) -> QuerySet[Rearrangeme
     return rows.filter(seen)
 
 
-def relocations_of(rearrangement: Rearrangement) -> QuerySet[RearrangementMove]:
+def relocations_of(plan: Rearrangement) -> QuerySet[RearrangementMove]:
     """Relocations of the plan in order of execution."""
-    return rearrangement.moves.select_related("claim__team", "claim__queue", "successor").order_by(
-        "number"
-    )
+    return plan.moves.select_related("claim__team", "claim__queue", "successor").order_by("number")
 
 
-def relocated_teams(rearrangement: Rearrangement) -> Sequence[Team]:
+def relocated_teams(plan: Rearrangement) -> Sequence[Team]:
     """Teams whose workloads are relocated, by name."""
-    return list(
-        Team.objects.filter(claims__moves__rearrangement=rearrangement).distinct().order_by("name")
-    )
+    return list(Team.objects.filter(claims__moves__rearrangement=plan).distinct().order_by("name"))
 
 
 def can_propose(user: accounts.RequestUser) -> bool:
@@ -106,22 +102,18 @@ def defragmentation_snapshot() -> SchedulingSnapshot:
     return replace(seen, running=tuple(running))
 
 
-def changes_since_proposal(rearrangement: Rearrangement) -> tuple[str, ...]:
+def changes_since_proposal(plan: Rearrangement) -> tuple[str, ...]:
     """Reasons why the remaining relocations are no longer possible; empty if they are."""
-    remaining = [
-        row for row in relocations_of(rearrangement) if row.state == RelocationState.PLANNED
-    ]
+    remaining = [row for row in relocations_of(plan) if row.state == RelocationState.PLANNED]
     # As the snapshot names the beneficiaries of nominations.
-    nominees = [
-        f"work:{uid}" for uid in (rearrangement.uid, *(row.claim.work_uid for row in remaining))
-    ]
+    nominees = [f"work:{uid}" for uid in (plan.uid, *(row.claim.work_uid for row in remaining))]
     seen = defragmentation_snapshot()
-    beneficiary = rearrangement.claim.uid if rearrangement.claim else ""
+    beneficiary = plan.claim.uid if plan.claim else ""
     if beneficiary and beneficiary not in {claim.uid for claim in seen.claims}:
         return ("the claim that it makes room for does not wait any more",)
     return relocation_blockers(
         [(row.number, planned_move(row)) for row in remaining],
-        rearrangement.room,
+        plan.room,
         seen,
         nominees=[*nominees, beneficiary] if beneficiary else nominees,
     )

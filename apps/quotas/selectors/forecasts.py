@@ -149,10 +149,10 @@ class VisibleForecast:
     latest: datetime | None = None
     chip: str = ""
     nodes: int = 0
-    waits_for: tuple[WorkloadSummary, ...] = ()
+    blocked_by: tuple[WorkloadSummary, ...] = ()
     #: How many more claims have to end first.
     others: int = 0
-    made_at: datetime | None = None
+    created_at: datetime | None = None
     #: It was considered, but does not start within ``HORIZON``.
     beyond: bool = False
     #: It was not considered, as too many are before it.
@@ -161,7 +161,7 @@ class VisibleForecast:
     place: int | None = None
 
 
-#: Maximum workloads listed in ``waits_for``.
+#: Maximum workloads listed in ``blocked_by``.
 _MAX_NAMED = 4
 
 
@@ -172,7 +172,7 @@ def visible_forecast(claim: Claim, *, visibility: QueueVisibility) -> VisibleFor
         run = ForecastRun.objects.first()
         if run is None or run.at < claim.created_at:
             return None
-        return VisibleForecast(unseen=True, made_at=run.at)
+        return VisibleForecast(unseen=True, created_at=run.at)
     named = forecast.waits_for[:_MAX_NAMED]
     rows = {
         row.uid: row for row in Claim.objects.filter(uid__in=named).select_related("team", "queue")
@@ -186,9 +186,9 @@ def visible_forecast(claim: Claim, *, visibility: QueueVisibility) -> VisibleFor
         latest=forecast.latest,
         chip=forecast.chip,
         nodes=len(forecast.nodes),
-        waits_for=awaited,
+        blocked_by=awaited,
         others=len(forecast.waits_for) - len(awaited),
-        made_at=forecast.made_at,
+        created_at=forecast.made_at,
         beyond=forecast.starts_at is None,
         place=forecast.place,
     )

@@ -54,7 +54,7 @@ class NodeOccupancy(NamedTuple):
     cluster: str
     #: Network domains, outermost level first.
     domains: Mapping[str, str]
-    takes_work: bool
+    accepts_workloads: bool
     indices: tuple[int, ...]
     chips: Sequence[str]
     #: A ``CardUse`` for each card.
@@ -266,7 +266,7 @@ def _node_snapshot(uid: str, layout: _NodeCards) -> NodeSnapshot:
 def _displayed_uses(layout: _NodeCards, view: NodeSnapshot, opening: NodeFreeCapacity) -> str:
     """Uses as displayed: with cordoned nodes and fragments."""
     shown = layout.letters.translate(_SHOWN)
-    if not view.takes_work:
+    if not view.accepts_workloads:
         return shown.replace(CardUse.FREE, CardUse.NO_NEW_WORK).replace(
             CardUse.KEPT, CardUse.NO_NEW_WORK
         )
@@ -290,7 +290,7 @@ def _node_occupancy(
         name=row.name,
         cluster=row.cluster,
         domains=network_domains(row.labels),
-        takes_work=view.takes_work,
+        accepts_workloads=view.accepts_workloads,
         indices=tuple(card.index for card in view.cards),
         chips=layout.chips.split(","),
         uses=uses,

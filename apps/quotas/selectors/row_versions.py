@@ -230,9 +230,9 @@ class RowVersionCache(Generic[Value]):
             fresh = {keys[key]: value for key, value in self._read(keys).items()}
             known = {**known, **fresh}
             versions = [version for version in versions if version in known]
-        kept = dict(zip(versions, map(known.__getitem__, versions), strict=True))
-        self._server, self._known = server, kept
-        return kept.values()
+        current = dict(zip(versions, map(known.__getitem__, versions), strict=True))
+        self._server, self._known = server, current
+        return current.values()
 
 
 def row_versions(statement: str) -> list[RowVersion]:

@@ -72,7 +72,7 @@ class ClaimDryRunResult:
     stopped: tuple[PreemptedWorkload, ...] = ()
 
 
-def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) -> ClaimDryRunResult:
+def claim_dry_run(request: ClaimDryRunRequest, *, user: User, at: datetime) -> ClaimDryRunResult:
     """The decision of the next cycle on the claim if it were created now. Changes nothing."""
     with transaction.atomic():
         current = scheduling_snapshot()
@@ -86,7 +86,7 @@ def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) ->
         runtime=request.runtime,
         within=request.within,
         near=request.near,
-        person=person.username,
+        user=user.username,
     )
     found = dry_run_claim(current, view, preview_policy(current_scheduling_policy()), at=at)
     if found.placement is not None:
@@ -105,15 +105,15 @@ def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) ->
         outcome=found.outcome,
         code=found.refusal.code if found.refusal else "",
         reason=found.refusal.reason if found.refusal else "",
-        stopped=_preempted_workloads(stopped, lost, person),
+        stopped=_preempted_workloads(stopped, lost, user),
     )
 
 
 def _preempted_workloads(
-    reasons: dict[str, str], lost: dict[str, timedelta], person: User
+    reasons: dict[str, str], lost: dict[str, timedelta], user: User
 ) -> tuple[PreemptedWorkload, ...]:
     rows = Claim.objects.filter(uid__in=reasons).select_related("queue", "team").order_by("id")
-    visibility = visibility_of(person, queues_active())
+    visibility = visibility_of(user, queues_active())
     return tuple(
         PreemptedWorkload(
             claim=row.uid,

@@ -105,7 +105,7 @@ def claim_view(claim: Claim) -> ClaimSnapshot:
         near=claim.where.get("near", ""),
         equal_chips=claim.where.get("equal_chips", 1),
         runtime=None if claim.runtime is None else timedelta(seconds=claim.runtime),
-        person=claim.person.username if claim.person else "",
+        user=claim.person.username if claim.person else "",
     )
 
 
@@ -153,15 +153,15 @@ class RunningClaimOwner:
     """Queue and user of a running claim."""
 
     queue: str
-    person: str
+    user: str
 
 
 def running_claims_of(users: Collection[int]) -> tuple[RunningClaimOwner, ...]:
     """Running claims of those users."""
     rows = Claim.objects.filter(person__in=users, state__in=ALLOCATED_STATES)
     return tuple(
-        RunningClaimOwner(queue=queue, person=person)
-        for queue, person in rows.values_list("queue__uid", "person__username")
+        RunningClaimOwner(queue=queue, user=user)
+        for queue, user in rows.values_list("queue__uid", "person__username")
     )
 
 
@@ -309,7 +309,7 @@ def _with_usage(idle: NodeSnapshot, usage: _NodeUsage) -> NodeSnapshot:
     )
     cpu, memory = usage.allocated
     allocated = Resources(cpu=Millicpu(cpu), memory=Bytes(memory))
-    return replace(idle, cards=cards, promised=allocated)
+    return replace(idle, cards=cards, allocated=allocated)
 
 
 @lru_cache(maxsize=4096)

@@ -214,7 +214,7 @@ Amounts = Mapping[tuple[date | None, Any, str], int]
 class Grouping(StrEnum):
     TEAM = "team"
     QUEUE = "queue"
-    PERSON = "person"
+    USER = "person"
     CHIP = "chip"
     WORK = "work"
 
@@ -255,7 +255,7 @@ _GROUP_COLUMNS: Mapping[Grouping, _GroupColumns] = {
     Grouping.QUEUE: _GroupColumns(
         column="queue_id", allocated="claim__queue_id", names=_queue_names
     ),
-    Grouping.PERSON: _GroupColumns(
+    Grouping.USER: _GroupColumns(
         column="person_id", allocated="claim__person_id", names=_user_names
     ),
     Grouping.CHIP: _GroupColumns(column="chip", allocated="card__chip"),

@@ -66,13 +66,13 @@ def claims_admit(*, placements: Sequence[ClaimPlacement], at: datetime) -> Admis
     """
     cards = _locked_cards(placements)
     claims = _locked_claims(placements)
-    books, nominated = _commit_state(placements, cards, claims)
+    validator, nominated = _commit_state(placements, cards, claims)
     validated: list[tuple[Claim, ClaimPlacement]] = []
     conflicts: dict[str, str] = {}
     for placement in placements:
         claim = claims.get(placement.claim)
         try:
-            validated.append(_validate_placement(claim, placement, books))
+            validated.append(_validate_placement(claim, placement, validator))
         except PlacementConflict as conflict:
             conflicts[placement.claim] = str(conflict)
     _write_admissions(validated, {card.uid: card for card in cards}, at=at)
@@ -82,15 +82,15 @@ def claims_admit(*, placements: Sequence[ClaimPlacement], at: datetime) -> Admis
 
 
 def _validate_placement(
-    claim: Claim | None, placement: ClaimPlacement, books: CommitValidator
+    claim: Claim | None, placement: ClaimPlacement, validator: CommitValidator
 ) -> tuple[Claim, ClaimPlacement]:
     if claim is None:
         raise PlacementConflict("the claim does not exist")
     if claim.state != ClaimState.PENDING:
         raise PlacementConflict(f"the claim is {claim.state} by now")
-    person = claim.person.username if claim.person else ""
-    applicant = CommitClaim(uid=claim.uid, queue=claim.queue.uid, person=person)
-    return claim, books.admit(applicant, placement)
+    username = claim.person.username if claim.person else ""
+    applicant = CommitClaim(uid=claim.uid, queue=claim.queue.uid, user=username)
+    return claim, validator.admit(applicant, placement)
 
 
 # -- Validation under locks --

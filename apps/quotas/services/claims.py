@@ -68,7 +68,7 @@ class ClaimWorkload:
     uid: str
     name: str
     #: The user who submitted it.
-    person: User | None = None
+    user: User | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ class ClaimRequest:
             work_kind=work.kind if work else "",
             work_uid=work.uid if work else "",
             work_name=work.name if work else "",
-            person=work.person if work else None,
+            person=work.user if work else None,
             speeds=dict(terms.speeds),
             where=terms.where_json(),
             runtime=None if terms.runtime is None else round(terms.runtime.total_seconds()),
@@ -228,7 +228,7 @@ def _check_pending_limits(requests: Sequence[ClaimRequest]) -> None:
     users: dict[int, User] = {}
     more: Counter[int] = Counter()
     for each in requests:
-        user = each.work.person if each.work else None
+        user = each.work.user if each.work else None
         if user is not None and not each.terms.continues and each.terms.in_line_since is None:
             users[user.pk] = user
             more[user.pk] += 1
@@ -269,7 +269,7 @@ def claim_revoke(
     reason: ReleaseReason,
     grace: timedelta,
     at: datetime,
-    why: str,
+    explanation: str,
     for_claim: Claim | None = None,
 ) -> None:
     """Evict the claim: its owner has to checkpoint and stop. The cards stay allocated until the release.
@@ -283,7 +283,7 @@ def claim_revoke(
         ClaimEvent.REVOKE,
         into=ClaimTransition,
         at=at,
-        reason=why,
+        reason=explanation,
         release_reason=reason,
         revoke_by=at + grace,
         revoked_for=for_claim,
@@ -415,11 +415,11 @@ def claims_evict(
         if claim.state == ClaimState.REVOKING:
             late.append(claim.pk)
             continue
-        why = claim_explanation.get(claim.pk) or next(
+        explanation = claim_explanation.get(claim.pk) or next(
             nodes[part["node"]] for part in claim.placement if part["node"] in nodes
         )
         changes = {"release_reason": reason, "revoke_by": at + grace, "revoked_for": None}
-        steps.append(RowTransition(row=claim, reason=why, changes=changes))
+        steps.append(RowTransition(row=claim, reason=explanation, changes=changes))
     Claim.objects.filter(pk__in=late, revoke_by__gt=at + grace).update(revoke_by=at + grace)
     apply_transitions(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
     publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))

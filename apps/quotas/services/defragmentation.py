@@ -187,7 +187,7 @@ def defragmentation_propose(
 
 
 @transaction.atomic
-def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: datetime) -> None:
+def defragmentation_approve(*, plan: Rearrangement, actor: User, at: datetime) -> None:
     """Approve the plan for execution by the controller.
 
     :raises PermissionRefused: if the actor may not relocate workloads of one of the teams.
@@ -195,25 +195,25 @@ def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: da
     :raises AnotherUnderWay: if another plan is approved and has not ended.
     :raises RearrangementStale: if the claims or cards have changed.
     """
-    selectors.require_moving(actor, selectors.relocated_teams(rearrangement))
-    lock_in_transaction(AdvisoryLock.APPROVE_REARRANGEMENT)
-    if rearrangement.expires_at <= at and rearrangement.state == DefragmentationState.PROPOSED:
+    selectors.require_moving(actor, selectors.relocated_teams(plan))
+    lock_in_transaction(AdvisoryLock.APPROVE_DEFRAGMENTATION)
+    if plan.expires_at <= at and plan.state == DefragmentationState.PROPOSED:
         raise IllegalTransition(
             machine=DEFRAGMENTATION.name,
             state=DefragmentationState.EXPIRED,
             event=DefragmentationEvent.APPROVE,
         )
-    other = Rearrangement.objects.filter(state__in=ACTIVE).exclude(pk=rearrangement.pk).first()
+    other = Rearrangement.objects.filter(state__in=ACTIVE).exclude(pk=plan.pk).first()
     if other is not None:
         raise AnotherUnderWay(
             f"{other} by {other.proposed_by_name} is being carried out; approve this one when it has ended"
         )
-    if changes := selectors.changes_since_proposal(rearrangement):
+    if changes := selectors.changes_since_proposal(plan):
         raise DefragmentationPlanStale(
             f"the fleet has changed since it was proposed: {'; '.join(changes)}. Propose it anew"
         )
     defragmentation_transition(
-        rearrangement,
+        plan,
         DefragmentationEvent.APPROVE,
         at=at,
         reason=f"approved by {actor.username}",
@@ -221,27 +221,27 @@ def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: da
         approved_by_name=actor.username,
         approved_at=at,
     )
-    _audit_plan(rearrangement, "rearrangement.approve", actor)
+    _audit_plan(plan, "rearrangement.approve", actor)
 
 
 @transaction.atomic
-def defragmentation_dismiss(*, rearrangement: Rearrangement, actor: User, at: datetime) -> bool:
+def defragmentation_dismiss(*, plan: Rearrangement, actor: User, at: datetime) -> bool:
     """Dismiss the plan, or stop it after the current relocation; return whether it has ended.
 
     :raises PermissionRefused: if the actor neither proposed it nor may relocate workloads of each of the teams.
     :raises IllegalTransition: if it has ended already.
     """
-    if rearrangement.proposed_by_id != actor.pk:
-        selectors.require_moving(actor, selectors.relocated_teams(rearrangement))
-    _audit_plan(rearrangement, "rearrangement.dismiss", actor)
-    if rearrangement.state == DefragmentationState.UNDER_WAY:
-        Rearrangement.objects.filter(pk=rearrangement.pk, stop_asked_at=None).update(
+    if plan.proposed_by_id != actor.pk:
+        selectors.require_moving(actor, selectors.relocated_teams(plan))
+    _audit_plan(plan, "rearrangement.dismiss", actor)
+    if plan.state == DefragmentationState.UNDER_WAY:
+        Rearrangement.objects.filter(pk=plan.pk, stop_asked_at=None).update(
             stop_asked_at=at, stop_asked_by=actor.username
         )
-        rearrangement.refresh_from_db()
+        plan.refresh_from_db()
         return False
     defragmentation_transition(
-        rearrangement,
+        plan,
         DefragmentationEvent.DISMISS,
         at=at,
         reason=f"dismissed by {actor.username}",
@@ -308,8 +308,14 @@ def move_begin(*, step: RearrangementMove, at: datetime) -> None:
     """
     _check_state(step.rearrangement)
     cards_reserve(row=step.rearrangement, at=at)
-    why = f"it goes on elsewhere, so that {step.rearrangement.reason}"
-    claim_revoke(claim=step.claim, reason=ReleaseReason.MOVED, grace=EVICTION_GRACE, at=at, why=why)
+    explanation = f"it goes on elsewhere, so that {step.rearrangement.reason}"
+    claim_revoke(
+        claim=step.claim,
+        reason=ReleaseReason.MOVED,
+        grace=EVICTION_GRACE,
+        at=at,
+        explanation=explanation,
+    )
     until = at + RELOCATION_TIMEOUT
     _move_relocation(
         step, RelocationEvent.STOP, at=at, reason="told to save and stop", begun_at=at, until=until

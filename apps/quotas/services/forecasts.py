@@ -61,7 +61,7 @@ def forecasts_write(
                 latest=each.latest,
                 chip=each.chip,
                 nodes=list(each.nodes),
-                waits_for=list(each.waits_for),
+                waits_for=list(each.blocked_by),
                 reason=each.reason,
                 place=places[uid],
                 made_at=at,
@@ -146,9 +146,9 @@ def what_if_answer(*, uid: str, answer: Mapping[str, Any], at: datetime) -> bool
     return _close_what_if(uid, state=WhatIfState.ANSWERED, answer=dict(answer), answered_at=at)
 
 
-def what_if_refuse(*, uid: str, why: str, at: datetime) -> bool:
+def what_if_refuse(*, uid: str, reason: str, at: datetime) -> bool:
     """Store why it was refused; False if it is closed already."""
-    return _close_what_if(uid, state=WhatIfState.REFUSED, refusal=why, answered_at=at)
+    return _close_what_if(uid, state=WhatIfState.REFUSED, refusal=reason, answered_at=at)
 
 
 def what_ifs_prune(*, at: datetime) -> int:

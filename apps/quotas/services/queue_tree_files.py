@@ -58,7 +58,7 @@ def content_edit(content: Any, *, prune: bool = False, note: str = "", seen: str
     queues = with_pruned_queues(file) if prune else file.queues
     return TreeEdit(
         queues=dict(queues),
-        act=TreeAction.IMPORT,
+        action=TreeAction.IMPORT,
         note=note,
         seen=seen or documents_fingerprint(documents),
     )

@@ -118,14 +118,14 @@ def tree_check(edit: TreeEdit) -> tuple[FieldFinding, ...]:
     )
 
 
-def tree_preview(edit: TreeEdit, *, at: datetime, by_person: User) -> TreePreview:
+def tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> TreePreview:
     """Preview the effects of saving the edit now. Changes nothing.
 
     :raises PermissionRefused: if that user may not make it.
     """
     documents = tree_documents()
     after = apply_tree_edit(documents, edit)
-    _require_permission(documents, after, by_person)
+    _require_permission(documents, after, user)
     around = tree_context()
     judgement = validate_tree_change(documents, after, around)
     preview = TreePreview(
@@ -141,7 +141,7 @@ def tree_preview(edit: TreeEdit, *, at: datetime, by_person: User) -> TreePrevie
     effect = preview_effects(
         snapshot, documents, after, at=at, policy=preview_policy(current_scheduling_policy())
     )
-    return replace(preview, gains=effect.gains, reclaims=_with_names(effect.reclaims, by_person))
+    return replace(preview, gains=effect.gains, reclaims=_with_names(effect.reclaims, user))
 
 
 @transaction.atomic
@@ -173,14 +173,14 @@ def tree_apply(
     change = QueueChange.objects.create(
         actor=actor,
         actor_name=actor.username,
-        act=edit.act,
+        act=edit.action,
         note=edit.note,
         before={uid: as_json(documents[uid]) if uid in documents else None for uid in saved},
         after={uid: document and as_json(document) for uid, document in saved.items()},
         reverts=reverts,
     )
     # One entry per queue, so that each team sees the changes of its own.
-    action = TreeAction.EDIT if edit.act == TreeAction.BULK else edit.act
+    action = TreeAction.EDIT if edit.action == TreeAction.BULK else edit.action
     for uid in saved:
         audit(
             actor=actor,
@@ -210,7 +210,7 @@ def change_revert_edit(change: QueueChange, *, note: str = "") -> TreeEdit:
     before = _documents_of(change.before)
     return TreeEdit(
         queues={uid: before.get(uid) for uid in change.before},
-        act=TreeAction.REVERT,
+        action=TreeAction.REVERT,
         note=note,
         seen=documents_fingerprint(documents),
     )
@@ -247,7 +247,7 @@ def queue_lock_shared(*queues: Queue) -> None:
 
 def queue_retire_edit(document: QueueDocument) -> TreeEdit:
     """The edit that retires a queue."""
-    return TreeEdit(queues={document.uid: None}, act=TreeAction.RETIRE)
+    return TreeEdit(queues={document.uid: None}, action=TreeAction.RETIRE)
 
 
 # -- Internal --
@@ -266,9 +266,9 @@ def _lock_tree(edit: TreeEdit) -> Documents:
     return tree_documents()
 
 
-def _require_permission(before: Documents, after: Documents, person: User) -> None:
+def _require_permission(before: Documents, after: Documents, user: User) -> None:
     """:raises PermissionRefused: if that user may not make this change of the tree."""
-    if refused := permission_errors(before, after, tree_rights(person)):
+    if refused := permission_errors(before, after, tree_rights(user)):
         raise PermissionRefused("; ".join(refused))
 
 
@@ -350,7 +350,7 @@ def _write_entitlements(rows: Mapping[str, Queue], documents: Mapping[str, Queue
 
 
 def _with_names(
-    reclaims: tuple[PreviewedEviction, ...], person: User
+    reclaims: tuple[PreviewedEviction, ...], user: User
 ) -> tuple[PreviewedEviction, ...]:
     """Add team names, and workload names that the user may see."""
     claims = {
@@ -359,7 +359,7 @@ def _with_names(
             "team"
         )
     }
-    visibility = visibility_of(person, queues_active())
+    visibility = visibility_of(user, queues_active())
     return tuple(
         replace(
             one,
@@ -385,7 +385,7 @@ def queue_state_set(
     if document.state is state:
         return False
     queues = {queue.uid: replace(document, state=state)}
-    tree_apply(TreeEdit(queues=queues, act=TreeAction.EDIT, note=note), actor=actor, at=at)
+    tree_apply(TreeEdit(queues=queues, action=TreeAction.EDIT, note=note), actor=actor, at=at)
     return True
 
 

@@ -137,7 +137,7 @@ def claim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "numbers": reason_numbers(found),
         "bars": quota_bars(explanation.shares, tree=explanation.tree),
         "outlook": format_start(explanation.outlook, now=at) if explanation.outlook else "",
-        "waits_for": [workload_link(each) for each in explanation.outlook.waits_for]
+        "blocked_by": [workload_link(each) for each in explanation.outlook.blocked_by]
         if explanation.outlook
         else [],
         "nodes": sorted(set(claim_node_names([found]).values())),
@@ -157,14 +157,14 @@ def workload_link(each: WorkloadSummary) -> dict[str, Any]:
     """Label and URL of a workload."""
     cards = each.cards
     if not each.name:
-        words = _("work of team %(team)s on %(cards)d cards") % {"team": each.team, "cards": cards}
-        return {"words": words, "href": ""}
-    words = _("%(name)s (team %(team)s, %(cards)d cards)") % {
+        label = _("work of team %(team)s on %(cards)d cards") % {"team": each.team, "cards": cards}
+        return {"label": label, "href": ""}
+    label = _("%(name)s (team %(team)s, %(cards)d cards)") % {
         "name": each.name,
         "team": each.team,
         "cards": cards,
     }
-    return {"words": words, "href": workload_url(each.work_kind, each.work_uid)}
+    return {"label": label, "href": workload_url(each.work_kind, each.work_uid)}
 
 
 def workload_url(kind: str, uid: str) -> str:

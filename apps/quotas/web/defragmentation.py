@@ -348,15 +348,13 @@ def _find_plan(request: AuthenticatedRequest, uid: str) -> Rearrangement:
 
 @row_action(load=_find_plan, page="rearrangement", refusals=REFUSALS)
 def defragmentation_approve(request: AuthenticatedRequest, found: Rearrangement) -> str:
-    services.defragmentation_approve(rearrangement=found, actor=request.user, at=timezone.now())
+    services.defragmentation_approve(plan=found, actor=request.user, at=timezone.now())
     return _("It is approved; the first work is told to save and stop.")
 
 
 @row_action(load=_find_plan, page="rearrangement", refusals=REFUSALS)
 def defragmentation_dismiss(request: AuthenticatedRequest, found: Rearrangement) -> str:
-    ended = services.defragmentation_dismiss(
-        rearrangement=found, actor=request.user, at=timezone.now()
-    )
+    ended = services.defragmentation_dismiss(plan=found, actor=request.user, at=timezone.now())
     if ended:
         return _("It is dismissed; nothing more is moved.")
     return _("It ends once the move that is in motion has landed.")

@@ -111,9 +111,9 @@ class WhatIfForm(PlainForm):
         self.choice("queue").choices = [(queue.uid, queue.name) for queue in queues]
         self.choice("chip").choices = [(chip, chip) for chip in chips]
         self._others = {_opaque_claim_token(uid): uid for uid, _name in others}
-        nobody = [("", _("everything stays"))]
+        unchanged = [("", _("everything stays"))]
         self.choice("gone").choices = [
-            *nobody,
+            *unchanged,
             *((_opaque_claim_token(uid), name) for uid, name in others),
         ]
         if claim is None:

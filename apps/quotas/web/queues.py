@@ -170,7 +170,7 @@ def queue(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         raise Http404
     part = parts[tab](request, tree, entry)
     table = part.get("table")
-    if isinstance(table, Table) and table.wants_csv:
+    if isinstance(table, Table) and table.is_csv_request:
         return table.csv(filename=f"{entry.queue}-{tab}.csv")
     context = {
         "queue": entry.queue,
@@ -228,7 +228,7 @@ def _pending_context(
                 named=tree.visibility.can_name(claim),
                 starts=format_start_short(claim, now=at),
             )
-            for claim in ([] if table.wants_csv else table.rows)
+            for claim in ([] if table.is_csv_request else table.rows)
         ],
     }
 
@@ -243,7 +243,7 @@ def _running_context(
         filters=ClaimFilter(request.GET),
         default_sort="-admitted_at",
     )
-    shown = [] if table.wants_csv else table.rows
+    shown = [] if table.is_csv_request else table.rows
     nodes = claim_node_names(shown)
     beyond = claims_borrowing(entry.subtree_ids, _guarantees_by_chip(entry))
     return {

@@ -44,7 +44,7 @@ Label = str | Promise
 GROUPING_LABELS: Mapping[Grouping, Label] = {
     Grouping.TEAM: gettext_lazy("Team"),
     Grouping.QUEUE: gettext_lazy("Queue"),
-    Grouping.PERSON: gettext_lazy("Person"),
+    Grouping.USER: gettext_lazy("Person"),
     Grouping.CHIP: gettext_lazy("Chip"),
     Grouping.WORK: gettext_lazy("Kind of work"),
 }

@@ -96,7 +96,7 @@ class EvaluationSummary:
     """The newest evaluation of a version, in short."""
 
     dataset_version: str
-    figures: tuple[tuple[str, float], ...]
+    metrics: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ def evaluation_summaries(
     return {
         row.model_version_id: EvaluationSummary(
             dataset_version=str(row.dataset_version),
-            figures=tuple(_metric_values(row.metrics)[:_SUMMARY_METRICS]),
+            metrics=tuple(_metric_values(row.metrics)[:_SUMMARY_METRICS]),
         )
         for row in rows.order_by("id")
     }

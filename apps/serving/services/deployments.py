@@ -366,7 +366,7 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
             kind=WORKLOAD_KIND,
             uid=deployment.uid,
             name=deployment.name,
-            person=deployment.created_by,
+            user=deployment.created_by,
         ),
         # The deployment was requested before this replica.
         terms=quotas.ClaimTerms(preemptible=has_firm, continues=True),

@@ -117,7 +117,7 @@ def deployments(request: AuthenticatedRequest) -> HttpResponseBase:
         columns=COLUMNS,
         filters=DeploymentFilter(request.GET, user=request.user),
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="deployments.csv")
     changing = any(row.state not in SETTLED_STATES for row in table.rows)
     context = {"table": table, "may_deploy": _may_deploy_somewhere(request)}

@@ -128,7 +128,7 @@ def keys(request: AuthenticatedRequest) -> HttpResponseBase:
         columns=COLUMNS,
         filters=KeyFilter(request.GET, user=request.user, at=now),
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="keys.csv")
     roles_by_team = accounts.roles_by_team(request.user)
     manageable_teams = {

@@ -56,7 +56,7 @@ class LineageBranch:
     here: bool
     #: It is listed before, below another source; its own descendants are there.
     again: bool
-    made: tuple[LineageBranch, ...]
+    children: tuple[LineageBranch, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +147,9 @@ def _nested_branches(
     nodes: Mapping[str, LineageNode], edges: Sequence[NodePair], here: frozenset[str] | set[str]
 ) -> tuple[LineageBranch, ...]:
     """The graph as nested lists: each item below its first source."""
-    made: dict[str, list[str]] = defaultdict(list)
+    children: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
-        made[source].append(target)
+        children[source].append(target)
     listed: set[str] = set()
 
     def branch(key: str) -> LineageBranch:
@@ -159,8 +159,8 @@ def _nested_branches(
             node=nodes[key],
             href=_node_url(nodes[key]),
             here=key in here,
-            again=again and bool(made[key]),
-            made=() if again else tuple(branch(one) for one in made[key]),
+            again=again and bool(children[key]),
+            children=() if again else tuple(branch(one) for one in children[key]),
         )
 
     targets = {target for _, target in edges}

@@ -164,9 +164,9 @@ def playground(request: AuthenticatedRequest) -> HttpResponse:
     chosen = next((row for row in rows if row.uid == uid), None) or next(iter(rows), None)
     bound = request.method == "POST" and chosen is not None
     form = PlaygroundForm(request.POST if bound else None)
-    turns: list[dict[str, str]] = []
+    conversation: list[dict[str, str]] = []
     if bound and chosen is not None and form.is_valid():
-        turns = _chat_messages(request, chosen, form)
+        conversation = _chat_messages(request, chosen, form)
     context = {
         "deployments": rows,
         "chosen": chosen,
@@ -174,7 +174,7 @@ def playground(request: AuthenticatedRequest) -> HttpResponse:
         "not_ready": action_blockers(request, chosen).playground if chosen else "",
         "denied_reason": _denied_reason(request, chosen) if chosen else "",
         "form": form,
-        "turns": turns,
+        "conversation": conversation,
     }
     return render(request, "serving/playground.html", context)
 

@@ -105,7 +105,7 @@ def models(request: AuthenticatedRequest) -> HttpResponseBase:
         columns=LINES,
         filters=LineFilter(request.GET, user=request.user),
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="models.csv")
     return render(request, "registry/models.html", {"table": table, "tabs": models_tabs("ours")})
 
@@ -129,7 +129,7 @@ def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         drawing = versions_lineage(request, list(newest[: selectors.MAX_COMPARED_VERSIONS * 2]))
         return render(request, "registry/model_lineage.html", {**context, "drawing": drawing})
     table = Table(request, versions, columns=VERSIONS, default_sort="-number")
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename=f"{line.name}-versions.csv")
     keys = [version.pk for version in table.rows]
     measured = selectors.evaluation_summaries(keys, user=request.user)

@@ -35,7 +35,7 @@ from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.quantization import MetricComparison
 from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.web.pages import Tab, render_page
-from controlplane.web.templatetags.ninefold import figure, humanized
+from controlplane.web.templatetags.ninefold import humanized, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +199,8 @@ def _comparison_rows(found: QuantizationReport) -> Iterator[QuantizationComparis
     if found.speed.before:
         yield QuantizationComparisonRow(
             label=_("answers a second"),
-            before=figure(found.speed.before),
-            after=figure(found.speed.after),
+            before=number(found.speed.before),
+            after=number(found.speed.after),
             difference=_format_ratio(found.speed),
             hint=_("where it was made, by plain kernels"),
         )
@@ -225,8 +225,8 @@ def _metric_row(each: MetricComparison) -> QuantizationComparisonRow:
     has_tolerance = each.tolerance is not None
     return QuantizationComparisonRow(
         label=humanized(each.metric),
-        before=figure(each.before),
-        after=figure(each.after),
+        before=number(each.before),
+        after=number(each.after),
         difference=_format_difference(each),
         tolerance=_format_tolerance(each),
         tolerable=each.tolerable if has_tolerance else None,

@@ -91,10 +91,10 @@ def _with_gaps(found: _Found, *, step: timedelta, nothing: _Row) -> list[tuple[d
     """
     times = sorted(found)
     apart = sorted(later - one for one, later in pairwise(times)) or [step]
-    usual = apart[len(apart) // 2]
+    median = apart[len(apart) // 2]
     rows: list[tuple[datetime, _Row]] = []
     for time in times:
-        if rows and time - rows[-1][0] > _GAP * max(usual, step):
+        if rows and time - rows[-1][0] > _GAP * max(median, step):
             rows.append((rows[-1][0] + step, nothing))
         rows.append((time, found[time]))
     return rows

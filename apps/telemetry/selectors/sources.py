@@ -145,7 +145,7 @@ class AgentState(StrEnum):
     """How a node's agent does, by its token."""
 
     WELL = "well"
-    SILENT = "silent"
+    STALE = "silent"
     #: Nobody has used the token yet.
     UNSEEN = "unseen"
     #: It is not heard, and its cluster does not list the node any more.
@@ -158,16 +158,16 @@ class AgentCounts:
     """Nodes that have a good token, by what is heard of them; without those that are gone and not heard."""
 
     nodes: int = 0
-    heard: int = 0
+    reporting: int = 0
     #: Nobody has used any token of theirs yet.
     unseen: int = 0
     #: When the one was heard that has been quiet for the longest; None if none was ever heard.
     oldest: datetime | None = None
 
     @property
-    def silent(self) -> int:
+    def stale(self) -> int:
         """Nodes whose agent was heard once, and not lately."""
-        return self.nodes - self.heard - self.unseen
+        return self.nodes - self.reporting - self.unseen
 
 
 def agent_counts(*, at: datetime, cluster: Cluster | None = None) -> AgentCounts:
@@ -181,7 +181,7 @@ def agent_counts(*, at: datetime, cluster: Cluster | None = None) -> AgentCounts
     by_node = there.order_by().values("node").annotate(last=Max("used_at"))
     found = by_node.aggregate(
         nodes=Count("node"),
-        heard=Count("node", filter=Q(last__gte=at - STALE_AFTER)),
+        reporting=Count("node", filter=Q(last__gte=at - STALE_AFTER)),
         unseen=Count("node", filter=Q(last=None)),
         oldest=Min("last"),
     )
@@ -196,7 +196,7 @@ def agent_state(token: NodeToken, *, at: datetime) -> AgentState:
         return AgentState.WELL
     if _is_gone(token.node):
         return AgentState.GONE
-    return AgentState.UNSEEN if token.used_at is None else AgentState.SILENT
+    return AgentState.UNSEEN if token.used_at is None else AgentState.STALE
 
 
 def _is_gone(node: Node) -> bool:
@@ -215,7 +215,7 @@ class SourceHealth(StrEnum):
 
     WELL = "well"
     #: The last reading failed, or so much is silent that it must be the source.
-    TROUBLED = "troubled"
+    DEGRADED = "troubled"
     #: It has missed several readings.
     LATE = "late"
     #: Nothing was ever read.
@@ -250,7 +250,7 @@ def _source_health(source: Source, *, at: datetime) -> SourceHealth:
     if not source.enabled:
         return SourceHealth.PAUSED
     if source.trouble or source.stalled:
-        return SourceHealth.TROUBLED
+        return SourceHealth.DEGRADED
     if source.read_at is None:
         return SourceHealth.UNSEEN
     late = at - source.read_at > MISSED_READINGS * timedelta(seconds=max(source.every, 5))

@@ -110,10 +110,10 @@ def card_index_invalidate(cluster: int) -> None:
 def _load_card_index(cluster: int) -> CardIndex:
     whole = Card.objects.filter(node__cluster=cluster, node__removed_at=None, parent=None)
     rows = list(whole.values_list("pk", "node__name", "index", "serial"))
-    heard = CardFigures.objects.filter(card__in=whole)
+    metrics = CardFigures.objects.filter(card__in=whole)
     said = {
         card: ReportedSerial(serial=serial, source=source)
-        for card, serial, source in heard.values_list("card_id", "serial", "source_id")
+        for card, serial, source in metrics.values_list("card_id", "serial", "source_id")
     }
     serials = {pk: serial for pk, _, _, serial in rows}
     serials |= {card: one.serial for card, one in said.items() if one.serial}
@@ -137,19 +137,19 @@ TINY = 1e-30
 class ValidBatch:
     """A sheet with nothing in it to be refused, and which cards it is about."""
 
-    sheet: MetricBatch
+    metric_batch: MetricBatch
     cards: Sequence[int]
 
     def faulty(self) -> Iterator[int]:
         """Cards with codes of faults."""
-        return (self.cards[place] for place in self.sheet.faults)
+        return (self.cards[place] for place in self.metric_batch.faults)
 
     def of(self, cards: Container[int], *, at: datetime) -> Iterator[tuple[MetricRow, Reading]]:
         """What it says of those of the cards that are in it; ``at`` as in ``columns_of_batches``."""
         for place, card in enumerate(self.cards):
             if card in cards:
-                reading = self.sheet.reading(place)
-                values = [reading.figures.get(metric) for metric in METRICS]
+                reading = self.metric_batch.reading(place)
+                values = [reading.metrics.get(metric) for metric in METRICS]
                 row = MetricRow(
                     card=card, at=min(reading.at, at), serial=reading.serial, values=values
                 )
@@ -157,24 +157,32 @@ class ValidBatch:
 
 
 def batches_validate(
-    *, sheets: Sequence[MetricBatch], readings: Sequence[Reading], places: CardIndex, at: datetime
+    *,
+    metric_batches: Sequence[MetricBatch],
+    readings: Sequence[Reading],
+    places: CardIndex,
+    at: datetime,
 ) -> tuple[list[ValidBatch], list[Reading]]:
     """The sheets that can be kept as they are; and all that is to be judged one by one, ``readings`` before it."""
     taken, others = [], list(readings)
-    for sheet in sheets:
-        cards = _cards_of_batches(sheet, places) if at - OLD <= sheet.at <= at + AHEAD else None
+    for metric_batch in metric_batches:
+        cards = (
+            _cards_of_batches(metric_batch, places)
+            if at - OLD <= metric_batch.at <= at + AHEAD
+            else None
+        )
         if cards is None:
-            others += sheet.readings()
+            others += metric_batch.readings()
         else:
-            taken.append(ValidBatch(sheet=sheet, cards=cards))
+            taken.append(ValidBatch(metric_batch=metric_batch, cards=cards))
     good = []
     for one, is_good in zip(taken, _plausible_batches(taken), strict=True):
         if is_good:
             good.append(one)
         else:
-            others += one.sheet.readings()
+            others += one.metric_batch.readings()
     if not _is_once(good, others, places):
-        return [], [*others, *(one for each in good for one in each.sheet.readings())]
+        return [], [*others, *(one for each in good for one in each.metric_batch.readings())]
     return good, others
 
 
@@ -182,8 +190,10 @@ def columns_of_batches(taken: Sequence[ValidBatch], *, at: datetime) -> Columns:
     """What is kept of them; a clock that is a little ahead is set right to ``at``."""
     return Columns(
         cards=[card for one in taken for card in one.cards],
-        at=[instant for one in taken for instant in [min(one.sheet.at, at)] * len(one.cards)],
-        serials=[whose.serial for one in taken for whose in one.sheet.whose],
+        at=[
+            instant for one in taken for instant in [min(one.metric_batch.at, at)] * len(one.cards)
+        ],
+        serials=[whose.serial for one in taken for whose in one.metric_batch.whose],
         values={
             metric: np.where(np.abs(column) < TINY, 0.0, column)
             for metric in _reported_metrics(taken)
@@ -192,10 +202,10 @@ def columns_of_batches(taken: Sequence[ValidBatch], *, at: datetime) -> Columns:
     )
 
 
-def _cards_of_batches(sheet: MetricBatch, places: CardIndex) -> list[int] | None:
+def _cards_of_batches(metric_batch: MetricBatch, places: CardIndex) -> list[int] | None:
     """None if one is not known, or bears another serial number than before."""
     cards = []
-    for whose in sheet.whose:
+    for whose in metric_batch.whose:
         card = places.card(node=whose.node, index=whose.index, serial=whose.serial)
         said = places.said.get(card) if card is not None else None
         if card is None or (whose.serial and (said is None or said.serial != whose.serial)):
@@ -209,7 +219,7 @@ def _plausible_batches(taken: Sequence[ValidBatch]) -> list[bool]:
     if not taken:
         return []
     wrong = np.zeros(sum(len(one.cards) for one in taken), dtype=np.bool_)
-    says = np.concatenate([one.sheet.speaks for one in taken])
+    says = np.concatenate([one.metric_batch.speaks for one in taken])
     for metric in _reported_metrics(taken):
         column, measure = _metric_column(taken, metric), MEASURES[metric]
         wrong |= (column < measure.lowest) | (column > measure.highest)
@@ -219,15 +229,17 @@ def _plausible_batches(taken: Sequence[ValidBatch]) -> list[bool]:
 
 
 def _reported_metrics(taken: Sequence[ValidBatch]) -> list[Metric]:
-    told = {metric for one in taken for metric in one.sheet.figures}
-    return [metric for metric in METRICS if metric in told]
+    reported = {metric for one in taken for metric in one.metric_batch.metrics}
+    return [metric for metric in METRICS if metric in reported]
 
 
 def _metric_column(taken: Sequence[ValidBatch], metric: Metric) -> Numbers:
     """One figure of all cards of all of them."""
     return np.concatenate(
         [
-            column if (column := one.sheet.figures.get(metric)) is not None else _empty_column(one)
+            column
+            if (column := one.metric_batch.metrics.get(metric)) is not None
+            else _empty_column(one)
             for one in taken
         ]
     )
@@ -247,7 +259,7 @@ def _is_once(taken: Sequence[ValidBatch], others: Sequence[Reading], places: Car
 
 
 #: How many different reasons are kept in words.
-TOLD = 20
+MAX_EXAMPLES = 20
 #: Our own notes about cards, beside their makers' codes.
 REPLACED, MOVED = "card-replaced", "card-moved"
 _OURS = frozenset({REPLACED, MOVED})
@@ -272,24 +284,25 @@ class _Refusals:
     """Counts what is refused; of each reason one example is told."""
 
     count: int = 0
-    told: dict[str, str] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
     times: Counter[str] = field(default_factory=Counter)
 
-    def add(self, *, why: str, what: str, count: int = 1) -> None:
+    def add(self, *, reason: str, what: str, count: int = 1) -> None:
         self.count += count
-        if why in self.told or len(self.told) < TOLD:
-            self.told.setdefault(why, what)
-            self.times[why] += count
+        if reason in self.examples or len(self.examples) < MAX_EXAMPLES:
+            self.examples.setdefault(reason, what)
+            self.times[reason] += count
 
-    def words(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         return tuple(
-            _count_message(why, what=what, times=self.times[why]) for why, what in self.told.items()
+            _count_message(reason, what=what, times=self.times[reason])
+            for reason, what in self.examples.items()
         )
 
 
-def _count_message(why: str, *, what: str, times: int) -> str:
+def _count_message(reason: str, *, what: str, times: int) -> str:
     # What came from outside is shown in plain ASCII: it may hold anything.
-    return f"{times}× {why} (such as {what[:60]!a})"
+    return f"{times}× {reason} (such as {what[:60]!a})"
 
 
 #: Primary key of a card → code → level of its open faults.
@@ -305,7 +318,7 @@ class StoredReadings:
     newest: frozenset[int]
     _rows: Mapping[int, MetricRow]
     _readings: Mapping[int, Reading]
-    _sheets: Sequence[ValidBatch]
+    _metric_batches: Sequence[ValidBatch]
     _renumbered: Mapping[int, SerialChange]
     _cluster: Cluster
     _origin: Origin
@@ -316,7 +329,7 @@ class StoredReadings:
 
         :param open_faults: the faults that the same origin reported and has not ended.
         """
-        faulty = {card for one in self._sheets for card in one.faulty()}
+        faulty = {card for one in self._metric_batches for card in one.faulty()}
         looked_at = self.newest & (open_faults.keys() | faulty)
         return _fault_signals(
             [
@@ -325,7 +338,7 @@ class StoredReadings:
                     for card in self.newest
                     if card in self._rows
                 ),
-                *(pair for one in self._sheets for pair in one.of(looked_at, at=self._at)),
+                *(pair for one in self._metric_batches for pair in one.of(looked_at, at=self._at)),
             ],
             stood=open_faults,
             renumbered={card: one for card, one in self._renumbered.items() if one.before},
@@ -340,7 +353,7 @@ def readings_store(
     source: Source,
     readings: Sequence[Reading],
     at: datetime,
-    sheets: Sequence[MetricBatch] = (),
+    metric_batches: Sequence[MetricBatch] = (),
     origin: Origin = Origin.EXPORTER,
     node: str | None = None,
     refused: Iterable[RejectedReading] = (),
@@ -354,18 +367,21 @@ def readings_store(
     """
     notes = _Refusals()
     for one in refused:
-        notes.add(why=one.why, what=one.what, count=one.count)
+        notes.add(reason=one.reason, what=one.what, count=one.count)
     cluster = source.cluster
     taken, others = batches_validate(
-        sheets=sheets, readings=readings, places=card_index(cluster.pk), at=at
+        metric_batches=metric_batches, readings=readings, places=card_index(cluster.pk), at=at
     )
-    told = _refusal_messages(others, {}, cluster=cluster, node=node, notes=notes)
-    if told and any(card in told for one in taken for card in one.cards):
+    latest = _refusal_messages(others, {}, cluster=cluster, node=node, notes=notes)
+    if latest and any(card in latest for one in taken for card in one.cards):
         # The places were read anew since the sheets were judged, and a reading turned out to be of their cards.
-        apart = [reading for one in taken for reading in one.sheet.readings()]
-        told, taken = _refusal_messages(apart, told, cluster=cluster, node=node, notes=notes), []
+        apart = [reading for one in taken for reading in one.metric_batch.readings()]
+        latest, taken = (
+            _refusal_messages(apart, latest, cluster=cluster, node=node, notes=notes),
+            [],
+        )
     rows = {}
-    for card, reading in told.items():
+    for card, reading in latest.items():
         row = _valid_row(card, reading, at=at, notes=notes)
         if row is not None:
             rows[card] = row
@@ -384,12 +400,12 @@ def readings_store(
             cards=len(columns.cards),
             newest=len(newest),
             refused=notes.count,
-            refusals=notes.words(),
+            refusals=notes.messages(),
         ),
         newest=frozenset(newest),
         _rows=rows,
-        _readings=told,
-        _sheets=taken,
+        _readings=latest,
+        _metric_batches=taken,
         _renumbered=renumbered,
         _cluster=cluster,
         _origin=origin,
@@ -407,10 +423,10 @@ def _refusal_messages(
 ) -> dict[int, Reading]:
     """The newest reading of each card that is known, with those from before."""
     places = card_index(cluster.pk)
-    told = dict(before)
+    latest = dict(before)
     for reading in readings:
         if node is not None and reading.node != node:
-            notes.add(why="it speaks of another node", what=reading.node)
+            notes.add(reason="it speaks of another node", what=reading.node)
             continue
         card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
         if card is None:
@@ -418,35 +434,39 @@ def _refusal_messages(
             card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
         if card is None:
             known = reading.node in places.nodes
-            why = "the node has no such card" if known else "the cluster has no such node"
-            notes.add(why=why, what=f"{reading.node}/{reading.index} {reading.serial}".rstrip())
-        elif card not in told or reading.at > told[card].at:
-            told[card] = reading
-    return told
+            reason = "the node has no such card" if known else "the cluster has no such node"
+            notes.add(
+                reason=reason, what=f"{reading.node}/{reading.index} {reading.serial}".rstrip()
+            )
+        elif card not in latest or reading.at > latest[card].at:
+            latest[card] = reading
+    return latest
 
 
 def _valid_row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -> MetricRow | None:
     """The figures that can be, at a time that can be; None if nothing is left."""
     if reading.at > at + AHEAD:
-        notes.add(why="its time is more than a minute ahead of ours", what=reading.at.isoformat())
+        notes.add(
+            reason="its time is more than a minute ahead of ours", what=reading.at.isoformat()
+        )
         return None
     if reading.at < at - OLD:
-        notes.add(why="it is more than a day old", what=reading.at.isoformat())
+        notes.add(reason="it is more than a day old", what=reading.at.isoformat())
         return None
     values: list[float | None] = []
-    figures, some = reading.figures, reading.faults is not None
+    metrics, some = reading.metrics, reading.faults is not None
     for metric, lowest, highest in _BOUNDS:
-        value = figures.get(metric)
+        value = metrics.get(metric)
         if value is None:
             values.append(None)
         elif type(value) in (float, int) and lowest <= value <= highest:
             values.append(value if abs(value) >= TINY else 0.0)
             some = True
         else:
-            notes.add(why=f"no {metric.value} of a card can be that", what=_format_value(value))
+            notes.add(reason=f"no {metric.value} of a card can be that", what=_format_value(value))
             values.append(None)
     if not some:
-        notes.add(why="nothing is said of the card", what=f"{reading.node}/{reading.index}")
+        notes.add(reason="nothing is said of the card", what=f"{reading.node}/{reading.index}")
         return None
     serial = reading.serial if reading.serial.isprintable() else ""
     # A clock that is a little ahead is set right: nothing was measured after it came.

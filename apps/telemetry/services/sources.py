@@ -17,7 +17,7 @@ from apps.fleet.models import Cluster
 from apps.fleet.selectors import require_operator
 from apps.telemetry.models import CardFigures, Source
 from apps.telemetry.selectors.sources import PUSH, adapter_for_kind, readable_source_kinds
-from apps.telemetry.services.readings import TOLD, Recorded
+from apps.telemetry.services.readings import MAX_EXAMPLES, Recorded
 from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.persistence.models import new_uid
@@ -25,7 +25,7 @@ from controlplane.ports.telemetry import RejectedReading, TelemetryBatch, Teleme
 
 SHORTEST, LONGEST = 5, 3600
 #: Parts that did not answer are kept with their reasons up to so many.
-_SILENT_KEPT = 50
+_MAX_UNREACHABLE_STORED = 50
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,58}[a-z0-9])?")
 #: How often a source that is pushed to notes that it was.
 _NOTED = timedelta(seconds=5)
@@ -52,11 +52,11 @@ class SourceTrial:
     nodes: tuple[str, ...]
     strangers: tuple[str, ...]
     refused: tuple[RejectedReading, ...]
-    silent: Mapping[str, str]
+    unreachable: Mapping[str, str]
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        return tuple(f"{one.why} ({one.what})" for one in self.refused)
+        return tuple(f"{one.reason} ({one.what})" for one in self.refused)
 
 
 def source_create(
@@ -124,8 +124,8 @@ def source_change(
         message = "its agents come by themselves and cannot be paused; revoke their tokens instead"
         raise SourceRefused(message, field="enabled")
     if options is not None:
-        kept = token is None and row.credential is not None
-        if kept and not is_same_origin(before=row.options, after=options):
+        keeps_credential = token is None and row.credential is not None
+        if keeps_credential and not is_same_origin(before=row.options, after=options):
             message = "the credential must be given again: the URL's host changed"
             raise SourceRefused(message, field="token")
         row.options = dict(options)
@@ -160,8 +160,8 @@ def source_detach(*, source: Source, actor: User) -> None:
     require_operator(actor)
     _audit_source(source, actor=actor, action="source.delete")
     # Metrics before faults, each in one order, as a reading of it has them.
-    figures = CardFigures.objects.select_for_update(no_key=True).filter(source=source)
-    list(figures.order_by("card_id").values_list("pk"))
+    rows = CardFigures.objects.select_for_update(no_key=True).filter(source=source)
+    list(rows.order_by("card_id").values_list("pk"))
     CardFigures.objects.filter(source=source).update(source=None)
 
 
@@ -183,14 +183,14 @@ def source_try(*, source: Source, actor: User) -> SourceTrial:
     except TelemetryError as error:
         raise SourceRefused(str(error), field="options") from error
     readings = batch.all_readings()
-    told = {reading.node for reading in readings}
+    reported = {reading.node for reading in readings}
     known = set(source.cluster.nodes.values_list("name", flat=True))
     return SourceTrial(
         cards=len(readings),
-        nodes=tuple(sorted(told)),
-        strangers=tuple(sorted(told - known)),
-        refused=batch.refused[:TOLD],
-        silent=_stored_refusals(batch),
+        nodes=tuple(sorted(reported)),
+        strangers=tuple(sorted(reported - known)),
+        refused=batch.refused[:MAX_EXAMPLES],
+        unreachable=_stored_refusals(batch),
     )
 
 
@@ -244,14 +244,14 @@ def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: Tele
     )
 
 
-def source_failed(*, source: Source, trouble: str) -> None:
+def source_failed(*, source: Source, error: str) -> None:
     """Remember why it could not be read. What was known of its cards stays what it was."""
-    Source.objects.filter(pk=source.pk).update(trouble=trouble[:2000])
+    Source.objects.filter(pk=source.pk).update(trouble=error[:2000])
 
 
-def source_stalled(*, source: Source, words: str) -> bool:
+def source_stalled(*, source: Source, reason: str) -> bool:
     """Remember why silence of its cards is not acted upon; empty: it is. Says whether that is new."""
-    return bool(Source.objects.filter(pk=source.pk).exclude(stalled=words).update(stalled=words))
+    return bool(Source.objects.filter(pk=source.pk).exclude(stalled=reason).update(stalled=reason))
 
 
 def unreachable_reason(source: Source, part: str) -> str | None:
@@ -259,15 +259,15 @@ def unreachable_reason(source: Source, part: str) -> str | None:
 
     Of a reading that failed nothing is known, nor of those beyond as many silent ones as are kept.
     """
-    if why := source.silent.get(_storable_text(part)):
-        return str(why)
-    known = not source.trouble and len(source.silent) < _SILENT_KEPT
+    if reason := source.silent.get(_storable_text(part)):
+        return str(reason)
+    known = not source.trouble and len(source.silent) < _MAX_UNREACHABLE_STORED
     return "" if known else None
 
 
 def _stored_refusals(batch: TelemetryBatch) -> dict[str, str]:
-    silent = sorted(batch.silent.items())[:_SILENT_KEPT]
-    return {_storable_text(name): _storable_text(why) for name, why in silent}
+    unreachable = sorted(batch.unreachable.items())[:_MAX_UNREACHABLE_STORED]
+    return {_storable_text(name): _storable_text(reason) for name, reason in unreachable}
 
 
 def _storable_text(text: str) -> str:
@@ -280,11 +280,11 @@ def push_source(cluster: Cluster, *, standing: int | None = None) -> Source:
 
     ``standing`` is its primary key, if the caller has just seen it: what is known of it is not asked again.
     """
-    kept = _cached_sources.get(standing) if standing is not None else None
-    if kept is None:
-        kept = _push_source(cluster)
-        _cached_sources[kept.pk] = kept
-    return kept
+    cached = _cached_sources.get(standing) if standing is not None else None
+    if cached is None:
+        cached = _push_source(cluster)
+        _cached_sources[cached.pk] = cached
+    return cached
 
 
 def _push_source(cluster: Cluster) -> Source:

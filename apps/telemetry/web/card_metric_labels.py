@@ -54,11 +54,11 @@ class Brief(NamedTuple):
 _BRIEF = (Metric.UTILIZATION, Metric.TEMPERATURE, Metric.POWER)
 
 
-def metric_summaries(figures: Iterable[CardFigures], *, at: datetime) -> Mapping[int, Brief]:
+def metric_summaries(rows: Iterable[CardFigures], *, at: datetime) -> Mapping[int, Brief]:
     """By the card's primary key."""
     return {
         one.card_id: Brief(text=_summary_line(one), at=one.at, stale=at - one.at > FRESH)
-        for one in figures
+        for one in rows
     }
 
 

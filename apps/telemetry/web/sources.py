@@ -90,14 +90,14 @@ def sources(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _source_row(heard: figures.SourceStatus) -> dict[str, Any]:
-    source = heard.source
+def _source_row(status: figures.SourceStatus) -> dict[str, Any]:
+    source = status.source
     addresses = _source_urls(source)
     return {
         "source": source,
-        "state": heard.how.value,
+        "state": status.how.value,
         "kind": KIND_LABELS.get(source.kind, source.kind),
-        "measured": heard.measured,
+        "measured": status.measured,
         "addresses": addresses[:ADDRESSES_SHOWN],
         "addresses_more": max(0, len(addresses) - ADDRESSES_SHOWN),
     }
@@ -150,8 +150,8 @@ def _target_rows(source: Source) -> list[dict[str, str | None]]:
     found: list[dict[str, str | None]] = []
     for one in source.options.get("targets", ()):
         url, node = one["url"], one.get("node", "")
-        silent = services.unreachable_reason(source, exporter_name(url=url, node=node))
-        found.append({"url": url, "node": node, "silent": silent})
+        reason = services.unreachable_reason(source, exporter_name(url=url, node=node))
+        found.append({"url": url, "node": node, "reason": reason})
     return found
 
 
@@ -175,7 +175,7 @@ def source_new(request: AuthenticatedRequest) -> HttpResponse:
     # Both, so that everything that is wrong is said at once.
     if bound and all([which.is_valid(), form.is_valid()]):
         try:
-            made = services.source_create(
+            source = services.source_create(
                 actor=request.user,
                 kind=kind,
                 options=form.chosen_options,
@@ -190,7 +190,7 @@ def source_new(request: AuthenticatedRequest) -> HttpResponse:
                 form.refused(refusal.field, translate_message(str(refusal)))
         else:
             messages.success(request, _("The source was made; try it to see what it tells."))
-            return redirect("source", made.uid)
+            return redirect("source", source.uid)
     here = reverse("source-new")
     context = {
         "which": which,
@@ -239,16 +239,16 @@ def source_try(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return _source_page(request, found, trial=trial)
 
 
-_act = row_action(load=_find_source, page="source", refusals=(SourceRefused,))
+_source_action = row_action(load=_find_source, page="source", refusals=(SourceRefused,))
 
 
-@_act
+@_source_action
 def source_pause(request: AuthenticatedRequest, found: Source) -> str:
     services.source_change(source=found, actor=request.user, enabled=False)
     return _("The source is paused: its cards soon count as not measured.")
 
 
-@_act
+@_source_action
 def source_resume(request: AuthenticatedRequest, found: Source) -> str:
     services.source_change(source=found, actor=request.user, enabled=True)
     return _("The source is read again.")
@@ -257,7 +257,7 @@ def source_resume(request: AuthenticatedRequest, found: Source) -> str:
 _ALL = "all"
 STATE_LABELS = {
     AgentState.WELL: pgettext_lazy("agent", "heard"),
-    AgentState.SILENT: pgettext_lazy("agent", "silent"),
+    AgentState.STALE: pgettext_lazy("agent", "silent"),
     AgentState.UNSEEN: pgettext_lazy("agent", "never connected"),
     AgentState.GONE: pgettext_lazy("agent", "its node is gone"),
     AgentState.REVOKED: gettext_lazy("revoked"),
@@ -286,12 +286,12 @@ class TokenFilter(FilterForm):
         state, rows = self.chosen("state"), super().apply(rows)
         if state == _ALL:
             return rows
-        unheard = Q(used_at=None) | Q(used_at__lt=self._since)
+        stale = Q(used_at=None) | Q(used_at__lt=self._since)
         by_state = {
             AgentState.WELL: Q(used_at__gte=self._since),
-            AgentState.SILENT: Q(used_at__lt=self._since) & ~GONE,
+            AgentState.STALE: Q(used_at__lt=self._since) & ~GONE,
             AgentState.UNSEEN: Q(used_at=None) & ~GONE,
-            AgentState.GONE: unheard & GONE,
+            AgentState.GONE: stale & GONE,
         }
         if state == AgentState.REVOKED:
             return rows.exclude(revoked_at=None)
@@ -323,15 +323,15 @@ def agents(request: AuthenticatedRequest) -> HttpResponseBase:
     )
     filters = TokenFilter(request.GET, at=at)
     table = Table(request, rows, columns=COLUMNS, filters=filters)
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="agents.csv")
-    heard = agent_counts(at=at)
+    counts = agent_counts(at=at)
     readable = sources_visible(request.user).filter(cluster__removed_at=None)
     context = {
         "table": table,
         "rows": [_token_row(token, at=at) for token in table.rows],
-        "agents": heard,
-        "tabs": source_tabs("agents", sources=readable.count(), agents=heard),
+        "agents": counts,
+        "tabs": source_tabs("agents", sources=readable.count(), agents=counts),
         "server": settings.NINEFOLD_PUBLIC_URL,
     }
     return render(request, "telemetry/agents.html", context)

@@ -359,17 +359,24 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
     step = selectors.step_held_by_gate(steps)
     if step is None or row.state not in (PipelineState.HELD, PipelineState.SUCCEEDED):
         raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be waved through")
-    why = f"waved through by {actor.username}: {given}"
+    explanation = f"waved through by {actor.username}: {given}"
     override = {"waved_by": actor.username, "waved_reason": given}
     if step.state == StepState.HELD:
-        step_move(step, StepEvent.WAVE, at=at, reason=why, actor=actor.username, **override)
+        step_move(
+            step,
+            StepEvent.OVERRIDE,
+            at=at,
+            reason=explanation,
+            actor=actor.username,
+            **override,
+        )
     else:
-        Step.objects.filter(pk=step.pk).update(state_reason=why, **override)
+        Step.objects.filter(pk=step.pk).update(state_reason=explanation, **override)
     if step.made is not None and step.made.acceptance == GateDecision.REJECTED:
         model_version_accept(version=step.made, actor=actor, reason=given)
     for later in steps:
         if later.state == StepState.SKIPPED:
-            step_move(later, StepEvent.RESUME, at=at, reason=why, actor=actor.username)
+            step_move(later, StepEvent.RESUME, at=at, reason=explanation, actor=actor.username)
     audit(
         actor=actor,
         action="pipeline.wave",
@@ -381,7 +388,7 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
         verdict=step.gate_verdict,
         reason=given,
     )
-    _resume_pipeline(row, actor=actor, at=at, reason=why)
+    _resume_pipeline(row, actor=actor, at=at, reason=explanation)
     return step
 
 

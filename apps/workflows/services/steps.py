@@ -203,8 +203,8 @@ def _withdraw_deployment(step: Step, *, actor: User, at: datetime) -> str:
         return ""
     # Locked until the step has ended, so that no other revision is added between check and change.
     deployment = Deployment.objects.select_for_update(no_key=True).get(pk=step.deployment_id)
-    if why := _ownership_lost_reason(deployment, step):
-        return f"{why} and was left so"
+    if reason := _ownership_lost_reason(deployment, step):
+        return f"{reason} and was left so"
     try:
         with transaction.atomic():
             _restore_previous_revision(deployment, step.revision, actor=actor, at=at)
@@ -303,8 +303,8 @@ def _serving_reason(deployment: Deployment, step: Step) -> str:
 
 def _deployment_failure_reason(deployment: Deployment, step: Step, *, at: datetime) -> str:
     """Empty while the deployment may still become ready."""
-    if why := _ownership_lost_reason(deployment, step):
-        return why
+    if reason := _ownership_lost_reason(deployment, step):
+        return reason
     if deployment.state == DeploymentState.DEGRADED:
         last = deployment.transitions.order_by("-id").first()
         since = max(last.at if last else at, step.began_at or at)
@@ -316,13 +316,13 @@ def _deployment_failure_reason(deployment: Deployment, step: Step, *, at: dateti
 def _complete_step(step: Step, job: Job, *, pipeline: Pipeline, at: datetime) -> None:
     """Store the outputs and metrics of a succeeded job, and evaluate the gate."""
     outputs = jobs_selectors.job_outputs(job)
-    made, evaluation = outputs.model_version, outputs.evaluation
-    if made is None and step.kind in MODEL_PRODUCING_KINDS:
+    version, evaluation = outputs.model_version, outputs.evaluation
+    if version is None and step.kind in MODEL_PRODUCING_KINDS:
         step_fail(step, pipeline=pipeline, at=at, reason="its job made no model version")
         return
     changes: dict[str, Any] = {
-        "made": made,
-        "figures": _numeric_metrics(evaluation, made),
+        "made": version,
+        "figures": _numeric_metrics(evaluation, version),
         "ended_at": at,
     }
     with transaction.atomic():
@@ -334,8 +334,8 @@ def _complete_step(step: Step, job: Job, *, pipeline: Pipeline, at: datetime) ->
         verdict = evaluate_gate(
             gate,
             metrics=changes["figures"],
-            acceptance=GateDecision(made.acceptance) if made else GateDecision.ACCEPTED,
-            acceptance_reason=made.acceptance_reason if made else "",
+            acceptance=GateDecision(version.acceptance) if version else GateDecision.ACCEPTED,
+            acceptance_reason=version.acceptance_reason if version else "",
         )
         changes |= {"gate_passed": verdict.passed, "gate_verdict": verdict.reason}
         stops = not verdict.passed and gate.otherwise is GateFailureAction.STOP
@@ -350,13 +350,15 @@ def _skip_rest(step: Step, *, at: datetime, reason: str) -> None:
         pipeline=step.pipeline_id, number__gt=step.number, state=StepState.WAITING
     )
     for each in later.order_by("number"):
-        why = f"skipped by the gate of step {step.number}: {reason}"
-        step_move(each, StepEvent.SKIP, at=at, reason=why)
+        explanation = f"skipped by the gate of step {step.number}: {reason}"
+        step_move(each, StepEvent.SKIP, at=at, reason=explanation)
 
 
-def _numeric_metrics(evaluation: Evaluation | None, made: ModelVersion | None) -> dict[str, Any]:
+def _numeric_metrics(evaluation: Evaluation | None, version: ModelVersion | None) -> dict[str, Any]:
     """Finite numbers only; other reported values are on the job's page."""
-    metrics: Mapping[str, Any] = evaluation.metrics if evaluation else made.metrics if made else {}
+    metrics: Mapping[str, Any] = (
+        evaluation.metrics if evaluation else version.metrics if version else {}
+    )
     return {
         name: value
         for name, value in metrics.items()

@@ -224,11 +224,11 @@ class EvaluateStepForm(StepForm):
 
     def spec(self) -> dict[str, Any]:
         spec = super().spec()
-        figure = self.cleaned_data.get("figure")
+        metric = self.cleaned_data.get("figure")
         metrics = spec.get("metrics")
-        if figure and metrics and figure not in metrics:
+        if metric and metrics and metric not in metrics:
             # The gate's metric must be measured.
-            spec["metrics"] = [*metrics, figure]
+            spec["metrics"] = [*metrics, metric]
         return spec
 
     def gate(self) -> Gate | None:

@@ -71,7 +71,7 @@ def pipelines(request: AuthenticatedRequest) -> HttpResponseBase:
         columns=COLUMNS,
         filters=PipelineFilter(request.GET, user=request.user),
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="pipelines.csv")
     changing = any(row.state == PipelineState.RUNNING for row in table.rows)
     return render_page(
@@ -86,7 +86,7 @@ class PipelineActions:
     cancel: str
     retry: str
     clone: str
-    wave: str
+    override: str
 
 
 @login_required
@@ -130,7 +130,7 @@ def _retry_step(found: Pipeline, steps: list[Step]) -> Step | None:
 def _pipeline_actions(
     request: AuthenticatedRequest, found: Pipeline, steps: list[Step]
 ) -> PipelineActions:
-    role = cancel = retry = wave = ""
+    role = cancel = retry = override = ""
     held = accounts.roles_of(request.user, found.team)
     if not all(
         roles_grant(held, needed) for needed in permissions_for_steps(services.step_kinds(found))
@@ -147,12 +147,12 @@ def _pipeline_actions(
     if found.state not in (PipelineState.HELD, PipelineState.SUCCEEDED) or not (
         selectors.step_held_by_gate(steps)
     ):
-        wave = _("No gate holds it.")
+        override = _("No gate holds it.")
     clone = (
         "" if form_supports(found) else _("Its steps do not fit the form; submit it again by REST.")
     )
     return PipelineActions(
-        cancel=role or cancel, retry=role or retry, clone=role or clone, wave=role or wave
+        cancel=role or cancel, retry=role or retry, clone=role or clone, override=role or override
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.jobs.web.job_page import spec_rows
 from apps.workflows.models import Step
-from controlplane.web.templatetags.ninefold import figure, filesize, humanized
+from controlplane.web.templatetags.ninefold import filesize, humanized, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ def format_settings(spec: Mapping[str, Any]) -> tuple[LabelledValue, ...]:
 def _format_setting(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(humanized(one) if isinstance(one, str) else str(one) for one in value)
-    return figure(value)
+    return number(value)
 
 
 def _format_metric(name: str, value: float) -> str:
     # Sizes are in bytes.
-    return filesize(int(value)) if "size" in name.split("_") else figure(value)
+    return filesize(int(value)) if "size" in name.split("_") else number(value)

@@ -108,11 +108,11 @@ class DemoDay:
             (timedelta(hours=9), lambda: gpus.faults.kill_card("h800-17", 3)),
             (
                 timedelta(hours=6),
-                lambda: npus.faults.make_unreachable("a2-09", words="no heartbeat"),
+                lambda: npus.faults.make_unreachable("a2-09", message="no heartbeat"),
             ),
             (timedelta(hours=5), lambda: gpus.faults.slow_card("a800-05", 1, slowness=1.6)),
             (timedelta(hours=4), lambda: npus.faults.recover("a2-09")),
-            (timedelta(hours=2), lambda: npus.faults.kill_card("a3-21", 10, words="HBM ECC")),
+            (timedelta(hours=2), lambda: npus.faults.kill_card("a3-21", 10, message="HBM ECC")),
         )
         due = [inject for before, inject in faults if after < self._until - before <= at]
         for inject in due:

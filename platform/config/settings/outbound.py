@@ -55,8 +55,8 @@ def telemetry_policy(egress: EgressPolicy) -> EgressPolicy:
 
 
 def _ports_of_schemes(schemes: list[str]) -> list[int]:
-    usual = ["443", "8443", *(["80"] if "http" in schemes else [])]
-    named = comma_separated("NINEFOLD_EGRESS_PORTS") or usual
+    default_ports = ["443", "8443", *(["80"] if "http" in schemes else [])]
+    named = comma_separated("NINEFOLD_EGRESS_PORTS") or default_ports
     wrong = [entry for entry in named if not (entry.isdecimal() and 0 < int(entry) < 65536)]
     if wrong:
         raise ImproperlyConfigured(f"NINEFOLD_EGRESS_PORTS lists {wrong[0]!r}, which is no port")

@@ -27,7 +27,7 @@ _LONGEST_ERROR = 2000
 class ControllerRecord:
     """The recorded runs of one controller."""
 
-    turns: RunTimes = field(default_factory=RunTimes)
+    times: RunTimes = field(default_factory=RunTimes)
     error: str = ""
     failed_at: datetime | None = None
     handled: int | None = None
@@ -127,7 +127,7 @@ def read_reconcile_runs(*, otherwise: datetime) -> ReconcileRuns:
 
 def _controller_record(row: LoopState) -> ControllerRecord:
     return ControllerRecord(
-        turns=RunTimes(
+        times=RunTimes(
             started_at=row.started_at,
             ended_at=row.ended_at,
             succeeded_at=row.succeeded_at,

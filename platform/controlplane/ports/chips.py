@@ -240,7 +240,7 @@ def discover_cards(
         profile, chips = plugin.profile(), plugin.chips()
         for resource, count in _card_resources(profile, chips, allocatable):
             chip = chip_on(profile, chips, node_metadata, resource=resource)
-            usual = chip.geometry if chip else Geometry()
+            default = chip.geometry if chip else Geometry()
             parent = next((one for one in chips if chip and one.name == chip.slice_of), None)
             whole = any(one.resource == resource and not one.slice_of for one in chips)
             memory = chip.memory if chip and (whole or chip.slice_of) else Bytes(0)
@@ -252,7 +252,7 @@ def discover_cards(
                     chip=chip,
                     vendor=profile.vendor,
                     memory=(_card_memory(profile, node_metadata) if whole else Bytes(0)) or memory,
-                    geometry=_node_geometry(profile, usual, node_metadata) if whole else usual,
+                    geometry=_node_geometry(profile, default, node_metadata) if whole else default,
                 )
             )
     return tuple(sorted(found, key=lambda cards: cards.resource))
@@ -321,12 +321,12 @@ def _card_memory(profile: VendorProfile, node_metadata: Mapping[str, str]) -> By
 
 
 def _node_geometry(
-    profile: VendorProfile, usual: Geometry, node_metadata: Mapping[str, str]
+    profile: VendorProfile, default: Geometry, node_metadata: Mapping[str, str]
 ) -> Geometry:
     layout = (
         profile.layouts.get(node_metadata.get(profile.layout_label, "")) if node_metadata else None
     )
-    geometry = layout or usual
+    geometry = layout or default
     if text := node_metadata.get(RINGS):
         geometry = replace(geometry, rings=parse_card_groups(text))
     if text := node_metadata.get(NUMA):

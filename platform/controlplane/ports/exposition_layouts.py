@@ -114,7 +114,7 @@ class ExpositionLayout:
     codes_of: Callable[[Sequence[float | None]], tuple[str, ...]]
     vendor: str
 
-    def sheet(self, text: str, *, at: datetime) -> MetricBatch | None:
+    def parse_batch(self, text: str, *, at: datetime) -> MetricBatch | None:
         """The values of the text; None if it has another layout, or a number that a sheet cannot hold."""
         tails = self.outline.tails(text)
         numbers = _parse_numbers(tails) if tails is not None else None
@@ -127,7 +127,7 @@ class ExpositionLayout:
         return MetricBatch(
             whose=self.whose,
             at=at,
-            figures={column.metric: _metric_column(column, grid) for column in self.columns},
+            metrics={column.metric: _metric_column(column, grid) for column in self.columns},
             speaks=printed.any(axis=0),
             faults=self._fault_codes(grid[list(self.faults)]),
             vendor=self.vendor,

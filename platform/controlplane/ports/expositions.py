@@ -97,14 +97,14 @@ class ExpositionReader:
         self._vendor = vendor
         self._names: dict[str, tuple[_SlotMatch, ...]] = {}
         self._slots: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
-        self._figures = [
+        self._metrics = [
             (
-                Metric(figure),
+                Metric(metric),
                 series,
                 tuple(self._series_slot(name, series) for name in series.names),
             )
-            for figure, series in exporter.series.items()
-            if figure != FAULT
+            for metric, series in exporter.series.items()
+            if metric != FAULT
         ]
         fault = exporter.series.get(FAULT)
         self._faults = (
@@ -152,7 +152,9 @@ class ExpositionReader:
                 readings.append(self._build_reading(card, values, node=whose, at=at))
             else:
                 refused.append(
-                    RejectedReading(what=_metric_name(card), why="nothing says which node it is in")
+                    RejectedReading(
+                        what=_metric_name(card), reason="nothing says which node it is in"
+                    )
                 )
         return TelemetryBatch(readings=tuple(readings), refused=tuple(refused))
 
@@ -180,7 +182,7 @@ class ExpositionReader:
                 if card.node
             ),
             refused=tuple(
-                RejectedReading(what=_metric_name(card), why="nothing says which node it is in")
+                RejectedReading(what=_metric_name(card), reason="nothing says which node it is in")
                 for card in rows
                 if not card.node
             ),
@@ -219,7 +221,7 @@ class ExpositionReader:
             places=places,
             columns=tuple(
                 MetricColumn(metric=metric, slots=slots, absent=series.absent, scale=series.scale)
-                for metric, series, slots in self._figures
+                for metric, series, slots in self._metrics
             ),
             faults=self._faults,
             codes_of=lambda values: self._fault_codes(values) or (),
@@ -267,7 +269,7 @@ class ExpositionReader:
         refused = []
         if beyond:
             refused.append(
-                RejectedReading(what="cards", why=f"more than {most} in one text", count=beyond)
+                RejectedReading(what="cards", reason=f"more than {most} in one text", count=beyond)
             )
         return rows, refused
 
@@ -351,22 +353,22 @@ class ExpositionReader:
     def _build_reading(
         self, card: _CardKey, values: Sequence[float | None], *, node: str, at: datetime
     ) -> Reading:
-        figures = {}
-        for metric, series, slots in self._figures:
+        metrics = {}
+        for metric, series, slots in self._metrics:
             if len(slots) == 1:
                 value = values[slots[0]]
                 if value is not None and value not in series.absent:
-                    figures[metric] = value * series.scale
+                    metrics[metric] = value * series.scale
             else:
                 parts = [value for slot in slots if (value := values[slot]) is not None]
                 # A sum of which a part is missing is no sum.
                 if len(parts) == len(slots):
-                    figures[metric] = sum(parts) * series.scale
+                    metrics[metric] = sum(parts) * series.scale
         return Reading(
             node=node,
             index=card.index,
             at=at,
-            figures=figures,
+            metrics=metrics,
             serial=card.serial,
             faults=self._fault_codes([values[slot] for slot in self._faults]),
             vendor=self._vendor,
@@ -394,8 +396,8 @@ def _split_line(line: str) -> tuple[str, str, str]:
     if brace:
         block, brace, tail = rest.rpartition("}")
         return (name.rstrip(), block, tail) if brace else ("", "", "")
-    words = line.split(None, 1)
-    return words[0], "", words[-1] if len(words) > 1 else ""
+    fields = line.split(None, 1)
+    return fields[0], "", fields[-1] if len(fields) > 1 else ""
 
 
 def _parse_sample_value(tail: str, line: str) -> float:
@@ -403,15 +405,15 @@ def _parse_sample_value(tail: str, line: str) -> float:
 
     :raises MalformedExposition: if it is none.
     """
-    words = tail.split()
+    fields = tail.split()
     try:
-        if len(words) == 2:
-            int(words[1])
-        elif len(words) != 1:
+        if len(fields) == 2:
+            int(fields[1])
+        elif len(fields) != 1:
             raise ValueError(tail)
         if "_" in tail:
             raise ValueError(tail)
-        return float(words[0])
+        return float(fields[0])
     except ValueError:
         raise MalformedExposition(line) from None
 

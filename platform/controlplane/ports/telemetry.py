@@ -33,7 +33,7 @@ class RejectedReading:
 
     #: What it was about, such as a card or a series.
     what: str
-    why: str
+    reason: str
     count: int = 1
 
 
@@ -43,14 +43,17 @@ class TelemetryBatch:
 
     readings: tuple[Reading, ...] = ()
     #: Readings of many cards each, where they came in the usual form.
-    sheets: tuple[MetricBatch, ...] = ()
+    metric_batches: tuple[MetricBatch, ...] = ()
     refused: tuple[RejectedReading, ...] = ()
     #: Parts of the source that did not answer, such as one exporter of many → why.
-    silent: Mapping[str, str] = field(default_factory=dict)
+    unreachable: Mapping[str, str] = field(default_factory=dict)
 
     def all_readings(self) -> tuple[Reading, ...]:
         """All readings, those in sheets too."""
-        return (*self.readings, *(one for sheet in self.sheets for one in sheet.readings()))
+        return (
+            *self.readings,
+            *(one for metric_batch in self.metric_batches for one in metric_batch.readings()),
+        )
 
 
 def exporter_name(*, url: str, node: str) -> str:
@@ -67,7 +70,7 @@ def exporter_name(*, url: str, node: str) -> str:
 @runtime_checkable
 class Telemetry(Protocol):
     def read(self) -> TelemetryBatch:
-        """The newest metrics of all cards of the source; sources without a response in time are ``silent``.
+        """The newest metrics of all cards of the source; sources without a response in time are ``unreachable``.
 
         :raises TelemetryFailed: if nothing at all could be read.
         """

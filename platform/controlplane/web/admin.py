@@ -128,7 +128,7 @@ class LeaseAdmin(ReadOnlyAdmin[Lease]):
 
 
 @admin.register(LoopState)
-class LoopStateAdmin(ReadOnlyAdmin[LoopState]):
+class ControllerStateAdmin(ReadOnlyAdmin[LoopState]):
     list_display = ("name", "started_at", "succeeded_at", "failures", "error", "turns")
     search_fields = ("name", "error")
     ordering = ("name",)

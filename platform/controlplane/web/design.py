@@ -88,7 +88,7 @@ def design_page(request: HtmxRequest) -> HttpResponseBase:
         size=5,
         bulk=[bulk],
     )
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="news.csv")
     current = request.GET.get("tab", "overview")
     labels = {"overview": _("Overview"), "events": _("Events"), "spec": _("Spec")}

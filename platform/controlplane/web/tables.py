@@ -9,7 +9,7 @@ the column that is sorted by and then by primary key, and nothing is counted bey
         lookups = {"state": "state", "text": "name__icontains"}
 
     table = Table(request, rows, columns=COLUMNS, filters=JobFilter(request.GET))
-    if table.wants_csv:
+    if table.is_csv_request:
         return table.csv(filename="jobs.csv")
 """
 
@@ -235,7 +235,7 @@ class Table(Generic[Row]):
         return f"{MAX_COUNTED:,}+" if counted > MAX_COUNTED else f"{counted:,}"
 
     @property
-    def wants_csv(self) -> bool:
+    def is_csv_request(self) -> bool:
         return self._request.GET.get(FORMAT) == "csv"
 
     def csv(self, *, filename: str) -> StreamingHttpResponse:

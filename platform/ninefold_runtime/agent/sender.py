@@ -78,7 +78,7 @@ class BatchSender:
         token: Callable[[], str],
         sequence: BatchSequence,
         keep: int,
-        pace: SendIntervals = SendIntervals(),
+        intervals: SendIntervals = SendIntervals(),
         log: Callable[[str], None] = print,
     ) -> None:
         self._server = server
@@ -86,7 +86,7 @@ class BatchSender:
         self._token_now = token
         self._token = token()
         self._sequence = sequence
-        self._pace = pace
+        self._intervals = intervals
         self._log = log
         self._backlog = BatchBacklog(limit=keep)
         self._changed = threading.Condition()
@@ -99,7 +99,7 @@ class BatchSender:
         self._answered = 0
         #: When the next of those may be sent, by the monotonic clock.
         self._behind_at = 0.0
-        self._pause = pace.first_pause
+        self._pause = intervals.first_pause
         #: Batches that the control plane would not take, or failed on again and again.
         self.refused = 0
         #: Batches that did not count: they had before, or their numbers were not remembered as missing.
@@ -166,7 +166,9 @@ class BatchSender:
                 sequence=waiting.number,
                 vendor=self._vendor,
                 token=self._token,
-                timeout_seconds=self._pace.patience_behind if behind else self._pace.patience,
+                timeout_seconds=self._intervals.patience_behind
+                if behind
+                else self._intervals.patience,
             )
         except ServerUnavailable as away:
             if behind:
@@ -184,13 +186,13 @@ class BatchSender:
         else:
             self._complete_batch(waiting, answer)
         if behind:
-            self._behind_at = max(self._behind_at, time.monotonic() + self._pace.behind)
+            self._behind_at = max(self._behind_at, time.monotonic() + self._intervals.behind)
 
     def _retry_later(self, waiting: QueuedBatch, away: ServerUnavailable) -> None:
         """Send it again later, the next lower one first; it holds up no new batch."""
         now = time.monotonic()
         self._behind_at = now + away.wait_seconds
-        waiting.not_before = now + self._pace.again * 2**waiting.failures
+        waiting.not_before = now + self._intervals.again * 2**waiting.failures
         if not isinstance(away, PushFailed):
             return
         waiting.failures += 1
@@ -207,7 +209,7 @@ class BatchSender:
         # Nodes that lost the control plane together do not come back together.
         jittered = self._pause * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
         seconds = max(jittered, away.wait_seconds)
-        self._pause = min(self._pause * 2, self._pace.longest_pause)
+        self._pause = min(self._pause * 2, self._intervals.longest_pause)
         if self._away_since is None:
             self._away_since = time.monotonic()
             self._log(f"the control plane is away, figures are kept: {away}")
@@ -226,7 +228,7 @@ class BatchSender:
                 self._answered = max(self._answered, waiting.number)
                 if not answer.taken:
                     self._count_untaken()
-        self._pause, self._refusal = self._pace.first_pause, ""
+        self._pause, self._refusal = self._intervals.first_pause, ""
         if self._away_since is not None:
             seconds = time.monotonic() - self._away_since
             self._away_since = None
@@ -332,9 +334,9 @@ class BatchBacklog:
 
     def remove_until(self, at: datetime) -> int:
         """Take out all that were measured until then; how many those were."""
-        kept = [waiting for waiting in self._all if waiting.batch.at > at]
-        count = len(self._all) - len(kept)
-        self._all = deque(kept)
+        remaining = [waiting for waiting in self._all if waiting.batch.at > at]
+        count = len(self._all) - len(remaining)
+        self._all = deque(remaining)
         return count
 
     def renumber(self, number: Callable[[], int]) -> None:

@@ -106,8 +106,8 @@ def _worst_metrics(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
 
 
 def _outcome_line(outcome: outcomes.BurninOutcome) -> str:
-    figure = "" if outcome.measured is None else f"{outcome.measured:.4g} {outcome.unit}, "
-    return f"card {outcome.card}, {outcome.test} {outcome.verdict}: {figure}{outcome.words}"
+    measured = "" if outcome.measured is None else f"{outcome.measured:.4g} {outcome.unit}, "
+    return f"card {outcome.card}, {outcome.test} {outcome.verdict}: {measured}{outcome.words}"
 
 
 if __name__ == "__main__":

@@ -101,9 +101,9 @@ def _process_outcomes(
         return
     status = process.returncode
     if late:
-        words = "it did not end in time and was killed: the card hangs"
+        message = "it did not end in time and was killed: the card hangs"
     elif status is not None and status < 0:
-        words = f"its process was killed by signal {-status}"
+        message = f"its process was killed by signal {-status}"
     else:
-        words = f"its process ended with exit code {status}"
-    yield failed_outcome(test=missing, card=index, words=words)
+        message = f"its process ended with exit code {status}"
+    yield failed_outcome(test=missing, card=index, message=message)

@@ -42,7 +42,7 @@ def run_card_tests(spec: BurninSpec, *, index: int, meeting: Path, out: Path) ->
         except Exception as error:  # noqa: BLE001 - whatever a card makes torch raise is what was found
             line = (str(error).strip().splitlines() or ["without a word"])[0]
             outcome = failed_outcome(
-                test=name, card=index, words=f"{type(error).__name__}: {line:.400}"
+                test=name, card=index, message=f"{type(error).__name__}: {line:.400}"
             )
         outcomes.append(outcome)
         _write_outcomes(outcomes, out)
@@ -110,22 +110,22 @@ def run_collective_test(
 def _test_all_reduce(
     spec: CollectiveSpec, *, card: BurninCard, cards: int, deadline: float
 ) -> BurninOutcome:
-    words = torch.empty(_ELEMENTS, dtype=torch.float32, device=card.device)
+    tensor = torch.empty(_ELEMENTS, dtype=torch.float32, device=card.device)
     total = cards * (cards + 1) / 2
     count, busy, wrong = 0, 0.0, 0
-    timed_all_reduce(words, part=card.index + 1, card=card)
+    timed_all_reduce(tensor, part=card.index + 1, card=card)
     while True:
         for _ in range(_BATCH):
-            busy += timed_all_reduce(words, part=card.index + 1, card=card)
-            wrong += int((words != total).sum())
+            busy += timed_all_reduce(tensor, part=card.index + 1, card=card)
+            wrong += int((tensor != total).sum())
         count += _BATCH
         # All stop in the same round: who went on alone would wait for the others in vain.
         if not _all_continue(wanted=not wrong and time.monotonic() < deadline, card=card):
             break
-    size = _ELEMENTS * words.element_size()
+    size = _ELEMENTS * tensor.element_size()
     if wrong:
         text = f"{wrong} of {_ELEMENTS * count} sums are wrong; {total:g} was right"
-        return failed_outcome(test=_TEST, card=card.index, words=text)
+        return failed_outcome(test=_TEST, card=card.index, message=text)
     return rate_outcome(
         test=_TEST,
         card=card.index,
@@ -133,16 +133,16 @@ def _test_all_reduce(
         expected=spec.expected_gb_s,
         floor=spec.floor,
         unit="GB/s",
-        words=f"{count} sums of {size >> 20} MiB over {cards} cards by {spec.backend}, all right",
+        message=f"{count} sums of {size >> 20} MiB over {cards} cards by {spec.backend}, all right",
     )
 
 
-def timed_all_reduce(words: Any, *, part: int, card: BurninCard) -> float:
+def timed_all_reduce(tensor: Any, *, part: int, card: BurninCard) -> float:
     """All-reduce over the cards; returns the seconds that took."""
-    words.fill_(float(part))
+    tensor.fill_(float(part))
     card.synchronize()
     began = time.perf_counter()
-    distributed.all_reduce(words)
+    distributed.all_reduce(tensor)
     card.synchronize()
     return time.perf_counter() - began
 

@@ -82,7 +82,7 @@ def run_matrix_test(spec: MatrixSpec, *, card: BurninCard, deadline: float) -> B
         expected=spec.expected_tflops,
         floor=spec.floor,
         unit="TFLOP/s",
-        words=f"{count} products of {spec.size} × {spec.size} in {spec.dtype}, all right",
+        message=f"{count} products of {spec.size} × {spec.size} in {spec.dtype}, all right",
     )
 
 
@@ -132,9 +132,9 @@ def largest_difference(one: Any, other: Any) -> float:
     return float(torch.stack(parts).max())
 
 
-def _failed_outcome(words: str, card: BurninCard) -> BurninOutcome:
+def _failed_outcome(message: str, card: BurninCard) -> BurninOutcome:
     return failed_outcome(
         test=_TEST,
         card=card.index,
-        words=f"{words}; no order of summing explains that: the card computes wrongly",
+        message=f"{message}; no order of summing explains that: the card computes wrongly",
     )

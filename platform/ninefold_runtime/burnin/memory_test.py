@@ -19,8 +19,8 @@ from ninefold_runtime.burnin.specs import MemorySpec
 _TEST = "memory"
 _WORD_BITS = 64
 _WORD_BYTES = 8
-_BLOCK_WORDS = 4 * 1024 * 1024
-_BLOCK_BYTES = _BLOCK_WORDS * _WORD_BYTES
+_BLOCK_ELEMENTS = 4 * 1024 * 1024
+_BLOCK_BYTES = _BLOCK_ELEMENTS * _WORD_BYTES
 _GIB = float(1 << 30)
 _SHOWN = 4
 #: The part of the wanted share that has to be tested.
@@ -40,13 +40,13 @@ def run_memory_test(spec: MemorySpec, *, card: BurninCard, deadline: float) -> B
     writer = PatternWriter(card)
     blocks = _allocate_blocks(wanted, device=card.device)
     if len(blocks) < wanted:
-        words = f"no more than that could be had, with {spec.share:.0%} of what is free wanted"
-        return _failed_outcome(words, card=card, blocks=len(blocks), wanted=wanted)
+        message = f"no more than that could be had, with {spec.share:.0%} of what is free wanted"
+        return _failed_outcome(message, card=card, blocks=len(blocks), wanted=wanted)
     seconds = deadline - time.monotonic()
     count = min(wanted, int(_MARGIN * seconds / _seconds_per_block(writer, blocks[0], card=card)))
     if count < wanted * _LEAST:
-        words = f"in {seconds:.0f} s no more than that can be written and read: it is too slow"
-        return _failed_outcome(words, card=card, blocks=count, wanted=wanted)
+        message = f"in {seconds:.0f} s no more than that can be written and read: it is too slow"
+        return _failed_outcome(message, card=card, blocks=count, wanted=wanted)
     del blocks[count:]
     for pattern in PATTERNS:
         for number, block in enumerate(blocks):
@@ -54,11 +54,11 @@ def run_memory_test(spec: MemorySpec, *, card: BurninCard, deadline: float) -> B
         for number, block in enumerate(blocks):
             found = writer.mismatch(block, pattern=pattern, number=number)
             if found:
-                words = f"pattern {pattern}: {found}"
-                return _failed_outcome(words, card=card, blocks=number, wanted=wanted)
+                message = f"pattern {pattern}: {found}"
+                return _failed_outcome(message, card=card, blocks=number, wanted=wanted)
             if time.monotonic() > deadline + seconds:
-                words = f"time was over in pattern {pattern}: it became slower"
-                return _failed_outcome(words, card=card, blocks=number, wanted=wanted)
+                message = f"time was over in pattern {pattern}: it became slower"
+                return _failed_outcome(message, card=card, blocks=number, wanted=wanted)
     part = (
         ""
         if count == wanted
@@ -79,7 +79,7 @@ class PatternWriter:
     """Makes patterns, and finds where a block differs from one."""
 
     def __init__(self, card: BurninCard) -> None:
-        self._places = torch.arange(_BLOCK_WORDS, dtype=torch.int64, device=card.device)
+        self._places = torch.arange(_BLOCK_ELEMENTS, dtype=torch.int64, device=card.device)
         self._should = torch.empty_like(self._places)
         self._scratch = torch.empty_like(self._places)
         self._one = torch.ones((), dtype=torch.int64, device=card.device)
@@ -99,7 +99,7 @@ class PatternWriter:
             torch.bitwise_left_shift(self._one, self._scratch, out=block)
         else:
             # Places scattered by multiplying and folding: as good as random here, and the same on every card.
-            torch.add(self._places, number * _BLOCK_WORDS + 1, out=block)
+            torch.add(self._places, number * _BLOCK_ELEMENTS + 1, out=block)
             for factor in (0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9):
                 block.mul_(_to_signed_int64(factor))
                 torch.bitwise_right_shift(block, 31, out=self._scratch)
@@ -117,7 +117,7 @@ class PatternWriter:
     def _check_block(self, block: Any, place: int, *, number: int) -> str:
         offset = number * _BLOCK_BYTES + place * _WORD_BYTES
         address = block.data_ptr() + place * _WORD_BYTES
-        wrote, read = (int(words[place]) & (2**_WORD_BITS - 1) for words in (self._should, block))
+        wrote, read = (int(data[place]) & (2**_WORD_BITS - 1) for data in (self._should, block))
         return f"at 0x{address:x} (byte {offset}) wrote 0x{wrote:016x}, read 0x{read:016x}"
 
 
@@ -126,7 +126,7 @@ def _allocate_blocks(count: int, *, device: Any) -> list[Any]:
     blocks: list[Any] = []
     for _ in range(count):
         try:
-            blocks.append(torch.empty(_BLOCK_WORDS, dtype=torch.int64, device=device))
+            blocks.append(torch.empty(_BLOCK_ELEMENTS, dtype=torch.int64, device=device))
         except (RuntimeError, MemoryError):
             break
     return blocks
@@ -143,11 +143,11 @@ def _seconds_per_block(writer: PatternWriter, block: Any, *, card: BurninCard) -
     return max(time.perf_counter() - began, 1e-6)
 
 
-def _failed_outcome(words: str, *, card: BurninCard, blocks: int, wanted: int) -> BurninOutcome:
+def _failed_outcome(message: str, *, card: BurninCard, blocks: int, wanted: int) -> BurninOutcome:
     return failed_outcome(
         test=_TEST,
         card=card.index,
-        words=words,
+        message=message,
         measured=_blocks_in_gib(blocks),
         expected=_blocks_in_gib(max(1, math.ceil(wanted * _LEAST))),
         unit="GiB",

@@ -40,15 +40,15 @@ def rate_outcome(
     expected: float | None,
     floor: float,
     unit: str,
-    words: str,
+    message: str,
 ) -> BurninOutcome:
     """The outcome of a rate: at least ``floor`` of what is expected passes."""
     least = None if expected is None else expected * floor
     slow = least is not None and not measured >= least
     if least is None:
-        words = f"{words}; nobody said what to expect"
+        message = f"{message}; nobody said what to expect"
     elif slow:
-        words = f"{words}; less than {floor:.0%} of the {expected:.4g} that are expected"
+        message = f"{message}; less than {floor:.0%} of the {expected:.4g} that are expected"
     return BurninOutcome(
         test=test,
         card=card,
@@ -56,7 +56,7 @@ def rate_outcome(
         measured=measured,
         expected=least,
         unit=unit,
-        words=words,
+        words=message,
     )
 
 
@@ -64,7 +64,7 @@ def failed_outcome(
     *,
     test: str,
     card: int,
-    words: str,
+    message: str,
     measured: float | None = None,
     expected: float | None = None,
     unit: str = "",
@@ -77,7 +77,7 @@ def failed_outcome(
         measured=measured,
         expected=expected,
         unit=unit,
-        words=words,
+        words=message,
     )
 
 

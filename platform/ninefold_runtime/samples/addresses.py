@@ -209,7 +209,7 @@ def sample_places() -> tuple[SamplePlace, ...]:
 def load_phrases() -> Phrases:
     """The shipped phrases."""
     text = DATA.joinpath("phrases.json").read_text(encoding="utf-8")
-    return Phrases(**{kind: tuple(words.split()) for kind, words in json.loads(text).items()})
+    return Phrases(**{kind: tuple(texts.split()) for kind, texts in json.loads(text).items()})
 
 
 def format_answer(fields: Sequence[str]) -> str:
@@ -228,10 +228,10 @@ def generate_rows(*, rows: int, seed: int) -> Iterator[SampleRow]:
             f"rows must be from 24 to {len(known)}, one for each known place; not {rows}"
         )
     rng = random.Random(seed)  # noqa: S311 - reproducible on purpose
-    words = load_phrases()
+    phrases = load_phrases()
     chosen = rng.sample(known, rows)
     for place, split in zip(chosen, _assign_splits(chosen), strict=True):
-        text, fields = _write_down(place, words, rng)
+        text, fields = _write_down(place, phrases, rng)
         yield SampleRow(instruction=text, output=format_answer(fields), split=split)
 
 
@@ -252,12 +252,12 @@ def _assign_splits(chosen: Sequence[SamplePlace]) -> list[str]:
 
 
 def _write_down(
-    place: SamplePlace, words: Phrases, rng: random.Random
+    place: SamplePlace, phrases: Phrases, rng: random.Random
 ) -> tuple[str, tuple[str, ...]]:
     """An input for the place as a person would type it, and its six fields."""
     province, city = _abbreviate_place(place, rng)
-    detail = _street_detail(place.street, words, rng) if rng.random() < 0.85 else ""
-    remark = _delivery_remark(words, rng) if rng.random() < 0.6 else ""
+    detail = _street_detail(place.street, phrases, rng) if rng.random() < 0.85 else ""
+    remark = _delivery_remark(phrases, rng) if rng.random() < 0.6 else ""
     gap = " " if rng.random() < 0.3 else ""
     address = gap.join(filter(None, (province, city, place.district, place.street, detail)))
     if remark:
@@ -280,10 +280,10 @@ def _abbreviate_place(place: SamplePlace, rng: random.Random) -> tuple[str, str]
     return province, city
 
 
-def _street_detail(street: str, words: Phrases, rng: random.Random) -> str:
+def _street_detail(street: str, phrases: Phrases, rng: random.Random) -> str:
     number, building, unit = rng.randint(1, 299), rng.randint(1, 28), rng.randint(1, 4)
     room = rng.randint(1, 18) * 100 + rng.randint(1, 4)
-    road, estate = rng.choice(words.roads), rng.choice(words.estates)
+    road, estate = rng.choice(phrases.roads), rng.choice(phrases.estates)
     if street.endswith(("乡", "村")):
         forms: tuple[str, ...] = (
             f"{unit}组{number}号",
@@ -299,15 +299,15 @@ def _street_detail(street: str, words: Phrases, rng: random.Random) -> str:
             f"{road}{number}号院{building}号楼{room}",
             f"{estate}{building}号楼{unit}单元{room}室",
             f"{estate}{building}-{unit}-{room}",
-            f"{road}{number}号{rng.choice(words.workplaces)}",
+            f"{road}{number}号{rng.choice(phrases.workplaces)}",
         )
     return rng.choice(forms)
 
 
-def _delivery_remark(words: Phrases, rng: random.Random) -> str:
-    clauses = [rng.choice(words.requests)]
+def _delivery_remark(phrases: Phrases, rng: random.Random) -> str:
+    clauses = [rng.choice(phrases.requests)]
     if rng.random() < 0.45:
-        clauses.append(rng.choice(words.thanks))
+        clauses.append(rng.choice(phrases.thanks))
     return rng.choice((" ", "，")).join(clauses)
 
 

@@ -283,12 +283,12 @@ class EngineApp:
         :raises Left: when the client has left; the generation is cancelled then, as it is whenever
             the caller stops reading.
         """
-        loop = asyncio.get_running_loop()
+        event_loop = asyncio.get_running_loop()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         ticket = GenerationRequest(
             prompt=prompt,
             sampling=wanted.sampling,
-            on_event=lambda event: _put_from_thread(loop, events, event),
+            on_event=lambda event: _put_from_thread(event_loop, events, event),
         )
         began_at, first = time.monotonic(), True
         self._generator.submit(ticket)
@@ -369,11 +369,11 @@ def _usage_document(finished: GenerationFinished) -> dict[str, int]:
 
 
 def _put_from_thread(
-    loop: asyncio.AbstractEventLoop, events: asyncio.Queue[Event | None], event: Event
+    event_loop: asyncio.AbstractEventLoop, events: asyncio.Queue[Event | None], event: Event
 ) -> None:
     # A loop that has closed has no readers left.
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(events.put_nowait, event)
+    if not event_loop.is_closed():
+        event_loop.call_soon_threadsafe(events.put_nowait, event)
 
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

@@ -172,9 +172,9 @@ class Cluster:
                     _held(card, shape, view.uid) if card.uid in replica.cards else card
                     for card in before.cards
                 ),
-                promised=Resources(
-                    cpu=Millicpu(before.promised.cpu + shape.cpu),
-                    memory=Bytes(before.promised.memory + shape.memory * MIB),
+                allocated=Resources(
+                    cpu=Millicpu(before.allocated.cpu + shape.cpu),
+                    memory=Bytes(before.allocated.memory + shape.memory * MIB),
                 ),
             )
         self._running.append(

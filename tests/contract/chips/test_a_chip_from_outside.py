@@ -188,7 +188,7 @@ def test_its_exporter_is_read_and_its_faults_have_levels(outside: Path) -> None:
         ExpositionReader(profile.exporter, vendor="osprey").read(text, at=AT, node="n1").readings
     )
     assert reading.serial == "S1"
-    assert reading.figures == {
+    assert reading.metrics == {
         Metric.UTILIZATION: 50,
         Metric.MEMORY_USED: GIB,
         Metric.MEMORY_TOTAL: 4 * GIB,

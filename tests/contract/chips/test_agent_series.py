@@ -27,7 +27,7 @@ def test_cards_of_nvidia() -> None:
     cards = read("nvidia", format_exposition(samples))
     assert set(cards) == {0, 1}
     assert cards[0].serial == "GPU-1b9e2d3c-0f1a-4d53-8a7e-5e1f6f0d9a11"
-    assert cards[0].figures == {
+    assert cards[0].metrics == {
         Metric.UTILIZATION: 97,
         Metric.MEMORY_USED: 70213 * MIB,
         Metric.MEMORY_TOTAL: 81088 * MIB,
@@ -44,7 +44,7 @@ def test_cards_of_nvidia() -> None:
 
 def test_cards_of_ascend() -> None:
     cards = read("ascend", format_exposition(vendor_tools.parse_npu_smi(A3)))
-    assert cards[2].figures == {
+    assert cards[2].metrics == {
         Metric.UTILIZATION: 41,
         Metric.MEMORY_USED: 3125 * MIB,
         Metric.MEMORY_TOTAL: 65536 * MIB,
@@ -52,10 +52,10 @@ def test_cards_of_ascend() -> None:
         Metric.POWER: 168.1,
         Metric.HEALTH: 1,
     }
-    assert cards[3].figures[Metric.HEALTH] == 0
+    assert cards[3].metrics[Metric.HEALTH] == 0
 
 
 def test_the_processor() -> None:
     cards = read("cpu", format_exposition(CpuReader(node="n7", cards=2).read().samples))
     assert set(cards) == {0, 1}
-    assert cards[0].figures[Metric.MEMORY_TOTAL] > cards[0].figures[Metric.MEMORY_USED] > 0
+    assert cards[0].metrics[Metric.MEMORY_TOTAL] > cards[0].metrics[Metric.MEMORY_USED] > 0

@@ -44,7 +44,7 @@ def fleet(people: People) -> Fleet:
     npus = services.cluster_ensure(name="sample-npus", kind="fake")
     _inventory(npus, chip=NPU, memory=64, nodes=4)
     lost = services.cluster_ensure(name="sample-lab", kind="fake")
-    services.cluster_error_record(cluster=lost, trouble="the cluster did not answer within 10 s")
+    services.cluster_error_record(cluster=lost, error="the cluster did not answer within 10 s")
     services.node_cordon(
         node=Node.objects.get(name="sample-npus-4"), cordoned=True, actor=people.admin
     )

@@ -25,7 +25,7 @@ TOPICS = (
 )
 KINDS = [
     NotificationKind.JOB_FAILED,
-    NotificationKind.DEPLOYMENT_TROUBLED,
+    NotificationKind.DEPLOYMENT_UNHEALTHY,
     NotificationKind.MODEL_REFUSED,
 ]
 

@@ -30,7 +30,7 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
     )
     tree_apply(
         TreeEdit(
-            queues={research.uid: research}, act=TreeAction.CREATE, note="agreed for the year"
+            queues={research.uid: research}, action=TreeAction.CREATE, note="agreed for the year"
         ),
         actor=people.admin,
         at=timezone.now(),
@@ -53,7 +53,7 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
                     },
                 ),
             },
-            act=TreeAction.BULK,
+            action=TreeAction.BULK,
             note="both now lend to each other first; nights are closed until the move",
         ),
         actor=people.admin,

@@ -82,7 +82,7 @@ def test_a_healthy_product_is_shown_as_healthy(page: Client) -> None:
     text = page.get("/status").text
     check(text)
     assert "Every part works and every loop keeps up." in text
-    assert text.count('<svg class="nf-turns"') == len(found["loops"])
+    assert text.count('<svg class="nf-run-chart"') == len(found["loops"])
 
 
 def test_the_status_page_renders_before_the_first_run(page: Client) -> None:

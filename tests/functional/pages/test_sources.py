@@ -188,11 +188,11 @@ def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_w
     )
     source, at = Source.objects.get(), timezone.now()
     page = f"{_AT}/{source.uid}"
-    strange = Reading(node="here-1", index=0, at=at, figures={Metric.UTILIZATION: 180.0})
-    odd = RejectedReading(what="card 7", why="nothing says which node it is in", count=3)
+    strange = Reading(node="here-1", index=0, at=at, metrics={Metric.UTILIZATION: 180.0})
+    odd = RejectedReading(what="card 7", reason="nothing says which node it is in", count=3)
     recorded = readings_record(source=source, readings=[strange], at=at, refused=[odd])
     silent = {"here-1": "it answered with status 503"}
-    source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch(silent=silent))
+    source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch(unreachable=silent))
     told = words_of(operator.get(page, headers=CHINESE).text)
     for words in (
         "3 次：没有内容说明它在哪个节点（例如 &#x27;card 7&#x27;）",
@@ -230,7 +230,10 @@ def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arri
     source = Source.objects.get()
     recorded, silent = Recorded(), {"127.0.0.2:9400/metrics": "it answered with status 503"}
     source_read(
-        source=source, at=timezone.now(), recorded=recorded, batch=TelemetryBatch(silent=silent)
+        source=source,
+        at=timezone.now(),
+        recorded=recorded,
+        batch=TelemetryBatch(unreachable=silent),
     )
     page = text_of(operator, f"{_AT}/{source.uid}")
     assert "it answered with status 503" in page
@@ -244,13 +247,13 @@ def test_what_is_not_known_of_an_exporter_is_not_said(operator: Client, cluster:
     source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch())
     assert text_of(operator, f"{_AT}/{source.uid}").count('data-state="arrived"') == 2
     # More than are kept: whether the others are among them nobody knows.
-    many = TelemetryBatch(silent={f"a-{number:03}": "timed out" for number in range(60)})
+    many = TelemetryBatch(unreachable={f"a-{number:03}": "timed out" for number in range(60)})
     source_read(source=source, at=at, recorded=recorded, batch=many)
     page = text_of(operator, f"{_AT}/{source.uid}")
     assert "arrived" not in page
     assert page.count('data-state="unsaid"') == 2
     source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch())
-    source_failed(source=source, trouble="none of 2 exporters answered")
+    source_failed(source=source, error="none of 2 exporters answered")
     assert "arrived" not in text_of(operator, f"{_AT}/{source.uid}")
 
 

@@ -197,7 +197,7 @@ def test_the_csv_has_all_matching_rows_whatever_page_was_looked_at(
     news: list[OutboxMessage],
 ) -> None:
     one = table("/?topic=c&sort=id&format=csv&after=x", filters=TopicFilter, size=1)
-    assert one.wants_csv
+    assert one.is_csv_request
     response = one.csv(filename="news.csv")
     assert response["Content-Disposition"] == 'attachment; filename="news.csv"'
     lines = list(csv.reader(io.StringIO(response.getvalue().decode())))

@@ -49,7 +49,7 @@ def test_a_duration_has_two_units_at_most(seconds: float | None, text: str) -> N
     ],
 )
 def test_a_figure_has_sensible_precision(value: object, text: str) -> None:
-    assert ninefold.figure(value) == text
+    assert ninefold.number(value) == text
 
 
 def test_an_instant_is_relative_with_the_absolute_one_beside_it() -> None:

@@ -37,7 +37,7 @@ def revoke(company: Company, those: Collection[Attempt]) -> None:
             reason=ReleaseReason.FAULT,
             grace=timedelta(),
             at=company.at,
-            why="the card is broken",
+            explanation="the card is broken",
         )
 
 

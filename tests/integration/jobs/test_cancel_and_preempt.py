@@ -146,7 +146,7 @@ def revoke(company: Company, attempt: Attempt, why: str = "a larger job needs th
         reason=ReleaseReason.PREEMPTED,
         grace=timedelta(seconds=30),
         at=company.at,
-        why=why,
+        explanation=why,
     )
 
 

@@ -163,7 +163,7 @@ def test_a_preempted_job_is_requeued_once_wherever_its_worker_is_killed(
             reason=ReleaseReason.PREEMPTED,
             grace=timedelta(seconds=30),
             at=company.at,
-            why="a larger job needs the card",
+            explanation="a larger job needs the card",
         )
         return job
 

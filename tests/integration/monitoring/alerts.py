@@ -80,9 +80,9 @@ def receiver_made(
             **more,
         }
     )
-    receiver = receiver_create(ask=ask, actor=actor)
+    receiver = receiver_create(request=ask, actor=actor)
     route_create(
-        ask=RouteRequest(name=ask.name, severity=AlertSeverity.INFO, receivers=[receiver]),
+        request=RouteRequest(name=ask.name, severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=actor,
     )
     return receiver

@@ -33,7 +33,7 @@ def tell(
             subject_uid=subject,
             subject_name=name,
             at=at,
-            maker=maker,
+            creator=maker,
             payload={"reason": reason},
         )
     )

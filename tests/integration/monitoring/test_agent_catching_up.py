@@ -78,7 +78,7 @@ def kept(live_server: LiveServer, node: Node) -> Callable[[], BatchSender]:
             token=lambda: token,
             sequence=BatchSequence(None),
             keep=720,
-            pace=SendIntervals(first_pause=0.02, behind=0.05, again=0.05),
+            intervals=SendIntervals(first_pause=0.02, behind=0.05, again=0.05),
             log=said.append,
         )
         sender.start()

@@ -99,9 +99,9 @@ def test_people_get_an_e_mail_in_their_language(office: Office, postbox: Postbox
         addresses=("ada@example.com", "bob@example.com"),
         language="en",
     )
-    receiver = services.receiver_create(ask=ask, actor=office.vera)
+    receiver = services.receiver_create(request=ask, actor=office.vera)
     services.route_create(
-        ask=RouteRequest(name="all", severity=AlertSeverity.INFO, receivers=[receiver]),
+        request=RouteRequest(name="all", severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=office.vera,
     )
     seen(rule_made(office.vera, title="Too\r\nBcc: eve@example.com hot"), 1, at=NOON)
@@ -165,7 +165,7 @@ def test_a_route_takes_what_is_bad_enough_and_fits(office: Office, receiver: Web
         ask = RouteRequest(
             **{"name": "r", "severity": AlertSeverity.INFO, "receivers": [row], **values}
         )
-        services.route_change(route=route, ask=ask, actor=office.vera)
+        services.route_change(route=route, request=ask, actor=office.vera)
 
     taken = []
     cases: tuple[dict[str, Any], ...] = (
@@ -227,7 +227,7 @@ def test_a_receiver_that_cannot_be_is_refused_beside_its_field(
 ) -> None:
     ask = {"name": "chat", "kind": ReceiverKind.SLACK, "url": "https://hooks.example.com/1"}
     with pytest.raises(AlertRefused) as refused:
-        services.receiver_create(ask=ReceiverRequest(**{**ask, **changes}), actor=office.vera)
+        services.receiver_create(request=ReceiverRequest(**{**ask, **changes}), actor=office.vera)
     assert refused.value.field == field
 
 
@@ -240,8 +240,8 @@ def test_only_operators_say_who_is_told(office: Office, receiver: WebServer) -> 
         lambda: services.receiver_test(receiver=row, actor=office.ada, at=NOON),
         lambda: services.receiver_switch(receiver=row, actor=office.ada, active=False),
         lambda: services.receiver_delete(receiver=row, actor=office.ada),
-        lambda: services.route_create(ask=asked, actor=office.ada),
-        lambda: services.route_change(route=route, ask=asked, actor=office.ada),
+        lambda: services.route_create(request=asked, actor=office.ada),
+        lambda: services.route_change(route=route, request=asked, actor=office.ada),
         lambda: services.route_delete(route=route, actor=office.ada),
     )
     for act in acts:

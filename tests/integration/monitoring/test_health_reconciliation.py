@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Decision, Fault, HealthPolicy, Isolation
-from apps.monitoring.reconcilers.health import BY_PEOPLE, health_reconcile
+from apps.monitoring.reconcilers.health import MANUAL_DECISION_REASON, health_reconcile
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Claim
 from controlplane.domain.common.accelerators import CardState
@@ -122,7 +122,7 @@ def test_rules_that_may_not_act_say_what_they_would_do() -> None:
     health_reconcile(at=seconds_later(1))
     decision = Decision.objects.get()
     assert (decision.outcome, decision.action) == (Outcome.HELD_BACK, Action.ISOLATE_CARD)
-    assert decision.reason.endswith(BY_PEOPLE)
+    assert decision.reason.endswith(MANUAL_DECISION_REASON)
     assert set(_states()) == {CardState.USABLE}
 
 

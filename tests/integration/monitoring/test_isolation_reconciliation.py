@@ -146,7 +146,7 @@ def test_what_an_earlier_burn_in_found_proves_no_later_one() -> None:
     row = Isolation.objects.create(
         node=node, state=IsolationState.TESTING, reason="fans", began_at=AT, burn_ins=1
     )
-    passed = BurnInResult(passed=True, words="all well")
+    passed = BurnInResult(passed=True, message="all well")
     Isolation.objects.filter(pk=row.pk).update(burn_ins=2)
     burn_in_end(row=row, result=passed, at=AT)
     row.refresh_from_db()

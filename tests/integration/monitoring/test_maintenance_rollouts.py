@@ -109,7 +109,7 @@ def begun(root: User, west: Cluster, **changes: Any) -> Rollout:
             **changes,
         }
     )
-    return maintenance_rollouts.rollout_begin(ask=ask, actor=root, at=NOON)
+    return maintenance_rollouts.rollout_begin(request=ask, actor=root, at=NOON)
 
 
 def turn(seconds: float) -> None:

@@ -32,7 +32,7 @@ from tests.integration.monitoring.conftest import Office
 from tests.integration.monitoring.notifications import heard, tell
 from tests.integration.threads import at_once
 
-FAILED, TROUBLED = NotificationKind.JOB_FAILED, NotificationKind.DEPLOYMENT_TROUBLED
+FAILED, TROUBLED = NotificationKind.JOB_FAILED, NotificationKind.DEPLOYMENT_UNHEALTHY
 
 
 def kinds_for(user: User) -> list[str]:
@@ -140,9 +140,9 @@ def test_reading_can_be_taken_back_and_touches_nobody_elses(office: Office) -> N
 def test_everybody_hears_as_they_wish(office: Office) -> None:
     silent = DeliveryPreference(kind=TROUBLED, page=False, email=False, whole_team=False)
     curious = DeliveryPreference(kind=FAILED, page=True, email=False, whole_team=True)
-    preferences_set(user=office.ada, wishes=[silent])
-    preferences_set(user=office.bob, wishes=[curious, silent])
-    preferences_set(user=office.bob, wishes=[curious])
+    preferences_set(user=office.ada, preferences=[silent])
+    preferences_set(user=office.bob, preferences=[curious, silent])
+    preferences_set(user=office.bob, preferences=[curious])
     now = timezone.now()
     for kind in (FAILED, TROUBLED):
         tell(kind, team=office.team, maker=office.ada, at=now)
@@ -195,7 +195,7 @@ def test_a_line_is_worded_when_it_is_read(office: Office) -> None:
 def test_a_test_reaches_whoever_asked(office: Office) -> None:
     notification_send_test(user=office.ada, at=timezone.now())
     assert kinds_for(office.ada) == [NotificationKind.TEST]
-    assert bell(office.ada).newest[0].told.title == "A test, sent by ada"
+    assert bell(office.ada).newest[0].rendered.title == "A test, sent by ada"
 
 
 def test_old_news_is_forgotten_with_its_lines(office: Office) -> None:

@@ -52,7 +52,7 @@ class Sharing:
             queue=queue,
             shape=GangShape(roles=(role,)),
             chips=["cpu"],
-            work=services.ClaimWorkload(kind="job", uid=work, name=work, person=person),
+            work=services.ClaimWorkload(kind="job", uid=work, name=work, user=person),
             terms=services.ClaimTerms(preemptible=True),
         )
 

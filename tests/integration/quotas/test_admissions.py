@@ -127,7 +127,7 @@ def test_a_job_counts_towards_the_limit_of_its_submitter(sharing: Sharing) -> No
         "borrower",
     )
     (running,) = selectors.scheduling_snapshot().running
-    assert (running.person, running.preemptible) == ("mei", True)
+    assert (running.user, running.preemptible) == ("mei", True)
 
 
 @pytest.mark.parametrize("state", [QueueState.DRAINING, QueueState.CLOSED])
@@ -163,7 +163,7 @@ def test_a_draining_queue_admits_pending_and_evicted_claims(sharing: Sharing) ->
         reason=ReleaseReason.DRAIN,
         grace=SchedulingPolicy().grace,
         at=company.at,
-        why="the node is drained",
+        explanation="the node is drained",
     )
     for _ in range(2):
         company.turn_jobs()
@@ -209,7 +209,7 @@ def test_a_card_released_for_a_beneficiary_during_a_cycle_is_not_allocated_to_ot
         reason=ReleaseReason.PREEMPTED,
         grace=timedelta(minutes=1),
         at=company.at,
-        why="owed to another",
+        explanation="owed to another",
         for_claim=heir,
     )
     cards = Allocation.objects.filter(claim=victim).select_related("card", "node")

@@ -98,9 +98,7 @@ class Shop:
         )
 
     def approve(self, row: Rearrangement, actor: User | None = None) -> None:
-        services.defragmentation_approve(
-            rearrangement=row, actor=actor or self.admin, at=self.company.at
-        )
+        services.defragmentation_approve(plan=row, actor=actor or self.admin, at=self.company.at)
 
     def turn(self) -> None:
         """Run every controller once, some seconds later."""
@@ -225,9 +223,7 @@ def test_a_plan_can_be_stopped_between_relocations(shop: Shop) -> None:
     shop.approve(row)
     defragmentation_reconcile(at=shop.company.at)
     row.refresh_from_db()
-    assert not services.defragmentation_dismiss(
-        rearrangement=row, actor=shop.admin, at=shop.company.at
-    )
+    assert not services.defragmentation_dismiss(plan=row, actor=shop.admin, at=shop.company.at)
     # Its only move is in motion: that lands, and with it the plan is done.
     shop.until(row, "done")
 
@@ -235,7 +231,7 @@ def test_a_plan_can_be_stopped_between_relocations(shop: Shop) -> None:
 def test_a_plan_dismissed_before_the_first_step_relocates_nothing(shop: Shop) -> None:
     row = shop.propose()
     shop.approve(row)
-    assert services.defragmentation_dismiss(rearrangement=row, actor=shop.admin, at=shop.company.at)
+    assert services.defragmentation_dismiss(plan=row, actor=shop.admin, at=shop.company.at)
     shop.turn()
     assert row.moves.get().claim.state == ClaimState.ADMITTED
 

@@ -47,7 +47,7 @@ def test_a_claim_that_resumes_after_an_eviction_is_not_limited(company: Company)
         queue=sharing.owed,
         shape=GangShape.from_json(claims[0].shape),
         chips=["cpu"],
-        work=services.ClaimWorkload(kind="job", uid="again", name="again", person=company.engineer),
+        work=services.ClaimWorkload(kind="job", uid="again", name="again", user=company.engineer),
         terms=services.ClaimTerms(in_line_since=company.at - timedelta(hours=1)),
     )
     assert again.state == ClaimState.PENDING

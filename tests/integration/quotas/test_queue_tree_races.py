@@ -41,7 +41,7 @@ def saving(company: Company, edit: TreeEdit) -> Callable[[], QueueChange]:
 def weighed(weight: float, *, seen: str = "") -> TreeEdit:
     (uid,) = [uid for uid, one in tree_documents().items() if one.name == "default"]
     queue = replace(tree_documents()[uid], weight=weight)
-    return TreeEdit(queues={uid: queue}, act="edit", seen=seen)
+    return TreeEdit(queues={uid: queue}, action="edit", seen=seen)
 
 
 def test_of_two_concurrent_edits_one_is_refused_as_outdated(
@@ -77,7 +77,7 @@ def test_two_guarantees_that_do_not_fit_together_are_not_both_saved(
             team="addresses",
             entitlements={"cpu": ChipQuota(guaranteed=2)},
         )
-        return TreeEdit(queues={f"new:{name}": queue}, act="create")
+        return TreeEdit(queues={f"new:{name}": queue}, action="create")
 
     outcomes = at_once(
         saving(committed_company, child("one")), saving(committed_company, child("other"))
@@ -92,7 +92,7 @@ def test_a_queue_is_split_or_gets_a_claim_and_never_both(committed_company: Comp
     for number in range(ROUNDS):
         queue = Queue.objects.create(name=f"leaf-{number}", team=company.team)
         below = QueueDocument(uid="", name=f"below-{number}", parent=queue.uid, team="addresses")
-        split = TreeEdit(queues={f"new:below-{number}": below}, act="create")
+        split = TreeEdit(queues={f"new:below-{number}": below}, action="create")
 
         def submit(queue: Queue = queue, number: int = number) -> object:
             with transaction.atomic():

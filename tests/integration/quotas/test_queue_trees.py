@@ -48,12 +48,12 @@ def apply(edit: TreeEdit, *, actor: User, company: Company) -> QueueChange:
 
 
 def edit(act: str = "edit", **queues: QueueDocument | None) -> TreeEdit:
-    return TreeEdit(queues=queues, act=act)
+    return TreeEdit(queues=queues, action=act)
 
 
 def new(name: str, **fields: Any) -> TreeEdit:
     return TreeEdit(
-        queues={f"new:{name}": QueueDocument(uid="", name=name, **fields)}, act="create"
+        queues={f"new:{name}": QueueDocument(uid="", name=name, **fields)}, action="create"
     )
 
 
@@ -63,7 +63,7 @@ def document(name: str) -> QueueDocument:
 
 def changed(name: str, act: str = "edit", **fields: Any) -> TreeEdit:
     found = document(name)
-    return TreeEdit(queues={found.uid: replace(found, **fields)}, act=act)
+    return TreeEdit(queues={found.uid: replace(found, **fields)}, action=act)
 
 
 def refusal(edit: TreeEdit, *, actor: User, company: Company) -> str:
@@ -166,7 +166,7 @@ def test_two_queues_swap_names_and_parents(company: Company, chief: User) -> Non
         vision.uid: replace(vision, name="lab", parent="", entitlements=lab.entitlements),
         speech.uid: replace(speech, parent=vision.uid),
     }
-    apply(TreeEdit(queues=swapped, act="move"), actor=chief, company=company)
+    apply(TreeEdit(queues=swapped, action="move"), actor=chief, company=company)
 
     assert Queue.objects.get(uid=vision.uid).name == "lab"
     assert Queue.objects.get(uid=lab.uid).parent == Queue.objects.get(uid=vision.uid)
@@ -178,7 +178,7 @@ def test_a_new_queue_can_have_a_new_parent(company: Company, chief: User) -> Non
         "new:top": QueueDocument(uid="", name="top"),
         "new:leaf": QueueDocument(uid="", name="leaf", parent="new:top"),
     }
-    change = apply(TreeEdit(queues=both, act="create"), actor=chief, company=company)
+    change = apply(TreeEdit(queues=both, action="create"), actor=chief, company=company)
 
     leaf = Queue.objects.get(name="leaf")
     assert leaf.parent is not None
@@ -315,7 +315,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     entitlements = {"cpu": ChipQuota(guaranteed=2)}
     wanted = changed("owner", entitlements=entitlements)
 
-    preview = services.tree_preview(wanted, at=company.at, by_person=chief)
+    preview = services.tree_preview(wanted, at=company.at, user=chief)
 
     assert [one.message for one in preview.differences] == [
         "queue owner is guaranteed 2 × cpu instead of 0"
@@ -329,13 +329,13 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     assert reclaim.lost_seconds == 1800
     assert preview.fingerprint == before == tree_fingerprint()
     with pytest.raises(PermissionRefused):
-        services.tree_preview(wanted, at=company.at, by_person=company.stranger)
+        services.tree_preview(wanted, at=company.at, user=company.stranger)
 
 
 def test_a_preview_of_an_invalid_tree_has_only_findings(company: Company, chief: User) -> None:
     wanted = changed("default", entitlements={"cpu": ChipQuota(guaranteed=4, cap=2)})
 
-    preview = services.tree_preview(wanted, at=company.at, by_person=chief)
+    preview = services.tree_preview(wanted, at=company.at, user=chief)
 
     assert preview.findings == services.tree_check(wanted)
     assert preview.findings[0].message.startswith(

@@ -179,7 +179,7 @@ def test_nominations_for_a_workload_go_to_its_next_claim(sharing: Sharing) -> No
         reason=ReleaseReason.MOVED,
         grace=timedelta(),
         at=company.at,
-        why="it goes on elsewhere",
+        explanation="it goes on elsewhere",
     )
     for _ in range(2):
         company.turn_jobs()

@@ -328,7 +328,7 @@ def test_the_reason_of_an_eviction_takes_precedence_over_the_owners(company: Com
         reason=ReleaseReason.FAULT,
         grace=timedelta(seconds=5),
         at=company.at,
-        why="card 0 reports uncorrectable errors",
+        explanation="card 0 reports uncorrectable errors",
     )
     assert claim.revoke_by == company.at + timedelta(seconds=5)
 
@@ -346,7 +346,7 @@ def test_a_claim_without_cards_cannot_be_evicted(company: Company) -> None:
             reason=ReleaseReason.DRAIN,
             grace=timedelta(),
             at=company.at,
-            why="the node is drained",
+            explanation="the node is drained",
         )
 
 
@@ -359,7 +359,7 @@ def test_a_claim_that_is_being_revoked_still_counts_against_its_queue(company: C
         reason=ReleaseReason.PREEMPTED,
         grace=timedelta(minutes=1),
         at=company.at,
-        why="a larger job needs the card",
+        explanation="a larger job needs the card",
     )
 
     assert company.schedule() == 0
@@ -376,7 +376,7 @@ def test_the_snapshot_contains_allocated_cards_and_resources(company: Company) -
 
     (node,) = seen.nodes
     assert [card.held_by is None for card in node.cards] == [False, True]
-    assert (node.promised.cpu, node.promised.memory) == (1000, 1 << 30)
+    assert (node.allocated.cpu, node.allocated.memory) == (1000, 1 << 30)
     (queue,) = seen.queues.values()
     assert queue.used == {"cpu": 1}
     (waiting,) = seen.claims

@@ -162,15 +162,15 @@ def test_changes_of_user_and_beneficiary_are_seen(
     heir = Claim.objects.get(state=ClaimState.PENDING)
     Claim.objects.exclude(pk=heir.pk).update(state=ClaimState.REVOKING, revoked_for=heir)
     seen = selectors.scheduling_snapshot()
-    assert (seen.running[0].revoked_for, seen.claims[0].person) == (heir.uid, "mei")
+    assert (seen.running[0].revoked_for, seen.claims[0].user) == (heir.uid, "mei")
     User.objects.filter(username="mei").update(username="mei-lin")
-    assert {each.person for each in (*selectors.scheduling_snapshot().claims, *seen.claims)} == {
+    assert {each.user for each in (*selectors.scheduling_snapshot().claims, *seen.claims)} == {
         "mei-lin",
         "mei",
     }
     claims_release(uids=[heir.uid], reason=ReleaseReason.CANCELLED, at=committed_company.at)
     after = selectors.scheduling_snapshot()
-    assert (after.running[0].revoked_for, after.running[0].person) == ("", "mei-lin")
+    assert (after.running[0].revoked_for, after.running[0].user) == ("", "mei-lin")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def sender_to(
         token=token,
         sequence=sequence or BatchSequence(None),
         keep=keep,
-        pace=SendIntervals(
+        intervals=SendIntervals(
             first_pause=0.02, behind=behind, again=0.05, patience_behind=patience_behind
         ),
         log=said.append,

@@ -74,7 +74,7 @@ def test_deployment_in_draining_queue_keeps_running_and_cannot_grow(company: Com
         reason=ReleaseReason.DRAIN,
         grace=timedelta(),
         at=company.at,
-        why="the node is drained",
+        explanation="the node is drained",
     )
 
     for _ in range(2):

@@ -141,7 +141,7 @@ def test_revoked_claim_stops_its_replica_and_a_new_one_is_created(
         reason=ReleaseReason.DRAIN,
         grace=timedelta(seconds=10),
         at=company.at,
-        why="the node is drained",
+        explanation="the node is drained",
     )
 
     start_replicas(company)

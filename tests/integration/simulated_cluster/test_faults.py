@@ -33,7 +33,7 @@ def test_a_dead_card_is_not_healthy_and_its_gang_fails(world: World) -> None:
     cluster = world.cluster()
     cluster.launch(training(nodes=("h800-1", "h800-2")))
     world.clock.pass_(minutes=5)
-    cluster.faults.kill_card("h800-2", 1, words="ECC")
+    cluster.faults.kill_card("h800-2", 1, message="ECC")
     node = cluster.inventory()[2]
     assert [card.index for card in node.cards if not card.healthy] == [1]
     beside, is_affected = seen(cluster)
@@ -80,7 +80,7 @@ def test_a_node_recovers_with_all_of_its_cards(world: World) -> None:
 def test_breaking_what_is_broken_changes_nothing(world: World) -> None:
     cluster = world.cluster()
     cluster.faults.kill_card("h800-1", 3)
-    cluster.faults.kill_card("h800-1", 3, words="again")
+    cluster.faults.kill_card("h800-1", 3, message="again")
     assert len(cluster.faults.present()) == 1
 
 
@@ -109,7 +109,7 @@ def test_what_makes_no_fleet_makes_no_cluster(tmp_path: Path) -> None:
 def test_of_what_is_broken_the_cluster_itself_tells_of_silence_alone(world: World) -> None:
     cluster = world.cluster()
     cluster.faults.kill_card("h800-2", 1)
-    cluster.faults.make_unreachable("h800-1", words="no heartbeat")
+    cluster.faults.make_unreachable("h800-1", message="no heartbeat")
     [sign] = cluster.diagnose().signals
     assert (sign.node, sign.index, sign.code) == ("h800-1", None, NODE_UNREACHABLE)
     assert (sign.origin, sign.level) == (Origin.SILENCE, FaultLevel.ISOLATE)

@@ -108,7 +108,7 @@ def test_a_card_that_dies_fails_the_job_and_takes_no_more_work(
     turn()
     turn(minutes=5)
     (node,) = {one.node.name for one in Allocation.objects.select_related("node")}
-    cluster.faults.kill_card(node, 2, words="ECC")
+    cluster.faults.kill_card(node, 2, message="ECC")
     at = turn(minutes=1)
     inventories_sync(at=at)
     job.refresh_from_db()

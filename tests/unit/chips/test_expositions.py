@@ -31,7 +31,7 @@ def told(
         node=node,
         index=index,
         at=AT,
-        figures={Metric(name): value for name, value in figures.items()},
+        metrics={Metric(name): value for name, value in figures.items()},
         serial=serial,
         faults=faults,
         vendor=vendor,
@@ -164,7 +164,7 @@ def test_figures_come_out_in_the_products_units(vendor: str) -> None:
     reading = reader_of(vendor).read(text, at=AT, node="n9").readings[-1]
 
     expected = EXPECTED[vendor]
-    assert dict(reading.figures) == pytest.approx(dict(expected.figures))
+    assert dict(reading.metrics) == pytest.approx(dict(expected.metrics))
     assert (reading.node, reading.index, reading.serial) == (
         expected.node,
         expected.index,
@@ -198,19 +198,19 @@ def test_a_card_without_a_fault_has_none_which_is_not_saying_nothing_of_faults()
 
 
 def test_a_sum_of_which_a_part_is_missing_is_left_out() -> None:
-    assert one('a{uuid="1"} 5\n', memory_total=ExporterSeries(names=("a", "b"))).figures == {}
+    assert one('a{uuid="1"} 5\n', memory_total=ExporterSeries(names=("a", "b"))).metrics == {}
 
 
 def test_a_number_that_stands_for_not_known_is_left_out() -> None:
     health = ExporterSeries(names=("h",), absent=(-1.0,))
-    assert one('h{uuid="1"} -1\n', health=health).figures == {}
-    assert one('h{uuid="1"} 0\n', health=health).figures == {Metric.HEALTH: 0}
+    assert one('h{uuid="1"} -1\n', health=health).metrics == {}
+    assert one('h{uuid="1"} 0\n', health=health).metrics == {Metric.HEALTH: 0}
 
 
 def test_series_of_one_name_are_told_apart_by_their_labels() -> None:
     text = 'm{uuid="1",type="vram"} 5\nm{uuid="1",type="xtt"} 9\n'
     series = ExporterSeries(names=("m",), labels={"type": "vram"})
-    assert one(text, memory_used=series).figures == {Metric.MEMORY_USED: 5}
+    assert one(text, memory_used=series).metrics == {Metric.MEMORY_USED: 5}
 
 
 def test_series_without_the_label_of_a_card_are_passed_over() -> None:
@@ -227,7 +227,7 @@ def test_what_says_no_node_is_refused_where_nobody_else_says_it() -> None:
     reader = ExpositionReader(exporter(power=ExporterSeries(names=("p",))), vendor="e")
     batch = reader.read('p{uuid="1"} 5\n', at=AT)
     assert batch.readings == ()
-    assert [(refused.what, refused.why) for refused in batch.refused] == [
+    assert [(refused.what, refused.reason) for refused in batch.refused] == [
         ("1", "nothing says which node it is in")
     ]
 

@@ -34,7 +34,7 @@ def test_all_that_a_file_can_say_comes_out() -> None:
         + '[[words]]\ncodes = "A*"\ncause = "Broken."\nremedy = "Exchange it."\n'
     )
     assert faults.meaning("12").state is Fitness.DEGRADED
-    assert faults.meaning("21").repeats == RepeatRule(times=2, within=timedelta(hours=6))
+    assert faults.meaning("21").repeat_rule == RepeatRule(times=2, within=timedelta(hours=6))
     assert faults.meaning("11").lasting == Lasting(
         after=timedelta(seconds=20), level=FaultLevel.RESET_WHEN_IDLE
     )

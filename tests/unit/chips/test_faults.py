@@ -130,13 +130,13 @@ def test_how_often_and_how_long_a_fault_may_be_is_what_the_maker_says() -> None:
         for each in table_of["FaultDuration"]
         for code in each["EventId"]
     }
-    assert dict(faults_of("ascend").repeats) == often
+    assert dict(faults_of("ascend").repeat_rules) == often
     assert dict(faults_of("ascend").lasting) == long
 
 
 @pytest.mark.parametrize("xid", ["13", "31", "43", "45", "68", "109"])
 def test_what_programs_do_to_themselves_never_counts_by_how_often_it_comes(xid: str) -> None:
-    assert faults_of("nvidia").meaning(xid).repeats == NEVER
+    assert faults_of("nvidia").meaning(xid).repeat_rule == NEVER
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_the_longest_beginning_explains_a_family_and_a_code_of_its_own_goes_firs
         for name in ("8*", "80E*", "80E0*", "80E01801", "13")
     }
     levels = dict.fromkeys(["80E01801", "80E01802", "80F1", "13", "134"], FaultLevel.NOTE)
-    faults = FaultMap(levels=levels, words=words)
+    faults = FaultMap(levels=levels, texts=words)
     assert faults.meaning("80E01801").cause == "80E01801"
     assert faults.meaning("80E01802").cause == "80E0*"
     assert faults.meaning("80F1").cause == "8*"

@@ -133,9 +133,9 @@ NEVER = RunTimes()
     [
         pytest.param([good(1), good(2)], 0, Culprit.NONE, id="all is well"),
         pytest.param([good(1), good(2)], 9, Culprit.NONE, id="a queue alone is no trouble"),
-        pytest.param([good(1), FAILS], 0, Culprit.LOOPS, id="one loop fails"),
-        pytest.param([FAILS, FAILS], 3, Culprit.LOOPS, id="failing loops do turn"),
-        pytest.param([good(1), good(40)], 1, Culprit.LOOPS, id="one loop is late"),
+        pytest.param([good(1), FAILS], 0, Culprit.CONTROLLERS, id="one loop fails"),
+        pytest.param([FAILS, FAILS], 3, Culprit.CONTROLLERS, id="failing loops do turn"),
+        pytest.param([good(1), good(40)], 1, Culprit.CONTROLLERS, id="one loop is late"),
         pytest.param([good(40), good(41)], 3, Culprit.WORKER, id="messages wait"),
         pytest.param([CUT_OFF, good(40)], 3, Culprit.WORKER, id="killed in the middle of a turn"),
         pytest.param([CUT_OFF, CUT_OFF], 3, Culprit.WORKER, id="killed in all of them"),

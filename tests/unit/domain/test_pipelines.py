@@ -177,7 +177,7 @@ class Simulated:
             if state in RETRIABLE_STATES:
                 self.move(place, StepEvent.RETRY)
             elif state is StepState.HELD:
-                self.move(place, StepEvent.WAVE)
+                self.move(place, StepEvent.OVERRIDE)
 
 
 @given(st.integers(1, MAX_STEPS), st.lists(endings, max_size=20))

@@ -49,7 +49,7 @@ def node(
         cluster=cluster,
         pool=pool,
         cards=tuple(CardView(uid=f"{uid}-{n}", state=CardState.USABLE) for n in range(cards)),
-        heard_at=heard_at,
+        last_seen_at=heard_at,
         keeper=keeper,
         binds_by_node=binds_by_node,
     )
@@ -64,7 +64,7 @@ def withheld(view: NodeView, state: CardState, *cards: str, by_person: bool = Fa
     return replace(
         view,
         cards=tuple(
-            replace(card, state=state, by_person=by_person)
+            replace(card, state=state, by_user=by_person)
             if not cards or card.uid in cards
             else card
             for card in view.cards
@@ -92,7 +92,7 @@ def fault(
         code=code,
         level=level,
         began_at=began_at,
-        told_at=ended_at or max(began_at, NOW),
+        reported_at=ended_at or max(began_at, NOW),
         ended_at=ended_at,
     )
 

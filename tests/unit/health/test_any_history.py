@@ -38,7 +38,7 @@ def faults(draw: st.DrawFn, nodes: Sequence[NodeView], at: datetime, number: int
     view = draw(st.sampled_from(nodes))
     began_at = at - timedelta(seconds=draw(st.integers(0, 90)))
     if draw(st.integers(0, 5)) == 0:
-        return replace(silence(view.uid, began_at=began_at), uid=f"{number}", told_at=at)
+        return replace(silence(view.uid, began_at=began_at), uid=f"{number}", reported_at=at)
     place = draw(st.sampled_from([view.uid, *(card.uid for card in view.cards)]))
     level = draw(st.sampled_from(FaultLevel))
     origin = draw(st.sampled_from(ORIGINS))
@@ -160,7 +160,7 @@ TWO_REASONS_HELD_BACK = History(
         (
             0,
             (
-                replace(silence("n0", began_at=ago(seconds=15)), uid="0", told_at=NOW),
+                replace(silence("n0", began_at=ago(seconds=15)), uid="0", reported_at=NOW),
                 fault("n0", FaultLevel.ISOLATE, uid="1", began_at=ago(seconds=16)),
             ),
             (),

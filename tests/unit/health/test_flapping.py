@@ -29,7 +29,7 @@ def episodes(
         one = fault(
             "n0-3", level, code="80E18005", origin=origin, began_at=ago(hours=hours), ended_at=ended
         )
-        found.append(replace(one, repeats=repeats))
+        found.append(replace(one, repeat_rule=repeats))
     return found
 
 
@@ -98,7 +98,7 @@ def reason(seen: HealthSnapshot, at: datetime) -> str:
     return unsettled_reason(
         seen.faults,
         isolation=IsolationView(node="n0", card="n0-3"),
-        grades=Severities(seen.faults, seen.released, policy, at),
+        severities=Severities(seen.faults, seen.released, policy, at),
         policy=policy,
         at=at,
     )

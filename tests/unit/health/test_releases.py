@@ -52,7 +52,7 @@ def test_it_goes_back_when_it_has_passed_and_its_fault_has_been_away() -> None:
 
 @pytest.mark.parametrize(
     "isolation",
-    [replace(ISOLATED, proved_at=None), replace(ISOLATED, by_person=True)],
+    [replace(ISOLATED, proved_at=None), replace(ISOLATED, by_user=True)],
     ids=["no burn-in passed", "a person took it out"],
 )
 def test_it_does_not_go_back_by_itself(isolation: IsolationView) -> None:

@@ -97,7 +97,7 @@ def test_one_measurement_of_a_counter_says_nothing() -> None:
 def test_a_counter_that_fell_was_reset_and_shows_what_came_since() -> None:
     assert verdict(GROWS, every(60, 7, 7, 0, 0)) is Verdict.CLEAR
     found = evaluate_condition(GROWS, every(60, 7, 8, 0, 2), NOW)
-    assert (found.verdict, found.figure) == (Verdict.FIRES, 3)
+    assert (found.verdict, found.value) == (Verdict.FIRES, 3)
 
 
 def test_a_figure_that_is_no_counter_may_fall() -> None:
@@ -115,7 +115,7 @@ def test_a_rate_is_a_minute_whatever_lies_between_the_measurements() -> None:
     rate = Condition(metric=Metric.LINK_ERRORS, how=How.RATE, op=RuleOperator.ABOVE, value=0)
     for seconds in (5.0, 15.0, 60.0):
         series = every(seconds, *(10 * seconds * n for n in range(5)))
-        assert evaluate_condition(rate, series, NOW).figure == pytest.approx(600)
+        assert evaluate_condition(rate, series, NOW).value == pytest.approx(600)
 
 
 def test_a_dry_run_tells_when_it_would_have_fired_how_long_and_how_bad() -> None:

@@ -80,7 +80,7 @@ def rate(measured: float, *, expected: float | None) -> BurninOutcome:
         expected=expected,
         floor=0.7,
         unit="TFLOP/s",
-        words="10 products",
+        message="10 products",
     )
 
 
@@ -113,7 +113,7 @@ SKIPPED = BurninOutcome(
     ("found", "passed"),
     [
         ([rate(1.0, expected=None), SKIPPED], True),
-        ([rate(1.0, expected=None), failed_outcome(test="memory", card=0, words="a bit")], False),
+        ([rate(1.0, expected=None), failed_outcome(test="memory", card=0, message="a bit")], False),
         # A card of which nothing is known has shown nothing.
         ([SKIPPED], False),
         ([], False),

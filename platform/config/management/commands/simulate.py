@@ -36,13 +36,13 @@ class Command(BaseCommand):
         create.add_argument("--hours", type=float, default=1.6, help="usual length of a training")
         run = verbs.add_parser("run", help="speak for the processes of every cluster")
         run.add_argument("--every", type=float, default=30.0, help="seconds between reports")
-        for verb, words in (
+        for verb, help_text in (
             ("kill", "break a card"),
             ("slow", "slow a card down"),
             ("silence", "let nobody hear of a node"),
             ("recover", "mend a card, or a node with all of its cards"),
         ):
-            one = verbs.add_parser(verb, help=words)
+            one = verbs.add_parser(verb, help=help_text)
             one.add_argument("cluster")
             one.add_argument("place", metavar="NODE[/CARD]")
             if verb == "slow":
@@ -96,7 +96,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{row.name}: {len(broken) or 'nothing'} broken")
             for fault in broken:
                 since = f"{fault.since:%Y-%m-%d %H:%M:%S} UTC"
-                self.stdout.write(f"  {fault.location}: {fault.words}, since {since}")
+                self.stdout.write(f"  {fault.location}: {fault.message}, since {since}")
 
     def _change_fault(self, verb: str, options: dict[str, Any]) -> None:
         cluster = simulated_clusters.cluster_named(options["cluster"])

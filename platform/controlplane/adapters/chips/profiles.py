@@ -71,19 +71,19 @@ def read_vendor(folder: Path) -> VendorData:
         pods=_parse_pod_extras(top.section("pods")),
         exporter=_parse_exporter(top.section("exporter")),
         faults=parse_fault_map(open_section(faults)) if faults.is_file() else FaultMap(),
-        images=top.words("images"),
+        images=top.text_map("images"),
         run_on_hardware=top.take("run_on_hardware", bool, default=False),
         sources=top.texts("sources"),
     )
-    usual = top.take("usual", dict, {})
+    defaults = top.take("usual", dict, {})
     chips = tuple(
         _parse_chip(
-            TomlSection({**usual, **values}, at=f"{top.at} [[chips]] {place}"), vendor=vendor
+            TomlSection({**defaults, **values}, at=f"{top.at} [[chips]] {place}"), vendor=vendor
         )
         for place, values in enumerate(top.take("chips", list, []), start=1)
     )
     slices = [chip for section in top.listed("slices") for chip in _slice_chips(section, chips)]
-    environment = top.words("environment")
+    environment = top.text_map("environment")
     labels.done()
     top.done()
     return VendorData(profile=profile, chips=(*chips, *slices), environment=environment)
@@ -148,17 +148,17 @@ def _parse_pod_extras(section: TomlSection | None) -> PodExtras:
         return PodExtras()
     config_map = section.section("config_map") or TomlSection({}, at=section.at)
     extras = PodExtras(
-        labels=section.words("labels"),
-        annotations=section.words("annotations"),
+        labels=section.text_map("labels"),
+        annotations=section.text_map("annotations"),
         device_annotation=section.text("device_annotation"),
         device_name=section.text("device_name"),
         host_paths=section.texts("host_paths"),
         groups=section.sizes("groups"),
         host_network_across_nodes=section.take("host_network_across_nodes", bool, default=False),
-        families=section.words("families"),
+        families=section.text_map("families"),
         config_map=config_map.text("name"),
-        config_map_data=config_map.words("data"),
-        config_map_labels=config_map.words("labels"),
+        config_map_data=config_map.text_map("data"),
+        config_map_labels=config_map.text_map("labels"),
         config_map_at=config_map.text("at"),
     )
     config_map.done()
@@ -176,7 +176,7 @@ def _parse_exporter(section: TomlSection | None) -> Exporter | None:
         index_label=section.text("index_label"),
         node_label=section.text("node_label"),
         slice_label=section.text("slice_label"),
-        series={figure: _parse_series(each) for figure, each in section.sections("series")},
+        series={metric: _parse_series(each) for metric, each in section.sections("series")},
         fault_base=section.whole("fault_base", 10),
         verified=section.take("verified", bool, default=True),
     )
@@ -188,7 +188,7 @@ def _parse_series(section: TomlSection) -> ExporterSeries:
     series = ExporterSeries(
         names=section.texts("names") or section.refuse("names", "is required: names of series"),
         scale=section.number("scale") or 1.0,
-        labels=section.words("labels"),
+        labels=section.text_map("labels"),
         absent=section.values("absent"),
     )
     section.done()
@@ -236,7 +236,7 @@ def _parse_chip(section: TomlSection, *, vendor: str) -> Chip:
         aligned_to=section.whole("aligned_to", 1) or 1,
         split_evenly=section.take("split_evenly", bool, default=False),
         resource=section.text("resource"),
-        node_labels=section.words("node_labels"),
+        node_labels=section.text_map("node_labels"),
         confidence=confidence,
         unverified=frozenset(section.texts("unverified")),
         sources=section.texts("sources"),
@@ -287,7 +287,7 @@ _CODE_RANGE = ".."
 def parse_fault_map(section: TomlSection) -> FaultMap:
     """:raises InvalidChipProfile: if the file has an unknown setting or refers to unknown codes."""
     levels: dict[str, FaultLevel] = {}
-    for name, codes in section.words("levels").items():
+    for name, codes in section.text_map("levels").items():
         if name not in FaultLevel.__members__:
             known = ", ".join(FaultLevel.__members__)
             section.refuse(f"levels.{name}", f"is no level; known are {known}")
@@ -296,9 +296,9 @@ def parse_fault_map(section: TomlSection) -> FaultMap:
             levels[code] = max(levels.get(code, FaultLevel.NOTE), FaultLevel[name])
     faults = FaultMap(
         levels=levels,
-        words=dict(_fault_texts(section)),
+        texts=dict(_fault_texts(section)),
         states=dict(_card_states(section)),
-        repeats=dict(_repeat_rules(section)),
+        repeat_rules=dict(_repeat_rules(section)),
         lasting=dict(_duration_rules(section)),
         sources=section.texts("sources"),
     )
@@ -312,13 +312,13 @@ def _fault_texts(section: TomlSection) -> Iterator[tuple[str, FaultTexts]]:
         codes = tuple(_expand_fault_codes(each.required("codes")))
         families = all(code.endswith(FAMILY) for code in codes)
         remedy = each.text("remedy") if families else each.required("remedy")
-        words = FaultTexts(cause=each.required("cause"), remedy=remedy)
-        yield from ((code, words) for code in codes)
+        texts = FaultTexts(cause=each.required("cause"), remedy=remedy)
+        yield from ((code, texts) for code in codes)
         each.done()
 
 
 def _card_states(section: TomlSection) -> Iterator[tuple[str, Fitness]]:
-    for name, codes in section.words("states").items():
+    for name, codes in section.text_map("states").items():
         if name not in Fitness.__members__:
             known = ", ".join(Fitness.__members__)
             section.refuse(f"states.{name}", f"is no state of a card; known are {known}")
@@ -327,12 +327,12 @@ def _card_states(section: TomlSection) -> Iterator[tuple[str, Fitness]]:
 
 def _repeat_rules(section: TomlSection) -> Iterator[tuple[str, RepeatRule]]:
     for each in section.listed("repeats"):
-        repeats = RepeatRule(
+        rule = RepeatRule(
             times=each.whole("times"), within=timedelta(hours=each.number("hours") or 0)
         )
-        if repeats.times and not repeats.within:
+        if rule.times and not rule.within:
             each.refuse("hours", "is required: within how many hours it came so often")
-        yield from ((code, repeats) for code in _expand_fault_codes(each.required("codes")))
+        yield from ((code, rule) for code in _expand_fault_codes(each.required("codes")))
         each.done()
 
 
@@ -349,11 +349,12 @@ def _duration_rules(section: TomlSection) -> Iterator[tuple[str, Lasting]]:
 
 def _refuse_unknown_codes(section: TomlSection, faults: FaultMap) -> None:
     """A misspelt code would otherwise be explained, or damped, without effect."""
-    for kind in ("states", "repeats", "lasting"):
-        for code in getattr(faults, kind):
+    tables = {"states": faults.states, "repeats": faults.repeat_rules, "lasting": faults.lasting}
+    for kind, codes in tables.items():
+        for code in codes:
             if code not in faults.levels:
                 section.refuse(kind, f"speaks of {code}, which has no level")
-    for code in faults.words:
+    for code in faults.texts:
         beginning = code.removesuffix(FAMILY)
         if not any(each.startswith(beginning) for each in faults.levels):
             section.refuse("words", f"speaks of {code}, which has no level")

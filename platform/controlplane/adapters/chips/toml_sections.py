@@ -66,7 +66,7 @@ class TomlSection:
             self.refuse(key, f"is {found!r}; it must be a list of numbers")
         return tuple(float(value) for value in found)
 
-    def words(self, key: str) -> Mapping[str, str]:
+    def text_map(self, key: str) -> Mapping[str, str]:
         values = self.take(key, dict, {})
         if not all(isinstance(value, str) for value in values.values()):
             self.refuse(key, f"is {values!r}; it must be a table of texts")

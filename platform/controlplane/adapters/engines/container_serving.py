@@ -177,10 +177,10 @@ class ContainerServingEngine(ContainerEngine):
                 message=f"{model.name} is quantized ({model.scheme or 'unknown scheme'}) and written as "
                 f"{model.format}, which {profile.title} does not load; it loads {loads}",
             )
-        elif model.format and (why := self.unsupported_weights(model, chip=chip)):
+        elif model.format and (reason := self.unsupported_weights(model, chip=chip)):
             yield FieldFinding(
                 field="model",
-                message=f"{model.name} is quantized as {model.scheme} in {model.format}: {why}",
+                message=f"{model.name} is quantized as {model.scheme} in {model.format}: {reason}",
             )
         if model.architecture and not model.architecture.endswith(_SERVED):
             yield FieldFinding(

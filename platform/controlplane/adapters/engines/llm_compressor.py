@@ -126,7 +126,7 @@ def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Fiel
     yield from quantization.check_not_quantized(
         name=model.name,
         scheme=model.scheme or model.format,
-        why="quantizing once more would only add to its loss",
+        reason="quantizing once more would only add to its loss",
     )
     scheme = spec.get("scheme", spec_fields.default_at(QUANTIZE, "scheme"))
     if not model.architecture.endswith("ForCausalLM"):

@@ -171,7 +171,7 @@ class MemoryOutbound:
 
 
 class MemoryTelemetry:
-    """Implements ``controlplane.ports.telemetry.Telemetry``; ``trouble`` makes it fail."""
+    """Implements ``controlplane.ports.telemetry.Telemetry``; ``error`` makes it fail."""
 
     def __init__(
         self,
@@ -179,13 +179,13 @@ class MemoryTelemetry:
         outbound: Outbound | None = None,
         token: str = "",
         batch: TelemetryBatch | None = None,
-        trouble: str = "",
+        error: str = "",
     ) -> None:
         self.token = token
         self.batch = batch or TelemetryBatch()
-        self.trouble = trouble
+        self.error = error
 
     def read(self) -> TelemetryBatch:
-        if self.trouble:
-            raise TelemetryFailed(self.trouble)
+        if self.error:
+            raise TelemetryFailed(self.error)
         return self.batch

@@ -123,33 +123,39 @@ class ExporterTelemetry:
             max_workers=min(_AT_ONCE, len(self._targets)), thread_name_prefix="scrape"
         ) as workers:
             batches = list(workers.map(self._scrape_target, self._targets))
-        silent = {name: why for batch in batches for name, why in batch.silent.items()}
-        if len(silent) == len(self._targets):
-            name, why = next(iter(silent.items()))
+        unreachable = {
+            name: reason for batch in batches for name, reason in batch.unreachable.items()
+        }
+        if len(unreachable) == len(self._targets):
+            name, reason = next(iter(unreachable.items()))
             raise TelemetryFailed(
-                f"none of {len(self._targets)} exporters answered; the first, {name}: {why}"
+                f"none of {len(self._targets)} exporters answered; the first, {name}: {reason}"
             )
         return TelemetryBatch(
             readings=tuple(reading for batch in batches for reading in batch.readings),
-            sheets=tuple(sheet for batch in batches for sheet in batch.sheets),
+            metric_batches=tuple(
+                metric_batch for batch in batches for metric_batch in batch.metric_batches
+            ),
             refused=tuple(one for batch in batches for one in batch.refused),
-            silent=silent,
+            unreachable=unreachable,
         )
 
     def _scrape_target(self, target: ExporterTarget) -> TelemetryBatch:
         try:
             answer = self._outbound.fetch(target.url, headers=self._headers, largest=MAX_TEXT_SIZE)
             if answer.status != _OK:
-                why = f"it answered with status {answer.status}"
-                return TelemetryBatch(silent={target.name: why})
+                reason = f"it answered with status {answer.status}"
+                return TelemetryBatch(unreachable={target.name: reason})
             batch = self._batch_of_text(target, answer.body.decode("utf-8"))
         except (EgressRefused, OutboundFailed, MalformedExposition) as error:
-            return TelemetryBatch(silent={target.name: str(error)})
+            return TelemetryBatch(unreachable={target.name: str(error)})
         except UnicodeDecodeError:
-            why = "its answer is not text in UTF-8"
-            return TelemetryBatch(silent={target.name: why})
-        if not batch.readings and not batch.sheets and not batch.refused:
-            empty = RejectedReading(what=target.name, why="its text holds no card of this vendor")
+            reason = "its answer is not text in UTF-8"
+            return TelemetryBatch(unreachable={target.name: reason})
+        if not batch.readings and not batch.metric_batches and not batch.refused:
+            empty = RejectedReading(
+                what=target.name, reason="its text holds no card of this vendor"
+            )
             return TelemetryBatch(refused=(empty,))
         return batch
 
@@ -157,10 +163,10 @@ class ExporterTelemetry:
         """:raises MalformedExposition: if the text is in another format."""
         entry, at = self._layouts[target.name], self._clock()
         if entry.layout is not None:
-            sheet = entry.layout.sheet(text, at=at)
-            if sheet is not None:
+            metric_batch = entry.layout.parse_batch(text, at=at)
+            if metric_batch is not None:
                 entry.penalty = max(1, entry.penalty // 2)
-                return TelemetryBatch(sheets=(sheet,))
+                return TelemetryBatch(metric_batches=(metric_batch,))
             self._budget.release(entry.size)
             entry.layout, entry.size = None, 0
             entry.back_off()

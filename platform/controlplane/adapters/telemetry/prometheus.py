@@ -101,8 +101,8 @@ class PrometheusTelemetry:
             ) from error
         document = body if isinstance(body, Mapping) else {}
         if answer.status != _OK or document.get("status") != "success":
-            why = str(document.get("error", "no reason given"))[:300]
-            raise TelemetryFailed(f"it answered with status {answer.status}: {why}")
+            reason = str(document.get("error", "no reason given"))[:300]
+            raise TelemetryFailed(f"it answered with status {answer.status}: {reason}")
         return document.get("data")
 
     def _node_of(self, labels: Mapping[str, str]) -> str:

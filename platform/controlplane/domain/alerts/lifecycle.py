@@ -59,14 +59,14 @@ class GroupMember:
 
     silenced: bool
     #: A notice told of it.
-    told: bool
+    notified: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """What was told so far; ``told_at`` is None while nothing was."""
+    """What was told so far; ``notified_at`` is None while nothing was."""
 
-    told_at: datetime | None = None
+    notified_at: datetime | None = None
     repeat: timedelta | None = None
 
 
@@ -75,15 +75,15 @@ def notice_due(
 ) -> NoticeKind | None:
     """What to tell now; None: nothing."""
     if not members:
-        return None if episode.told_at is None else NoticeKind.RESOLVED
-    heard = [member for member in members if not member.silenced]
-    news = any(not member.told for member in heard)
-    if episode.told_at is None:
-        return NoticeKind.FIRING if news else None
-    since = at - episode.told_at
-    if news and since >= UPDATE_AFTER:
+        return None if episode.notified_at is None else NoticeKind.RESOLVED
+    unsilenced = [member for member in members if not member.silenced]
+    unnotified = any(not member.notified for member in unsilenced)
+    if episode.notified_at is None:
+        return NoticeKind.FIRING if unnotified else None
+    since = at - episode.notified_at
+    if unnotified and since >= UPDATE_AFTER:
         return NoticeKind.MORE
-    if heard and episode.repeat is not None and since >= episode.repeat:
+    if unsilenced and episode.repeat is not None and since >= episode.repeat:
         return NoticeKind.REPEAT
     return None
 
@@ -109,7 +109,7 @@ class NotificationRoute:
     #: Keys of the receivers.
     receivers: frozenset[int]
 
-    def takes(self, labels: Labels, *, severity: AlertSeverity) -> bool:
+    def matches(self, labels: Labels, *, severity: AlertSeverity) -> bool:
         """Whether it is at least that bad and every matcher fits."""
         return severity.rank >= self.severity.rank and all_matchers_fit(self.matchers, labels)
 
@@ -118,7 +118,7 @@ def receivers_of(
     routes: Iterable[NotificationRoute], labels: Labels, *, severity: AlertSeverity
 ) -> frozenset[int]:
     """Everybody whom one of the routes names, each once."""
-    taken = (route.receivers for route in routes if route.takes(labels, severity=severity))
+    taken = (route.receivers for route in routes if route.matches(labels, severity=severity))
     return frozenset().union(*taken)
 
 

@@ -169,7 +169,7 @@ def response_error(kind: ReceiverKind, answer: str) -> str:
     """Why a chat that answered with a good status did not take the message; empty if it did."""
     if kind not in _CODES:
         return ""
-    code_name, words_name = _CODES[kind]
+    code_name, message_name = _CODES[kind]
     try:
         content = json.loads(answer)
     except ValueError:
@@ -178,7 +178,7 @@ def response_error(kind: ReceiverKind, answer: str) -> str:
         return f"its answer has no {code_name}, as its kind of chat gives; check the address"
     if content[code_name] == 0:
         return ""
-    return f"it refused with {content[code_name]}: {str(content.get(words_name, ''))[:200]}"
+    return f"it refused with {content[code_name]}: {str(content.get(message_name, ''))[:200]}"
 
 
 def _message_text(message: Message) -> str:

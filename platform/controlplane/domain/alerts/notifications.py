@@ -21,7 +21,7 @@ class NotificationKind(StrEnum):
     PIPELINE_FAILED = "pipeline.failed"
     PIPELINE_CANCELLED = "pipeline.cancelled"
     DEPLOYMENT_READY = "deployment.ready"
-    DEPLOYMENT_TROUBLED = "deployment.troubled"
+    DEPLOYMENT_UNHEALTHY = "deployment.troubled"
     DEPLOYMENT_RECOVERED = "deployment.recovered"
     MODEL_IMPORTED = "model.imported"
     MODEL_REFUSED = "model.refused"
@@ -52,12 +52,12 @@ class Subject(StrEnum):
     NODE = "node"
     CLUSTER = "cluster"
     WEBHOOK = "webhook"
-    PERSON = "person"
+    USER = "person"
 
 
 class Audience(StrEnum):
     #: Whoever made the subject, and those of its team who want to hear of everything.
-    MAKER = "maker"
+    CREATOR = "maker"
     #: Whoever may change the team.
     ADMINISTRATORS = "administrators"
     #: Whoever operates the fleet, in whatever team.
@@ -81,7 +81,7 @@ class NotificationType:
     channels: frozenset[Channel] = frozenset({Channel.PAGE})
     #: Whether it goes to those of the team who did not make the subject, unless they say otherwise.
     whole_team: bool = False
-    audience: Audience = Audience.MAKER
+    audience: Audience = Audience.CREATOR
     #: News of one subject with the same group becomes one line while it follows closely.
     group: str
 
@@ -118,7 +118,7 @@ NOTIFICATION_TYPES: Mapping[NotificationKind, NotificationType] = {
     NotificationKind.DEPLOYMENT_READY: NotificationType(
         severity=NotificationSeverity.GOOD, subject=Subject.DEPLOYMENT, group="health"
     ),
-    NotificationKind.DEPLOYMENT_TROUBLED: NotificationType(
+    NotificationKind.DEPLOYMENT_UNHEALTHY: NotificationType(
         severity=NotificationSeverity.BAD,
         subject=Subject.DEPLOYMENT,
         group="health",
@@ -181,7 +181,7 @@ NOTIFICATION_TYPES: Mapping[NotificationKind, NotificationType] = {
     ),
     NotificationKind.TEST: NotificationType(
         severity=NotificationSeverity.INFO,
-        subject=Subject.PERSON,
+        subject=Subject.USER,
         group="test",
         channels=_BOTH,
         audience=Audience.ASKER,

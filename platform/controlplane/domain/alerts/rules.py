@@ -17,7 +17,7 @@ from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.telemetry.metrics import MEASURES as FIGURES
+from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
 from controlplane.domain.telemetry.metrics import Unit
 
 Labels = Mapping[str, str]
@@ -71,7 +71,7 @@ class Topic(StrEnum):
     SOURCES = "sources"
     DECISIONS = "decisions"
     CLUSTERS = "clusters"
-    LOOPS = "loops"
+    CONTROLLERS = "loops"
     PRODUCT = "product"
     QUEUES = "queues"
     DEPLOYMENTS = "deployments"
@@ -92,8 +92,8 @@ _CARD = ("cluster", "node", "card", "chip")
 #: By name; a card's figures carry their metric's name.
 MEASURES: Mapping[str, AlertMeasure] = {
     **{
-        f"cards.{metric.value}": AlertMeasure(topic=Topic.CARDS, unit=figure.unit, labels=_CARD)
-        for metric, figure in FIGURES.items()
+        f"cards.{metric.value}": AlertMeasure(topic=Topic.CARDS, unit=measure.unit, labels=_CARD)
+        for metric, measure in METRIC_MEASURES.items()
     },
     # Level of a fault that stands, 1 to 6.
     "faults.level": AlertMeasure(
@@ -118,8 +118,8 @@ MEASURES: Mapping[str, AlertMeasure] = {
     ),
     "clusters.silence": AlertMeasure(topic=Topic.CLUSTERS, unit=SECONDS, labels=("cluster",)),
     # 1 while a loop of the product is late, fails or is stuck.
-    "loops.troubled": AlertMeasure(topic=Topic.LOOPS, unit=Unit.FLAG, labels=("loop",)),
-    "loops.lag": AlertMeasure(topic=Topic.LOOPS, unit=SECONDS, labels=("loop",)),
+    "loops.troubled": AlertMeasure(topic=Topic.CONTROLLERS, unit=Unit.FLAG, labels=("loop",)),
+    "loops.lag": AlertMeasure(topic=Topic.CONTROLLERS, unit=SECONDS, labels=("loop",)),
     "product.disk_free": AlertMeasure(topic=Topic.PRODUCT, unit=Unit.PERCENT, labels=("disk",)),
     "product.outbox_age": AlertMeasure(topic=Topic.PRODUCT, unit=SECONDS, labels=()),
     # Of the claim that has waited longest.

@@ -49,7 +49,7 @@ class Caveat(StrEnum):
     #: Listed without a mark that it was tested.
     UNTRIED = "untried"
     #: From a project's release news, not from its table.
-    NEWS = "news"
+    RELEASE_NOTES = "news"
     #: With one of the engine's back ends only.
     BACK_END = "back_end"
     #: From the type of its layers; not a result of this model.
@@ -246,13 +246,13 @@ def _repository_names(entry: CatalogEntry) -> tuple[str, ...]:
 
 def _matches_architecture(entry: CatalogEntry, built: Architecture) -> bool:
     """Whether every value is known and equal, and the parameters are close."""
-    figures = (entry.layers, entry.hidden, entry.heads, entry.intermediate)
-    if None in figures or entry.parameters is None or entry.architecture != built.name:
+    dimensions = (entry.layers, entry.hidden, entry.heads, entry.intermediate)
+    if None in dimensions or entry.parameters is None or entry.architecture != built.name:
         return False
     own = (built.layers, built.hidden, built.heads, built.intermediate)
     close = abs(built.parameters - entry.parameters) <= _PARAMETERS_TOLERANCE * entry.parameters
     same_keys = entry.kv_heads in (None, built.kv_heads) or built.latent is not None
-    return figures == own and same_keys and close
+    return dimensions == own and same_keys and close
 
 
 class Facet(StrEnum):
@@ -404,8 +404,8 @@ def _non_empty_facets(choice: FacetSelection) -> FacetSelection:
 
 
 def _filter_text(rows: Iterable[IndexedEntry], text: str) -> Iterable[IndexedEntry]:
-    words = text.lower().split()
-    return (row for row in rows if all(word in row.text for word in words))
+    terms = text.lower().split()
+    return (row for row in rows if all(word in row.text for word in terms))
 
 
 def _unmatched_facets(row: IndexedEntry, chosen: FacetSelection) -> frozenset[Facet]:

@@ -44,7 +44,7 @@ class Catalog:
 
 #: A value → what was expected; empty if the value is valid.
 _Rule = Callable[[Any], str]
-_SENTENCE = 2000
+_MAX_NOTE_LENGTH = 2000
 _LARGEST = 2**63 - 1
 
 
@@ -77,8 +77,8 @@ def _choice_rule(choices: type[StrEnum]) -> _Rule:
 
 def _count_table(value: Any) -> str:
     good = isinstance(value, dict) and all(
-        isinstance(figure, int) and not isinstance(figure, bool) and figure >= 0
-        for figure in value.values()
+        isinstance(count, int) and not isinstance(count, bool) and count >= 0
+        for count in value.values()
     )
     return "" if good else "a table of whole numbers"
 
@@ -145,7 +145,7 @@ _ENTRY_RULES: Mapping[str, _Rule] = {
     "hf_repo": _text_rule(120),
     "modelscope_id": _text_rule(120),
     "prequantized": _text_list_rule(120),
-    "notes": _text_rule(_SENTENCE),
+    "notes": _text_rule(_MAX_NOTE_LENGTH),
     "cells": _check_cells,
 }
 _ENTRY_NEEDS = (

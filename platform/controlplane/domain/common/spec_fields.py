@@ -230,8 +230,8 @@ def _value_error(field: SpecField, value: Any, *, at: str) -> str | None:
         right = isinstance(value, str) and value.strip() and len(value) <= _LONGEST_TEXT
         return None if right else f"{at} must be a non-empty string, got {value!r}"
     if field.kind is FieldKind.CHOICE:
-        words = ", ".join(field.choices)
-        return None if value in field.choices else f"{at} must be one of {words}, got {value!r}"
+        choices = ", ".join(field.choices)
+        return None if value in field.choices else f"{at} must be one of {choices}, got {value!r}"
     if field.kind is FieldKind.VARIABLES:
         return _wrong_variables(value, at=at)
     return _wrong_list(field, value, at=at)
@@ -257,12 +257,12 @@ def _is_within_bounds(field: SpecField, value: float) -> bool:
 
 
 def _format_bounds(field: SpecField) -> str:
-    words = []
+    bounds = []
     if field.least is not None:
-        words.append(f"{'>' if field.above_least else '≥'} {_format_bound(field.least)}")
+        bounds.append(f"{'>' if field.above_least else '≥'} {_format_bound(field.least)}")
     if field.most is not None:
-        words.append(f"≤ {_format_bound(field.most)}")
-    return " and ".join(words)
+        bounds.append(f"≤ {_format_bound(field.most)}")
+    return " and ".join(bounds)
 
 
 def _format_bound(bound: float) -> str:

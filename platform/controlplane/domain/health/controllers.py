@@ -38,7 +38,7 @@ class ControllerHealth(StrEnum):
     UNSEEN = "unseen"
 
 
-TROUBLED = frozenset({ControllerHealth.LATE, ControllerHealth.FAILING, ControllerHealth.STUCK})
+UNHEALTHY = frozenset({ControllerHealth.LATE, ControllerHealth.FAILING, ControllerHealth.STUCK})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,24 +72,24 @@ def allowed_lag(interval: timedelta) -> timedelta:
     return max(interval * INTERVALS_ALLOWED, SHORTEST_ALLOWED)
 
 
-def controller_lag(turns: RunTimes, *, at: datetime) -> timedelta | None:
+def controller_lag(times: RunTimes, *, at: datetime) -> timedelta | None:
     """Since the last good end, or the first start where there was none; None if it never turned."""
-    since = turns.succeeded_at or turns.started_at
+    since = times.succeeded_at or times.started_at
     return None if since is None else max(at - since, timedelta())
 
 
-def controller_health(turns: RunTimes, *, interval: timedelta, at: datetime) -> ControllerHealth:
+def controller_health(times: RunTimes, *, interval: timedelta, at: datetime) -> ControllerHealth:
     """How the loop does at that time."""
-    behind = controller_lag(turns, at=at)
+    behind = controller_lag(times, at=at)
     if behind is None:
         return ControllerHealth.UNSEEN
-    began = turns.under_way_since
+    began = times.under_way_since
     if began is not None and at - began > max(LONGEST_TURN, allowed_lag(interval)):
         return ControllerHealth.STUCK
     overdue = behind > allowed_lag(interval)
-    if turns.failures > FAILURES_ALLOWED or (overdue and turns.failures):
+    if times.failures > FAILURES_ALLOWED or (overdue and times.failures):
         # Old failures say nothing of a loop that has stopped turning since.
-        quiet = turns.ended_at is not None and at - turns.ended_at > allowed_lag(interval)
+        quiet = times.ended_at is not None and at - times.ended_at > allowed_lag(interval)
         return ControllerHealth.LATE if quiet and began is None else ControllerHealth.FAILING
     if overdue and began is None:
         return ControllerHealth.LATE
@@ -100,7 +100,7 @@ def needs_attention(health: ControllerHealth, behind: timedelta | None) -> bool:
     """Whether operators are told on every page, without having asked."""
     if health is ControllerHealth.LATE:
         return behind is not None and behind > MIN_REPORTED_LAG
-    return health in TROUBLED
+    return health in UNHEALTHY
 
 
 class Culprit(StrEnum):
@@ -112,29 +112,29 @@ class Culprit(StrEnum):
     #: Nobody sends messages.
     BEAT = "beat"
     #: Some loops turn and others do not: it is not the processes.
-    LOOPS = "loops"
+    CONTROLLERS = "loops"
     #: Nothing has ever turned, or nobody can say what waits.
     UNKNOWN = "unknown"
 
 
 def find_culprit(
-    loops: Iterable[tuple[timedelta, RunTimes]], *, waiting: int | None, at: datetime
+    controllers: Iterable[tuple[timedelta, RunTimes]], *, waiting: int | None, at: datetime
 ) -> Culprit:
     """Who is to blame for the state of the loops, each given by its interval and turns.
 
     ``waiting`` counts the messages that no worker has taken; None where the broker does not answer.
     """
-    seen = [(interval, turns) for interval, turns in loops if turns.moved_at is not None]
+    seen = [(interval, times) for interval, times in controllers if times.moved_at is not None]
     # Slow loops say nothing yet when the quick ones have long been silent. A turn that is under way
     # may be that of a worker that is no more.
     quick = [
-        turns.moved_at
-        for interval, turns in seen
-        if turns.moved_at is not None and allowed_lag(interval) == SHORTEST_ALLOWED
+        times.moved_at
+        for interval, times in seen
+        if times.moved_at is not None and allowed_lag(interval) == SHORTEST_ALLOWED
     ]
     if any(at - moved_at <= SHORTEST_ALLOWED for moved_at in quick):
-        healths = {controller_health(turns, interval=interval, at=at) for interval, turns in seen}
-        return Culprit.LOOPS if healths & TROUBLED else Culprit.NONE
+        healths = {controller_health(times, interval=interval, at=at) for interval, times in seen}
+        return Culprit.CONTROLLERS if healths & UNHEALTHY else Culprit.NONE
     if waiting is None:
         return Culprit.UNKNOWN
     if waiting:

@@ -8,7 +8,7 @@
 
 A turn answers each card with one action, the strongest that anything asks for; what else stands on that card is
 answered in the next turn, when it is known how far the card is out of use. Nothing is answered twice: what was
-done about a fault is told by ``Situation.decided``, and only more than that is decided again.
+done about a fault is told by ``HealthSnapshot.decided``, and only more than that is decided again.
 """
 
 from __future__ import annotations
@@ -55,36 +55,36 @@ __all__ = [
 ]
 
 
-def decide_actions(situation: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Decided, ...]:
+def decide_actions(snapshot: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Decided, ...]:
     """What is to be done now, the worst and oldest first, then what is held back by a stall, then what goes back.
 
     At most one action for each card and one for each node as a whole. What a guard or a keeper holds back is told
     each time, for as long as it is so; a weaker action that they let through is done beside it.
     """
-    silent, stalls = stale_node_actions(situation, policy, at)
-    wants = [
-        *fault_actions(situation, policy, at),
-        *silent,
-        *suspicion_actions(situation, policy, at),
+    stale, stalls = stale_node_actions(snapshot, policy, at)
+    recommended = [
+        *fault_actions(snapshot, policy, at),
+        *stale,
+        *suspicion_actions(snapshot, policy, at),
     ]
-    wants += _whole_nodes(wants, situation, policy, at)
-    wants.sort(key=lambda want: want.order)
-    done = tuple(_apply_guard(wants, Guard(situation, policy, at)))
-    returned = tuple(_release_decisions(situation, wants, policy, at))
+    recommended += _whole_nodes(recommended, snapshot, policy, at)
+    recommended.sort(key=lambda want: want.order)
+    done = tuple(_apply_guard(recommended, Guard(snapshot, policy, at)))
+    returned = tuple(_release_decisions(snapshot, recommended, policy, at))
     return (*done, *stalls, *returned)
 
 
 def _whole_nodes(
-    wants: Sequence[RecommendedAction], situation: HealthSnapshot, policy: Policy, at: datetime
+    recommended: Sequence[RecommendedAction], snapshot: HealthSnapshot, policy: Policy, at: datetime
 ) -> Iterator[RecommendedAction]:
     """Nodes of which so many cards have to stop within the window that it is a matter of the node."""
     stopped: dict[str, set[str]] = defaultdict(set)
-    for fault in situation.faults:
-        answer = situation.decided.get(fault.uid, Action.NOTE)
+    for fault in snapshot.faults:
+        answer = snapshot.decided.get(fault.uid, Action.NOTE)
         if fault.card and answer.stops and fault.began_at > at - policy.window:
             stopped[fault.node].add(fault.card)
     asked: dict[str, list[RecommendedAction]] = defaultdict(list)
-    for want in wants:
+    for want in recommended:
         if want.card and want.action.stops and not want.node.keeper:
             asked[want.node.uid].append(want)
     for uid, parts in asked.items():
@@ -106,24 +106,24 @@ def _whole_nodes(
             )
 
 
-def _apply_guard(wants: Iterable[RecommendedAction], guard: Guard) -> Iterator[Decided]:
+def _apply_guard(recommended: Iterable[RecommendedAction], guard: Guard) -> Iterator[Decided]:
     """What is let through and what is held back, at most one of each for a target."""
     done: dict[tuple[str, str], int] = {}
-    told: set[tuple[str, str]] = set()
-    for want in wants:
+    suppressed: set[tuple[str, str]] = set()
+    for want in recommended:
         target, whole = (want.node.uid, want.card), (want.node.uid, "")
         if target in done or want.action.rank <= done.get(whole, -1):
             continue
-        followed = bool(want.node.keeper) and want.action.takes_out
+        followed = bool(want.node.keeper) and want.action.removes_capacity
         held = (
             _follows_node_reason(want.node.keeper)
             if followed
             else guard.admit(want.node, want.card, want.action)
         )
-        if held and target in told:
+        if held and target in suppressed:
             continue
         if held:
-            told.add(target)
+            suppressed.add(target)
         else:
             done[target] = want.action.rank
         yield Decided(
@@ -142,17 +142,17 @@ def _follows_node_reason(keeper: str) -> str:
 
 
 def _release_decisions(
-    situation: HealthSnapshot, wants: Sequence[RecommendedAction], policy: Policy, at: datetime
+    snapshot: HealthSnapshot, recommended: Sequence[RecommendedAction], policy: Policy, at: datetime
 ) -> Iterator[Decided]:
     """What rules took out, has passed its burn-in since, and of which nothing bad is known any more."""
-    proved = [each for each in situation.isolations if each.proved_at and not each.by_person]
+    proved = [each for each in snapshot.isolations if each.proved_at and not each.by_user]
     if not proved:
         return
-    grades = Severities(situation.faults, situation.released, policy, at)
-    troubled = {want.node.uid for want in wants if want.action.takes_out}
+    severities = Severities(snapshot.faults, snapshot.released, policy, at)
+    unhealthy = {want.node.uid for want in recommended if want.action.removes_capacity}
     for isolation in sorted(proved, key=lambda each: (each.node, each.card)):
-        if isolation.node in troubled or unsettled_reason(
-            situation.faults, isolation=isolation, grades=grades, policy=policy, at=at
+        if isolation.node in unhealthy or unsettled_reason(
+            snapshot.faults, isolation=isolation, severities=severities, policy=policy, at=at
         ):
             continue
         yield Decided(

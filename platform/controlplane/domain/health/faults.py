@@ -95,7 +95,7 @@ class Meaning:
     level: FaultLevel
     state: Fitness
     #: The maker's own number; None: the policy's.
-    repeats: RepeatRule | None = None
+    repeat_rule: RepeatRule | None = None
     lasting: Lasting | None = None
 
 
@@ -115,10 +115,10 @@ class FaultMap:
     #: Code, as the vendor's tools print it → level.
     levels: Mapping[str, FaultLevel] = field(default_factory=dict)
     #: Code, or the beginning of a family of codes and a star → cause and remedy. The longest beginning wins.
-    words: Mapping[str, FaultTexts] = field(default_factory=dict)
+    texts: Mapping[str, FaultTexts] = field(default_factory=dict)
     #: Where a code leaves the card in another state than its level does.
     states: Mapping[str, Fitness] = field(default_factory=dict)
-    repeats: Mapping[str, RepeatRule] = field(default_factory=dict)
+    repeat_rules: Mapping[str, RepeatRule] = field(default_factory=dict)
     lasting: Mapping[str, Lasting] = field(default_factory=dict)
     #: Where the codes and their meaning were read.
     sources: tuple[str, ...] = ()
@@ -133,13 +133,13 @@ class FaultMap:
     def meaning(self, code: str, *, minor: bool = False) -> Meaning:
         """All that is known of a code; of one that no table knows, its level and an empty cause and remedy."""
         level = self.level(code, minor=minor)
-        words = self._code_texts(code)
+        texts = self._code_texts(code)
         return Meaning(
-            cause=words.cause if words else "",
-            remedy=(words.remedy or REMEDIES[level]) if words else "",
+            cause=texts.cause if texts else "",
+            remedy=(texts.remedy or REMEDIES[level]) if texts else "",
             level=level,
             state=self.states.get(code, _FITNESS[level]),
-            repeats=self.repeats.get(code),
+            repeat_rule=self.repeat_rules.get(code),
             lasting=self.lasting.get(code),
         )
 
@@ -147,7 +147,7 @@ class FaultMap:
         if code not in self.levels:
             return None
         families = (f"{code[:length]}{FAMILY}" for length in range(len(code), 0, -1))
-        return next((self.words[each] for each in (code, *families) if each in self.words), None)
+        return next((self.texts[each] for each in (code, *families) if each in self.texts), None)
 
 
 class Origin(StrEnum):
@@ -169,7 +169,7 @@ class Origin(StrEnum):
     RULE = "rule"
     #: Nothing has been heard of it for too long.
     SILENCE = "silence"
-    PERSON = "person"
+    USER = "person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

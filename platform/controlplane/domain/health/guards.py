@@ -27,16 +27,16 @@ def isolation_limit(size: int, policy: Policy) -> int:
 class Guard:
     """Lets decisions through one after the other and counts what they take, on top of what is out already."""
 
-    def __init__(self, situation: HealthSnapshot, policy: Policy, at: datetime) -> None:
+    def __init__(self, snapshot: HealthSnapshot, policy: Policy, at: datetime) -> None:
         self._policy = policy
-        self._touched = {node for node, then in situation.recent if then > at - policy.window}
-        self._restarted = {node for node, then in situation.restarted if then > at - policy.window}
+        self._touched = {node for node, then in snapshot.recent if then > at - policy.window}
+        self._restarted = {node for node, then in snapshot.restarted if then > at - policy.window}
         self._sizes: dict[str, int] = defaultdict(int)
         #: Pool → node → uids of its cards that rules took out.
         self._out: dict[str, dict[str, set[str]]] = defaultdict(dict)
-        for node in situation.nodes.values():
+        for node in snapshot.nodes.values():
             self._sizes[node.pool] += len(node.cards)
-            out = {card.uid for card in node.cards if card.state in _OUT and not card.by_person}
+            out = {card.uid for card in node.cards if card.state in _OUT and not card.by_user}
             if out:
                 self._out[node.pool][node.uid] = out
 
@@ -48,7 +48,7 @@ class Guard:
         """Why it has to wait for a person, with the numbers; empty: it may be done, and is counted."""
         if action is Action.RESTART_JOB:
             return self._admit_restart(node)
-        if not action.takes_out:
+        if not action.removes_capacity:
             return ""
         wrong = self._too_many_nodes(node) or self._too_many_cards(node, card)
         if not wrong:
@@ -98,7 +98,7 @@ def _newly_isolated_cards(node: NodeView, card: str) -> tuple[CardView, ...]:
     return tuple(
         each
         for each in node.cards
-        if (not card or each.uid == card) and not (each.by_person and each.state in _OUT)
+        if (not card or each.uid == card) and not (each.by_user and each.state in _OUT)
     )
 
 

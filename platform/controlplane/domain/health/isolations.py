@@ -57,7 +57,7 @@ def unsettled_reason(
     faults: Iterable[FaultView],
     *,
     isolation: IsolationView,
-    grades: Severities,
+    severities: Severities,
     policy: Policy,
     at: datetime,
 ) -> str:
@@ -66,11 +66,11 @@ def unsettled_reason(
     Ask before a burn-in begins, and again when it has passed: what came up since counts too. A whole node answers
     for the faults of all of its cards, a card for its own and those of its node.
     """
-    for fault, grade in _counting_faults(faults, isolation=isolation, grades=grades):
+    for fault, severity in _counting_faults(faults, isolation=isolation, severities=severities):
         if fault.ended_at is None:
             return f"{fault.code} still stands"
-        if grade.flaps:
-            return grade.reason
+        if severity.flaps:
+            return severity.reason
         if fault.ended_at > at - policy.settle:
             return (
                 f"{fault.code} ended less than {policy.settle.total_seconds() / 60:g} minutes ago"
@@ -81,7 +81,7 @@ def unsettled_reason(
 
 
 def disproved_reason(
-    faults: Iterable[FaultView], *, isolation: IsolationView, grades: Severities
+    faults: Iterable[FaultView], *, isolation: IsolationView, severities: Severities
 ) -> str:
     """Why the burn-in that it passed is worth nothing any more, in words; empty: it counts, or none was passed.
 
@@ -89,22 +89,22 @@ def disproved_reason(
     """
     if isolation.proved_at is None:
         return ""
-    for fault, _ in _counting_faults(faults, isolation=isolation, grades=grades):
+    for fault, _ in _counting_faults(faults, isolation=isolation, severities=severities):
         if fault.began_at > isolation.proved_at:
             return f"{fault.code} came up after the burn-in; it has to pass another"
     return ""
 
 
 def _counting_faults(
-    faults: Iterable[FaultView], *, isolation: IsolationView, grades: Severities
+    faults: Iterable[FaultView], *, isolation: IsolationView, severities: Severities
 ) -> Iterator[tuple[FaultView, FaultSeverity]]:
     """The faults that stand against its return, the oldest first."""
     for fault in sorted(faults, key=lambda fault: (fault.began_at, fault.uid)):
         concerns = fault.node == isolation.node and (
             not fault.card or not isolation.card or fault.card == isolation.card
         )
-        if not concerns or fault.origin == Origin.JOB or grades.is_known(fault):
+        if not concerns or fault.origin == Origin.JOB or severities.is_known(fault):
             continue
-        grade = grades.of(fault)
-        if grade.level >= FaultLevel.RESET_WHEN_IDLE:
-            yield fault, grade
+        severity = severities.of(fault)
+        if severity.level >= FaultLevel.RESET_WHEN_IDLE:
+            yield fault, severity

@@ -46,28 +46,28 @@ class RecommendedAction:
 
 
 def fault_actions(
-    situation: HealthSnapshot, policy: Policy, at: datetime
+    snapshot: HealthSnapshot, policy: Policy, at: datetime
 ) -> Iterator[RecommendedAction]:
     """What the faults ask for that is not answered yet. Silence is not among them (``silences``).
 
     What has become graver than its code says asks for both, should the graver answer be held back.
     """
-    grades = Severities(situation.faults, situation.released, policy, at)
-    for fault in situation.faults:
-        node = situation.nodes.get(fault.node)
+    severities = Severities(snapshot.faults, snapshot.released, policy, at)
+    for fault in snapshot.faults:
+        node = snapshot.nodes.get(fault.node)
         # What ended long ago counts for what comes back, and asks for nothing itself.
         live = fault.ended_at is None or fault.ended_at >= at - policy.settle
         if node is None or not live or fault.origin == Origin.SILENCE:
             continue
-        for grade in _fault_severities(fault, grades):
-            want = _recommended_action(fault, node, grade)
-            if not is_answered(situation, fault.uid, want.action):
+        for severity in _fault_severities(fault, severities):
+            want = _recommended_action(fault, node, severity)
+            if not is_answered(snapshot, fault.uid, want.action):
                 yield want
 
 
-def is_answered(situation: HealthSnapshot, fault: str, action: Action) -> bool:
+def is_answered(snapshot: HealthSnapshot, fault: str, action: Action) -> bool:
     """Whether that much or more was done about the fault already."""
-    done = situation.decided.get(fault)
+    done = snapshot.decided.get(fault)
     return done is not None and action.rank <= done.rank
 
 
@@ -80,29 +80,29 @@ def is_moot(node: NodeView, card: str, action: Action) -> bool:
     return bool(states) and all(state in enough for state in states)
 
 
-def _fault_severities(fault: FaultView, grades: Severities) -> tuple[FaultSeverity, ...]:
+def _fault_severities(fault: FaultView, severities: Severities) -> tuple[FaultSeverity, ...]:
     if fault.origin == Origin.JOB:
         reason = (
             f"a crashed job left {fault.code} behind; crashes of several jobs make a place suspect"
         )
         return (FaultSeverity(level=FaultLevel.NOTE, reason=reason),)
-    if grades.is_known(fault):
+    if severities.is_known(fault):
         reason = (
             f"{fault.code} began before this was given back, so it is not held against it again"
         )
         return (FaultSeverity(level=FaultLevel.NOTE, reason=reason),)
-    plain, now = grades.by_code(fault), grades.of(fault)
+    plain, now = severities.by_code(fault), severities.of(fault)
     return (now,) if now.level == plain.level else (now, plain)
 
 
 def _recommended_action(
-    fault: FaultView, node: NodeView, grade: FaultSeverity
+    fault: FaultView, node: NodeView, severity: FaultSeverity
 ) -> RecommendedAction:
-    action, card = _action_target(_ACTIONS[grade.level], fault.card, node)
-    reason = grade.reason
+    action, card = _action_target(_ACTIONS[severity.level], fault.card, node)
+    reason = severity.reason
     if is_moot(node, card, action):
         action, card = Action.NOTE, fault.card
-        reason = f"{grade.reason}; it is out of use already"
+        reason = f"{severity.reason}; it is out of use already"
     return RecommendedAction(
         node=node,
         card=card,
@@ -115,7 +115,7 @@ def _recommended_action(
 
 def _action_target(action: Action, card: str, node: NodeView) -> tuple[Action, str]:
     """At a card, or at its whole node where nobody can say which card the next work would get."""
-    if action.takes_out and node.binds_by_node:
+    if action.removes_capacity and node.binds_by_node:
         card = ""
     if action is Action.ISOLATE_CARD and not card:
         action = Action.ISOLATE_NODE
@@ -166,8 +166,8 @@ class Severities:
 
     def of(self, fault: FaultView) -> FaultSeverity:
         """What the fault is worth now."""
-        grade = self._lasting_severity(fault) or self.by_code(fault)
-        return self._flapping_severity(fault, grade.level) or grade
+        severity = self._lasting_severity(fault) or self.by_code(fault)
+        return self._flapping_severity(fault, severity.level) or severity
 
     def _lasting_severity(self, fault: FaultView) -> FaultSeverity | None:
         lasting, stood = fault.lasting, self._at - fault.began_at
@@ -203,8 +203,8 @@ class Severities:
         )
 
     def _repeat_limit(self, fault: FaultView) -> RepeatRule | None:
-        if fault.repeats is not None:
-            return fault.repeats if fault.repeats.times else None
+        if fault.repeat_rule is not None:
+            return fault.repeat_rule if fault.repeat_rule.times else None
         if fault.origin in _NEVER_DAMPED or fault.level is FaultLevel.NOTE:
             return None
         return RepeatRule(times=self._policy.repeats, within=self._policy.repeats_within)

@@ -108,7 +108,7 @@ class Finding:
     #: Since when it holds; None where it does not.
     since: datetime | None = None
     #: What was compared last; None where nothing could be.
-    figure: float | None = None
+    value: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +149,12 @@ def dry_run(condition: Condition, series: Iterable[MetricSample]) -> tuple[RuleF
         if fired is not None and (step.anew or finding.verdict is not Verdict.FIRES):
             firings.append(_end_firing(fired, step))
             fired = None
-        if finding.verdict is Verdict.FIRES and finding.since and finding.figure is not None:
+        if finding.verdict is Verdict.FIRES and finding.since and finding.value is not None:
             fired = RuleFiring(
                 began_at=fired.began_at if fired else finding.since,
                 fired_at=fired.fired_at if fired else step.at,
                 ended_at=None,
-                worst=_worse_value(condition, fired, finding.figure),
+                worst=_worse_value(condition, fired, finding.value),
             )
     return (*firings, fired) if fired else tuple(firings)
 
@@ -173,15 +173,15 @@ def _condition_steps(condition: Condition, series: Iterable[MetricSample]) -> It
     holds = _HOLDS[condition.op]
     since: datetime | None = None
     before: datetime | None = None
-    for at, figure in _compared_values(condition, series):
+    for at, value in _compared_values(condition, series):
         anew = before is not None and at - before > GAP
-        if anew or figure is None or not holds(figure, condition.value):
+        if anew or value is None or not holds(value, condition.value):
             since = None
-        if figure is not None and holds(figure, condition.value):
+        if value is not None and holds(value, condition.value):
             since = since or at
         yield _Step(
             at=at,
-            finding=_build_finding(condition, at=at, since=since, figure=figure),
+            finding=_build_finding(condition, at=at, since=since, value=value),
             anew=anew,
             before=before,
         )
@@ -189,14 +189,14 @@ def _condition_steps(condition: Condition, series: Iterable[MetricSample]) -> It
 
 
 def _build_finding(
-    condition: Condition, *, at: datetime, since: datetime | None, figure: float | None
+    condition: Condition, *, at: datetime, since: datetime | None, value: float | None
 ) -> Finding:
-    if figure is None:
+    if value is None:
         return Finding(verdict=Verdict.UNKNOWN)
     if since is None:
-        return Finding(verdict=Verdict.CLEAR, figure=figure)
+        return Finding(verdict=Verdict.CLEAR, value=value)
     lasts = at - since >= condition.lasting
-    return Finding(verdict=Verdict.FIRES if lasts else Verdict.PENDING, since=since, figure=figure)
+    return Finding(verdict=Verdict.FIRES if lasts else Verdict.PENDING, since=since, value=value)
 
 
 def _compared_values(
@@ -225,11 +225,11 @@ def _compared_values(
             yield sample.at, change * 60 / elapsed if condition.how is How.RATE else change
 
 
-def _worse_value(condition: Condition, fired: RuleFiring | None, figure: float) -> float:
+def _worse_value(condition: Condition, fired: RuleFiring | None, value: float) -> float:
     if fired is None:
-        return figure
+        return value
     pick = min if condition.op in {RuleOperator.BELOW, RuleOperator.AT_MOST} else max
-    return pick(fired.worst, figure)
+    return pick(fired.worst, value)
 
 
 def _end_firing(fired: RuleFiring, step: _Step) -> RuleFiring:
@@ -249,7 +249,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FIELDS = ("metric", "how", "op", "value", "within", "for", "chips")
 _RULE_FIELDS = ("name", "title", "level", "condition", "source")
-_SIGNS = {"≥": ">=", "≤": "<=", "==": "="}
+_OPERATOR_SYMBOLS = {"≥": ">=", "≤": "<=", "==": "="}
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -365,7 +365,7 @@ def _parse_choice(
 def _parse_operator(fields: Mapping[str, Any]) -> RuleOperator:
     value = fields.get("op")
     try:
-        return RuleOperator(_SIGNS.get(str(value), str(value)))
+        return RuleOperator(_OPERATOR_SYMBOLS.get(str(value), str(value)))
     except ValueError:
         known = ", ".join(op.value for op in RuleOperator)
         raise RuleRefused("op", f"op is {value!r}; it must be one of {known}") from None

@@ -32,7 +32,7 @@ class Action(StrEnum):
         return _RANKS[self]
 
     @property
-    def takes_out(self) -> bool:
+    def removes_capacity(self) -> bool:
         """Whether capacity is lost by it: these are what the guards count."""
         return Action.RESET_WHEN_IDLE.rank <= self.rank <= Action.ISOLATE_NODE.rank
 
@@ -84,11 +84,12 @@ class FaultView:
     code: str
     level: FaultLevel
     began_at: datetime
-    told_at: datetime
+    reported_at: datetime
     ended_at: datetime | None = None
     count: int = 1
-    #: The maker's own numbers for the code (``Meaning.repeats``, ``Meaning.lasting``); None: the policy's, none.
-    repeats: RepeatRule | None = None
+    #: The vendor's own numbers for the code (``Meaning.repeat_rule``, ``Meaning.lasting``); None: the policy's,
+    #: none.
+    repeat_rule: RepeatRule | None = None
     lasting: Lasting | None = None
 
 
@@ -99,7 +100,7 @@ class CardView:
     #: Uid of the claim that holds it; empty: none.
     claim: str = ""
     #: A person took it out of use: that does not count against the guards.
-    by_person: bool = False
+    by_user: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ class NodeView:
     #: What the blast-radius guard counts over: cards of one chip in one cluster.
     pool: str
     cards: tuple[CardView, ...]
-    heard_at: datetime | None = None
+    last_seen_at: datetime | None = None
     #: Somebody else (MindCluster, NVSentinel) acts on its faults; empty: nobody.
     keeper: str = ""
     #: A device plug-in chooses the device: one bad card withholds the node.
@@ -150,7 +151,7 @@ class IsolationView:
     #: When a burn-in passed; None: not yet.
     proved_at: datetime | None = None
     #: A person took it out: only a person gives it back.
-    by_person: bool = False
+    by_user: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

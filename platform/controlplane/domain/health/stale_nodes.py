@@ -37,16 +37,16 @@ class _StaleNode:
 
 
 def stale_node_actions(
-    situation: HealthSnapshot, policy: Policy, at: datetime
+    snapshot: HealthSnapshot, policy: Policy, at: datetime
 ) -> tuple[tuple[RecommendedAction, ...], tuple[Decided, ...]]:
     """The nodes to take out for their silence, and one statement for each cluster that stalls as a whole."""
     sizes: dict[str, int] = defaultdict(int)
-    for node in situation.nodes.values():
+    for node in snapshot.nodes.values():
         sizes[node.cluster] += 1
     clusters: dict[str, list[_StaleNode]] = defaultdict(list)
-    for silence in _find_stale_nodes(situation):
+    for silence in _find_stale_nodes(snapshot):
         clusters[silence.node.cluster].append(silence)
-    wants: list[RecommendedAction] = []
+    recommended: list[RecommendedAction] = []
     held: list[Decided] = []
     for cluster, silences in sorted(clusters.items()):
         ripe = [
@@ -63,32 +63,32 @@ def stale_node_actions(
         if _is_mass_staleness(len(together), sizes[cluster], policy):
             held.append(
                 _mass_staleness_decision(
-                    ripe, silent=len(together), nodes=sizes[cluster], policy=policy
+                    ripe, stale=len(together), nodes=sizes[cluster], policy=policy
                 )
             )
         else:
-            wants += [_recommended_action(each, at) for each in ripe]
-    return tuple(wants), tuple(held)
+            recommended += [_recommended_action(each, at) for each in ripe]
+    return tuple(recommended), tuple(held)
 
 
-def _find_stale_nodes(situation: HealthSnapshot) -> Iterator[_StaleNode]:
+def _find_stale_nodes(snapshot: HealthSnapshot) -> Iterator[_StaleNode]:
     """One for each silent node, by its oldest fault."""
     seen: dict[str, _StaleNode] = {}
-    for fault in situation.faults:
-        node = situation.nodes.get(fault.node)
+    for fault in snapshot.faults:
+        node = snapshot.nodes.get(fault.node)
         if node is None or fault.origin != Origin.SILENCE or fault.ended_at is not None:
             continue
         if fault.level is not FaultLevel.ISOLATE:
             continue
-        heard_at = node.heard_at
-        if heard_at is not None and heard_at > fault.told_at:
+        last_seen_at = node.last_seen_at
+        if last_seen_at is not None and last_seen_at > fault.reported_at:
             continue
-        back = situation.released.get(node.uid)
+        back = snapshot.released.get(node.uid)
         silence = _StaleNode(
             node=node,
             fault=fault,
-            since=heard_at or fault.began_at,
-            answered=is_answered(situation, fault.uid, Action.ISOLATE_NODE)
+            since=last_seen_at or fault.began_at,
+            answered=is_answered(snapshot, fault.uid, Action.ISOLATE_NODE)
             or is_moot(node, "", Action.ISOLATE_NODE)
             or (back is not None and fault.began_at <= back),
         )
@@ -103,9 +103,9 @@ def _stale_node_sort_key(silence: _StaleNode) -> tuple[datetime, str]:
     return (silence.fault.began_at, silence.fault.uid)
 
 
-def _is_mass_staleness(silent: int, nodes: int, policy: Policy) -> bool:
+def _is_mass_staleness(stale: int, nodes: int, policy: Policy) -> bool:
     """All of a cluster, or the policy's share and at least two: one node alone is its own matter."""
-    return silent == nodes or (silent > 1 and silent * 1000 >= policy.stall_share * nodes)
+    return stale == nodes or (stale > 1 and stale * 1000 >= policy.stall_share * nodes)
 
 
 def _recommended_action(silence: _StaleNode, at: datetime) -> RecommendedAction:
@@ -120,7 +120,7 @@ def _recommended_action(silence: _StaleNode, at: datetime) -> RecommendedAction:
 
 
 def _mass_staleness_decision(
-    ripe: Sequence[_StaleNode], *, silent: int, nodes: int, policy: Policy
+    ripe: Sequence[_StaleNode], *, stale: int, nodes: int, policy: Policy
 ) -> Decided:
     first = min(ripe, key=_stale_node_sort_key)
     return Decided(
@@ -130,7 +130,7 @@ def _mass_staleness_decision(
         action=Action.ISOLATE_NODE,
         reason=TOGETHER,
         held_back=(
-            f"{silent} of {nodes} nodes of the cluster are silent together; from {policy.stall_share / 10:g} % on "
+            f"{stale} of {nodes} nodes of the cluster are silent together; from {policy.stall_share / 10:g} % on "
             "monitoring is at fault, so nothing is decided on silence there"
         ),
     )

@@ -57,7 +57,7 @@ class Suspicion:
     #: Empty: they point at no card in particular.
     cards: tuple[str, ...]
     score: float
-    words: str
+    reason: str
     #: When the first of the crashes was.
     since: datetime
 
@@ -74,11 +74,11 @@ class _Count:
 
 
 def suspicion_actions(
-    situation: HealthSnapshot, policy: Policy, at: datetime
+    snapshot: HealthSnapshot, policy: Policy, at: datetime
 ) -> Iterator[RecommendedAction]:
     """A reset when idle for each suspect that takes work still."""
-    for suspicion in suspicious_nodes(situation, policy, at):
-        node = situation.nodes[suspicion.node]
+    for suspicion in suspicious_nodes(snapshot, policy, at):
+        node = snapshot.nodes[suspicion.node]
         for card in suspicion.cards or ("",):
             if not is_moot(node, card, Action.RESET_WHEN_IDLE):
                 aimed = "" if node.binds_by_node else card
@@ -86,17 +86,17 @@ def suspicion_actions(
                     node=node,
                     card=aimed,
                     action=Action.RESET_WHEN_IDLE,
-                    reason=suspicion.words,
+                    reason=suspicion.reason,
                     began_at=suspicion.since,
-                    fault=_newest_open_fault(situation, node.uid, card),
+                    fault=_newest_open_fault(snapshot, node.uid, card),
                 )
 
 
 def suspicious_nodes(
-    situation: HealthSnapshot, policy: Policy, at: datetime
+    snapshot: HealthSnapshot, policy: Policy, at: datetime
 ) -> tuple[Suspicion, ...]:
     """The nodes whose score reaches the policy's, by uid."""
-    recent = [run for run in situation.runs if run.ended_at > at - policy.suspicion_within]
+    recent = [run for run in snapshot.runs if run.ended_at > at - policy.suspicion_within]
     ran: dict[str, list[RunView]] = defaultdict(list)
     for run in recent:
         for place in run.places:
@@ -108,10 +108,10 @@ def suspicious_nodes(
     spread = _crashed_jobs_per_owner(counts)
     found = []
     for uid, known in sorted(counts.items()):
-        node = situation.nodes.get(uid)
+        node = snapshot.nodes.get(uid)
         if node is None:
             continue
-        back = _was_released_since(situation, node)
+        back = _was_released_since(snapshot, node)
         fresh = [each for each in known if back is None or each.crashes[0].ended_at > back]
         here = [run for run in ran[uid] if back is None or run.ended_at > back]
         suspicion = _node_suspicion(node, fresh, here, spread)
@@ -179,7 +179,7 @@ def _node_suspicion(
         node=node.uid,
         cards=_common_cards(node, counts, here),
         score=score,
-        words=(
+        reason=(
             f"{len(counts)} of {len(jobs)} jobs crashed here, of which {elsewhere} ended well elsewhere; "
             f"that makes it suspect (score {score:.1f})"
         ),
@@ -200,21 +200,21 @@ def _common_cards(
     return () if len(common) == len(node.cards) else tuple(sorted(common))
 
 
-def _was_released_since(situation: HealthSnapshot, node: NodeView) -> datetime | None:
+def _was_released_since(snapshot: HealthSnapshot, node: NodeView) -> datetime | None:
     """When the node or a card of it came back last: crashes before that are dealt with."""
     uids = (node.uid, *(card.uid for card in node.cards))
-    return max((situation.released[uid] for uid in uids if uid in situation.released), default=None)
+    return max((snapshot.released[uid] for uid in uids if uid in snapshot.released), default=None)
 
 
-def _newest_open_fault(situation: HealthSnapshot, node: str, card: str) -> str:
+def _newest_open_fault(snapshot: HealthSnapshot, node: str, card: str) -> str:
     """Uid of the newest fault that a crash left there and nothing was done about; empty: none."""
     left = [
         (fault.began_at, fault.uid)
-        for fault in situation.faults
+        for fault in snapshot.faults
         if fault.origin == Origin.JOB
         and fault.node == node
         and (not card or fault.card in {"", card})
-        and not is_answered(situation, fault.uid, Action.RESET_WHEN_IDLE)
+        and not is_answered(snapshot, fault.uid, Action.RESET_WHEN_IDLE)
     ]
     return max(left)[1] if left else ""
 

@@ -94,7 +94,7 @@ class StepEvent(StrEnum):
     SUCCEED = "succeed"
     #: It succeeded, but its metrics miss the gate.
     MISS = "miss"
-    WAVE = "wave"
+    OVERRIDE = "wave"
     FAIL = "fail"
     CANCEL = "cancel"
     RETRY = "retry"
@@ -113,7 +113,7 @@ STEP = StateMachine(
         (StepState.RUNNING, StepEvent.MISS): StepState.HELD,
         (StepState.RUNNING, StepEvent.FAIL): StepState.FAILED,
         (StepState.RUNNING, StepEvent.CANCEL): StepState.CANCELLED,
-        (StepState.HELD, StepEvent.WAVE): StepState.SUCCEEDED,
+        (StepState.HELD, StepEvent.OVERRIDE): StepState.SUCCEEDED,
         (StepState.FAILED, StepEvent.RETRY): StepState.WAITING,
         (StepState.CANCELLED, StepEvent.RETRY): StepState.WAITING,
         (StepState.SKIPPED, StepEvent.RESUME): StepState.WAITING,

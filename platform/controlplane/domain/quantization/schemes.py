@@ -57,13 +57,14 @@ def is_calibrated(scheme: Any) -> bool:
     return known is not None and known.calibrated
 
 
-def check_not_quantized(*, name: str, scheme: str, why: str) -> tuple[FieldFinding, ...]:
-    """A finding if the model called ``name`` is quantized; ``why`` says what requires weights that are not."""
+def check_not_quantized(*, name: str, scheme: str, reason: str) -> tuple[FieldFinding, ...]:
+    """A finding if the model called ``name`` is quantized.
+
+    :param reason: what requires weights that are not.
+    """
     if not scheme:
         return ()
-    message = (
-        f"{name} is quantized to {scheme} already; {why}: choose the version that it was made from"
-    )
+    message = f"{name} is quantized to {scheme} already; {reason}: choose the version that it was made from"
     return (FieldFinding(field="model", message=message),)
 
 
@@ -106,13 +107,13 @@ def check_group_size(
     if scheme != "w4a16-awq" or not widths:
         return ()
     fitting = [size for size in GROUP_SIZES if all(width % size == 0 for width in widths)]
-    in_words = ", ".join(map(str, widths))
+    formatted = ", ".join(map(str, widths))
     right = ", ".join(map(str, fitting))
     if group_size is None:
         if fitting:
             return ()
         message = (
-            f"no group size of {', '.join(map(str, GROUP_SIZES))} divides the widths {in_words} of the "
+            f"no group size of {', '.join(map(str, GROUP_SIZES))} divides the widths {formatted} of the "
             "model's layers; use a scheme without groups"
         )
         return (FieldFinding(field="group_size", message=message),)
@@ -120,7 +121,7 @@ def check_group_size(
     if not odd:
         return ()
     message = (
-        f"group_size must divide the widths of the model's layers ({in_words}), got {group_size}; "
+        f"group_size must divide the widths of the model's layers ({formatted}), got {group_size}; "
         f"{right or 'none of the usual sizes'} would"
     )
     return (FieldFinding(field="group_size", message=message),)

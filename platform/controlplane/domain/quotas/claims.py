@@ -169,7 +169,7 @@ class GangShape:
         """What one replica of each role may use."""
         return {role.name: role.limits for role in self.roles}
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """``"2 × 4 cards and 1 × 0 cards"``."""
         return " and ".join(_role_summary(role) for role in self.roles)
 

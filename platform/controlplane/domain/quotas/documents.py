@@ -102,12 +102,12 @@ def as_json(document: QueueDocument) -> dict[str, Any]:
     }
 
 
-def from_json(kept: Mapping[str, Any]) -> QueueDocument:
+def from_json(stored: Mapping[str, Any]) -> QueueDocument:
     """The document that ``as_json`` was given; what an older release did not keep has its default.
 
     :raises KeyError, ValueError: if it is none.
     """
-    values = dict(kept)
+    values = dict(stored)
     values["state"] = QueueState(values.get("state", QueueState.OPEN))
     values["entitlements"] = {
         chip: ChipQuota(**one) for chip, one in values.get("entitlements", {}).items()
@@ -379,7 +379,7 @@ class TreeEdit:
     #: By uid; a new one under a temporary uid ``new:<name>``; None: it is retired. Others may name a new queue as
     #: their parent by its temporary uid.
     queues: Mapping[str, QueueDocument | None]
-    act: str
+    action: str
     #: Why, as the person says.
     note: str = ""
     #: ``fingerprint`` of the tree that the person looked at; empty: whatever it is now.
@@ -432,6 +432,6 @@ def is_new(uid: str) -> bool:
 
 def documents_fingerprint(documents: Documents) -> str:
     """Return 32 hexadecimal digits that differ whenever a queue of the tree differs."""
-    kept = [as_json(documents[uid]) for uid in sorted(documents)]
-    text = json.dumps(kept, sort_keys=True, ensure_ascii=True)
+    documents_json = [as_json(documents[uid]) for uid in sorted(documents)]
+    text = json.dumps(documents_json, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -104,15 +104,15 @@ def _child_uids(uid: str, documents: Documents) -> list[str]:
 def _queue_mapping(uid: str, documents: Documents) -> dict[str, Any]:
     document = documents[uid]
     above = documents.get(document.parent)
-    usual = QueueDocument(uid=uid, name=document.name, team=above.team if above else "")
+    default = QueueDocument(uid=uid, name=document.name, team=above.team if above else "")
     written: dict[str, Any] = {}
-    if document.team != usual.team:
+    if document.team != default.team:
         written["team"] = document.team or None
-    if document.state is not usual.state:
+    if document.state is not default.state:
         written["state"] = document.state.value
     for name in ("description", "weight", *POLICIES, "running_per_person"):
         value = getattr(document, name)
-        if value != getattr(usual, name):
+        if value != getattr(default, name):
             written[name] = value
     if isinstance(weight := written.get("weight"), float) and weight.is_integer():
         written["weight"] = int(weight)

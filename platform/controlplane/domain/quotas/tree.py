@@ -48,7 +48,7 @@ class QuotaLimit(StrEnum):
     #: Beyond its guarantee, and others keep what is free.
     NOTHING_TO_BORROW = "nothing_to_borrow"
     #: Within its guarantee, but what is free is kept by others: borrowers have to give theirs back.
-    KEPT_BY_OTHERS = "kept_by_others"
+    RESERVED_BY_OTHERS = "kept_by_others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class QuotaShortage:
     #: Held now by that queue and those below.
     used: int = 0
     #: Not held, but kept by queues below or for pending claims longer.
-    kept: int = 0
+    reserved: int = 0
     #: Its cap or guarantee; where others keep what is free, how much that is.
     bound: int = 0
     #: Of what is free, what may be borrowed.
@@ -295,12 +295,14 @@ class QueueTree:
             # Nobody takes from others who stays within what is reserved for itself.
             if more > max(0, lendable) and withheld:
                 return QuotaShortage(
-                    limit=QuotaLimit.KEPT_BY_OTHERS if covered else QuotaLimit.NOTHING_TO_BORROW,
+                    limit=QuotaLimit.RESERVED_BY_OTHERS
+                    if covered
+                    else QuotaLimit.NOTHING_TO_BORROW,
                     queue=node.view.name,
                     chip=chip,
                     wanted=cards,
                     used=node.account(chip).used,
-                    kept=withheld,
+                    reserved=withheld,
                     bound=max(0, free),
                     lendable=max(0, min(free, lendable)),
                 )
@@ -382,16 +384,16 @@ def _cap_shortage(
     for chip, more in growth.items():
         account = node.account(chip)
         cap = account.entitlement.cap
-        kept = account.charged - account.used + (0 if passes else account.reserved_for_pending)
+        reserved = account.charged - account.used + (0 if passes else account.reserved_for_pending)
         # What a queue below kept for itself is no growth, but held in the end all the same.
-        if cap is not None and account.used + (kept + more if more else cards) > cap:
+        if cap is not None and account.used + (reserved + more if more else cards) > cap:
             return QuotaShortage(
                 limit=QuotaLimit.CAP,
                 queue=node.view.name,
                 chip=chip,
                 wanted=cards,
                 used=account.used,
-                kept=kept,
+                reserved=reserved,
                 bound=cap,
             )
     return None
@@ -416,6 +418,6 @@ def _does_not_borrow(
         chip=dimension,
         wanted=cards,
         used=account.used,
-        kept=account.charged - account.used + account.reserved_for_pending,
+        reserved=account.charged - account.used + account.reserved_for_pending,
         bound=account.entitlement.guaranteed,
     )

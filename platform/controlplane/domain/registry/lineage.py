@@ -108,10 +108,10 @@ def assign_layers(nodes: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]
 
 def _pull_sources_right(layer: dict[str, int], edges: Sequence[Edge]) -> dict[str, int]:
     """Place nodes without sources in the layer directly before their first target."""
-    made = {target for _, target in edges}
+    targets = {target for _, target in edges}
     near: dict[str, int] = {}
     for source, target in edges:
-        if source not in made:
+        if source not in targets:
             near[source] = min(near.get(source, layer[target]), layer[target] - 1)
     return layer | near
 
@@ -182,11 +182,11 @@ def _minimise_crossings(rows: _Order, segments: Iterable[tuple[_Item, _Item]]) -
         after[source].append(target)
     best, fewest = rows, _count_crossings(rows, after)
     current = rows
-    for sweep in range(ORDERING_PASSES):
+    for iteration in range(ORDERING_PASSES):
         if not fewest:
             break
         current = _reorder_by_neighbours(
-            current, before if sweep % 2 == 0 else after, back=bool(sweep % 2)
+            current, before if iteration % 2 == 0 else after, back=bool(iteration % 2)
         )
         if (crossings := _count_crossings(current, after)) < fewest:
             best, fewest = current, crossings

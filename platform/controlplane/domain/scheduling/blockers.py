@@ -165,7 +165,7 @@ class BlockerFinder:
         return PendingReason(
             code=PendingCode.NEVER_FITS,
             reason=(
-                f"needs {claim.shape.in_words()} of {chip} under one {claim.within or CLUSTER}; if nobody "
+                f"needs {claim.shape.describe()} of {chip} under one {claim.within or CLUSTER}; if nobody "
                 f"held any, the best would have room for {best} of {replicas} replicas"
             ),
             numbers={"best": best, "replicas": replicas},
@@ -205,7 +205,7 @@ class BlockerFinder:
         return PendingReason(
             code=PendingCode.NO_DOMAIN,
             reason=(
-                f"needs {claim.shape.in_words()} of {chip} under one {claim.within}; the best "
+                f"needs {claim.shape.describe()} of {chip} under one {claim.within}; the best "
                 f"{claim.within} has room for {best} of {replicas} replicas"
             ),
             numbers={"wanted": claim.shape.fewest_cards, "best": best, "replicas": replicas},
@@ -219,8 +219,8 @@ class BlockerFinder:
         demand: ReplicaDemand,
         matching: Mask,
     ) -> PendingReason:
-        takes = self._fleet.eligible(demand)
-        whole = np.where(takes, self._fleet.whole_cards(), 0)
+        eligible = self._fleet.eligible(demand)
+        whole = np.where(eligible, self._fleet.whole_cards(), 0)
         free, best = int(whole.sum()), int(whole.max())
         if largest.cards and best >= largest.cards and not self._fleet.replica_counts(demand).any():
             return PendingReason(
@@ -235,7 +235,7 @@ class BlockerFinder:
         return PendingReason(
             code=PendingCode.NO_FREE_CARDS,
             reason=(
-                f"needs {claim.shape.in_words()} of {chip}; {free} of {total} "
+                f"needs {claim.shape.describe()} of {chip}; {free} of {total} "
                 f"are free, at most {best} on one node"
             ),
             numbers={

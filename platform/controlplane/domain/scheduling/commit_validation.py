@@ -30,7 +30,7 @@ class CommitClaim:
     #: Uid of its queue.
     queue: str
     #: Its user; empty if unknown.
-    person: str = ""
+    user: str = ""
 
 
 class CommitValidator:
@@ -83,7 +83,7 @@ class CommitValidator:
         replicas = []
         for replica in placement.replicas:
             node = self._nodes.get(replica.node)
-            if node is None or not node.takes_work:
+            if node is None or not node.accepts_workloads:
                 name = replica.node if node is None else node.name
                 raise PlacementConflict(f"node {name} takes no work any more")
             cards = replica.cards or self._choose_cards(claim, node, replica, placement.chip, taken)
@@ -145,7 +145,7 @@ class CommitValidator:
                     )
         if (limit := self._user_counts.limit(claim)) is not None:
             raise PlacementConflict(
-                f"{limit.person} holds {limit.held} of at most {limit.bound} claims of queue {limit.queue}"
+                f"{limit.user} holds {limit.held} of at most {limit.bound} claims of queue {limit.queue}"
             )
 
     def _charge_queue(self, queue: str, chip: str, cards: int) -> None:

@@ -306,10 +306,12 @@ class Cycle:
         if room is not None:
             self._nominate_claim(claim, room)
             return explain_awaiting_evictions(room.chip, room.victims)
-        waits = (each for each in reasons.values() if each.code is PendingCode.AWAITING_FASTER_CHIP)
+        awaiting = (
+            each for each in reasons.values() if each.code is PendingCode.AWAITING_FASTER_CHIP
+        )
         # Otherwise the reason of the chip that it prefers of those that may ever do.
         useful = (chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES)
-        return next(waits, reasons[next(useful, claim.chips[0])])
+        return next(awaiting, reasons[next(useful, claim.chips[0])])
 
     def _charge_nominated(self, claim: ClaimSnapshot, sign: int) -> None:
         """Count the nominated cards for its queue until the claim is decided, and again if it stays pending."""
@@ -408,7 +410,7 @@ class Cycle:
             admitted_at=self._at,
             replicas=replicas,
             ends_at=None if runtime is None else self._at + runtime,
-            person=claim.person,
+            user=claim.user,
         )
         self.tree.start(claim.queue, chip, view.amount)
         if runtime is not None:
@@ -505,7 +507,7 @@ class Cycle:
                 continue
             if self._blockers.permanent_blocker(claim, chip) is not None:
                 continue
-            if shortage.limit is QuotaLimit.KEPT_BY_OTHERS:
+            if shortage.limit is QuotaLimit.RESERVED_BY_OTHERS:
                 self.tree.nominate(claim.queue, chip, self._lacking_cards(claim, chip))
             else:
                 lendable = shortage.limit is QuotaLimit.NOTHING_TO_BORROW
@@ -537,5 +539,5 @@ def _group_key(option: _CandidateChip) -> Hashable:
 
 def _no_free_cards_reason(shortage: QuotaShortage) -> bool:
     """Return whether others keep what is free, but fewer are free anyway: then the fleet is the reason."""
-    kept = shortage.limit in (QuotaLimit.NOTHING_TO_BORROW, QuotaLimit.KEPT_BY_OTHERS)
-    return kept and shortage.wanted > shortage.bound
+    limited = shortage.limit in (QuotaLimit.NOTHING_TO_BORROW, QuotaLimit.RESERVED_BY_OTHERS)
+    return limited and shortage.wanted > shortage.bound

@@ -145,7 +145,7 @@ class _PlanSearch:
             np.array(
                 [
                     sum(card.state is CardState.USABLE for card in row.cards)
-                    if row.node.takes_work
+                    if row.node.accepts_workloads
                     else 0
                     for row in self._fleet.rows
                 ],
@@ -182,9 +182,9 @@ class _PlanSearch:
 
     def _free_one_node(self, chip: str) -> int | None:
         """The node that was emptied for the best net gain; None if none is worth it."""
-        kept = self._evacuable_nodes()
+        evacuable = self._evacuable_nodes()
         options: list[tuple[float, int, tuple[RunningClaim, ...]]] = []
-        for node in np.flatnonzero((self._usable > 0) & ~kept).tolist():
+        for node in np.flatnonzero((self._usable > 0) & ~evacuable).tolist():
             rows = np.flatnonzero(self._nodes.rows(node))
             if chip and chip not in {self._fleet.rows[row].chip for row in rows}:
                 continue
@@ -195,7 +195,7 @@ class _PlanSearch:
         for _, node, leaving in sorted(options, key=lambda option: option[:2])[
             : self._bounds.tries
         ]:
-            avoid = kept[self._nodes.domain] | self._nodes.rows(node)
+            avoid = evacuable[self._nodes.domain] | self._nodes.rows(node)
             if self._within_limits(leaving) and self._mover.move(leaving, avoid=avoid):
                 return node
         return None
@@ -230,13 +230,11 @@ class _PlanSearch:
             self._fleet.undo(mark)
             return self._plan_result(reason="there is room for it already")
         worth = self._worth * goal.claim.shape.fewest_cards
-        capacity_maker = CapacityPlanner(
-            self._mover, moves=self._bounds.moves, tries=self._bounds.tries
-        )
-        seats = capacity_maker.make(goal.claim, goal.chip, worth=worth)
+        planner = CapacityPlanner(self._mover, moves=self._bounds.moves, tries=self._bounds.tries)
+        seats = planner.make(goal.claim, goal.chip, worth=worth)
         if seats is None:
             return self._plan_result(reason="no moves make room for it at less than that is worth")
-        asked = goal.claim.shape.in_words()
+        asked = goal.claim.shape.describe()
         return self._plan_result(reason=f"there would be room for {asked}", gain=worth, room=seats)
 
     # -- Fewer fragments --
@@ -260,8 +258,10 @@ class _PlanSearch:
         )
 
     def _fragmentation_amount(self) -> float:
-        takes_work = np.array([row.node.takes_work for row in self._fleet.rows], dtype=np.bool_)
-        return float(self._fragmentation.by_row()[takes_work].sum()) / WHOLE_CARD
+        accepting = np.array(
+            [row.node.accepts_workloads for row in self._fleet.rows], dtype=np.bool_
+        )
+        return float(self._fragmentation.by_row()[accepting].sum()) / WHOLE_CARD
 
     # -- What comes of it --
 

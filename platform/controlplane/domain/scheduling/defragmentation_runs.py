@@ -148,20 +148,20 @@ class RelocationStatus:
     late: bool = False
 
 
-def relocation_event(state: RelocationState, sight: RelocationStatus) -> RelocationEvent | None:
+def relocation_event(state: RelocationState, status: RelocationStatus) -> RelocationEvent | None:
     """Return what has happened to a relocation that has begun; None if nothing.
 
     An owner releases the cards and requests others in one transaction: a claim that is released and has no
     successor belongs to a workload that has finished.
     """
-    if state is RelocationState.STOPPING and sight.released:
-        return RelocationEvent.END if sight.successor is None else RelocationEvent.LEAVE
+    if state is RelocationState.STOPPING and status.released:
+        return RelocationEvent.END if status.successor is None else RelocationEvent.LEAVE
     if state is RelocationState.LANDING:
-        if sight.successor in (ClaimState.ADMITTED, ClaimState.REVOKING):
+        if status.successor in (ClaimState.ADMITTED, ClaimState.REVOKING):
             return RelocationEvent.LAND
-        if sight.successor in (ClaimState.RELEASED, None):
+        if status.successor in (ClaimState.RELEASED, None):
             return RelocationEvent.END
-    if state in IN_MOTION and sight.late:
+    if state in IN_MOTION and status.late:
         return RelocationEvent.MISS
     return None
 
@@ -238,8 +238,8 @@ class _RelocationChecker:
     ) -> tuple[str, ...]:
         found: list[str] = []
         for number, move in moves:
-            for words in self._check_relocation(move):
-                reason = f"move {number}: {words}"
+            for problem in self._check_relocation(move):
+                reason = f"move {number}: {problem}"
                 found.append(reason)
             self._freed |= card_uids(move.source)
             self._taken |= card_uids(move.target)
@@ -253,9 +253,9 @@ class _RelocationChecker:
         return tuple(found)
 
     def _check_relocation(self, move: Relocation) -> list[str]:
-        if obstacle := self._check_workload(move):
-            return [obstacle]
-        return [words for replica in move.target if (words := self._check_target(replica))]
+        if blocker := self._check_workload(move):
+            return [blocker]
+        return [problem for replica in move.target if (problem := self._check_target(replica))]
 
     def _check_workload(self, move: Relocation) -> str:
         """What has become of it; empty where it is as it was."""
@@ -273,7 +273,7 @@ class _RelocationChecker:
         node = self._nodes.get(replica.node)
         if node is None:
             return f"there is no node {replica.node} any more"
-        if not node.takes_work:
+        if not node.accepts_workloads:
             return f"node {node.name} takes no work any more"
         busy = [uid for uid in replica.cards if not self._is_free(uid)]
         return _no_longer_free_reason(node, busy) if busy else ""
@@ -335,13 +335,13 @@ def nodes_before_after(
     """Return the touched nodes, before and after all relocations, in the order of the snapshot."""
     leaving = _relocation_numbers([move.source for move in moves])
     coming = _relocation_numbers([move.target for move in moves])
-    kept = card_uids(room)
+    reserved = card_uids(room)
     touched = {
         replica.node for move in moves for replica in (*move.source, *move.target) if replica.count
     } | {replica.node for replica in room if replica.count}
     numbers = {move.claim: str(number) for number, move in enumerate(moves, 1)}
     return tuple(
-        _before_and_after(node, leaving, coming, kept, numbers)
+        _before_and_after(node, leaving, coming, reserved, numbers)
         for node in snapshot.nodes
         if node.uid in touched
     )
@@ -356,7 +356,7 @@ def _before_and_after(
     node: NodeSnapshot,
     leaving: Mapping[str, str],
     coming: Mapping[str, str],
-    kept: set[str],
+    reserved: set[str],
     numbers: Mapping[str, str],
 ) -> NodeBeforeAfter:
     cards = sorted(node.cards, key=lambda card: card.index)
@@ -375,5 +375,5 @@ def _before_and_after(
         name=node.name,
         before=tuple(before),
         after=tuple(after),
-        room=tuple(place for place, card in enumerate(cards) if card.uid in kept),
+        room=tuple(place for place, card in enumerate(cards) if card.uid in reserved),
     )

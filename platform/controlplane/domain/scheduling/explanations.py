@@ -31,7 +31,7 @@ def explain_placement(
 ) -> ClaimPlacement:
     """:param names: of the nodes, by uid."""
     nodes = sorted({names[replica.node] for replica in replicas})
-    shape = claim.shape.in_words()
+    shape = claim.shape.describe()
     if len(nodes) == 1:
         reason = (
             f"{shape} of {chip} on {nodes[0]}, where it leaves the fewest cards that nobody can use"
@@ -62,7 +62,7 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
     """
     queue, kind = shortage.queue, shortage.chip or ANY_CHIP
     wanted, used = _format_in_cards(shortage.wanted), _format_in_cards(shortage.used)
-    bound, kept = _format_in_cards(shortage.bound), _format_in_cards(shortage.kept)
+    bound, reserved = _format_in_cards(shortage.bound), _format_in_cards(shortage.reserved)
     lendable = _format_in_cards(shortage.lendable)
     numbers = {"wanted": wanted, "used": used}
     match shortage.limit:
@@ -71,14 +71,14 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
                 code=PendingCode.QUEUE_CLOSED,
                 reason=f"queue {queue} is closed; it admits nothing until it is opened",
             )
-        case QuotaLimit.CAP if shortage.kept:
+        case QuotaLimit.CAP if shortage.reserved:
             return PendingReason(
                 code=PendingCode.QUEUE_CAP,
                 reason=(
                     f"needs {wanted} × {kind}; queue {queue} holds {used} of at most {bound} and "
-                    f"keeps {kept} for others"
+                    f"keeps {reserved} for others"
                 ),
-                numbers={**numbers, "cap": bound, "kept": kept},
+                numbers={**numbers, "cap": bound, "kept": reserved},
             )
         case QuotaLimit.CAP:
             return PendingReason(
@@ -91,14 +91,18 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
                 code=PendingCode.NO_BORROWING,
                 reason=(
                     f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it is "
-                    f"guaranteed, keeps {kept} for others and borrows nothing"
+                    f"guaranteed, keeps {reserved} for others and borrows nothing"
                 )
-                if kept
+                if reserved
                 else (
                     f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it "
                     f"is guaranteed, and borrows nothing"
                 ),
-                numbers={**numbers, "guaranteed": bound, **({"kept": kept} if kept else {})},
+                numbers={
+                    **numbers,
+                    "guaranteed": bound,
+                    **({"kept": reserved} if reserved else {}),
+                },
             )
         case QuotaLimit.NOTHING_TO_BORROW:
             return PendingReason(
@@ -109,14 +113,14 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
                 ),
                 numbers={**numbers, "free": bound, "lendable": lendable},
             )
-        case QuotaLimit.KEPT_BY_OTHERS:
-            kept = _format_in_cards(shortage.bound - shortage.lendable)
+        case QuotaLimit.RESERVED_BY_OTHERS:
+            reserved = _format_in_cards(shortage.bound - shortage.lendable)
             return PendingReason(
                 code=PendingCode.NO_BORROWING,
                 reason=(
-                    f"needs {wanted} × {kind}; {bound} are free, but other queues keep {kept} of them"
+                    f"needs {wanted} × {kind}; {bound} are free, but other queues keep {reserved} of them"
                 ),
-                numbers={**numbers, "free": bound, "kept": kept},
+                numbers={**numbers, "free": bound, "kept": reserved},
             )
 
 
@@ -127,20 +131,20 @@ def _format_in_cards(amount: int) -> float:
 
 def explain_user_limit(limit: UserLimitReached) -> PendingReason:
     """Return why a queue refuses one more claim of the same user."""
-    person, queue, bound, held = limit.person, limit.queue, limit.bound, limit.held
+    user, queue, bound, held = limit.user, limit.queue, limit.bound, limit.held
     numbers = {"held": held, "limit": bound}
     if limit.first:
         return PendingReason(
             code=PendingCode.USER_LIMIT,
             reason=(
-                f"{person} holds {held} of at most {bound} claims of queue {queue}, and others of "
-                f"{person} come first: {limit.first}"
+                f"{user} holds {held} of at most {bound} claims of queue {queue}, and others of "
+                f"{user} come first: {limit.first}"
             ),
             numbers={**numbers, "first": limit.first},
         )
     return PendingReason(
         code=PendingCode.USER_LIMIT,
-        reason=f"{person} holds {held} of at most {bound} claims of queue {queue}",
+        reason=f"{user} holds {held} of at most {bound} claims of queue {queue}",
         numbers=numbers,
     )
 
@@ -150,7 +154,7 @@ def explain_reserved(claim: ClaimSnapshot, chip: str, *, queue: str) -> PendingR
     return PendingReason(
         code=PendingCode.RESERVED,
         reason=(
-            f"needs {claim.shape.in_words()} of {chip}; there is room, but it is kept for a claim "
+            f"needs {claim.shape.describe()} of {chip}; there is room, but it is kept for a claim "
             f"of queue {queue} that comes first"
         ),
         numbers={"wanted": claim.shape.cards},
@@ -162,7 +166,7 @@ def explain_awaiting_faster_chip(claim: ClaimSnapshot, chip: str, faster: str) -
     return PendingReason(
         code=PendingCode.AWAITING_FASTER_CHIP,
         reason=(
-            f"needs {claim.shape.in_words()}; {chip} has room, but it ends sooner if it waits for {faster}"
+            f"needs {claim.shape.describe()}; {chip} has room, but it ends sooner if it waits for {faster}"
         ),
         numbers={"wanted": claim.shape.cards},
     )

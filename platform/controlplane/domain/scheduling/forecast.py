@@ -64,7 +64,7 @@ class Forecast:
     chip: str = ""
     nodes: tuple[str, ...] = ()
     #: Claims whose end gives it its cards, or its turn.
-    waits_for: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
     #: All of it in words.
     reason: str
 
@@ -268,8 +268,8 @@ def _claim_forecast(
     latest = max(starts) if len(starts) == len(runs) else None
     start = expected.starts.get(uid)
     if start is None:
-        why = expected.pending.get(uid, "it has not come yet")
-        reason = f"not within {_format_reasons(horizon)}: {why}"
+        cause = expected.pending.get(uid, "it has not come yet")
+        reason = f"not within {_format_reasons(horizon)}: {cause}"
         return Forecast(claim=uid, starts_at=None, earliest=earliest, latest=latest, reason=reason)
     return Forecast(
         claim=uid,
@@ -278,7 +278,7 @@ def _claim_forecast(
         latest=latest,
         chip=start.placement.chip,
         nodes=nodes_of_replicas(start.placement.replicas),
-        waits_for=start.waited_for,
+        blocked_by=start.waited_for,
         reason=_wait_reason(start.waited_for),
     )
 

@@ -94,10 +94,10 @@ class Fragmentation:
     def _unusable_amount(self, takers: Sequence[bool], state: int, cpu: int, memory: int) -> float:
         """What of that state each request cannot use, times its weight."""
         everything, total = float(self._all[state]), 0.0
-        for takes, (weight, least_cpu, least_memory), unfit in zip(
+        for eligible, (weight, least_cpu, least_memory), unfit in zip(
             takers, self._asked, self._unfit[state].tolist(), strict=True
         ):
-            served = takes and cpu >= least_cpu and memory >= least_memory
+            served = eligible and cpu >= least_cpu and memory >= least_memory
             total += weight * (unfit if served else everything)
         return total
 
@@ -218,7 +218,7 @@ def free_capacity(
     mostly = (free > 0) & (fragments >= MOSTLY * np.maximum(free, 1))
     found = []
     for node in snapshot.nodes:
-        rows = by_node[node.uid] if node.takes_work else []
+        rows = by_node[node.uid] if node.accepts_workloads else []
         count = sum(int(free[row]) for row in rows)
         sound = sum(card.state is CardState.USABLE for card in node.cards)
         found.append(

@@ -55,12 +55,12 @@ def rows_of(snapshot: SchedulingSnapshot) -> list[NodeTableRow]:
 
 def free_cpu_on(node: NodeSnapshot) -> int:
     """Thousandths of a core that are not allocated; below 0 where too much is."""
-    return node.capacity.cpu - node.promised.cpu if node.owns_cpu else ENDLESS
+    return node.capacity.cpu - node.allocated.cpu if node.owns_cpu else ENDLESS
 
 
 def free_memory_on(node: NodeSnapshot) -> int:
     """Bytes that are not allocated; below 0 where too much is."""
-    return node.capacity.memory - node.promised.memory
+    return node.capacity.memory - node.allocated.memory
 
 
 def row_matches(row: NodeTableRow, demand: ReplicaDemand) -> bool:
@@ -138,7 +138,9 @@ class NodeTable:
         self.memory = np.array([free_memory_on(row.node) for row in self.rows], dtype=np.int64)
         #: Rows in the order in which they changed; caches of row values continue from their last position.
         self.changed_rows: list[int] = []
-        self._schedulable = np.array([row.node.takes_work for row in self.rows], dtype=np.bool_)
+        self._schedulable = np.array(
+            [row.node.accepts_workloads for row in self.rows], dtype=np.bool_
+        )
         self._journal: list[_Entry] = []
         self._serial = 0
         self._frees = 0

@@ -206,19 +206,19 @@ def find_nominated_cards(snapshot: SchedulingSnapshot) -> Nominated:
     At most what each claim requests: the evicted claims may have held more, which its queue has no use for.
     Cards of a node that takes no work any more are left out.
     """
-    kept = [
+    nominated = [
         part.cards[position]
         for node in snapshot.nodes
-        if node.takes_work
+        if node.accepts_workloads
         for part in node.parts
         for position in part.nominated
     ]
-    if not kept:
+    if not nominated:
         return {}
-    nominees = {card.nominated_for for card in kept}
+    nominees = {card.nominated_for for card in nominated}
     waiting = {claim.uid: claim.shape.amount for claim in snapshot.claims if claim.uid in nominees}
     cards: dict[str, Counter[str]] = {}
-    for card in kept:
+    for card in nominated:
         if card.nominated_for in waiting:
             nominated_cards = cards.setdefault(card.nominated_for, Counter())
             more = nominated_cards[card.chip] + WHOLE_CARD - card.shared
@@ -271,7 +271,7 @@ def _free_cards_by_chip(snapshot: SchedulingSnapshot) -> Counter[str]:
     """
     free: Counter[str] = Counter()
     for node in snapshot.nodes:
-        if node.takes_work:
+        if node.accepts_workloads:
             for part in node.parts:
                 if part.free:
                     free[part.chip] += part.free * WHOLE_CARD

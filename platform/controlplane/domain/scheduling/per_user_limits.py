@@ -21,7 +21,7 @@ class UserClaim(Protocol):
     def queue(self) -> str: ...
 
     @property
-    def person(self) -> str:
+    def user(self) -> str:
         """Its user; empty if unknown."""
         ...
 
@@ -30,7 +30,7 @@ class UserClaim(Protocol):
 class UserLimitReached:
     """The limit that refuses one more claim of a user; amounts in claims."""
 
-    person: str
+    user: str
     #: Name of the queue, the claim's own or one above, that refuses.
     queue: str
     bound: int
@@ -61,14 +61,14 @@ class UserClaimCounts:
 
     def limit(self, claim: UserClaim) -> UserLimitReached | None:
         """Return the limit that refuses the claim; None if there is none, or its user is unknown."""
-        if not claim.person:
+        if not claim.user:
             return None
         for queue in self._limits.get(claim.queue, ()):
-            key = queue.uid, claim.person
+            key = queue.uid, claim.user
             held, first, bound = self._held[key], self._first[key], queue.running_per_person
             if bound is not None and held + first >= bound:
                 return UserLimitReached(
-                    person=claim.person, queue=queue.name, bound=bound, held=held, first=first
+                    user=claim.user, queue=queue.name, bound=bound, held=held, first=first
                 )
         return None
 
@@ -87,6 +87,6 @@ class UserClaimCounts:
     def _add_to_count(
         self, counted: Counter[tuple[str, str]], claim: UserClaim, more: int = 1
     ) -> None:
-        if claim.person:
+        if claim.user:
             for queue in self._limits.get(claim.queue, ()):
-                counted[queue.uid, claim.person] += more
+                counted[queue.uid, claim.user] += more

@@ -154,9 +154,9 @@ class PendingClaims(Sequence[PendingClaim]):
             *self.groups[number + 1 :],
             *self.groups[:number],
         )
-        for why, those in (*circle, PendingGroup(reason, claims[:cut])):
+        for cause, those in (*circle, PendingGroup(reason, claims[:cut])):
             for claim in those:
-                yield why, claim
+                yield cause, claim
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PendingClaims | tuple) and tuple(self) == tuple(other)

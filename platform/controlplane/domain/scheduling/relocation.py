@@ -241,7 +241,7 @@ def _current_claim(running: RunningClaim) -> ClaimSnapshot:
         tolerations=running.tolerations,
         within=running.within,
         near=running.near,
-        person=running.person,
+        user=running.user,
     )
 
 

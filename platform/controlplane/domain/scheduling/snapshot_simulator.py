@@ -118,7 +118,7 @@ class SnapshotSimulator:
             near=claim.near,
             chips=claim.chips,
             speeds=claim.speeds,
-            person=claim.person,
+            user=claim.user,
         )
         self._count_usage(self._running[claim.uid], 1)
         return tuple(held)
@@ -175,7 +175,7 @@ class SnapshotSimulator:
                 _allocated_card(card, role, uid) if card.uid in taken else card
                 for card in node.cards
             ),
-            promised=node.promised.plus(role.limits),
+            allocated=node.allocated.plus(role.limits),
         )
         return sorted(taken)
 
@@ -199,7 +199,7 @@ class SnapshotSimulator:
                 _released_card(card, role, nominee) if card.uid in named else card
                 for card in node.cards
             ),
-            promised=_subtract_resources(node.promised, role.limits),
+            allocated=_subtract_resources(node.allocated, role.limits),
         )
         return released
 
@@ -240,7 +240,7 @@ def requeued_claim(running: RunningClaim, *, at: datetime) -> ClaimSnapshot:
         near=running.near,
         speeds=running.speeds,
         runtime=left,
-        person=running.person,
+        user=running.user,
     )
 
 
@@ -269,5 +269,5 @@ def _released_card(card: CardSnapshot, role: RoleShape, nominee: str) -> CardSna
     return replace(card, held_by=None, nominated_for=nominee)
 
 
-def _subtract_resources(promised: Resources, limits: Resources) -> Resources:
-    return promised.plus(limits.times(-1))
+def _subtract_resources(allocated: Resources, limits: Resources) -> Resources:
+    return allocated.plus(limits.times(-1))

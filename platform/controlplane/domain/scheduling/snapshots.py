@@ -84,7 +84,7 @@ class NodeSnapshot:
     cards: tuple[CardSnapshot, ...]
     capacity: Resources
     #: CPU and memory allocated to admitted claims.
-    promised: Resources = Resources()
+    allocated: Resources = Resources()
     #: Ready, and not cordoned.
     schedulable: bool = True
     #: How its cards hang together, by chip; absent means that any are as good as any others.
@@ -116,7 +116,7 @@ class NodeSnapshot:
         return parts
 
     @property
-    def takes_work(self) -> bool:
+    def accepts_workloads(self) -> bool:
         """Whether it is ready, not cordoned, and certain not to allocate a card that is out of service.
 
         A device plug-in that chooses the cards chooses among all that it still counts.
@@ -302,7 +302,7 @@ class ClaimSnapshot:
     #: How long it is expected to run on the first chip; None if unknown.
     runtime: timedelta | None = None
     #: Its user; empty if unknown.
-    person: str = ""
+    user: str = ""
     #: Among the claims of its queue the smaller goes first: the more urgent, then the older.
     position: QueuePosition = field(init=False, repr=False, compare=False)
     _equivalence_class: EquivalenceClass | None = field(
@@ -375,7 +375,7 @@ class RunningClaim:
     chips: tuple[str, ...] = ()
     speeds: Mapping[str, float] = field(default_factory=dict)
     #: Its user; empty if unknown.
-    person: str = ""
+    user: str = ""
 
     @property
     def amount(self) -> int:

@@ -31,15 +31,15 @@ def typical_requests(snapshot: SchedulingSnapshot) -> tuple[TypicalRequest, ...]
     """Return what pending and running claims most often request of a node; the most frequent first."""
     gangs: dict[int, GangShape] = {}
     # Claims that are read from a database share their shapes: to count those is quick.
-    alike: Counter[tuple[int, tuple[str, ...]]] = Counter()
+    counts: Counter[tuple[int, tuple[str, ...]]] = Counter()
     for equivalence_class, claims in claims_by_class(snapshot.claims).items():
         gangs[id(equivalence_class.shape)] = equivalence_class.shape
-        alike[id(equivalence_class.shape), equivalence_class.chips] += len(claims)
+        counts[id(equivalence_class.shape), equivalence_class.chips] += len(claims)
     for running in snapshot.running:
         gangs[id(running.shape)] = running.shape
-        alike[id(running.shape), running.chips or (running.chip,)] += 1
+        counts[id(running.shape), running.chips or (running.chip,)] += 1
     counted: Counter[tuple[ReplicaShape, frozenset[str]]] = Counter()
-    for (gang, chips), count in alike.items():
+    for (gang, chips), count in counts.items():
         for asked, replicas in _requested_shapes(gangs[gang], frozenset(chips)).items():
             counted[asked] += replicas * count
     return most_frequent(counted)
@@ -54,13 +54,13 @@ def most_frequent(
         MOST_TYPICAL, counted.items(), key=lambda each: (-each[1], each[0][0], names[each[0][1]])
     )
     total, seen = counted.total(), 0
-    kept: list[TypicalRequest] = []
+    frequent: list[TypicalRequest] = []
     for (shape, chips), count in ranked:
         if seen >= POPULAR * total:
             break
-        kept.append(TypicalRequest(shape, chips, count))
+        frequent.append(TypicalRequest(shape, chips, count))
         seen += count
-    return tuple(kept)
+    return tuple(frequent)
 
 
 def _requested_shapes(

@@ -117,14 +117,14 @@ def victim_regions(
     """
     largest = max(claim.shape.roles, key=lambda role: (role.cards, role.share))
     demand = ReplicaDemand.of(largest, claim, chip)
-    takes = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
-    held = _on_rows(takes, _order_candidates(candidates, claim))
-    now = np.where(takes, fleet.replica_counts(demand), 0)
+    eligible = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
+    held = _on_rows(eligible, _order_candidates(candidates, claim))
+    now = np.where(eligible, fleet.replica_counts(demand), 0)
     # By role: with all of them gone each has room by itself, or there is no point in trying.
     most = [
         (
             role.replicas,
-            _replicas_after_eviction(fleet, ReplicaDemand.of(role, claim, chip), takes, held),
+            _replicas_after_eviction(fleet, ReplicaDemand.of(role, claim, chip), eligible, held),
         )
         for role in claim.shape.roles
         if role.cards
@@ -163,12 +163,12 @@ def _order_candidates(candidates: Sequence[Victim], claim: ClaimSnapshot) -> lis
     return sorted(others, key=_RANK) + sorted(own, key=_RANK)
 
 
-def _on_rows(takes: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Victim, int]]]:
+def _on_rows(eligible: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Victim, int]]]:
     """Who holds how many cards on each row, in their order."""
     held: dict[int, list[tuple[Victim, int]]] = {}
     for victim in ordered:
         for row, cards in victim.held:
-            if takes[row]:
+            if eligible[row]:
                 held.setdefault(row, []).append((victim, cards))
     return held
 
@@ -176,11 +176,11 @@ def _on_rows(takes: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Vic
 def _replicas_after_eviction(
     fleet: NodeTable,
     demand: ReplicaDemand,
-    takes: Mask,
+    eligible: Mask,
     held: Mapping[int, Sequence[tuple[Victim, int]]],
 ) -> NDArray[np.int64]:
     """[rows]: replicas that could at most be had if all of those stopped, by the number of cards."""
-    most, shape = np.where(takes, fleet.replica_counts(demand), 0), demand.shape
+    most, shape = np.where(eligible, fleet.replica_counts(demand), 0), demand.shape
     if shape.shares:
         for row in held:
             most[row] = len(fleet.rows[row].cards) * WHOLE_CARD

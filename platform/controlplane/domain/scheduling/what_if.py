@@ -256,7 +256,7 @@ def _empty_node_like(model: NodeSnapshot, uid: str) -> NodeSnapshot:
         )
         for card in model.cards
     )
-    return replace(model, uid=uid, name=uid, cards=cards, promised=Resources(), schedulable=True)
+    return replace(model, uid=uid, name=uid, cards=cards, allocated=Resources(), schedulable=True)
 
 
 #: Most that one request adds or removes.
@@ -308,7 +308,7 @@ class DryRunOutcome(StrEnum):
     STARTS = "starts"
     #: Others would be evicted for it.
     RECLAIMS = "reclaims"
-    WAITS = "waits"
+    PENDING = "waits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,7 +345,7 @@ def dry_run_claim(
         return ClaimDryRun(outcome=DryRunOutcome.STARTS, placement=placement)
     stopping = _dry_run_evictions(decided.revocations, snapshot, beneficiary=claim.uid)
     return ClaimDryRun(
-        outcome=DryRunOutcome.RECLAIMS if stopping else DryRunOutcome.WAITS,
+        outcome=DryRunOutcome.RECLAIMS if stopping else DryRunOutcome.PENDING,
         refusal=next((one for one in decided.pending if one.claim == claim.uid), None),
         stopping=stopping,
     )

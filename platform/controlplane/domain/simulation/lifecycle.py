@@ -55,7 +55,7 @@ class SimulatedFault:
     #: Factor by which work takes longer on a slow card.
     slowness: float = 1.0
     #: Message of the fault.
-    words: str = ""
+    message: str = ""
 
     def is_active(self, at: datetime) -> bool:
         return self.since <= at and (self.until is None or at < self.until)
@@ -372,7 +372,7 @@ def _fault_outcome(record: SimulatedLaunchRecord, fault: SimulatedFault) -> Laun
             return LaunchOutcome(
                 at=first,
                 cause="failed",
-                message=f"{fault.location} failed: {fault.words}",
+                message=f"{fault.location} failed: {fault.message}",
                 exit_code=_ABORTED,
                 fault=fault,
             )
@@ -383,7 +383,7 @@ def _fault_outcome(record: SimulatedLaunchRecord, fault: SimulatedFault) -> Laun
             return LaunchOutcome(
                 at=max(lost_at, record.launched_at),
                 cause="lost",
-                message=f"{fault.node} does not answer: {fault.words}",
+                message=f"{fault.node} does not answer: {fault.message}",
                 fault=fault,
             )
         case _:

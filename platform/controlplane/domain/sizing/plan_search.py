@@ -155,11 +155,11 @@ def does_not_fit_finding(
     names = ("weights", "optimizer", "activations", "cache")
     parts = {name: getattr(memory, name) for name in names if hasattr(memory, name)}
     worst = max(parts, key=lambda name: parts[name])
-    why = _largest_part(worst, size=format_bytes(parts[worst]))
+    cause = _largest_part(worst, size=format_bytes(parts[worst]))
     return FieldFinding(
         field="chip",
         message=f"{format_bytes(memory.total)} do not fit into the {format_bytes(limit)} of a card of "
-        f"{chip.label} that may be used: {why}",
+        f"{chip.label} that may be used: {cause}",
     )
 
 

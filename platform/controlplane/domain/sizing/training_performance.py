@@ -80,19 +80,19 @@ def training_duration(
 ) -> DurationEstimate | None:
     """From the speed of like runs, in proportion to characters and parameters; None without any."""
     work = training_steps(training) * training.rows_per_step * row_characters * parameters
-    told = sorted(
+    durations = sorted(
         run.overhead_seconds + run.seconds * work / (run.rows * run.row_characters * run.parameters)
         for run in runs
         if run.rows > 0 and run.row_characters > 0 and run.parameters > 0 and run.seconds > 0
     )
-    if not told:
+    if not durations:
         return None
-    likely = median(told)
-    if len(told) == 1:
+    likely = median(durations)
+    if len(durations) == 1:
         low, high = likely * (1 - _ONE_RUN_SPREAD), likely * (1 + _ONE_RUN_SPREAD)
     else:
-        low, high = told[0], told[-1]
-    return DurationEstimate(low=low, likely=likely, high=high, runs=len(told))
+        low, high = durations[0], durations[-1]
+    return DurationEstimate(low=low, likely=likely, high=high, runs=len(durations))
 
 
 #: What a run on good hardware should reach.

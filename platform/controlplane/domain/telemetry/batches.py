@@ -42,7 +42,7 @@ class MetricBatch:
     whose: Sequence[CardIdentity]
     at: datetime
     #: Columns of finite numbers; NaN where nothing was measured, and no column where nothing at all was.
-    figures: Mapping[Metric, Numbers]
+    metrics: Mapping[Metric, Numbers]
     #: Of which cards something is said of faults, if only that there are none.
     speaks: NDArray[np.bool_]
     #: Codes of those that have any, by the card's place in ``whose``.
@@ -56,9 +56,9 @@ class MetricBatch:
             node=whose.node,
             index=whose.index,
             at=self.at,
-            figures={
+            metrics={
                 metric: value
-                for metric, column in self.figures.items()
+                for metric, column in self.metrics.items()
                 if not isnan(value := float(column[place]))
             },
             serial=whose.serial,

@@ -86,7 +86,7 @@ class Reading:
     index: int | None
     at: datetime
     #: Absent is what was not measured, never 0.
-    figures: Mapping[Metric, float] = field(default_factory=dict)
+    metrics: Mapping[Metric, float] = field(default_factory=dict)
     #: The maker's number of that piece of hardware; empty where nobody says.
     serial: str = ""
     #: Codes of the faults that stand at that moment, as the vendor's fault map writes them; None where the source

@@ -84,7 +84,7 @@ def _write_backup(
     with_artifacts: bool,
     earlier: Path | None,
 ) -> tuple[Manifest, int]:
-    made_at = datetime.now(UTC)
+    created_at = datetime.now(UTC)
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -98,7 +98,7 @@ def _write_backup(
     manifest = Manifest(
         format=FORMAT,
         product=product,
-        made_at=made_at.isoformat(),
+        made_at=created_at.isoformat(),
         migrations=migrations,
         tables=tables,
         sequences=sequences,

@@ -201,7 +201,7 @@ def _round_distance(seconds: float) -> float:
 
 
 @register.filter
-def figure(value: object) -> str:
+def number(value: object) -> str:
     """A measured number with sensible precision: ``0.0123456`` → ``0.01235``; large ones with commas."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "–" if value is None else str(value)

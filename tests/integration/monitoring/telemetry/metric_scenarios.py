@@ -57,7 +57,7 @@ def reading(
         node=node,
         index=index,
         at=at,
-        figures=figures,
+        metrics=figures,
         serial=serial,
         faults=faults,
         vendor="nvidia",

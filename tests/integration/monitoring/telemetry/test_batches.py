@@ -44,7 +44,7 @@ def sheet_of(
     return MetricBatch(
         whose=[CardIdentity(node, index, serial) for index, serial in enumerate(serials)],
         at=at,
-        figures={
+        metrics={
             Metric.POWER: np.array(power, dtype=np.float64),
             Metric.UTILIZATION: np.array(utilization, dtype=np.float64),
         },
@@ -76,7 +76,7 @@ def kept() -> list[Any]:
 
 
 def take(source: Source, *sheets: MetricBatch, readings: tuple[Reading, ...] = ()) -> Recorded:
-    return readings_record(source=source, readings=readings, sheets=sheets, at=AT + SECOND)
+    return readings_record(source=source, readings=readings, metric_batches=sheets, at=AT + SECOND)
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -182,5 +182,5 @@ def test_codes_of_a_sheet_stand_and_end(source: Source) -> None:
     assert take(source, sheet_of(faults={1: ("79",)})).signals == 1
     assert Fault.objects.get(ended_at=None).card == figures_of("n0", 1).card
     later = AT + 2 * SECOND
-    readings_record(source=source, readings=(), sheets=[sheet_of(at=later)], at=later)
+    readings_record(source=source, readings=(), metric_batches=[sheet_of(at=later)], at=later)
     assert not Fault.objects.filter(ended_at=None).exists()

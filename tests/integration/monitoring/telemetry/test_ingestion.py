@@ -71,7 +71,7 @@ def test_what_was_measured_earlier_goes_to_the_history_only() -> None:
 def test_of_one_card_told_twice_the_newest_counts() -> None:
     source = source_of(cluster_of())
     newer = reading(figures={Metric.POWER: 2.0}, at=AT)
-    older = replace(newer, at=AT - SECOND, figures={Metric.POWER: 1.0})
+    older = replace(newer, at=AT - SECOND, metrics={Metric.POWER: 1.0})
 
     record(source, newer, older)
 

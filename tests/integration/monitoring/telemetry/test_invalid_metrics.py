@@ -106,7 +106,7 @@ def test_texts_that_no_database_takes_do_no_harm(source: Source) -> None:
     assert (recorded.cards, recorded.refused) == (2, 1)
     assert figures_of("n0", 0).serial == ""
     assert len(figures_of("n0", 1).serial) == 80
-    batch = TelemetryBatch(silent={"n\x00\ud800": "why\x00"})
+    batch = TelemetryBatch(unreachable={"n\x00\ud800": "why\x00"})
     source_read(source=source, at=AT, recorded=recorded, batch=batch)
     source.refresh_from_db()
     assert source.refused == 1

@@ -32,7 +32,7 @@ def exporter() -> Iterator[WebServer]:
 
 def told(readings: tuple[Reading, ...]) -> dict[tuple[str, int | None], object]:
     return {
-        (one.node, one.index): (dict(one.figures), one.serial, one.faults, one.vendor)
+        (one.node, one.index): (dict(one.metrics), one.serial, one.faults, one.vendor)
         for one in readings
     }
 

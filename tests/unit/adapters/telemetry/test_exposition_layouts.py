@@ -54,7 +54,7 @@ def read(reader: ExpositionReader, given: str) -> object:
 def sheet_of(before: str, after: str) -> MetricBatch | None:
     form = ExpositionReader(EXPORTER, vendor="e").layout_of(before)
     assert form is not None
-    return form.sheet(after, at=AT)
+    return form.parse_batch(after, at=AT)
 
 
 numbers = st.one_of(
@@ -75,7 +75,7 @@ def test_whatever_the_numbers_are_it_says_the_same(values: list[str]) -> None:
         for line in text().splitlines()
     )
 
-    sheet = form.sheet(changed + "\n", at=AT)
+    sheet = form.parse_batch(changed + "\n", at=AT)
 
     if sheet is not None:
         assert sheet.readings() == read(reader, changed + "\n")
@@ -101,7 +101,7 @@ def test_whatever_the_texts_are_it_says_the_same_or_nothing(
     mixed = [data.draw(st.sampled_from(pair)) for pair in zip(first, second, strict=False)]
     for lines_after in (first, second, mixed + first[len(mixed) :]):
         after = "\n".join(lines_after) + "\n"
-        sheet = form.sheet(after, at=AT)
+        sheet = form.parse_batch(after, at=AT)
         if sheet is not None:
             assert sheet.readings() == reader.read(after, at=AT, node="n").readings
 
@@ -111,15 +111,15 @@ def test_what_is_usual_becomes_a_sheet() -> None:
     assert sheet is not None
     one, two = sheet.readings()
     assert (one.node, one.index, one.serial, one.faults) == ("n1", 0, "A", ("48",))
-    assert {metric.value: value for metric, value in one.figures.items()} == {
+    assert {metric.value: value for metric, value in one.metrics.items()} == {
         "power": 0.2505,
         "memory_total": 3 * 1024,
         "clock": 4,
     }
-    assert (two.faults, dict(two.figures)) == (None, {"power": 0.007})
+    assert (two.faults, dict(two.metrics)) == (None, {"power": 0.007})
     unknown = sheet_of(text(), text(power="-1"))
     assert unknown is not None
-    assert "power" not in unknown.reading(0).figures
+    assert "power" not in unknown.reading(0).metrics
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_it_reads_what_the_library_reads(given_lines: list[str]) -> None:
     for _ in range(2):
         batch = reader.read(text, at=AT, node="n")
         ours = {
-            reading.serial: {metric.value: value for metric, value in reading.figures.items()}
+            reading.serial: {metric.value: value for metric, value in reading.metrics.items()}
             for reading in batch.readings
         }
         assert ours == judged(text)

@@ -115,13 +115,13 @@ class World:
         self.open = self.open or bool(firing)
         if not self.open:
             return
-        members = [GroupMember(silenced=k in silenced, told=k in self.told) for k in firing]
+        members = [GroupMember(silenced=k in silenced, notified=k in self.told) for k in firing]
         kind = notice_due(self.episode, members, at=at)
         if kind is not None:
             heard = frozenset(firing - silenced)
             self.notices.append((kind, heard))
             self.told |= heard
-            self.episode = Episode(told_at=at)
+            self.episode = Episode(notified_at=at)
         if not firing:
             self.open, self.episode = False, Episode()
 
@@ -168,9 +168,9 @@ def test_each_episode_is_told_of_once_and_ended_once(
 
 
 def test_a_thousand_cards_are_one_message() -> None:
-    members = [GroupMember(silenced=False, told=False)] * 1000
+    members = [GroupMember(silenced=False, notified=False)] * 1000
     assert notice_due(Episode(), members, at=NOON) is NoticeKind.FIRING
-    assert notice_due(Episode(told_at=NOON), members, at=NOON + MINUTE) is None
+    assert notice_due(Episode(notified_at=NOON), members, at=NOON + MINUTE) is None
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_what_follows_the_first_message(
     repeat: timedelta | None,
     kind: NoticeKind | None,
 ) -> None:
-    seen = [GroupMember(silenced=silenced, told=told) for silenced, told in members]
-    assert notice_due(Episode(told_at=NOON, repeat=repeat), seen, at=NOON + after) is kind
+    seen = [GroupMember(silenced=silenced, notified=told) for silenced, told in members]
+    assert notice_due(Episode(notified_at=NOON, repeat=repeat), seen, at=NOON + after) is kind
 
 
 def test_nobody_hears_of_the_end_of_what_they_never_heard_of() -> None:

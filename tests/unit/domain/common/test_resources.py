@@ -73,7 +73,7 @@ def test_a_gang_counts_its_cards_and_says_its_shape() -> None:
         )
     )
     assert shape.cards == 9
-    assert shape.in_words() == "2 × 4 cards and 1 × 1 card"
+    assert shape.describe() == "2 × 4 cards and 1 × 1 card"
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,8 @@ def test_queues_that_come_and_go_are_told_with_their_place() -> None:
 
 def test_an_edit_leaves_out_what_it_leaves_as_it_is() -> None:
     edit = TreeEdit(
-        queues={"vision": replace(TREE["vision"], uid=""), "batch": None, "gone": None}, act="edit"
+        queues={"vision": replace(TREE["vision"], uid=""), "batch": None, "gone": None},
+        action="edit",
     )
 
     assert set(without_unchanged(TREE, edit).queues) == {"batch"}

@@ -69,7 +69,7 @@ def test_what_is_reserved_is_never_lent_and_what_is_only_guaranteed_is() -> None
 
     assert allows(of, "batch", 12)
     shortage = refusal(of, "batch", 13)
-    assert (shortage.limit, shortage.bound, shortage.lendable, shortage.kept) == (
+    assert (shortage.limit, shortage.bound, shortage.lendable, shortage.reserved) == (
         QuotaLimit.NOTHING_TO_BORROW,
         16,
         12,
@@ -94,7 +94,11 @@ def test_what_is_reserved_is_not_for_those_within_their_guarantee_either() -> No
 
     assert allows(of, "lab", 2)
     shortage = refusal(of, "lab", 3)
-    assert (shortage.limit, shortage.bound, shortage.lendable) == (QuotaLimit.KEPT_BY_OTHERS, 6, 2)
+    assert (shortage.limit, shortage.bound, shortage.lendable) == (
+        QuotaLimit.RESERVED_BY_OTHERS,
+        6,
+        2,
+    )
     assert of.check("lab", CHIP, 3).covered_by == "lab"
 
 
@@ -184,14 +188,14 @@ def test_a_cap_leaves_room_for_what_a_queue_below_reserves() -> None:
 
     assert allows(of, "vision", 8)
     shortage = refusal(of, "vision", 9)
-    assert (shortage.queue, shortage.used, shortage.kept) == ("research", 0, 8)
+    assert (shortage.queue, shortage.used, shortage.reserved) == ("research", 0, 8)
 
 
 def test_nobody_of_the_same_queue_passes_a_claim_that_waits_below_the_cap() -> None:
     of = tree(queue("research", guaranteed=4, cap=8, used=4), free=28)
     of.reserve("research", CHIP, 4)
 
-    assert refusal(of, "research", 1).kept == 4
+    assert refusal(of, "research", 1).reserved == 4
 
 
 def test_who_is_owed_cards_passes_those_of_other_queues_that_would_borrow() -> None:

@@ -128,7 +128,7 @@ def claim(
         within=within,
         near=near,
         runtime=runtime,
-        person=person,
+        user=person,
     )
 
 

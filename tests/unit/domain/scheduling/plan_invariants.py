@@ -72,7 +72,7 @@ def gang_stands_where_it_may(
     if claim.within and len({host.uid for host in hosts}) > 1:
         assert len({host.domains[claim.within] for host in hosts}) == 1
     for host, replica in zip(hosts, placement.replicas, strict=True):
-        assert host.takes_work
+        assert host.accepts_workloads
         assert host.taints <= claim.tolerations
         assert all(host.labels.get(name) == value for name, value in claim.selector.items())
         if host.binding is CardBinding.CARD:
@@ -109,7 +109,7 @@ def no_card_is_given_twice(seen: SchedulingSnapshot, decided: SchedulingPlan) ->
     kept = {card.uid: card.nominated_for for node in seen.nodes for card in node.cards}
     placed = {each.claim for each in decided.placements}
     released = placed | decided.state.deferred
-    memory = {node.uid: node.capacity.memory - node.promised.memory for node in seen.nodes}
+    memory = {node.uid: node.capacity.memory - node.allocated.memory for node in seen.nodes}
     for placement in decided.placements:
         for replica in placement.replicas:
             role = roles[placement.claim, replica.role]
@@ -197,14 +197,14 @@ def nobody_runs_more_than_one_person_may(seen: SchedulingSnapshot, decided: Sche
     counted: Counter[tuple[str, str]] = Counter()
     for running in seen.running:
         for above in path_to_root(running.queue, seen.queues):
-            counted[above, running.person] += 1
+            counted[above, running.user] += 1
     claims = {claim.uid: claim for claim in seen.claims}
     for placement in decided.placements:
         claim = claims[placement.claim]
         for above in path_to_root(claim.queue, seen.queues):
-            counted[above, claim.person] += 1
+            counted[above, claim.user] += 1
             limit = seen.queues[above].running_per_person
-            assert not claim.person or limit is None or counted[above, claim.person] <= limit
+            assert not claim.user or limit is None or counted[above, claim.user] <= limit
 
 
 def reserves_are_left_alone(seen: SchedulingSnapshot, decided: SchedulingPlan) -> None:
@@ -215,7 +215,7 @@ def reserves_are_left_alone(seen: SchedulingSnapshot, decided: SchedulingPlan) -
     free: Counter[str] = Counter()
     for node in seen.nodes:
         for card in node.cards:
-            free[card.chip] += node.takes_work and card.free
+            free[card.chip] += node.accepts_workloads and card.free
     for chip, idle in free.items():
         roots = [uid for uid, queue in seen.queues.items() if queue.parent is None]
         if chip in shared:
@@ -255,7 +255,7 @@ def _whole_cards_are_left(
         card.uid
         for node in seen.nodes
         for card in node.cards
-        if card.chip == chip and node.takes_work and card.free and not card.shared
+        if card.chip == chip and node.accepts_workloads and card.free and not card.shared
     }
     taken = {uid for each in decided.placements for one in each.replicas for uid in one.cards}
     without_usage = sum(

@@ -185,7 +185,7 @@ def test_an_elastic_gang_gets_no_more_than_its_queue_may_have() -> None:
 
 
 def test_a_claim_that_asks_for_no_memory_fits_where_none_is_left() -> None:
-    full = replace(node("n", 1, memory=1), promised=Resources(memory=Bytes(2 * GIB)))
+    full = replace(node("n", 1, memory=1), allocated=Resources(memory=Bytes(2 * GIB)))
 
     assert placed(decide(snapshot(full, claims=(claim("x"),)))) == ["x"]
 

@@ -56,7 +56,7 @@ def nodes(draw: st.DrawFn, index: int) -> NodeSnapshot:
             for slot, (chip, state, held) in enumerate(cards)
         ),
         capacity=Resources(memory=Bytes(draw(st.integers(0, 64)) * GIB)),
-        promised=Resources(memory=Bytes(draw(st.integers(0, 8)) * GIB)),
+        allocated=Resources(memory=Bytes(draw(st.integers(0, 8)) * GIB)),
         schedulable=draw(st.sampled_from([True, True, True, False])),
     )
 
@@ -125,7 +125,7 @@ def test_every_claim_is_placed_whole_on_free_cards_or_refused_with_a_reason(
     free = {
         card.uid: (one.uid, card.chip)
         for one in seen.nodes
-        if one.takes_work
+        if one.accepts_workloads
         for card in one.cards
         if card.free
     }
@@ -154,7 +154,7 @@ def test_every_claim_is_placed_whole_on_free_cards_or_refused_with_a_reason(
 def test_caps_and_memory_hold_and_closed_queues_admit_nothing(seen: SchedulingSnapshot) -> None:
     wanted = by_uid(seen)
     held = {uid: Counter(queue.used) for uid, queue in seen.queues.items()}
-    promised = {one.uid: one.promised.memory for one in seen.nodes}
+    promised = {one.uid: one.allocated.memory for one in seen.nodes}
     room = {one.uid: one.capacity.memory for one in seen.nodes}
     for placement in decide(seen).placements:
         view = wanted[placement.claim]

@@ -39,7 +39,7 @@ def promised(name: str, *, memory: int = 0, cpu: int = 0) -> NodeSnapshot:
     """Four cards, 12 cores and 32 GiB, of which so much is in use."""
     return replace(
         node(name, 4, memory=32, cpu=12, owns_cpu=True),
-        promised=Resources(cpu=Millicpu(cpu * 1000), memory=Bytes(memory * GIB)),
+        allocated=Resources(cpu=Millicpu(cpu * 1000), memory=Bytes(memory * GIB)),
     )
 
 
@@ -310,7 +310,7 @@ def test_each_placement_says_why_there(seen: SchedulingSnapshot, reason: str) ->
 
 
 def test_memory_that_is_promised_is_not_free() -> None:
-    full = replace(node("n", 1, memory=8), promised=Resources(memory=Bytes(9 * GIB)))
+    full = replace(node("n", 1, memory=8), allocated=Resources(memory=Bytes(9 * GIB)))
 
     refusal = only_refusal(snapshot(full, claims=[claim("x", role(memory=1))]))
 

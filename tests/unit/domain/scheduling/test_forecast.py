@@ -33,7 +33,7 @@ def foretold(seen: SchedulingSnapshot, assumed: Assumptions | None = None) -> di
 def test_what_has_room_starts_now() -> None:
     found = foretold(snapshot(node("a"), claims=[claim("c")]))["c"]
     assert found.starts_at == found.earliest == found.latest == AT
-    assert (found.chip, found.nodes, found.waits_for) == (NPU, ("a",), ())
+    assert (found.chip, found.nodes, found.blocked_by) == (NPU, ("a",), ())
     assert found.reason == "starts now: there is room for it"
 
 
@@ -51,7 +51,7 @@ def test_what_has_no_room_starts_when_those_end_whose_cards_it_gets() -> None:
     found = foretold(seen)["c"]
     assert found.starts_at == AT + hours(2)
     assert found.nodes == ("a",)
-    assert found.waits_for == ("other", "short")
+    assert found.blocked_by == ("other", "short")
     assert found.reason == "starts when other, short have ended"
 
 
@@ -74,7 +74,7 @@ def test_claims_that_go_first_are_waited_for_as_well() -> None:
     found = foretold(seen)
     assert found["first"].starts_at == AT + hours(1)
     assert found["late"].starts_at == AT + hours(3)
-    assert found["late"].waits_for == ("first",)
+    assert found["late"].blocked_by == ("first",)
 
 
 def test_an_urgent_arrival_goes_before_what_waits() -> None:
@@ -139,10 +139,10 @@ def test_a_claim_below_its_guarantee_starts_when_the_borrower_has_stopped() -> N
     )
     found = foretold(seen, Assumptions(grace=timedelta(minutes=5)))
     assert found["c"].starts_at == AT + timedelta(minutes=5)
-    assert found["c"].waits_for == ("borrower",)
+    assert found["c"].blocked_by == ("borrower",)
     # And who had to stop goes on behind it.
     assert found["borrower"].starts_at == AT + timedelta(minutes=65)
-    assert found["borrower"].waits_for == ("c",)
+    assert found["borrower"].blocked_by == ("c",)
 
 
 @pytest.mark.parametrize("for_whom", ["c", ""])
@@ -168,7 +168,7 @@ def test_a_queue_at_its_cap_waits_for_its_own() -> None:
     )
     found = foretold(seen)["c"]
     assert found.starts_at == AT + hours(1)
-    assert found.waits_for == ("mine",)
+    assert found.blocked_by == ("mine",)
 
 
 def test_no_more_cycles_are_played_than_allowed() -> None:
@@ -209,5 +209,5 @@ def test_no_forecast_lies_outside_of_its_range_or_changes_when_asked_again(
         assert each.earliest is not None
         assert each.latest is not None
         assert AT < each.earliest <= each.starts_at <= each.latest
-        assert each.waits_for
+        assert each.blocked_by
     assert found == foretold(seen, Assumptions(horizon=hours(24 * 7)))

@@ -200,7 +200,7 @@ def test_a_claim_goes_where_it_breaks_nothing_that_others_ask_for() -> None:
 
 
 def test_cards_are_no_fragment_to_who_asks_for_no_cpu_where_too_much_of_it_is_promised() -> None:
-    full = replace(node("a", 4, cpu=8, owns_cpu=True), promised=Resources(cpu=Millicpu(9000)))
+    full = replace(node("a", 4, cpu=8, owns_cpu=True), allocated=Resources(cpu=Millicpu(9000)))
     seen = snapshot(full, claims=[claim("c", role(2))])
     assert Fragmentation(NodeTable(seen), typical_requests(seen)).total() == 0
 

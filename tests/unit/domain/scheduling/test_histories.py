@@ -287,7 +287,7 @@ class Histories(RuleBasedStateMachine):
         assert on_cards <= {running.uid for running in seen.running}
         for host in seen.nodes:
             assert all(0 <= card.shared <= 1000 for card in host.cards)
-            assert host.promised.memory >= 0
+            assert host.allocated.memory >= 0
         for queue in seen.queues.values():
             assert all(cards >= 0 for cards in queue.used.values())
 

@@ -176,7 +176,7 @@ def test_a_node_that_chooses_gives_nothing_while_it_could_give_a_card_that_is_ou
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_cpu_that_is_promised_twice_refuses_only_who_asks_for_some(replicas: int) -> None:
     promised = Resources(cpu=Millicpu(9000))
-    full = replace(node("a", cpu=8, owns_cpu=True), promised=promised)
+    full = replace(node("a", cpu=8, owns_cpu=True), allocated=promised)
     assert Placer(NodeTable(snapshot(full))).place(claim("c", role(2, replicas)), NPU)
     assert not Placer(NodeTable(snapshot(full))).place(claim("c", role(2, replicas, cpu=1)), NPU)
 

@@ -23,7 +23,7 @@ SPEECH = QueueSnapshot(uid="speech", name="speech", parent="lab")
 
 
 def held_by(person: str, at_work: RunningClaim) -> RunningClaim:
-    return replace(at_work, person=person)
+    return replace(at_work, user=person)
 
 
 def decide(seen: SchedulingSnapshot) -> SchedulingPlan:
@@ -132,4 +132,4 @@ def test_the_person_stays_with_a_claim_while_it_runs_and_when_it_waits_again() -
     timeline.start(placement, at=AT)
 
     (at_work,) = timeline.running
-    assert (at_work.person, requeued_claim(at_work, at=AT).person) == ("ada", "ada")
+    assert (at_work.user, requeued_claim(at_work, at=AT).user) == ("ada", "ada")

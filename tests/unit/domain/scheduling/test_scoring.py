@@ -37,7 +37,7 @@ def node(
             for index in range(cards)
         ),
         capacity=Resources(cpu=Millicpu(cpu), memory=Bytes(GIB)),
-        promised=Resources(cpu=Millicpu(promised)),
+        allocated=Resources(cpu=Millicpu(promised)),
         owns_cpu=True,
     )
 

@@ -57,7 +57,7 @@ def fleet(claims: Sequence[ClaimSnapshot]) -> SchedulingSnapshot:
     hosts = [
         replace(
             node(f"n{each}", 2, memory=100),
-            promised=Resources(memory=Bytes(68 * GIB)),
+            allocated=Resources(memory=Bytes(68 * GIB)),
         )
         for each in range(2)
     ]

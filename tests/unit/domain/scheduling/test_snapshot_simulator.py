@@ -51,7 +51,7 @@ def test_a_claim_that_starts_holds_its_cards_and_counts_in_its_queue() -> None:
     seen = timeline.snapshot()
     assert held(seen) == {"a/0": "c", "a/1": "c"}
     assert seen.queues["research"].used == {NPU: 2}
-    assert seen.nodes[0].promised.memory == 8 * GIB
+    assert seen.nodes[0].allocated.memory == 8 * GIB
     assert not seen.claims
     assert seen.running[0].ends_at == AT + hours(1)
     assert not held(first)

@@ -77,7 +77,7 @@ def test_what_would_be_stopped_for_an_urgent_claim_is_told_as_well() -> None:
     stopped = {each.claim: each.after for each in found.differences if each.before is None}
     assert list(stopped) == ["r"]
     assert stopped["r"] is not None
-    assert stopped["r"].waits_for
+    assert stopped["r"].blocked_by
 
 
 def test_a_drained_node_takes_its_work_and_its_cards() -> None:

@@ -19,10 +19,10 @@ from controlplane.domain.simulation.lifecycle import (
 from tests.unit.domain.simulation.launches import RECORD, START, after, record
 
 DEAD = SimulatedFault(
-    kind=SimulatedFaultKind.CARD_DEAD, node="n2", card=1, since=after(minutes=20), words="ECC"
+    kind=SimulatedFaultKind.CARD_DEAD, node="n2", card=1, since=after(minutes=20), message="ECC"
 )
 SILENT = SimulatedFault(
-    kind=SimulatedFaultKind.NODE_UNREACHABLE, node="n1", since=after(minutes=20), words="no power"
+    kind=SimulatedFaultKind.NODE_UNREACHABLE, node="n1", since=after(minutes=20), message="no power"
 )
 SLOW = SimulatedFault(
     kind=SimulatedFaultKind.CARD_SLOW, node="n1", card=0, since=after(minutes=32), slowness=3.0

@@ -107,7 +107,7 @@ class KubernetesApi:
         read_within: float = _READ,
     ) -> None:
         self.access = access
-        self._pace = ApiRateLimiter(rate=rate, burst=burst)
+        self._rate_limiter = ApiRateLimiter(rate=rate, burst=burst)
         self._read_within = read_within
         self._pool: PoolManager = ApiClient(_client_configuration(access)).rest_client.pool_manager
         if access.certificate:
@@ -260,7 +260,7 @@ class KubernetesApi:
         read_within: float | None = None,
         accept: str = "application/json",
     ) -> BaseHTTPResponse:
-        if delay := self._pace.delay():
+        if delay := self._rate_limiter.delay():
             time.sleep(delay)
         address = f"{self.access.server}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": accept, "Content-Type": kind, **self._authorization_header()}

@@ -340,12 +340,12 @@ def _device_plugins(
         else "Install the device plug-in of the accelerators' maker; for work on processors, "
         "set the option cpu_cards of the cluster",
     )
-    if silent := list(_nodes_without_device_plugin(nodes, plugins)):
+    if without_plugin := list(_nodes_without_device_plugin(nodes, plugins)):
         yield ClusterCheck(
             name="device-plugins",
             verdict=CheckVerdict.LACKING,
             message="Labels say that there are accelerators, and no resource counts them: "
-            f"{_shortened_list(silent)}",
+            f"{_shortened_list(without_plugin)}",
             remedy="Install the maker's device plug-in, or see why its pod does not run on those nodes",
         )
     if unknown := inventory.unknown_cards(nodes, plugins=plugins):

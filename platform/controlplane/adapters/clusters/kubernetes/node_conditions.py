@@ -149,20 +149,20 @@ def _signals_of_message(
     node: str, kind: str, message: str, *, since: datetime | None
 ) -> Iterator[ClusterSignal]:
     own = signal_table("nvsentinel")
-    for sentence in [part.strip() for part in message.split(";") if part.strip()] or [""]:
-        codes = _CODE.findall(sentence)
-        action = _ACTION.search(sentence)
+    for entry in [part.strip() for part in message.split(";") if part.strip()] or [""]:
+        codes = _CODE.findall(entry)
+        action = _ACTION.search(entry)
         coded = kind in own["coded"] and bool(codes)
         for code in codes if coded else [" ".join((kind, *codes[:1]))]:
             yield ClusterSignal(
                 node=node,
-                index=_find_card_index(sentence),
+                index=_find_card_index(entry),
                 origin=Origin.NVSENTINEL,
                 code=code,
                 # The fault map covers its own codes; otherwise its recommended action gives the severity.
                 level=None if coded else _fault_level(action[1] if action else ""),
                 vendor=str(own["vendor"]),
-                message=f"{kind}: {sentence}" if sentence else kind,
+                message=f"{kind}: {entry}" if entry else kind,
                 since=since,
             )
 
@@ -171,6 +171,6 @@ def _fault_level(action: str) -> FaultLevel:
     return signal_levels("nvsentinel", "actions").get(action, FaultLevel.ISOLATE)
 
 
-def _find_card_index(sentence: str) -> int | None:
-    found = re.search(_ENTITY.format(kind=re.escape(signal_table("nvsentinel")["card"])), sentence)
+def _find_card_index(entry: str) -> int | None:
+    found = re.search(_ENTITY.format(kind=re.escape(signal_table("nvsentinel")["card"])), entry)
     return int(found[1]) if found else None

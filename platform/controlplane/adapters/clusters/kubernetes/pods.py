@@ -347,14 +347,14 @@ def _resource_requirements(
     for card in replica.cards:
         if card.resource and card.resource not in claimed:
             amounts[card.resource] = str(int(amounts.get(card.resource, "0")) + 1)
-    usual = {
+    resources = {
         "memory": str(plan.profile.memory_per_card * max(1, len(replica.cards))),
         "ephemeral-storage": str(plan.profile.ephemeral_storage),
     }
     # Kubernetes takes a limit for the request where there is none.
     requested: Manifest = {
-        "requests": dict.fromkeys(usual, "0") | amounts,
-        "limits": usual | amounts,
+        "requests": dict.fromkeys(resources, "0") | amounts,
+        "limits": resources | amounts,
     }
     return requested | {"claims": [{"name": dra.CLAIM}]} if plan.claimed(replica) else requested
 

@@ -53,8 +53,8 @@ def remediation_labels(node: Object) -> dict[str, str]:
     conditions = (node.get("status") or {}).get("conditions") or ()
     # Healthy ones, too, are written only where it runs.
     writes = any(is_nvsentinel_check(str(each.get("type", ""))) for each in conditions)
-    acts = any(label in labels for label in own["acting"])
-    return {REMEDIATION_LABEL: str(own["name"])} if writes or acts else {}
+    is_acting = any(label in labels for label in own["acting"])
+    return {REMEDIATION_LABEL: str(own["name"])} if writes or is_acting else {}
 
 
 def is_nvsentinel_check(kind: str) -> bool:

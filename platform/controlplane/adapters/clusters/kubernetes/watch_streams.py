@@ -267,8 +267,8 @@ def _transport_failure(cause: BaseException | None) -> WatchEnd:
         return WatchEnd.HALF_OPEN
     if isinstance(cause, ValueError):
         return WatchEnd.GARBLED
-    nobody = isinstance(cause, NewConnectionError | ConnectTimeoutError)
-    return WatchEnd.UNREACHABLE if nobody else WatchEnd.BROKEN
+    unreachable = isinstance(cause, NewConnectionError | ConnectTimeoutError)
+    return WatchEnd.UNREACHABLE if unreachable else WatchEnd.BROKEN
 
 
 def retry_after(end: WatchEnd, *, lifetime: float) -> WatchRetry:

@@ -133,7 +133,7 @@ class LocalCluster:
         )
 
     def isolation(self) -> str:
-        return self._isolation_policy.sentence
+        return self._isolation_policy.summary
 
     def launch(self, launch: Launch) -> None:
         check_launch(launch, nodes=self.inventory())

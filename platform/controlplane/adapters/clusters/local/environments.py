@@ -189,11 +189,11 @@ class _Builder:
         self, process: subprocess.Popen[bytes], *, saying: Callable[[], str] | None
     ) -> None:
         assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
-        output, pending, last_sentence = process.stdout.fileno(), b"", ""
+        output, pending, last_message = process.stdout.fileno(), b"", ""
         while True:
-            sentence = saying() if saying else ""
-            self._report(sentence if sentence != last_sentence else None)
-            last_sentence = sentence
+            message = saying() if saying else ""
+            self._report(message if message != last_message else None)
+            last_message = message
             if not select.select([output], [], [], 0.2)[0]:
                 continue
             content = os.read(output, 65536)
@@ -237,9 +237,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     home = HomeFolder(Path(options.home).absolute())
     home.create()
 
-    def report(sentence: str | None) -> None:
-        if sentence:
-            sys.stdout.write(f"{sentence}\n")
+    def report(message: str | None) -> None:
+        if message:
+            sys.stdout.write(f"{message}\n")
             sys.stdout.flush()
 
     try:

@@ -34,34 +34,34 @@ class IsolationPolicy:
     """How this machine isolates jobs, and why, as a message for a page."""
 
     separation: ProcessIsolation
-    sentence: str
+    summary: str
 
 
 def isolation_policy(*, home: Path, first: int, last: int) -> IsolationPolicy:
     """What is possible here for jobs under ``home``, which must exist."""
-    obstacle = _unavailable_reason(first=first, last=last)
-    if obstacle:
+    unavailable = _unavailable_reason(first=first, last=last)
+    if unavailable:
         return IsolationPolicy(
             separation=ProcessIsolation.NONE,
-            sentence="not isolated: jobs run as the same account as the product and can read its "
-            f"files ({obstacle}); run it as root, or only work that you trust",
+            summary="not isolated: jobs run as the same account as the product and can read its "
+            f"files ({unavailable}); run it as root, or only work that you trust",
         )
     closed = closed_folder(home)
     if closed is None:
         return IsolationPolicy(
             separation=ProcessIsolation.ACCOUNT,
-            sentence=f"each launch has an account of its own ({first}–{last}), a private folder, a "
+            summary=f"each launch has an account of its own ({first}–{last}), a private folder, a "
             "scrubbed environment and no way to new privileges; network and kernel are shared",
         )
     if shutil.which("setpriv") is None:
         return IsolationPolicy(
             separation=ProcessIsolation.NONE,
-            sentence=f"not isolated: {closed} is closed to other accounts and setpriv (util-linux) is "
+            summary=f"not isolated: {closed} is closed to other accounts and setpriv (util-linux) is "
             "not installed, so jobs run as the product's account; move the product's folder",
         )
     return IsolationPolicy(
         separation=ProcessIsolation.ACCOUNT_THAT_READS_ALL,
-        sentence=f"not isolated: {closed} is closed to other accounts, so each launch has an account "
+        summary=f"not isolated: {closed} is closed to other accounts, so each launch has an account "
         "of its own that may read every file; set NINEFOLD_HOME to a folder outside it",
     )
 
@@ -181,5 +181,7 @@ def _candidate_files() -> list[Path]:
     own = Path(sys.base_prefix) / "bin" / name
     folders = [*os.get_exec_path(), "/usr/local/bin", "/usr/bin"]
     # A version manager's shim is a script that finds its versions by the user's own settings.
-    usual = [Path(folder) / name for folder in folders if "shims" not in Path(folder).parts]
-    return [own, *usual]
+    system_folders = [
+        Path(folder) / name for folder in folders if "shims" not in Path(folder).parts
+    ]
+    return [own, *system_folders]

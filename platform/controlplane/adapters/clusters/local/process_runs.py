@@ -342,7 +342,7 @@ def classify_exit(
     if code == 0:
         return ProcessExit(cause=ExitCause.FINISHED, message="finished", exit_code=0)
     end = "\n".join(output.splitlines()[-_LAST_LINES:])
-    if code == EXIT_DISK_FULL or any(words in end for words in _DISK_FULL_MESSAGES):
+    if code == EXIT_DISK_FULL or any(phrase in end for phrase in _DISK_FULL_MESSAGES):
         cause, message = ExitCause.DISK_FULL, "the disk is full"
     elif code == 128 + signal.SIGKILL and killed_by_kernel:
         cause, message = (

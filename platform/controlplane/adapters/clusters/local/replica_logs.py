@@ -34,9 +34,9 @@ class Redaction:
     def feed(self, content: bytes) -> bytes:
         """What is safe to write now; a beginning of a secret is held back until the next call."""
         content = self._redact_secrets(self._pending + content)
-        kept = max((_overlap_length(content, secret) for secret in self._secrets), default=0)
-        self._pending = content[len(content) - kept :]
-        return content[: len(content) - kept]
+        overlap = max((_overlap_length(content, secret) for secret in self._secrets), default=0)
+        self._pending = content[len(content) - overlap :]
+        return content[: len(content) - overlap]
 
     def flush(self) -> bytes:
         pending, self._pending = self._pending, b""
@@ -69,9 +69,9 @@ class BoundedLog:
         self._lost = 0
         self.tail = b""
 
-    def write_message(self, sentence: str) -> None:
+    def write_message(self, message: str) -> None:
         """A line of the supervisor's own."""
-        self.write(f"[ninefold] {sentence}\n".encode())
+        self.write(f"[ninefold] {message}\n".encode())
 
     def write(self, content: bytes) -> None:
         self._append_bounded(self._redaction.feed(content))
@@ -94,14 +94,14 @@ class BoundedLog:
 
     def _append_bounded(self, content: bytes) -> None:
         self.tail = (self.tail + content)[-TAIL:]
-        kept = content[: self._remaining]
-        self._left_out += len(content) - len(kept)
-        if kept:
-            self._remaining -= len(kept)
-            self._write_all(kept)
+        stored = content[: self._remaining]
+        self._left_out += len(content) - len(stored)
+        if stored:
+            self._remaining -= len(stored)
+            self._write_all(stored)
             if not self._remaining:
-                words = format_bytes(self._limit)
-                self._write_all(f"\n[ninefold] log truncated: its limit is {words}\n".encode())
+                limit = format_bytes(self._limit)
+                self._write_all(f"\n[ninefold] log truncated: its limit is {limit}\n".encode())
 
     def _write_all(self, content: bytes) -> None:
         if self._lost:

@@ -214,10 +214,10 @@ class ReplicaSupervisor:
             and not all(can_bind_port(port) for port in ports.numbers.values())
         )
 
-    def _report_progress(self, sentence: str | None) -> None:
-        if sentence:
-            self._log.write_message(sentence)
-            self._update_state(message=sentence)
+    def _report_progress(self, message: str | None) -> None:
+        if message:
+            self._log.write_message(message)
+            self._update_state(message=message)
         if self._stop_deadline() is not None:
             raise ReplicaStopRequested
 

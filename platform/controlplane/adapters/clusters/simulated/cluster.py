@@ -130,7 +130,7 @@ class SimulatedCluster:
                     origin=Origin.SILENCE,
                     code=NODE_UNREACHABLE,
                     level=FaultLevel.ISOLATE,
-                    message=fault.words,
+                    message=fault.message,
                     since=fault.since,
                 )
                 for fault in self.faults.present()
@@ -262,13 +262,13 @@ class FaultInjector:
         self._now = now
 
     def kill_card(
-        self, node: str, index: int, *, words: str = "uncorrectable memory error"
+        self, node: str, index: int, *, message: str = "uncorrectable memory error"
     ) -> None:
         """The card is not healthy, and what runs on it fails.
 
         :raises ClusterError: if there is no such card.
         """
-        self._inject_fault(SimulatedFaultKind.CARD_DEAD, node, index, words=words)
+        self._inject_fault(SimulatedFaultKind.CARD_DEAD, node, index, message=message)
 
     def slow_card(self, node: str, index: int, *, slowness: float) -> None:
         """Work that uses the card takes that many times longer.
@@ -278,15 +278,15 @@ class FaultInjector:
         if not slowness > 1:
             raise ClusterError(f"a slow card takes more than 1 times as long, got {slowness}")
         self._inject_fault(
-            SimulatedFaultKind.CARD_SLOW, node, index, words="throttled", slowness=slowness
+            SimulatedFaultKind.CARD_SLOW, node, index, message="throttled", slowness=slowness
         )
 
-    def make_unreachable(self, node: str, *, words: str = "no heartbeat") -> None:
+    def make_unreachable(self, node: str, *, message: str = "no heartbeat") -> None:
         """The node stops reporting; when that lasts, what runs there is lost.
 
         :raises ClusterError: if there is no such node.
         """
-        self._inject_fault(SimulatedFaultKind.NODE_UNREACHABLE, node, None, words=words)
+        self._inject_fault(SimulatedFaultKind.NODE_UNREACHABLE, node, None, message=message)
 
     def recover(self, node: str, index: int | None = None) -> int:
         """Clear the faults of that card, or of the node and all of its cards; returns how many were cleared.
@@ -307,7 +307,7 @@ class FaultInjector:
         node: str,
         card: int | None,
         *,
-        words: str,
+        message: str,
         slowness: float = 1.0,
     ) -> None:
         self._check_target(node, card)
@@ -320,7 +320,7 @@ class FaultInjector:
                     card=card,
                     since=self._now(),
                     slowness=slowness,
-                    words=words,
+                    message=message,
                 )
             )
 

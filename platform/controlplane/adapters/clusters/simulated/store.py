@@ -166,9 +166,9 @@ class SimulationStore:
                     since=_datetime_of(since),
                     until=None if until is None else _datetime_of(until),
                     slowness=slowness,
-                    words=words,
+                    message=message,
                 )
-                for kind, node, card, since, until, slowness, words in rows
+                for kind, node, card, since, until, slowness, message in rows
             )
 
     def fault(self, fault: SimulatedFault) -> None:
@@ -182,7 +182,7 @@ class SimulationStore:
                     fault.card,
                     fault.since.timestamp(),
                     fault.slowness,
-                    fault.words,
+                    fault.message,
                 ),
             )
 

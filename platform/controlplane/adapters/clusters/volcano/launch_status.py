@@ -111,13 +111,13 @@ def _replica_with_volcano_status(
     pod = found.pod(replica.role, replica.index)
     if pod is None:
         return _without_pod(replica, found=found, objects=objects)
-    why = _eviction_reason(found, objects)
-    if why and replica.ended:
+    reason = _eviction_reason(found, objects)
+    if reason and replica.ended:
         if replica.cause in (ExitCause.STOPPED, ExitCause.NOT_PREPARED):
-            return replace(replica, cause=ExitCause.STOPPED, message=why[:_LONGEST])
+            return replace(replica, cause=ExitCause.STOPPED, message=reason[:_LONGEST])
         return replica
-    if why and pod["metadata"].get("deletionTimestamp"):
-        return replace(replica, message=f"asked to stop: {why}"[:_LONGEST])
+    if reason and pod["metadata"].get("deletionTimestamp"):
+        return replace(replica, message=f"asked to stop: {reason}"[:_LONGEST])
     if replica.phase is ReplicaPhase.PREPARING and not (pod.get("spec") or {}).get("nodeName"):
         return replace(replica, message=pending_reason(objects)[:_LONGEST])
     return replica

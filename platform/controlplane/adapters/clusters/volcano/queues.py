@@ -371,10 +371,10 @@ def _amount_errors(queue: Object) -> Iterator[str]:
                 f"queue {queue_title(queue)} keeps {own} {resource} to itself, more than its guarantee of "
                 f"{deserved[resource]}"
             )
-    for resource, owed in deserved.items():
-        if resource in capability and owed > capability[resource]:
+    for resource, guaranteed in deserved.items():
+        if resource in capability and guaranteed > capability[resource]:
             yield (
-                f"queue {queue_title(queue)} is guaranteed {owed} {resource}, more than its cap of "
+                f"queue {queue_title(queue)} is guaranteed {guaranteed} {resource}, more than its cap of "
                 f"{capability[resource]}"
             )
 

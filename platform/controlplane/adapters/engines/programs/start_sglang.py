@@ -14,10 +14,10 @@ KEY = "NINEFOLD_ENGINE_KEY"
 
 def hide_from_logs(secret: str) -> None:
     """Keep the text out of everything that is logged from now on."""
-    made = logging.getLogRecordFactory()
+    create_record = logging.getLogRecordFactory()
 
     def masked(*args: object, **kwargs: object) -> logging.LogRecord:
-        record = made(*args, **kwargs)
+        record = create_record(*args, **kwargs)
         text = record.getMessage()
         if secret in text:
             record.msg, record.args = text.replace(secret, "[key]"), ()

@@ -199,7 +199,9 @@ def _check_model(
 ) -> Iterator[FieldFinding]:
     if task is Task.FINETUNE:
         yield from quantization.check_not_quantized(
-            name=model.name, scheme=model.scheme or model.format, why="training needs plain weights"
+            name=model.name,
+            scheme=model.scheme or model.format,
+            reason="training needs plain weights",
         )
     else:
         yield from quantization.check_loadable(
