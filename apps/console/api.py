@@ -37,7 +37,7 @@ class ComponentSerializer(serializers.Serializer[Component]):
     facts = serializers.DictField(help_text="What was found out about it, by name.")
 
 
-class LoopSerializer(serializers.Serializer[Controller]):
+class ControllerSerializer(serializers.Serializer[Controller]):
     """A loop, and what its turns left behind."""
 
     name = serializers.CharField()
@@ -72,7 +72,7 @@ class StatusSerializer(serializers.Serializer[ProductStatus]):
     at = serializers.DateTimeField()
     condition = serializers.ChoiceField(choices=CONDITIONS)
     components = ComponentSerializer(many=True)
-    loops = LoopSerializer(many=True, source="controllers")
+    loops = ControllerSerializer(many=True, source="controllers")
     versions: Any = serializers.DictField(child=serializers.CharField())
 
 

@@ -59,7 +59,7 @@ class TeamStorageSerializer(serializers.Serializer[Any]):
         return dict(row.use.by_kind)
 
 
-class StoreFiguresSerializer(serializers.Serializer[Any]):
+class StoreUsageSerializer(serializers.Serializer[Any]):
     logical = serializers.IntegerField(help_text="Bytes charged to teams.")
     physical = serializers.IntegerField(
         allow_null=True, help_text="Bytes on disk: equal content lies there once."
@@ -74,7 +74,7 @@ class StoreFiguresSerializer(serializers.Serializer[Any]):
 
 class StorageSerializer(serializers.Serializer[Any]):
     teams = TeamStorageSerializer(many=True)
-    store = StoreFiguresSerializer(
+    store = StoreUsageSerializer(
         allow_null=True, help_text="For administrators of the company; null for others."
     )
 

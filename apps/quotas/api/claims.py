@@ -85,7 +85,7 @@ def forecast_json(outlook: VisibleForecast | None) -> dict[str, Any]:
     return dict(OutlookSerializer(outlook or VisibleForecast()).data)
 
 
-class WhySerializer(serializers.Serializer[Any]):
+class ClaimExplanationSerializer(serializers.Serializer[Any]):
     state = serializers.CharField(source="claim.state")
     explanation = serializers.CharField(source="claim.explanation")
     numbers = serializers.DictField(source="claim.explanation_numbers")
@@ -222,12 +222,12 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
     @extend_schema(
         summary="Why a claim waits, or why it got these cards",
         tags=["scheduling"],
-        responses=WhySerializer,
+        responses=ClaimExplanationSerializer,
     )
     @action(detail=True)
     def why(self, request: Request, uid: str) -> Response:
         found = claim_explanation(self.get_object(), user=request.user)
-        return Response(WhySerializer(found).data)
+        return Response(ClaimExplanationSerializer(found).data)
 
     @extend_schema(
         summary="When a claim that waits will probably start",

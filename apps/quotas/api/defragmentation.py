@@ -34,11 +34,11 @@ MAX_NODES = 16
 
 
 def _empty_proposal(_user: Any) -> QuerySet[Claim]:
-    """Placeholder: the real queryset depends on the request, see ``WishSerializer.__init__``."""
+    """Placeholder: the real queryset depends on the request, see ``DefragmentationRequestSerializer.__init__``."""
     return Claim.objects.none()
 
 
-class WishSerializer(StrictSerializer[Any]):
+class DefragmentationRequestSerializer(StrictSerializer[Any]):
     purpose = serializers.ChoiceField(choices=[purpose.value for purpose in DefragmentationPurpose])
     nodes = serializers.IntegerField(
         min_value=1, max_value=MAX_NODES, default=1, help_text="Whole nodes wanted."
@@ -97,7 +97,7 @@ class MoveSerializer(serializers.Serializer[Any]):
     cost = serializers.FloatField(help_text="Card-seconds, with the restart.")
 
 
-class RearrangementSerializer(serializers.Serializer[Any]):
+class DefragmentationPlanSerializer(serializers.Serializer[Any]):
     uid = serializers.CharField(allow_null=True, help_text="Null in a dry run.")
     purpose = serializers.CharField()
     state = serializers.CharField(allow_null=True)
@@ -119,7 +119,7 @@ class RearrangementSerializer(serializers.Serializer[Any]):
 def defragmentation_json(
     row: Rearrangement, moves: list[RearrangementMove], visibility: QueueVisibility
 ) -> dict[str, Any]:
-    """As ``RearrangementSerializer`` says."""
+    """As ``DefragmentationPlanSerializer`` says."""
     return {
         "uid": row.uid,
         "purpose": row.purpose,
@@ -152,7 +152,7 @@ def proposal_json(
     claims: dict[str, Claim],
     visibility: QueueVisibility,
 ) -> dict[str, Any]:
-    """A dry run, as ``RearrangementSerializer`` says."""
+    """A dry run, as ``DefragmentationPlanSerializer`` says."""
     return {
         "uid": None,
         "purpose": purpose.value,
@@ -220,7 +220,7 @@ class DefragmentationPlanViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Rearrangement]
 ):
     token_scope = Scope.ADMIN
-    serializer_class = RearrangementSerializer
+    serializer_class = DefragmentationPlanSerializer
     queries = {"list": DefragmentationPlanFilters}
 
     def get_queryset(self) -> QuerySet[Rearrangement]:
@@ -247,16 +247,16 @@ class DefragmentationPlanViewSet(
         description="They are worked out now, and can be approved for half an hour. "
         "With `dry_run` nothing is kept.",
         tags=["scheduling"],
-        request=WishSerializer,
+        request=DefragmentationRequestSerializer,
         responses={
-            200: RearrangementSerializer,
-            201: RearrangementSerializer,
+            200: DefragmentationPlanSerializer,
+            201: DefragmentationPlanSerializer,
         },
     )
     @idempotent
     def create(self, request: Request) -> Response:
         selectors.require_proposing(request.user)
-        body = WishSerializer(
+        body = DefragmentationRequestSerializer(
             data=request.data, claims=_pending_claims, context=self.get_serializer_context()
         )
         body.is_valid(raise_exception=True)
@@ -269,7 +269,7 @@ class DefragmentationPlanViewSet(
         plan = services.defragmentation_preview(plan_request=plan_request, at=at).plan
         claims = _claims_by_uid(move.claim for move in plan.moves)
         answer = proposal_json(plan_request.purpose, plan, claims, self._queue_visibility())
-        return Response(RearrangementSerializer(answer).data)
+        return Response(DefragmentationPlanSerializer(answer).data)
 
     @extend_schema(
         summary="Approve its moves",

@@ -245,7 +245,7 @@ class PipelineCheckSerializer(serializers.Serializer[Any]):
     findings = PipelineFindingSerializer(many=True, help_text="Everything that is wrong.")
 
 
-class WaveSerializer(StrictSerializer[Any]):
+class GateOverrideSerializer(StrictSerializer[Any]):
     reason = serializers.CharField(
         max_length=MAX_REASON_LENGTH, help_text="Why it may go on all the same; kept in the audit."
     )

@@ -118,13 +118,13 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @extend_schema(
         summary="Wave it through the gate that it missed",
         tags=["pipelines"],
-        request=serializers.WaveSerializer,
+        request=serializers.GateOverrideSerializer,
         responses=serializers.PipelineSerializer,
     )
     @idempotent
     @action(detail=True, methods=["post"])
     def wave(self, request: Request, uid: str) -> Response:
-        given = self.checked(serializers.WaveSerializer)
+        given = self.checked(serializers.GateOverrideSerializer)
         services.gate_override(
             pipeline=self._runnable_pipeline(),
             actor=acting_user(request),
