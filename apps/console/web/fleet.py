@@ -24,7 +24,7 @@ from apps.console.selectors.idle_allocation import IdleAllocationTotals, idle_al
 from apps.fleet import selectors as fleet
 from apps.fleet import services
 from apps.fleet.models import Card, Node
-from apps.monitoring.selectors import fleet_counts as figures
+from apps.monitoring.selectors import fleet_counts
 from apps.monitoring.selectors.faults import (
     FaultLocation,
     faults_of_node,
@@ -103,12 +103,12 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     """Figures first, then faults, clusters, nodes, cards and who holds them."""
     at = timezone.now()
     operates = fleet.operates_fleet(request.user)
-    pools, wasted = figures.chip_pools(at=at), idle_allocation_totals(at=at)
+    pools, wasted = fleet_counts.chip_pools(at=at), idle_allocation_totals(at=at)
     sources = metric_sources.source_statuses(at=at)
     worst = worst_open_faults(most=FAULTS_SHOWN)
     clusters: list[Any] = list(fleet.clusters())
     context = {
-        "counts": figures.sum_card_counts(pool.counts for pool in pools),
+        "counts": fleet_counts.sum_card_counts(pool.counts for pool in pools),
         "wasted": wasted,
         "pools": _pool_rows(pools, wasted),
         "faults": [fault_line(fault, operates=operates) for fault in worst.faults],
@@ -144,7 +144,7 @@ def _pool_rows(pools: Sequence[ChipPool], wasted: IdleAllocationTotals) -> list[
                 chip=chip,
                 cluster="",
                 cluster_uid="",
-                counts=figures.sum_card_counts(pool.counts for pool in own),
+                counts=fleet_counts.sum_card_counts(pool.counts for pool in own),
                 wasted=sum(row.wasted for row in below),
             )
         )

@@ -23,7 +23,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Isolation
-from apps.monitoring.selectors import fleet_counts as figures
+from apps.monitoring.selectors import fleet_counts
 from apps.quotas.models import Allocation
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import network_domains
@@ -156,9 +156,9 @@ def suppressed_pools(
         own = row.card.chip if row.card else nodes.chip(row.node_id)
         if chip is None or own == chip:
             by_pool[row.node.cluster.uid, own].append(row)
-    sizes = {(one.cluster_uid, one.chip): one.counts for one in figures.chip_pools(at=at)}
+    sizes = {(one.cluster_uid, one.chip): one.counts for one in fleet_counts.chip_pools(at=at)}
     found = [
-        _suppressed_pool(own, held, nodes, sizes.get((uid, own), figures.CardCounts()))
+        _suppressed_pool(own, held, nodes, sizes.get((uid, own), fleet_counts.CardCounts()))
         for (uid, own), held in by_pool.items()
     ]
     return sorted(found, key=lambda pool: (-pool.isolations, pool.name))
@@ -224,7 +224,7 @@ class _Cards:
 
 
 def _suppressed_pool(
-    chip: str, held: Sequence[Decision], nodes: _Cards, counts: figures.CardCounts
+    chip: str, held: Sequence[Decision], nodes: _Cards, counts: fleet_counts.CardCounts
 ) -> SuppressedPool:
     rows = _strongest_decisions(held)
     lost = {card for row in rows for card in nodes.at(row) if card.state in _IN_USE}

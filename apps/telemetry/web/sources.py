@@ -28,7 +28,7 @@ from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_operator
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.selectors import sources as figures
+from apps.telemetry.selectors import sources as metric_sources
 from apps.telemetry.selectors.sources import (
     GONE,
     PUSH,
@@ -77,7 +77,7 @@ def sources(request: AuthenticatedRequest) -> HttpResponse:
     """Every source, how it does and what of its last reading was refused; looks again by itself."""
     require_operator(request.user)
     at = timezone.now()
-    rows = [_source_row(one) for one in figures.source_statuses(at=at)]
+    rows = [_source_row(one) for one in metric_sources.source_statuses(at=at)]
     agents = agent_counts(at=at)
     context = {
         "rows": rows,
@@ -90,7 +90,7 @@ def sources(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _source_row(status: figures.SourceStatus) -> dict[str, Any]:
+def _source_row(status: metric_sources.SourceStatus) -> dict[str, Any]:
     source = status.source
     addresses = _source_urls(source)
     return {
@@ -130,7 +130,7 @@ def _source_page(
 ) -> HttpResponse:
     at = timezone.now()
     context = {
-        **_source_row(figures.source_status(found, at=at)),
+        **_source_row(metric_sources.source_status(found, at=at)),
         "pushes": found.kind == PUSH,
         "agents": agent_counts(at=at, cluster=found.cluster) if found.kind == PUSH else None,
         "targets": _target_rows(found),
