@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
@@ -162,46 +161,16 @@ def workloads_using(cluster: Cluster) -> tuple[str, ...]:
     )
 
 
-class NodeIsolationSource(Protocol):
-    """A higher app that isolates nodes and returns them to service."""
+def nodes_isolated_or_tainted(cluster: Cluster) -> tuple[str, ...]:
+    """Return the names of its nodes that are isolated or still have our taint, in alphabetical order.
 
-    def isolated_since(self, node: Node) -> datetime | None:
-        """Return when the whole node was isolated; None if it is not."""
-        ...
-
-    def nodes_marked_isolated(self, cluster: Cluster) -> Iterable[str]:
-        """Return the names of its nodes that are marked as isolated on the cluster, or will be."""
-        ...
-
-
-_node_isolation_sources: list[NodeIsolationSource] = []
-
-
-def connect_node_isolation_source(source: NodeIsolationSource) -> None:
-    """Register a source that is queried before a node is uncordoned or a cluster removed."""
-    if source not in _node_isolation_sources:
-        _node_isolation_sources.append(source)
-
-
-def isolated_since(node: Node) -> datetime | None:
-    """Return when the whole node was isolated; None if it is not."""
-    return min(
-        (at for source in _node_isolation_sources if (at := source.isolated_since(node))),
-        default=None,
-    )
-
-
-def nodes_marked_isolated(cluster: Cluster) -> tuple[str, ...]:
-    """Return the names of its nodes that are marked as isolated there, or will be, in alphabetical order."""
-    return tuple(
-        sorted(
-            {
-                one
-                for source in _node_isolation_sources
-                for one in source.nodes_marked_isolated(cluster)
-            }
-        )
-    )
+    While the cluster is unreachable, taints that are left over do not count: nobody can remove them.
+    """
+    withheld = Q(isolated_since__isnull=False)
+    if not cluster.trouble:
+        withheld |= Q(tainted=True)
+    rows = Node.objects.filter(withheld, cluster=cluster).order_by("name")
+    return tuple(rows.values_list("name", flat=True))
 
 
 def nodes_with_cards() -> QuerySet[Node]:

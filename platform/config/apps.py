@@ -11,8 +11,7 @@ class NinefoldConfig(AppConfig):
 
     def ready(self) -> None:
         # Its models can be imported from here on.
-        from apps.fleet.selectors import connect_cluster_usage_source, connect_node_isolation_source  # noqa: PLC0415
-        from apps.monitoring.selectors.faults import NodeIsolations  # noqa: PLC0415
+        from apps.fleet.selectors import connect_cluster_usage_source  # noqa: PLC0415
         from apps.serving.selectors.occupancy import WorkloadOccupancy  # noqa: PLC0415
         from config.reconcile_runs import ReconcileRunRecorder  # noqa: PLC0415
         from config.tasks import RelayTrigger  # noqa: PLC0415
@@ -26,7 +25,6 @@ class NinefoldConfig(AppConfig):
         ReconcileRunRecorder().connect()
         connect_sources()
         connect_cluster_usage_source(WorkloadOccupancy())
-        connect_node_isolation_source(NodeIsolations())
 
 
 #: Message context in the catalogues of ``templates/locale``, as a word may have other translations elsewhere.

@@ -260,7 +260,7 @@ def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
     locked_cards = [card.pk for card in cards.filter(node__cluster=cluster).order_by("uid")]
     if occupants := selectors.workloads_using(cluster):
         raise ClusterInUse(cluster.name, occupants)
-    if marked := selectors.nodes_marked_isolated(cluster):
+    if marked := selectors.nodes_isolated_or_tainted(cluster):
         raise ClusterHasIsolatedNodes(cluster.name, marked)
     _audit_cluster(cluster, actor=actor, action="cluster.remove")
     Card.objects.filter(pk__in=locked_cards).update(
