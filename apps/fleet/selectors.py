@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db.models import Count, Max, Q, QuerySet
@@ -135,30 +135,6 @@ def operates_fleet(user: accounts.RequestUser) -> bool:
 def require_operator(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: unless they operate the fleet."""
     accounts.require(user, Permission.OPERATE_FLEET, team=None)
-
-
-class ClusterUsageSource(Protocol):
-    """A higher app that knows the workloads of a cluster."""
-
-    def occupants(self, cluster: Cluster) -> Iterable[str]:
-        """Return a description of each job, deployment or claim that uses the cluster."""
-        ...
-
-
-_cluster_usage_sources: list[ClusterUsageSource] = []
-
-
-def connect_cluster_usage_source(source: ClusterUsageSource) -> None:
-    """Register a source that is queried before a cluster is removed."""
-    if source not in _cluster_usage_sources:
-        _cluster_usage_sources.append(source)
-
-
-def workloads_using(cluster: Cluster) -> tuple[str, ...]:
-    """Return descriptions of the workloads that use the cluster, in alphabetical order."""
-    return tuple(
-        sorted({one for source in _cluster_usage_sources for one in source.occupants(cluster)})
-    )
 
 
 def nodes_isolated_or_tainted(cluster: Cluster) -> tuple[str, ...]:

@@ -11,8 +11,6 @@ class NinefoldConfig(AppConfig):
 
     def ready(self) -> None:
         # Its models can be imported from here on.
-        from apps.fleet.selectors import connect_cluster_usage_source  # noqa: PLC0415
-        from apps.serving.selectors.occupancy import WorkloadOccupancy  # noqa: PLC0415
         from config.reconcile_runs import ReconcileRunRecorder  # noqa: PLC0415
         from config.tasks import RelayTrigger  # noqa: PLC0415
         from config.wiring import TOPICS, connect_sources  # noqa: PLC0415
@@ -24,7 +22,6 @@ class NinefoldConfig(AppConfig):
             messages.set_wake_callbacks(RelayTrigger())
         ReconcileRunRecorder().connect()
         connect_sources()
-        connect_cluster_usage_source(WorkloadOccupancy())
 
 
 #: Message context in the catalogues of ``templates/locale``, as a word may have other translations elsewhere.
