@@ -12,10 +12,12 @@ from apps.console.web import (
     search,
     system_status,
 )
+from apps.console.web.models import lineage, registered_models, versions
 
 _CARD = "fleet/cards/<str:uid>"
 _CLUSTER = "fleet/clusters/<str:uid>"
 _NODE = f"{_CLUSTER}/nodes/<str:name>"
+_VERSION = "models/versions/<str:uid>"
 
 urlpatterns = [
     path("fleet", fleet.fleet_overview, name="fleet"),
@@ -36,6 +38,15 @@ urlpatterns = [
     path(_NODE, fleet.node, name="node"),
     path(f"{_NODE}/cordon", fleet.node_cordon, {"cordoned": True}, name="node-cordon"),
     path(f"{_NODE}/uncordon", fleet.node_cordon, {"cordoned": False}, name="node-uncordon"),
+    path("models", registered_models.models, name="models"),
+    path(_VERSION, versions.model_version, name="model-version"),
+    path(
+        f"{_VERSION}/quantization",
+        versions.version_quantization,
+        name="model-version-quantization",
+    ),
+    path("models/<str:uid>", registered_models.model, name="model"),
+    path("datasets/versions/<str:uid>/lineage", lineage.dataset_lineage, name="dataset-lineage"),
     path("search", search.search, name="search"),
     path("status", system_status.status, name="status"),
 ]
