@@ -13,7 +13,7 @@ class NinefoldConfig(AppConfig):
         # Its models can be imported from here on.
         from config.reconcile_runs import ReconcileRunRecorder  # noqa: PLC0415
         from config.tasks import RelayTrigger  # noqa: PLC0415
-        from config.wiring import TOPICS, connect_sources  # noqa: PLC0415
+        from config.wiring import TOPICS  # noqa: PLC0415
         from controlplane.outbox import messages  # noqa: PLC0415
 
         translate_model_names()
@@ -21,7 +21,6 @@ class NinefoldConfig(AppConfig):
         if settings.NINEFOLD_WAKE_RELAY:
             messages.set_wake_callbacks(RelayTrigger())
         ReconcileRunRecorder().connect()
-        connect_sources()
 
 
 #: Message context in the catalogues of ``templates/locale``, as a word may have other translations elsewhere.

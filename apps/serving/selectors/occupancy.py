@@ -53,8 +53,6 @@ class ServingStorage(HoldsOnlySource):
     started again.
     """
 
-    name = "serving"
-
     def holds(
         self,
         *,

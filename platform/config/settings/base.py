@@ -133,6 +133,14 @@ INSTALLED_APPS = [
     "config",
 ]
 
+#: What the apps above ``apps.models`` store, and which artifacts they require: for quotas, retention and garbage
+#: collection. An app that refers to artifacts or blobs and is missing here loses their bytes.
+NINEFOLD_STORAGE_SOURCES = (
+    "apps.jobs.services.storage.JobStorage",
+    "apps.serving.selectors.occupancy.ServingStorage",
+    "apps.workflows.services.storage.WorkflowStorage",
+)
+
 MIDDLEWARE = [
     "controlplane.web.middleware.RequestMiddleware",
     "apps.accounts.web.middleware.ProxyMiddleware",
