@@ -69,6 +69,10 @@ class Node(Entity):
     ready = models.BooleanField(default=True)
     #: Cordoned by an operator: no new workloads.
     cordoned = models.BooleanField(default=False)
+    #: When the whole node was isolated; null while it is not.
+    isolated_since = models.DateTimeField(null=True, blank=True, editable=False)
+    #: Its cluster's node has our isolation taint, or may have it.
+    tainted = models.BooleanField(default=False, db_default=False, editable=False)
     labels = models.JSONField(default=dict, blank=True)
     #: Card index → ``CardLocality.document``, as the node's agent reads it; empty where none did.
     locality = models.JSONField(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db.models import Count, Max, Q, QuerySet
@@ -138,70 +137,16 @@ def require_operator(user: accounts.RequestUser) -> None:
     accounts.require(user, Permission.OPERATE_FLEET, team=None)
 
 
-class ClusterUsageSource(Protocol):
-    """A higher app that knows the workloads of a cluster."""
+def nodes_isolated_or_tainted(cluster: Cluster) -> tuple[str, ...]:
+    """Return the names of its nodes that are isolated or still have our taint, in alphabetical order.
 
-    def occupants(self, cluster: Cluster) -> Iterable[str]:
-        """Return a description of each job, deployment or claim that uses the cluster."""
-        ...
-
-
-_cluster_usage_sources: list[ClusterUsageSource] = []
-
-
-def connect_cluster_usage_source(source: ClusterUsageSource) -> None:
-    """Register a source that is queried before a cluster is removed."""
-    if source not in _cluster_usage_sources:
-        _cluster_usage_sources.append(source)
-
-
-def workloads_using(cluster: Cluster) -> tuple[str, ...]:
-    """Return descriptions of the workloads that use the cluster, in alphabetical order."""
-    return tuple(
-        sorted({one for source in _cluster_usage_sources for one in source.occupants(cluster)})
-    )
-
-
-class NodeIsolationSource(Protocol):
-    """A higher app that isolates nodes and returns them to service."""
-
-    def isolated_since(self, node: Node) -> datetime | None:
-        """Return when the whole node was isolated; None if it is not."""
-        ...
-
-    def nodes_marked_isolated(self, cluster: Cluster) -> Iterable[str]:
-        """Return the names of its nodes that are marked as isolated on the cluster, or will be."""
-        ...
-
-
-_node_isolation_sources: list[NodeIsolationSource] = []
-
-
-def connect_node_isolation_source(source: NodeIsolationSource) -> None:
-    """Register a source that is queried before a node is uncordoned or a cluster removed."""
-    if source not in _node_isolation_sources:
-        _node_isolation_sources.append(source)
-
-
-def isolated_since(node: Node) -> datetime | None:
-    """Return when the whole node was isolated; None if it is not."""
-    return min(
-        (at for source in _node_isolation_sources if (at := source.isolated_since(node))),
-        default=None,
-    )
-
-
-def nodes_marked_isolated(cluster: Cluster) -> tuple[str, ...]:
-    """Return the names of its nodes that are marked as isolated there, or will be, in alphabetical order."""
-    return tuple(
-        sorted(
-            {
-                one
-                for source in _node_isolation_sources
-                for one in source.nodes_marked_isolated(cluster)
-            }
-        )
-    )
+    While the cluster is unreachable, taints that are left over do not count: nobody can remove them.
+    """
+    withheld = Q(isolated_since__isnull=False)
+    if not cluster.trouble:
+        withheld |= Q(tainted=True)
+    rows = Node.objects.filter(withheld, cluster=cluster).order_by("name")
+    return tuple(rows.values_list("name", flat=True))
 
 
 def nodes_with_cards() -> QuerySet[Node]:

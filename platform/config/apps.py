@@ -11,12 +11,9 @@ class NinefoldConfig(AppConfig):
 
     def ready(self) -> None:
         # Its models can be imported from here on.
-        from apps.fleet.selectors import connect_cluster_usage_source, connect_node_isolation_source  # noqa: PLC0415
-        from apps.monitoring.selectors.faults import NodeIsolations  # noqa: PLC0415
-        from apps.serving.selectors.occupancy import WorkloadOccupancy  # noqa: PLC0415
         from config.reconcile_runs import ReconcileRunRecorder  # noqa: PLC0415
         from config.tasks import RelayTrigger  # noqa: PLC0415
-        from config.wiring import TOPICS, connect_sources  # noqa: PLC0415
+        from config.wiring import TOPICS  # noqa: PLC0415
         from controlplane.outbox import messages  # noqa: PLC0415
 
         translate_model_names()
@@ -24,9 +21,6 @@ class NinefoldConfig(AppConfig):
         if settings.NINEFOLD_WAKE_RELAY:
             messages.set_wake_callbacks(RelayTrigger())
         ReconcileRunRecorder().connect()
-        connect_sources()
-        connect_cluster_usage_source(WorkloadOccupancy())
-        connect_node_isolation_source(NodeIsolations())
 
 
 #: Message context in the catalogues of ``templates/locale``, as a word may have other translations elsewhere.

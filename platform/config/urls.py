@@ -7,7 +7,6 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from apps.console.api import StatusView
 from apps.console.web import self_monitoring
 from apps.serving.api import gateway_api
 from controlplane.web.design import design_chart, design_page
@@ -45,8 +44,8 @@ PAGES: list[URLPattern | URLResolver] = [
 REST: list[URLPattern | URLResolver] = [
     path("schema", SpectacularAPIView.as_view(), name="schema"),
     path("docs", _docs, name="docs"),
-    path("status", StatusView.as_view(), name="api-status"),
     path("", include("apps.accounts.api.urls")),
+    path("", include("apps.console.api.urls")),
     path("", include("apps.fleet.api.urls")),
     path("", include("apps.models.api.urls")),
     path("", include("apps.quotas.api.urls")),

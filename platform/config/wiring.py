@@ -1,4 +1,4 @@
-"""Wiring: outbox topic → tasks, and the storage sources of the apps."""
+"""Wiring: outbox topic → tasks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from celery import Task
 
 from apps.fleet import handlers as fleet
 from apps.jobs import handlers as jobs
-from apps.jobs.services.storage import JobStorage
-from apps.models.selectors.storage_sources import register_storage_source
 from apps.monitoring import handlers as monitoring
 from apps.quotas import handlers as quotas
 from apps.serving import handlers as serving
-from apps.serving.selectors.occupancy import ServingStorage
 from apps.workflows import handlers as workflows
-from apps.workflows.services.storage import WorkflowStorage
 
 TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "claim.requested": [quotas.schedule],
@@ -56,9 +52,3 @@ def send_topic(topic: str, payload: dict[str, Any]) -> None:
     """
     for task in TOPICS[topic]:
         task.apply_async(kwargs=payload)
-
-
-def connect_sources() -> None:
-    register_storage_source(JobStorage())
-    register_storage_source(ServingStorage())
-    register_storage_source(WorkflowStorage())

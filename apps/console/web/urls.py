@@ -2,10 +2,22 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.console.web import cards, fleet, fleet_map, fleet_reports, home, search, system_status
+from apps.console.web import (
+    cards,
+    clusters,
+    fleet,
+    fleet_map,
+    fleet_reports,
+    home,
+    search,
+    system_status,
+)
+from apps.console.web.models import lineage, registered_models, versions
 
 _CARD = "fleet/cards/<str:uid>"
-_NODE = "fleet/clusters/<str:uid>/nodes/<str:name>"
+_CLUSTER = "fleet/clusters/<str:uid>"
+_NODE = f"{_CLUSTER}/nodes/<str:name>"
+_VERSION = "models/versions/<str:uid>"
 
 urlpatterns = [
     path("fleet", fleet.fleet_overview, name="fleet"),
@@ -17,9 +29,24 @@ urlpatterns = [
     path("fleet/waste", fleet_reports.idle_allocation, name="waste"),
     path("fleet/exposure", fleet_reports.vendor_concentration, name="exposure"),
     path("", home.home, name="home"),
+    path("fleet/clusters", clusters.clusters, name="clusters"),
+    path("fleet/clusters/new", clusters.cluster_new, name="cluster-new"),
+    path(_CLUSTER, clusters.cluster, name="cluster"),
+    path(f"{_CLUSTER}/change", clusters.cluster_change, name="cluster-change"),
+    path(f"{_CLUSTER}/check", clusters.cluster_check, name="cluster-check"),
+    path(f"{_CLUSTER}/remove", clusters.cluster_remove, name="cluster-remove"),
     path(_NODE, fleet.node, name="node"),
     path(f"{_NODE}/cordon", fleet.node_cordon, {"cordoned": True}, name="node-cordon"),
     path(f"{_NODE}/uncordon", fleet.node_cordon, {"cordoned": False}, name="node-uncordon"),
+    path("models", registered_models.models, name="models"),
+    path(_VERSION, versions.model_version, name="model-version"),
+    path(
+        f"{_VERSION}/quantization",
+        versions.version_quantization,
+        name="model-version-quantization",
+    ),
+    path("models/<str:uid>", registered_models.model, name="model"),
+    path("datasets/versions/<str:uid>/lineage", lineage.dataset_lineage, name="dataset-lineage"),
     path("search", search.search, name="search"),
     path("status", system_status.status, name="status"),
 ]

@@ -6,7 +6,6 @@ from rest_framework.routers import SimpleRouter
 from apps.fleet.api import views
 
 router = SimpleRouter(trailing_slash=False)
-router.register("clusters", views.ClusterViewSet, basename="cluster")
 router.register("nodes", views.NodeViewSet, basename="node")
 router.register("cards", views.CardViewSet, basename="card")
 

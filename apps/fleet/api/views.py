@@ -1,114 +1,24 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import QuerySet
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, status
-from rest_framework.decorators import action
+from rest_framework import mixins
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
 from apps.fleet import selectors
 from apps.fleet.api.serializers import (
     CardFilters,
     CardSerializer,
     ChipSerializer,
-    ClusterChangeSerializer,
-    ClusterCreateSerializer,
-    ClusterDetailSerializer,
-    ClusterSerializer,
     NodeFilters,
     NodeSerializer,
 )
-from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.services import clusters
-from apps.fleet.services.clusters import (
-    ClusterHasIsolatedNodes,
-    ClusterInUse,
-    ClusterRefused,
-    ClusterUnfit,
-)
+from apps.fleet.models import Card, Node
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problems import Problem, problem_translator
 from controlplane.web.rest import Query, ResourceViewSet
-
-
-@extend_schema_view(
-    list=extend_schema(summary="Clusters", tags=["fleet"]),
-    retrieve=extend_schema(summary="A cluster", tags=["fleet"]),
-)
-class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Cluster]):
-    """Where work runs. Everybody who is logged in may see the fleet."""
-
-    token_scope = Scope.ADMIN
-    serializer_class = ClusterSerializer
-
-    def get_queryset(self) -> QuerySet[Cluster]:
-        return selectors.clusters()
-
-    @extend_schema(
-        summary="Register a cluster",
-        description="Its connection is checked first. The kubeconfig must hold its credential itself: programs "
-        "to run and paths of files are refused. For administrators of the company.",
-        tags=["fleet"],
-        request=ClusterCreateSerializer,
-        responses={201: ClusterDetailSerializer},
-    )
-    @idempotent
-    def create(self, request: Request) -> Response:
-        values = self.checked(ClusterCreateSerializer)
-        cluster = clusters.cluster_register(actor=acting_user(request), at=timezone.now(), **values)
-        return Response(self._cluster_detail(cluster), status=status.HTTP_201_CREATED)
-
-    @extend_schema(
-        summary="Change a cluster",
-        description="Its connection is checked first. For administrators of the company.",
-        tags=["fleet"],
-        request=ClusterChangeSerializer,
-        responses=ClusterDetailSerializer,
-    )
-    def partial_update(self, request: Request, uid: str) -> Response:
-        cluster, actor = self.get_object(), acting_user(request)
-        values = self.checked(ClusterChangeSerializer)
-        clusters.cluster_change(cluster=cluster, actor=actor, at=timezone.now(), **values)
-        return Response(self._cluster_detail(cluster))
-
-    @extend_schema(
-        summary="Remove a cluster",
-        description=(
-            "Refused while work holds its cards or runs there, and while nodes of it are out of use. "
-            "What stands on the cluster stays there."
-        ),
-        tags=["fleet"],
-        responses={204: None},
-    )
-    def destroy(self, request: Request, uid: str) -> Response:
-        cluster, actor = self.get_object(), acting_user(request)
-        clusters.cluster_remove(cluster=cluster, actor=actor, at=timezone.now())
-        return Response(status=status.HTTP_204_NO_CONTENT)
-
-    @extend_schema(
-        summary="Check the connection to a cluster",
-        tags=["fleet"],
-        request=None,
-        responses=ClusterDetailSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
-    def check(self, request: Request, uid: str) -> Response:
-        cluster, actor = self.get_object(), acting_user(request)
-        clusters.cluster_check(cluster=cluster, actor=actor, at=timezone.now())
-        return Response(self._cluster_detail(cluster))
-
-    def _cluster_detail(self, cluster: Cluster) -> dict[str, Any]:
-        counted = self.get_queryset().get(pk=cluster.pk)
-        return dict(ClusterDetailSerializer(counted, context=self.get_serializer_context()).data)
 
 
 @extend_schema_view(
@@ -160,38 +70,3 @@ class ChipView(APIView):
         if known is None:
             raise NotFound(f"no plug-in knows a chip called {name!r}")
         return Response(ChipSerializer(known).data)
-
-
-@problem_translator(ClusterRefused)
-def _cluster_refused_problem(error: ClusterRefused) -> Problem:
-    errors = [{"field": error.field, "message": str(error)}]
-    return Problem(status=422, code="cluster-refused", detail=str(error), errors=errors)
-
-
-@problem_translator(ClusterUnfit)
-def _cluster_unfit_problem(error: ClusterUnfit) -> Problem:
-    errors = [
-        {"field": f"checks.{check.name}", "message": f"{check.message} {check.remedy}".strip()}
-        for check in error.failed
-    ]
-    return Problem(status=422, code="cluster-unfit", detail=str(error), errors=errors)
-
-
-@problem_translator(ClusterInUse)
-def _cluster_in_use_problem(error: ClusterInUse) -> Problem:
-    return Problem(
-        status=409,
-        code="cluster-occupied",
-        detail=str(error),
-        extensions={"occupants": list(error.occupants)},
-    )
-
-
-@problem_translator(ClusterHasIsolatedNodes)
-def _isolated_nodes_problem(error: ClusterHasIsolatedNodes) -> Problem:
-    return Problem(
-        status=409,
-        code="cluster-marked",
-        detail=str(error),
-        extensions={"nodes": list(error.nodes)},
-    )

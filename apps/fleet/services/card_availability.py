@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import transaction
+from django.db.models.functions import Coalesce
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Card, Node
-from apps.fleet.selectors import isolated_since, require_operator
+from apps.fleet.selectors import require_operator
 from controlplane.domain.common.accelerators import CardState
 from controlplane.persistence.bulk_writes import bulk_update_rows
 
@@ -64,19 +65,33 @@ def cards_release(*, cards: Iterable[Card]) -> None:
     card_states_save(cards=withheld)
 
 
-def nodes_withhold(*, nodes: Collection[int]) -> frozenset[int]:
-    """Cordon these nodes; return the primary keys of those that were not cordoned."""
-    open_ones = Node.objects.select_for_update(no_key=True, of=("self",)).filter(
-        pk__in=nodes, cordoned=False
+def nodes_isolate(*, nodes: Collection[int], at: datetime) -> frozenset[int]:
+    """Cordon these nodes and record that they are isolated, the isolated ones since when they were.
+
+    Return the primary keys of those that were not cordoned.
+    """
+    rows = Node.objects.select_for_update(no_key=True, of=("self",)).filter(pk__in=nodes)
+    locked = list(rows.order_by("uid").values_list("pk", "cordoned"))
+    Node.objects.filter(pk__in=[pk for pk, _ in locked]).update(
+        cordoned=True, isolated_since=Coalesce("isolated_since", at)
     )
-    newly_cordoned = list(open_ones.order_by("uid").values_list("pk", flat=True))
-    Node.objects.filter(pk__in=newly_cordoned).update(cordoned=True)
-    return frozenset(newly_cordoned)
+    return frozenset(pk for pk, cordoned in locked if not cordoned)
 
 
-def nodes_release(*, nodes: Collection[int]) -> None:
-    """Undo ``nodes_withhold`` for nodes that it cordoned."""
-    Node.objects.filter(pk__in=nodes).update(cordoned=False)
+def nodes_return(*, nodes: Collection[int], uncordon: Collection[int] = ()) -> None:
+    """Record that these nodes are not isolated any more, and uncordon some: those that isolation cordoned."""
+    # Also nodes that were removed with their cluster, which the default manager hides.
+    Node._base_manager.filter(pk__in=nodes).update(isolated_since=None)
+    Node.objects.filter(pk__in=uncordon).update(cordoned=False)
+
+
+def node_taint_record(*, node: int, tainted: bool) -> bool:
+    """Record that the cluster's node gets our isolation taint, or has lost it.
+
+    Return False and change nothing if it is not isolated, or is isolated again. ``node`` is a primary key.
+    """
+    rows = Node.objects.filter(pk=node, isolated_since__isnull=not tainted)
+    return bool(rows.update(tainted=tainted))
 
 
 #: Why a card without recent metrics is unknown. Only this reason is cleared when metrics arrive again.
@@ -177,9 +192,9 @@ def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
     """
     require_operator(actor)
     if not cordoned:
-        # Isolation locks these too: it has finished, or sees the node uncordoned.
-        cards_lock(nodes=[node.pk])
-        if since := isolated_since(node):
+        # Isolation locks the row too: it has finished, or sees the node uncordoned.
+        row = Node.objects.select_for_update(no_key=True).filter(pk=node.pk)
+        if since := row.values_list("isolated_since", flat=True).first():
             raise NodeIsolated(node, since=since)
     if not Node.objects.filter(pk=node.pk).exclude(cordoned=cordoned).update(cordoned=cordoned):
         return False

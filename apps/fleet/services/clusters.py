@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, Never
+from typing import Any, Never, TypeAlias
 
 from django.db import IntegrityError, transaction
 
@@ -84,6 +84,11 @@ def _first_error(occupants: tuple[str, ...]) -> str:
     return named
 
 
+#: Returns a description of each workload that uses a cluster. The caller passes it, because jobs and deployments
+#: are rows of higher apps; it is called with the cards of the cluster locked.
+WorkloadsUsing: TypeAlias = Callable[[Cluster], tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRegistration:
     """A cluster to register."""
@@ -135,7 +140,13 @@ def cluster_register(
 
 
 def cluster_change(
-    *, cluster: Cluster, change: ClusterChange, actor: User, although_unfit: bool, at: datetime
+    *,
+    cluster: Cluster,
+    change: ClusterChange,
+    workloads_using: WorkloadsUsing,
+    actor: User,
+    although_unfit: bool,
+    at: datetime,
 ) -> Cluster:
     """Change a cluster after new checks.
 
@@ -164,7 +175,7 @@ def cluster_change(
         return cluster
     _run_checks(cluster, although_unfit=although_unfit, at=at)
     with transaction.atomic():
-        _check_location_unchanged(cluster, changed)
+        _check_location_unchanged(cluster, changed, workloads_using)
         cluster.save(update_fields=[*changed, "checks", "checked_at", "version"])
         _audit_cluster(cluster, actor=actor, action="cluster.change", changed=changed)
     return cluster
@@ -187,7 +198,9 @@ def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[Clust
     return checks
 
 
-def _check_location_unchanged(cluster: Cluster, changed: Sequence[str]) -> None:
+def _check_location_unchanged(
+    cluster: Cluster, changed: Sequence[str], workloads_using: WorkloadsUsing
+) -> None:
     """Lock the row until the transaction ends and check that it still points to the same cluster.
 
     Workloads that are not found are considered lost and are started a second time.
@@ -208,7 +221,7 @@ def _check_location_unchanged(cluster: Cluster, changed: Sequence[str]) -> None:
     # An admission in progress holds the cards, and is counted once they are locked.
     cards = Card.objects.select_for_update(no_key=True, of=("self",))
     list(cards.filter(node__cluster=stored).order_by("uid").values_list("pk", flat=True))
-    if occupants := selectors.workloads_using(stored):
+    if occupants := workloads_using(stored):
         raise ClusterRefused(
             f"{moved} would point {cluster.name} elsewhere while it is in use by {_first_error(occupants)}: "
             "that work would be started a second time; stop or move it first",
@@ -244,7 +257,9 @@ def _workload_location(cluster: Cluster) -> Mapping[str, Any]:
 
 
 @transaction.atomic
-def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
+def cluster_remove(
+    *, cluster: Cluster, workloads_using: WorkloadsUsing, actor: User, at: datetime
+) -> None:
     """Remove a cluster: delete its credentials and exclude it from scheduling.
 
     Objects on the cluster itself stay. Rows that past jobs refer to are hidden, and the name is free again.
@@ -258,9 +273,9 @@ def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
     # In the order in which admissions lock them: whoever comes later finds no card of this cluster.
     cards = Card.objects.select_for_update(no_key=True, of=("self",))
     locked_cards = [card.pk for card in cards.filter(node__cluster=cluster).order_by("uid")]
-    if occupants := selectors.workloads_using(cluster):
+    if occupants := workloads_using(cluster):
         raise ClusterInUse(cluster.name, occupants)
-    if marked := selectors.nodes_marked_isolated(cluster):
+    if marked := selectors.nodes_isolated_or_tainted(cluster):
         raise ClusterHasIsolatedNodes(cluster.name, marked)
     _audit_cluster(cluster, actor=actor, action="cluster.remove")
     Card.objects.filter(pk__in=locked_cards).update(

@@ -49,8 +49,6 @@ _ITEM_COLUMNS = (
 class JobStorage:
     """Implements ``apps.models.selectors.storage_sources.StorageSource``."""
 
-    name = "jobs"
-
     def digests(self) -> Iterator[str]:
         yield from UploadedFile.objects.values_list("digest", flat=True).iterator()
         logs = Attempt.objects.exclude(log_digest="")

@@ -1,8 +1,8 @@
 """Storage sources: what the apps above this one store and which artifacts they require.
 
-Jobs and deployments refer to blobs and versions of the registry, and this app cannot import them. Each such app
-registers a *source* that answers for its own rows when the project starts. Nothing is deleted while a required
-source is missing, because its artifacts would look unused.
+Jobs, deployments and pipelines refer to blobs and versions of the registry, and this app cannot import them. Each
+of these apps has a *source* that answers for its own rows. ``settings.NINEFOLD_STORAGE_SOURCES`` lists them: the
+artifacts of an app that is missing there would look unused.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from django.conf import settings
+from django.utils.module_loading import import_string
+
 from controlplane.domain.storage.retention import RetentionItem
 from controlplane.domain.storage.usage import StorageKind
-
-#: Sources without which nothing may be deleted.
-REQUIRED = frozenset({"jobs", "serving", "workflows"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,6 @@ class Hold:
 
 class StorageSource(Protocol):
     """What one app stores in the artifact store and on clusters, and which artifacts it requires."""
-
-    @property
-    def name(self) -> str: ...
 
     def digests(self) -> Iterator[str]:
         """Every blob that a row of the app references, including repetitions."""
@@ -72,7 +69,7 @@ class StorageSource(Protocol):
 
 
 class HoldsOnlySource:
-    """Base of a source of an app that stores nothing itself; subclasses add ``name`` and ``holds``."""
+    """Base of a source of an app that stores nothing itself; subclasses add ``holds``."""
 
     def digests(self) -> Iterator[str]:
         return iter(())
@@ -99,23 +96,9 @@ class HoldsOnlySource:
         return False
 
 
-class StorageSourcesMissing(RuntimeError):
-    """A required storage source is not registered."""
-
-
-_sources: dict[str, StorageSource] = {}
-
-
-def register_storage_source(source: StorageSource) -> None:
-    """Register a source; one with the same name is replaced."""
-    _sources[source.name] = source
-
-
 def storage_sources() -> tuple[StorageSource, ...]:
-    """Every registered source, by name.
+    """The sources that ``settings.NINEFOLD_STORAGE_SOURCES`` lists.
 
-    :raises StorageSourcesMissing: if a required source is not registered.
+    :raises ImportError: if one of them cannot be imported; nothing is deleted then.
     """
-    if missing := REQUIRED - _sources.keys():
-        raise StorageSourcesMissing(f"nothing says what {', '.join(sorted(missing))} needs")
-    return tuple(_sources[name] for name in sorted(_sources))
+    return tuple(import_string(path)() for path in settings.NINEFOLD_STORAGE_SOURCES)

@@ -119,8 +119,6 @@ class Isolation(Entity, Leased):
     began_at = models.DateTimeField()
     #: No claim has held it since.
     drained_at = models.DateTimeField(null=True, blank=True)
-    #: We put the mark on the cluster's node: only then do we take it off.
-    marked_node = models.BooleanField(default=False)
     #: We closed the node to work without cards: only then do we open it again.
     cordoned_node = models.BooleanField(default=False)
     #: How many burn-ins it has begun, and what the last one found.

@@ -26,7 +26,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from apps.fleet import selectors as fleet
-from apps.fleet.models import Card
+from apps.fleet.models import Card, Node
+from apps.fleet.services.card_availability import node_taint_record
 from apps.monitoring.models import Isolation
 from apps.monitoring.selectors.health import health_policy_state, health_snapshot
 from apps.monitoring.services import burn_ins as moves
@@ -64,12 +65,12 @@ class _IsolationLeaseLost(Exception):
 
 def isolations_reconcile(*, at: datetime) -> int:
     """One step for each, unless a turn runs already; how many there are. What hinders one keeps no other."""
-    unfinished = Q(ended_at=None) | Q(marked_node=True) | Q(evidence__has_key=moves.LAUNCH)
+    unfinished = Q(ended_at=None) | Q(evidence__has_key=moves.LAUNCH)
     rows = Isolation.objects.filter(unfinished, node__removed_at=None)
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        if not (count := rows.count()):
+        if not (count := rows.count() + _tainted_after_isolation().count()):
             _asked.clear()
             return 0
         policy = health_policy_state().policy
@@ -97,74 +98,75 @@ def isolation_taints_reconcile(*, at: datetime, hold: Callable[[], None] = lambd
 
     :param hold: called before each node; what it raises ends the turn there.
     """
-    whole = Isolation.objects.filter(card=None, node__removed_at=None).select_related(
-        "node__cluster"
-    )
+    whole = Isolation.objects.filter(card=None, node__removed_at=None, ended_at=None)
     changed = 0
     # Clusters that did not answer: nobody waits for them once more in this turn.
     away: set[int] = set()
-    standing = list(whole.filter(ended_at=None))
+    standing = list(whole.select_related("node__cluster"))
     # Also those that ended before they bore a mark: nothing else comes by to forget them.
     for over in _asked.keys() - {row.pk for row in standing}:
         del _asked[over]
     for row in standing:
         if _asked.get(row.pk, at) <= at:
-            marked = _taint_node(row, away, hold)
+            marked = _taint_node(row.node, row.reason, away, hold)
             _asked[row.pk] = at + (_AGAIN if marked else _SOON)
             changed += marked
-    for row in whole.filter(ended_at__isnull=False, marked_node=True):
-        changed += _remove_taint(row, away, hold)
+    for node in _tainted_after_isolation().select_related("cluster"):
+        changed += _remove_taint(node, away, hold)
     return changed
 
 
-def _taint_node(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
-    """Unless it ended meanwhile: nobody would take that mark off."""
-    adapter = None if row.node.cluster_id in away else _taintable_cluster(row)
+def _tainted_after_isolation() -> QuerySet[Node]:
+    return Node.objects.filter(tainted=True, isolated_since=None)
+
+
+def _taint_node(node: Node, reason: str, away: set[int], hold: Callable[[], None]) -> bool:
+    """Taint the node, unless it was returned to service meanwhile: nothing would remove that taint."""
+    adapter = None if node.cluster_id in away else _taintable_cluster(node)
     if adapter is None:
         return False
     hold()
-    # Before it is there: a mark that nobody knows of would stay for ever.
-    if not Isolation.objects.filter(pk=row.pk, ended_at=None).update(marked_node=True):
+    # Recorded first: a taint that no row knows of would stay for ever.
+    if not node_taint_record(node=node.pk, tainted=True):
         return False
     try:
-        return adapter.taint_node(row.node.name, row.reason)
+        return adapter.taint_node(node.name, reason)
     except ClusterError as error:
-        _record_unreachable_cluster(row, error, away)
+        _record_unreachable_cluster(node, error, away)
         return False
 
 
-def _remove_taint(row: Isolation, away: set[int], hold: Callable[[], None]) -> bool:
-    """Unless it went out of use again meanwhile: then the mark is that isolation's."""
-    if row.node.cluster_id in away:
+def _remove_taint(node: Node, away: set[int], hold: Callable[[], None]) -> bool:
+    """Remove the taint, unless the node was isolated again meanwhile: then it needs the taint."""
+    if node.cluster_id in away:
         return False
     hold()
-    again = Isolation.objects.filter(node=row.node_id, card=None, ended_at=None).exists()
-    adapter = _taintable_cluster(row)
-    try:
-        if adapter is not None and not again:
-            adapter.untaint_node(row.node.name)
-    except ClusterError as error:
-        _record_unreachable_cluster(row, error, away)
+    if not _tainted_after_isolation().filter(pk=node.pk).exists():
         return False
-    return bool(Isolation.objects.filter(pk=row.pk).update(marked_node=False))
-
-
-def _taintable_cluster(row: Isolation) -> TaintableCluster | None:
+    adapter = _taintable_cluster(node)
     try:
-        adapter = fleet.cluster_adapter(row.node.cluster)
+        if adapter is not None:
+            adapter.untaint_node(node.name)
+    except ClusterError as error:
+        _record_unreachable_cluster(node, error, away)
+        return False
+    return node_taint_record(node=node.pk, tainted=False)
+
+
+def _taintable_cluster(node: Node) -> TaintableCluster | None:
+    try:
+        adapter = fleet.cluster_adapter(node.cluster)
     except (ClusterError, UnknownAdapter) as error:
-        _record_unreachable_cluster(row, error)
+        _record_unreachable_cluster(node, error)
         return None
     return adapter if isinstance(adapter, TaintableCluster) else None
 
 
-def _record_unreachable_cluster(
-    row: Isolation, error: Exception, away: set[int] | None = None
-) -> None:
+def _record_unreachable_cluster(node: Node, error: Exception, away: set[int] | None = None) -> None:
     if away is not None and isinstance(error, ClusterUnavailable):
-        away.add(row.node.cluster_id)
-    details = {"node": str(row.node), "error": str(error)}
-    log.warning("a node's mark could not be kept", extra=details)
+        away.add(node.cluster_id)
+    details = {"node": str(node), "error": str(error)}
+    log.warning("a node's taint could not be kept", extra=details)
 
 
 #: Burn-ins in one turn: each may wait for its cluster.

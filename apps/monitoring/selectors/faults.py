@@ -1,4 +1,4 @@
-"""Queries on faults and isolations: for lists, for one card or node, and for the fleet app."""
+"""Queries on faults and isolations: for lists, and for one card or node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from django.db.models import Case, Count, Q, QuerySet, When, Window
 
-from apps.fleet.models import Card, Cluster, Node
+from apps.fleet.models import Card, Node
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
 from apps.telemetry.selectors.card_series import REACHES, Range
 from controlplane.domain.health.faults import FaultLevel, Meaning
@@ -146,23 +146,6 @@ def fault_meaning(vendor: str, code: str) -> Meaning | None:
     """What a vendor's code stands for; None where the code is nobody's in particular."""
     plugin = registry.chip_plugins().get(vendor)
     return plugin.profile().faults.meaning(code) if plugin else None
-
-
-@dataclass(frozen=True, slots=True)
-class NodeIsolations:
-    """Whole nodes; a single card leaves no mark on the cluster."""
-
-    def isolated_since(self, node: Node) -> datetime | None:
-        standing = Isolation.objects.filter(node=node, card=None, ended_at=None)
-        return standing.values_list("began_at", flat=True).first()
-
-    def nodes_marked_isolated(self, cluster: Cluster) -> Iterator[str]:
-        bearing = Q(ended_at=None)
-        if not cluster.trouble:
-            # Where the cluster does not answer nobody can take marks off: that keeps nothing from removal.
-            bearing |= Q(marked_node=True)
-        whole = Isolation.objects.filter(bearing, card=None, node__cluster=cluster)
-        yield from whole.order_by().values_list("node__name", flat=True).distinct()
 
 
 #: More marks than these hide the lines.

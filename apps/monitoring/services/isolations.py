@@ -143,7 +143,7 @@ def _create_isolated_cards(
     fresh = [row for _, row in begun if row._state.adding]
     known = [row for _, row in begun if not row._state.adding]
     whole = {isolation.node_id: isolation for _, isolation in begun if isolation.card_id is None}
-    for node in card_availability.nodes_withhold(nodes=whole):
+    for node in card_availability.nodes_isolate(nodes=whole, at=at):
         whole[node].cordoned_node = True
     Isolation.objects.bulk_create(fresh)
     Isolation.objects.bulk_update(
@@ -217,7 +217,10 @@ def isolations_end(
     card_availability.cards_release(
         cards=[card for pk, card in free.items() if pk not in still_out]
     )
-    card_availability.nodes_release(nodes=[row.node_id for row in rows if row.cordoned_node])
+    card_availability.nodes_return(
+        nodes=[row.node_id for row in rows if row.card_id is None],
+        uncordon=[row.node_id for row in rows if row.cordoned_node],
+    )
     publish_each("isolation.ended", ({"isolation_uid": row.uid} for row in rows))
 
 
@@ -374,6 +377,7 @@ def isolations_removed(*, at: datetime) -> int:
     _move_isolations(
         gone, IsolationEvent.RELEASE, reason="its cluster was removed", at=at, ended_at=at
     )
+    card_availability.nodes_return(nodes=[row.node_id for row in gone if row.card_id is None])
     return len(gone)
 
 

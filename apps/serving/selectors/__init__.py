@@ -28,6 +28,7 @@ from apps.serving.selectors.gateways import (
 from apps.serving.selectors.occupancy import (
     CardWorkload,
     card_workloads,
+    workloads_using,
 )
 from apps.serving.selectors.usage import (
     usage_totals,
@@ -60,4 +61,5 @@ __all__ = [
     "usage_totals",
     "usage_visible",
     "valid_keys_filter",
+    "workloads_using",
 ]

@@ -20,28 +20,29 @@ from apps.serving.selectors.deployments import LIVE_REPLICAS, OWNER_KIND
 from controlplane.domain.jobs.lifecycle import LIVE_ATTEMPT_STATES
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadOccupancy:
-    """Jobs, deployments and other claims that use a cluster; a cluster in use is not removed."""
+def workloads_using(cluster: Cluster) -> tuple[str, ...]:
+    """Descriptions of the jobs, deployments and other claims that use the cluster, in alphabetical order."""
+    return tuple(sorted(set(_workload_descriptions(cluster))))
 
-    def occupants(self, cluster: Cluster) -> Iterator[str]:
-        allocated = Allocation.objects.filter(released_at=None, node__cluster=cluster)
-        owners = set(
-            allocated.values_list("claim__owner_kind", "claim__owner_uid", "claim__team__name")
-        )
-        uids = {kind: [uid for one, uid, _ in owners if one == kind] for kind, _, _ in owners}
-        attempts = Attempt.objects.filter(uid__in=uids.get(jobs.OWNER_KIND, ()))
-        running = Attempt.objects.filter(cluster=cluster, state__in=LIVE_ATTEMPT_STATES)
-        for name in (attempts | running).values_list("job__name", flat=True).distinct():
-            yield f"the job {name}"
-        replicas = Replica.objects.filter(uid__in=uids.get(OWNER_KIND, ()))
-        serving = Replica.objects.filter(cluster=cluster, state__in=LIVE_REPLICAS)
-        path = "backend__revision__deployment__name"
-        for name in (replicas | serving).values_list(path, flat=True).distinct():
-            yield f"the deployment {name}"
-        for kind, _, team in owners:
-            if kind not in (jobs.OWNER_KIND, OWNER_KIND):
-                yield f"a claim of team {team}"
+
+def _workload_descriptions(cluster: Cluster) -> Iterator[str]:
+    allocated = Allocation.objects.filter(released_at=None, node__cluster=cluster)
+    owners = set(
+        allocated.values_list("claim__owner_kind", "claim__owner_uid", "claim__team__name")
+    )
+    uids = {kind: [uid for one, uid, _ in owners if one == kind] for kind, _, _ in owners}
+    attempts = Attempt.objects.filter(uid__in=uids.get(jobs.OWNER_KIND, ()))
+    running = Attempt.objects.filter(cluster=cluster, state__in=LIVE_ATTEMPT_STATES)
+    for name in (attempts | running).values_list("job__name", flat=True).distinct():
+        yield f"the job {name}"
+    replicas = Replica.objects.filter(uid__in=uids.get(OWNER_KIND, ()))
+    serving = Replica.objects.filter(cluster=cluster, state__in=LIVE_REPLICAS)
+    path = "backend__revision__deployment__name"
+    for name in (replicas | serving).values_list(path, flat=True).distinct():
+        yield f"the deployment {name}"
+    for kind, _, team in owners:
+        if kind not in (jobs.OWNER_KIND, OWNER_KIND):
+            yield f"a claim of team {team}"
 
 
 class ServingStorage(HoldsOnlySource):
@@ -51,8 +52,6 @@ class ServingStorage(HoldsOnlySource):
     of each of its revisions: it can be rolled back to any of them until it is deleted, and a stopped one can be
     started again.
     """
-
-    name = "serving"
 
     def holds(
         self,

@@ -2,26 +2,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.serving.web import (
-    deployment_actions,
-    deployments,
-    keys,
-    lineage,
-    playground,
-    registered_models,
-    versions,
-)
+from apps.serving.web import deployment_actions, deployments, keys, playground
 
 urlpatterns = [
-    path("models", registered_models.models, name="models"),
-    path("models/versions/<str:uid>", versions.model_version, name="model-version"),
-    path(
-        "models/versions/<str:uid>/quantization",
-        versions.version_quantization,
-        name="model-version-quantization",
-    ),
-    path("models/<str:uid>", registered_models.model, name="model"),
-    path("datasets/versions/<str:uid>/lineage", lineage.dataset_lineage, name="dataset-lineage"),
     path("deployments", deployments.deployments, name="deployments"),
     path("deployments/new", deployment_actions.deployment_new, name="deployment-new"),
     path("deployments/check", deployment_actions.deployment_check, name="deployment-check"),

@@ -26,8 +26,6 @@ class WorkflowStorage(HoldsOnlySource):
     steps, which no job reads yet.
     """
 
-    name = "workflows"
-
     def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
         active = Step.objects.filter(
             pipeline__state__in=(PipelineState.RUNNING, PipelineState.HELD)

@@ -133,6 +133,14 @@ INSTALLED_APPS = [
     "config",
 ]
 
+#: What the apps above ``apps.models`` store, and which artifacts they require: for quotas, retention and garbage
+#: collection. An app that refers to artifacts or blobs and is missing here loses their bytes.
+NINEFOLD_STORAGE_SOURCES = (
+    "apps.jobs.services.storage.JobStorage",
+    "apps.serving.selectors.occupancy.ServingStorage",
+    "apps.workflows.services.storage.WorkflowStorage",
+)
+
 MIDDLEWARE = [
     "controlplane.web.middleware.RequestMiddleware",
     "apps.accounts.web.middleware.ProxyMiddleware",
@@ -348,9 +356,9 @@ SPECTACULAR_SETTINGS = {
         "FaultLevel": "apps.monitoring.models.Fault.LEVELS",
         "QueueState": "apps.quotas.models.Queue.STATES",
         "WhatIfState": "apps.quotas.models.WhatIf.STATES",
-        "ComponentKind": "apps.console.api.KINDS",
-        "Condition": "apps.console.api.CONDITIONS",
-        "LoopHealth": "apps.console.api.HEALTHS",
+        "ComponentKind": "apps.console.api.status.KINDS",
+        "Condition": "apps.console.api.status.CONDITIONS",
+        "LoopHealth": "apps.console.api.status.HEALTHS",
         "AlertSeverity": "apps.monitoring.models.alerts.SEVERITIES",
         "AlertState": "apps.monitoring.models.Alert.STATES",
         "ReceiverKind": "apps.monitoring.models.AlertReceiver.KINDS",

@@ -13,7 +13,7 @@ from apps.accounts.models import (
 from apps.fleet.models import Node
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
-from apps.monitoring.models import Isolation
+from apps.monitoring.services.isolations import isolations_request
 from apps.serving.models import ApiKey, Deployment, GatewaySnapshot
 from tests.functional.admin.conftest import LivedIn
 from tests.functional.admin.pages import act
@@ -77,9 +77,8 @@ def test_a_node_is_cordoned_and_uncordoned_with_audit_events(
 
 def test_an_isolated_node_cannot_be_uncordoned(lived_in: LivedIn, browser: Client) -> None:
     node = Node.objects.get()
-    act(browser, Node, "cordon", node)
     began_at = datetime(2030, 5, 1, 12, 30, tzinfo=UTC)
-    Isolation.objects.create(node=node, card=None, reason="new fans", began_at=began_at)
+    isolations_request(nodes=[node.uid], reason="new fans", actor=lived_in.boss, at=began_at)
 
     refusal, rest = act(browser, Node, "uncordon", node)
 

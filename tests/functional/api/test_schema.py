@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from drf_spectacular.settings import spectacular_settings
 from rest_framework.test import APIClient
 
 from tests import factories
@@ -44,6 +45,12 @@ def test_the_schema_is_valid_and_made_without_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "schema.yaml"
     call_command("spectacular", validate=True, fail_on_warn=True, file=str(file))
     assert file.read_text().startswith("openapi: 3.")
+
+
+def test_every_enumeration_that_settings_name_has_its_name(schema: dict[str, Any]) -> None:
+    """A path that does not lead to choices any more is reported once per process, before the schema is made."""
+    named = spectacular_settings.ENUM_NAME_OVERRIDES
+    assert set(named) - set(schema["components"]["schemas"]) == set()
 
 
 def test_every_operation_has_a_summary_one_tag_and_problems(schema: dict[str, Any]) -> None:

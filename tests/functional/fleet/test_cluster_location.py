@@ -13,6 +13,7 @@ from apps.fleet import services as fleet
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import clusters as services
 from apps.jobs.models import Attempt
+from apps.serving.selectors import workloads_using
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.persistence.encryption import decrypt, encrypt
 from controlplane.ports.clusters import ObservedCard, ObservedNode
@@ -110,12 +111,15 @@ def test_a_cluster_that_was_removed_meanwhile_gets_no_kubeconfig_back(
     root: User, standing: Cluster
 ) -> None:
     seen = Cluster.objects.get(pk=standing.pk)
-    services.cluster_remove(cluster=standing, actor=root, at=timezone.now())
+    services.cluster_remove(
+        cluster=standing, workloads_using=workloads_using, actor=root, at=timezone.now()
+    )
 
     with pytest.raises(services.ClusterRefused, match="east was removed meanwhile"):
         services.cluster_change(
             cluster=seen,
             change=services.ClusterChange(kubeconfig=f"{HERE} two"),
+            workloads_using=workloads_using,
             actor=root,
             although_unfit=False,
             at=timezone.now(),
@@ -128,7 +132,9 @@ def test_an_inventory_that_began_before_a_removal_brings_no_cards_back(
     root: User, standing: Cluster
 ) -> None:
     seen = Cluster.objects.get(pk=standing.pk)
-    services.cluster_remove(cluster=standing, actor=root, at=timezone.now())
+    services.cluster_remove(
+        cluster=standing, workloads_using=workloads_using, actor=root, at=timezone.now()
+    )
     node = ObservedNode(
         name="late-1",
         cards=(ObservedCard(index=0, chip="cpu"),),

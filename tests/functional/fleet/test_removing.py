@@ -8,11 +8,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from apps.accounts.models import AuditEntry
+from apps.accounts.models import AuditEntry, User
 from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
+from apps.fleet.services.card_availability import node_taint_record
 from apps.jobs.models import Attempt, Job
-from apps.monitoring.models import Isolation
+from apps.monitoring.services.isolations import isolations_release, isolations_request
 from tests import factories
 from tests.functional.fleet.conftest import text
 
@@ -44,11 +45,12 @@ def test_a_cluster_in_use_is_not_removed_and_says_by_whom(
     assert Cluster.objects.filter(pk=cluster.pk, removed_at=None).exists()
 
 
-def test_a_cluster_with_isolated_nodes_is_not_removed(browser: Client, cluster: Cluster) -> None:
+def test_a_cluster_with_isolated_nodes_is_not_removed(
+    browser: Client, cluster: Cluster, root: User
+) -> None:
     node, now = Node.objects.get(cluster=cluster), timezone.now()
-    isolation = Isolation.objects.create(
-        node=node, card=None, reason="new fans", began_at=now, marked_node=True
-    )
+    (isolation,) = isolations_request(nodes=[node.uid], reason="new fans", actor=root, at=now)
+    node_taint_record(node=node.pk, tainted=True)
     standing = Cluster.objects.filter(pk=cluster.pk)
     path = f"/fleet/clusters/{cluster.uid}/remove"
 
@@ -58,7 +60,7 @@ def test_a_cluster_with_isolated_nodes_is_not_removed(browser: Client, cluster: 
         in answer.content.decode()
     )
     assert browser.delete(f"/api/v1/clusters/{cluster.uid}").json()["nodes"] == [node.name]
-    Isolation.objects.filter(pk=isolation.pk).update(ended_at=now)
+    isolations_release(uids=[isolation.uid], reason="done", actor=root, at=now)
     browser.post(path)
     assert standing.exists(), "its mark would stay for ever"
 

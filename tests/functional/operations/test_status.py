@@ -21,6 +21,7 @@ from apps.fleet.services import inventory_record
 from apps.fleet.services.cluster_status import LEASE
 from apps.fleet.services.clusters import cluster_remove
 from apps.serving.models import Gateway, GatewaySnapshot
+from apps.serving.selectors import workloads_using
 from apps.telemetry.models import NodeToken
 from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
@@ -358,7 +359,7 @@ def test_an_agent_whose_cluster_was_removed_is_no_trouble(page: Client, admin: U
     token_issue(node=cluster.nodes.get(), actor=None)
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
     assert conditions(page)["agents"] == "troubled"
-    cluster_remove(cluster=cluster, actor=admin, at=timezone.now())
+    cluster_remove(cluster=cluster, workloads_using=workloads_using, actor=admin, at=timezone.now())
     assert NodeToken.objects.get().revoked_at is None
     assert "agents" not in conditions(page)
 

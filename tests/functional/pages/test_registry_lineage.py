@@ -8,9 +8,9 @@ from typing import Any
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from apps.console.selectors.lineage import MAX_VERSIONS, lineage_of_versions
 from apps.models.models import ModelLine, ModelVersion
 from apps.models.services import outputs
-from apps.serving.selectors.lineage import MAX_VERSIONS, lineage_of_versions
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
 

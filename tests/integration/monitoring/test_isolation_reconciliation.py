@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_a_node_that_went_back_meanwhile_is_not_marked(
     (row,) = _ordered(operator, nodes=1)
     marked, adapter_of = _marks(monkeypatch), isolations._taintable_cluster
 
-    def slowly(given: Isolation) -> TaintableCluster | None:
+    def slowly(given: Node) -> TaintableCluster | None:
         isolations_release(uids=[row.uid], reason="done", actor=operator, at=AT)
         return adapter_of(given)
 
@@ -70,7 +70,46 @@ def test_a_node_that_went_back_meanwhile_is_not_marked(
     assert isolation_taints_reconcile(at=AT) == 0
     row.refresh_from_db()
     assert row.ended_at is not None
-    assert (marked, row.marked_node) == ([], False)
+    assert (marked, row.node.tainted) == ([], False)
+
+
+def test_a_node_knows_that_it_is_isolated_and_tainted_until_both_are_undone(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (row,) = _ordered(operator, nodes=1)
+    marked, unmarked = _marks(monkeypatch), []
+    monkeypatch.setattr(FakeCluster, "untaint_node", lambda _, node: unmarked.append(node))
+    node = row.node
+
+    def state() -> tuple[datetime | None, bool, bool]:
+        node.refresh_from_db()
+        return node.isolated_since, node.tainted, node.cordoned
+
+    assert state() == (AT, False, True)
+    isolations_reconcile(at=AT)
+    assert (state(), marked) == ((AT, True, True), [node.name])
+    isolations_request(nodes=[node.uid], reason="pumps", actor=operator, at=seconds_later(5))
+    assert state() == (AT, True, True), "isolated since the first order"
+    isolations_release(uids=[row.uid], reason="done", actor=operator, at=AT)
+    assert state() == (None, True, False)
+    assert isolations_reconcile(at=AT) == 1
+    assert (state(), unmarked) == ((None, False, False), [node.name])
+    assert isolations_reconcile(at=AT) == 0
+
+
+def test_a_node_that_is_isolated_again_keeps_its_taint(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (row,) = _ordered(operator, nodes=1)
+    _marks(monkeypatch)
+    isolations_reconcile(at=AT)
+    unmarked: list[str] = []
+    monkeypatch.setattr(FakeCluster, "untaint_node", lambda _, node: unmarked.append(node))
+    isolations_release(uids=[row.uid], reason="done", actor=operator, at=AT)
+    isolations_request(nodes=[row.node.uid], reason="fans", actor=operator, at=AT)
+    isolations_reconcile(at=AT)
+    assert unmarked == []
+    assert Node.objects.get(pk=row.node_id).tainted
 
 
 def test_a_turn_whose_lease_was_lost_marks_no_further_node(

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from apps.accounts.models import AuditEntry
+from apps.console.selectors.registered_models import deployments_by_version
 from apps.jobs.services import SpecRefused
 from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Route, RouteBackend
-from apps.serving.selectors.catalog import deployments_by_version
 from apps.serving.selectors.deployments import revision_rows
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways, routes

@@ -10,10 +10,9 @@ from django.utils import timezone
 from apps.accounts.models import AuditEntry
 from apps.jobs import services as jobs
 from apps.jobs.reconcilers.cleanup import launches_clean_up
-from apps.jobs.services.storage import checkpoints_mark_removed
+from apps.jobs.services.storage import JobStorage, checkpoints_mark_removed
 from apps.models.models import ModelVersion, StorageMeasure, StorageRun
 from apps.models.selectors.storage import storage_use
-from apps.models.selectors.storage_sources import storage_sources
 from apps.models.services import storage_cleanup
 from apps.models.services.storage import (
     DeletionRefused,
@@ -267,7 +266,7 @@ def test_a_removal_queries_holds_of_its_own_artifact_only(company: Company) -> N
     for number in range(5):
         company.submit(f"waits {number}")
     (removal,) = retention_plan(at=timezone.now()).removals
-    (source,) = (one for one in storage_sources() if one.name == "jobs")
+    source = JobStorage()
     assert old.artifact_id is not None
     assert len(source.holds(at=company.at)) > 0
     assert source.holds(at=company.at, of=[old.artifact_id]) == {}
@@ -285,7 +284,7 @@ def test_only_the_largest_items_of_attempts_are_read(company: Company) -> None:
         company.turn_jobs()
         left[size] = attempt.uid
     storage_measure(at=timezone.now())
-    (source,) = (one for one in storage_sources() if one.name == "jobs")
+    source = JobStorage()
 
     def folders(count: int) -> set[str]:
         items = source.items_largest(teams=[company.team.pk], count=count)

@@ -56,7 +56,10 @@ RENAMED_TABLES: Mapping[str, str] = {
 #: Table of the dump → column → its present name, where that is another one.
 RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {}
 #: Table of the dump → columns that are gone or that a migration filled with other values.
-CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {}
+CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {
+    # Is ``tainted`` of the node, in ``fleet_node``.
+    "monitoring_isolation": {"marked_node"},
+}
 #: Tables that Django keeps for itself: their rows follow from the models of a version.
 _OF_DJANGO = {"auth_permission", "django_content_type", "django_migrations"}
 

@@ -1,7 +1,4 @@
-"""Pages of registered models and their versions, with the deployments that serve them.
-
-They are in this app and not in apps.models because they read models, jobs and deployments together.
-"""
+"""Pages of registered models and their versions, with the deployments that serve them."""
 
 from __future__ import annotations
 
@@ -20,11 +17,11 @@ from django.utils.translation import gettext_lazy as lazy
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.accounts.web.requests import AuthenticatedRequest
+from apps.console.selectors import registered_models as selectors
+from apps.console.web.models.lineage import versions_lineage
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
 from apps.models.web.models import models_tabs
-from apps.serving.selectors import catalog as selectors
-from apps.serving.web.lineage import versions_lineage
 from controlplane.domain.common.resources import format_bytes
 from controlplane.web.pages import Tab
 from controlplane.web.tables import Column, FilterForm, Table
@@ -107,7 +104,9 @@ def models(request: AuthenticatedRequest) -> HttpResponseBase:
     )
     if table.is_csv_request:
         return table.csv(filename="models.csv")
-    return render(request, "registry/models.html", {"table": table, "tabs": models_tabs("ours")})
+    return render(
+        request, "console/models/models.html", {"table": table, "tabs": models_tabs("ours")}
+    )
 
 
 @login_required
@@ -121,13 +120,13 @@ def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     if tab == "compare":
         return render(
             request,
-            "registry/model_compare.html",
+            "console/models/model_compare.html",
             {**context, **_comparison_context(request, versions)},
         )
     if tab == "lineage":
         newest = versions.order_by("-number").values_list("pk", flat=True)
         drawing = versions_lineage(request, list(newest[: selectors.MAX_COMPARED_VERSIONS * 2]))
-        return render(request, "registry/model_lineage.html", {**context, "drawing": drawing})
+        return render(request, "console/models/model_lineage.html", {**context, "drawing": drawing})
     table = Table(request, versions, columns=VERSIONS, default_sort="-number")
     if table.is_csv_request:
         return table.csv(filename=f"{line.name}-versions.csv")
@@ -137,7 +136,7 @@ def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     rows = [
         (version, measured.get(version.pk), serving.get(version.pk, [])) for version in table.rows
     ]
-    return render(request, "registry/model.html", {**context, "table": table, "rows": rows})
+    return render(request, "console/models/model.html", {**context, "table": table, "rows": rows})
 
 
 def _model_tabs(line: ModelLine, current: str) -> list[Tab]:

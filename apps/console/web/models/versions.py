@@ -14,6 +14,8 @@ from django.utils.translation import gettext as _
 
 from apps.accounts import selectors as accounts
 from apps.accounts.web.requests import AuthenticatedRequest
+from apps.console.selectors import registered_models as selectors
+from apps.console.web.models.lineage import versions_lineage
 from apps.jobs import selectors as jobs
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
@@ -27,9 +29,7 @@ from apps.models.selectors.versions import (
     quantization_report,
 )
 from apps.models.web.catalog import catalog_context
-from apps.serving.selectors import catalog as selectors
 from apps.serving.selectors import route_name_available
-from apps.serving.web.lineage import versions_lineage
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.quantization import MetricComparison
@@ -69,14 +69,16 @@ def model_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "tabs": version_tabs(version, tab),
     }
     if tab == "files":
-        return render(request, "registry/version_files.html", context)
+        return render(request, "console/models/version_files.html", context)
     if tab == "lineage":
         drawing = versions_lineage(request, [version.pk])
-        return render(request, "registry/version_lineage.html", {**context, "drawing": drawing})
+        return render(
+            request, "console/models/version_lineage.html", {**context, "drawing": drawing}
+        )
     context |= _overview_context(request, version)
     changing = version.state == ModelState.IMPORTING
     return render_page(
-        request, "registry/model_version.html", context, fragment="live", changing=changing
+        request, "console/models/model_version.html", context, fragment="live", changing=changing
     )
 
 
@@ -186,7 +188,7 @@ def version_quantization(request: AuthenticatedRequest, uid: str) -> HttpRespons
         "rows": list(_comparison_rows(found)),
         "may_decide": roles_grant(roles, Permission.CONTRIBUTE),
     }
-    return render(request, "registry/version_quantization.html", context)
+    return render(request, "console/models/version_quantization.html", context)
 
 
 def _comparison_rows(found: QuantizationReport) -> Iterator[QuantizationComparisonRow]:

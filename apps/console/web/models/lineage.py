@@ -13,9 +13,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
 from apps.accounts.web.requests import AuthenticatedRequest
-from apps.models import selectors as registry
-from apps.models.web.datasets import dataset_tabs
-from apps.serving.selectors.lineage import (
+from apps.console.selectors.lineage import (
     DEFAULT_DEPTH,
     MAX_DEPTH,
     Lineage,
@@ -25,6 +23,8 @@ from apps.serving.selectors.lineage import (
     lineage_of_dataset,
     lineage_of_versions,
 )
+from apps.models import selectors as registry
+from apps.models.web.datasets import dataset_tabs
 from controlplane.domain.registry.lineage import DEFAULT_SPACING, LineageEdge, layout_lineage
 
 PAGES: Mapping[LineageNodeKind, str] = {
@@ -85,7 +85,7 @@ def dataset_lineage(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "tabs": dataset_tabs(version, "lineage"),
         "drawing": _draw_lineage(found, here={f"{LineageNodeKind.DATASET}:{uid}"}, depth=depth),
     }
-    return render(request, "registry/dataset_lineage.html", context)
+    return render(request, "console/models/dataset_lineage.html", context)
 
 
 def versions_lineage(request: AuthenticatedRequest, versions: Sequence[int]) -> LineageDrawing:

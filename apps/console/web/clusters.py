@@ -25,6 +25,7 @@ from apps.fleet import selectors
 from apps.fleet.models import Cluster
 from apps.fleet.services import clusters as services
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
+from apps.serving.selectors import workloads_using
 from controlplane.domain.common.permissions import Permission
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck
 from controlplane.web.forms import PlainForm
@@ -267,7 +268,7 @@ def clusters(request: AuthenticatedRequest) -> HttpResponseBase:
         "rows": [_cluster_row(row, at=at) for row in table.rows],
         "registers": selectors.operates_fleet(request.user),
     }
-    return render(request, "fleet/clusters.html", context)
+    return render(request, "console/clusters.html", context)
 
 
 def _cluster_or_404(request: AuthenticatedRequest, uid: str) -> Cluster:
@@ -295,7 +296,7 @@ def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         "changes": operates,
         "inspectable": selectors.supports_inspection(cluster_row),
     }
-    return render(request, "fleet/cluster.html", context)
+    return render(request, "console/cluster.html", context)
 
 
 def _check_rows(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]]:
@@ -341,7 +342,7 @@ def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
                 request, gettext("The cluster is registered; its nodes appear within a minute.")
             )
             return redirect("cluster", created.uid)
-    return render(request, "fleet/cluster_form.html", context, status=422 if bound else 200)
+    return render(request, "console/cluster_form.html", context, status=422 if bound else 200)
 
 
 @sensitive_post_parameters("kubeconfig")
@@ -361,6 +362,7 @@ def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             services.cluster_change(
                 cluster=cluster_row,
                 change=form.change,
+                workloads_using=workloads_using,
                 actor=request.user,
                 although_unfit=form.cleaned_data["although_unfit"],
                 at=timezone.now(),
@@ -370,7 +372,7 @@ def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         else:
             messages.success(request, gettext("The cluster was changed."))
             return redirect("cluster", cluster_row.uid)
-    return render(request, "fleet/cluster_form.html", context, status=422 if bound else 200)
+    return render(request, "console/cluster_form.html", context, status=422 if bound else 200)
 
 
 def _refusal_context(
@@ -427,7 +429,12 @@ def cluster_remove(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Refused with what still uses it."""
     cluster_row = _cluster_or_404(request, uid)
     try:
-        services.cluster_remove(cluster=cluster_row, actor=request.user, at=timezone.now())
+        services.cluster_remove(
+            cluster=cluster_row,
+            workloads_using=workloads_using,
+            actor=request.user,
+            at=timezone.now(),
+        )
     except services.ClusterInUse as refusal:
         messages.error(request, _in_use_message(cluster_row, refusal.occupants))
         return redirect("cluster", cluster_row.uid)

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from apps.console.api import clusters, status
+
+router = SimpleRouter(trailing_slash=False)
+router.register("clusters", clusters.ClusterViewSet, basename="cluster")
+
+urlpatterns = [
+    path("status", status.StatusView.as_view(), name="api-status"),
+    path("", include(router.urls)),
+]

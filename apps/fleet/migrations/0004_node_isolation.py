@@ -1,0 +1,20 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("fleet", "0003_node_locality"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="node",
+            name="isolated_since",
+            field=models.DateTimeField(blank=True, editable=False, null=True),
+        ),
+        migrations.AddField(
+            model_name="node",
+            name="tainted",
+            field=models.BooleanField(db_default=False, default=False, editable=False),
+        ),
+    ]
