@@ -51,15 +51,10 @@ test-real: development ## Test with the real engine, a real browser and the whol
 	@$(BIN)/python -m launcher.system_packages chromium redis-server
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
-	@# Pages of a sample company share the cores. Engines run beside whatever starts a product or a cluster,
-	@# one of these after the other (tests/conftest.py).
-	@status=0; \
-	$(BIN)/python -m pytest tests -m "browser and not product" -n logical --dist load $(ARGS) || status=$$?; \
-	$(BIN)/python -m pytest tests/integration tests/functional -m slow -n logical --dist loadfile \
-		$(ARGS) || status=$$?; \
-	$(BIN)/python -m pytest tests -m "engine or product or kubernetes" -n 2 --dist loadgroup \
-		--durations=25 $(ARGS) || status=$$?; \
-	exit $$status
+	@# Four workers on two cores: they wait for processes most of the time. What runs beside what: tests/conftest.py.
+	$(BIN)/python -m pytest tests/engine tests/kubernetes tests/contract tests/drill tests/e2e tests/integration \
+		tests/functional -m "engine or kubernetes or product or browser or slow" -n 4 --dist loadgroup \
+		--durations=25 $(ARGS)
 
 test-cluster: development ## Start a real Kubernetes on this machine, for tests by hand (ARGS=stop, status)
 	@$(BIN)/python -m tests.kubernetes $(or $(ARGS),start)

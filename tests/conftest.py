@@ -20,6 +20,19 @@ __all__ = ["live_cluster"]
 
 UNCHANGED_TABLES = frozenset({"django_content_type", "auth_permission"})
 
+#: Tests that are slow and real, by the start of their path: each group needs a worker for a quarter of an hour.
+GROUPS = {
+    "engines": ("tests/engine/",),
+    "clusters": ("tests/kubernetes/", "tests/contract/"),
+    "products": (
+        "tests/drill/",
+        "tests/e2e/test_browser.py",
+        "tests/e2e/test_faults.py",
+        "tests/e2e/test_main_",
+        "tests/e2e/test_sharing.py",
+    ),
+}
+
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("patient", parent=settings.default, deadline=None)
 settings.load_profile("patient")
@@ -27,16 +40,26 @@ settings.load_profile("patient")
 
 # Not by marks: xdist 3.8 writes the groups into names of tests where pytest 9.2 no longer reads them.
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``--dist loadgroup`` engines run beside products and clusters; of each, one test after the other."""
+    """With ``--dist loadgroup`` engines, clusters and products run side by side, each one test after the other.
+
+    The longest come first; files and pages fill what is left of the workers.
+    """
     if config.getvalue("dist") != "loadgroup":
         return None
+    config.option.loadscopereorder = False
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = _group
     return scheduler
 
 
 def _group(test: str) -> str:
-    return "engines" if test.startswith("tests/engine/") else "products"
+    file = test.partition("::")[0]
+    if file == "tests/e2e/test_pages.py":
+        return test
+    for group, files in GROUPS.items():
+        if file.startswith(files):
+            return group
+    return file
 
 
 def pytest_collection_finish() -> None:

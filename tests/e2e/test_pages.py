@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, CDPSession, ViewportSize, expect
 from playwright.sync_api import Page as Tab
 
@@ -55,24 +55,28 @@ SERIOUS = ("serious", "critical")
 
 #: Stops of the Tab key that are checked on a long page: its head, its sidebar and its first rows.
 MAX_STOPS = 60
-#: The focused element, whether its focus is visible, and whether it has a size.
-FOCUS = """() => {
-  const at = document.activeElement;
-  if (!at || at === document.body) return null;
-  const look = getComputedStyle(at), box = at.getBoundingClientRect();
+#: Presses of the Tab key between two looks at what they reached.
+PRESSES = 12
+#: Records each element that takes the focus: whether its focus is visible, and whether it has a size.
+RECORD_STOPS = """() => {
+  window.tabStops = [];
+  const numbers = new Map();
   const ringed = (style) => style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0
     || style.boxShadow !== "none";
-  const around = at.closest("label, .form-check, .form-selectgroup-item, .plotly, .modebar");
-  window.seenStops ||= new Map();
-  if (!window.seenStops.has(at)) window.seenStops.set(at, window.seenStops.size);
-  return {
-    number: window.seenStops.get(at),
-    what: `${at.tagName.toLowerCase()}${at.id ? "#" + at.id : ""} "${(at.textContent || "").trim().slice(0, 40)}"`,
-    href: at.getAttribute("href") || "",
-    seen: ringed(look) || (around !== null && ringed(getComputedStyle(around)))
-      || [...at.querySelectorAll("*")].some((one) => ringed(getComputedStyle(one))),
-    sized: box.width > 0 && box.height > 0,
-  };
+  document.addEventListener("focusin", ({target}) => {
+    const box = target.getBoundingClientRect();
+    const around = target.closest("label, .form-check, .form-selectgroup-item, .plotly, .modebar");
+    if (!numbers.has(target)) numbers.set(target, numbers.size);
+    window.tabStops.push({
+      number: numbers.get(target),
+      what: target.tagName.toLowerCase() + (target.id && `#${target.id}`)
+        + ` "${(target.textContent || "").trim().slice(0, 40)}"`,
+      href: target.getAttribute("href") || "",
+      seen: [target, ...target.querySelectorAll("*"), ...(around ? [around] : [])]
+        .some((one) => ringed(getComputedStyle(one))),
+      sized: box.width > 0 && box.height > 0,
+    });
+  });
 }"""
 #: How many elements can take the focus: shown, enabled and in the tab order.
 REACHABLE = """() => [...document.querySelectorAll(
@@ -222,11 +226,19 @@ def violations(
     :param look: theme and size, for the messages.
     :param within: a CSS selector of the part to check; without it the whole page.
     """
+    if not tab.evaluate("() => 'axe' in window"):
+        tab.evaluate(AXE_SCRIPT)
     # A target that the sticky header covers would count as too small.
-    tab.evaluate("() => { document.activeElement?.blur(); window.scrollTo(0, 0); }")
-    results: dict[str, Any] = Axe().run(tab, context=within, options=options).response
+    found = tab.evaluate(
+        """async ([within, options]) => {
+          document.activeElement?.blur();
+          window.scrollTo(0, 0);
+          return (await axe.run(within ?? document, options)).violations;
+        }""",
+        [within, options],
+    )
     problems = []
-    for violation in results["violations"]:
+    for violation in found:
         if violation["impact"] in SERIOUS:
             places = [" ".join(map(str, node["target"])) for node in violation["nodes"]]
             problems.append(
@@ -255,6 +267,7 @@ def _keyboard(tab: Tab, *, skip_link: bool) -> Iterator[str]:
     # A form may have taken the focus: begin at the top, as a reader does.
     tab.evaluate("() => { document.activeElement?.blur(); window.scrollTo(0, 0); }")
     tab.evaluate("() => { document.body.tabIndex = -1; document.body.focus(); }")
+    tab.evaluate(RECORD_STOPS)
     stops = _stops(tab)
     if not stops:
         yield "keyboard: nothing can be reached"
@@ -274,12 +287,14 @@ def _keyboard(tab: Tab, *, skip_link: bool) -> Iterator[str]:
 
 
 def _stops(tab: Tab) -> list[dict[str, Any]]:
-    """The focused element after each press of Tab, until the first returns or the page is left."""
+    """What takes the focus while Tab is pressed, until the first element has it again."""
     stops: list[dict[str, Any]] = []
-    for _ in range(MAX_STOPS):
-        tab.keyboard.press("Tab")
-        stop = tab.evaluate(FOCUS)
-        if stop is None or (stops and stop["number"] == 0):
-            break
-        stops.append(stop)
+    for _ in range(0, MAX_STOPS, PRESSES):
+        for _ in range(PRESSES):
+            tab.keyboard.press("Tab")
+        stops = tab.evaluate("() => window.tabStops")
+        if first_again := [
+            place for place, stop in enumerate(stops) if place and not stop["number"]
+        ]:
+            return stops[: first_again[0]]
     return stops

@@ -8,6 +8,7 @@ import queue
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.engine)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def engines_give_way(worker_id: str) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def engines_yield_to_products(worker_id: str) -> Iterator[None]:
     """Beside tests that start products: those have limits of the wall, and engines take every core there is."""
+    priority = os.getpriority(os.PRIO_PROCESS, 0)
     if worker_id != "master":
-        os.nice(10)
+        os.setpriority(os.PRIO_PROCESS, 0, priority + 10)
+    yield
+    # Only root may raise it again.
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, priority)
 
 
 @pytest.fixture(scope="session")
