@@ -18,7 +18,7 @@ from psycopg import sql
 
 ROOT = Path(__file__).parents[3]
 #: Seconds after which a command is taken to hang.
-PATIENCE = 120
+PATIENCE = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
