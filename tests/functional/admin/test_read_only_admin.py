@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from django.apps import apps as installed
 from django.test import Client
 from django.urls import reverse
@@ -19,6 +20,8 @@ from tests.functional.admin.conftest import LivedIn
 from tests.functional.admin.pages import MODELS, page
 from tests.functional.admin.rows import some_row
 from tests.integration.company import Company
+
+pytestmark = pytest.mark.slow
 
 EDITABLE = {
     "CardRate",

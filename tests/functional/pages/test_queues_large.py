@@ -24,7 +24,7 @@ from tests import factories
 from tests.factories.crowds import crowd
 from tests.functional.roles.conftest import Undone
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 NODES, RUNNING, WAITING, QUEUES = 1250, 5000, 1500, 30
 #: Seconds of a page, in the median of five; this machine may be doing something else.
 SLACK = float(os.environ.get("NINEFOLD_TEST_SLACK", "8"))

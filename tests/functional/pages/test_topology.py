@@ -20,7 +20,7 @@ from tests.factories.crowds import crowd
 from tests.functional.pages.conftest import logged_in
 from tests.functional.quickest import seconds_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 #: Session, person, the page's own frame, and what it asks of the fleet, whatever its size.
 QUERIES = 14
 #: Seconds of one request that would be far too many even on a machine that does much else.

@@ -20,7 +20,7 @@ from tests.functional.roles.permission_table import PAGES, REST
 from tests.functional.roles.role_requests import difference, normalized, send_request, text_of, told
 from tests.functional.roles.team_data import MARK, RANDOM
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 #: Values in a body that name something, where each is tried with another team's and with nobody's.
 REFERENCES = [

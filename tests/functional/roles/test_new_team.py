@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest import mock
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
@@ -12,6 +13,8 @@ from tests import factories
 from tests.functional.roles import team_data
 from tests.functional.roles.permission_table import PAGES, REST
 from tests.functional.roles.role_requests import difference, normalized, send_request, text_of
+
+pytestmark = pytest.mark.slow
 
 #: What everybody shares changes with whoever uses it.
 COMPANYS = (

@@ -31,7 +31,7 @@ INSIDERS = ("viewer", "engineer", "queue_admin", "operator", "administrator")
 #: Who asks for another team's things, and for some that never were.
 COMPARERS = ("engineer", "administrator")
 # The mark has the database made; the world is one for the module.
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROWS = (*REST, *PAGES)
 
 

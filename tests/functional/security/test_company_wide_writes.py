@@ -30,7 +30,7 @@ from tests.functional.roles.permission_table import PAGES, REST
 from tests.functional.roles.role_requests import outcome_of, send_request
 from tests.functional.roles.test_permission_table import _methods, _route_of, _routes
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 class Owner(StrEnum):

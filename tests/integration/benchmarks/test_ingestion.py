@@ -11,6 +11,8 @@ from apps.telemetry.selectors.sources import PUSH
 from tests.benchmarks.telemetry import ingesting, ingestion
 from tests.benchmarks.telemetry.exporters import SERIES
 
+pytestmark = pytest.mark.slow
+
 CARDS, TARGETS = 480, 3
 #: A minute's rhythm in six seconds.
 TURNS, FLAT_OUT, EVERY = 6, 2, 1.0

@@ -25,6 +25,8 @@ from launcher.postgres import (
 )
 from tests.integration.launcher.process_waits import alive, gone, wait_for
 
+pytestmark = pytest.mark.slow
+
 _INSTALLED = installed_binaries()
 _IS_ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not _IS_ROOT, reason="only root starts it under another account")

@@ -23,6 +23,8 @@ from tests.drill.scoring import Figure, Outcome
 from tests.drill.scraping import Delay, Exporters
 from tests.drill.scraping import outcome as scrape_outcome
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 PRODUCT = ("apps", "platform")
 DRILL = ROOT / "tests" / "drill"

@@ -16,6 +16,8 @@ from tests.integration.company import Company, found
 from tests.integration.mortality import Killed, Worker, bury
 from tests.integration.quotas.sharing import Sharing
 
+pytestmark = pytest.mark.slow
+
 #: A cycle has fewer steps; more would mean that it does not end.
 MAX_STEPS = 300
 

@@ -14,7 +14,7 @@ from tests.integration.company import Company
 from tests.integration.mortality import Worker, live
 from tests.integration.quotas.test_defragmentation import Shop
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 #: Of all the steps, those that are tried: a death before each would take minutes and say the same.
 EVERY = 29
 

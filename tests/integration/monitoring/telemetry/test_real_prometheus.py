@@ -16,9 +16,12 @@ from controlplane.domain.telemetry.metrics import Reading
 from tests.contract.web_servers import WebServer, web_server
 from tests.prometheus_servers import PROGRAM, prometheus
 
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="prometheus is not installed (apt-get install prometheus)"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        PROGRAM is None, reason="prometheus is not installed (apt-get install prometheus)"
+    ),
+    pytest.mark.slow,
+]
 EXPOSITIONS = Path(__file__).parents[3] / "unit" / "chips" / "expositions"
 
 
