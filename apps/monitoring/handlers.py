@@ -98,13 +98,18 @@ def on_pipeline_ended(
     pipeline_uid: str,
     name: str,
     team_uid: str,
-    maker_uid: str,
     actor_name: str,
     state: str,
     reason: str,
     at: str,
+    creator_uid: str = "",
+    **earlier: str,
 ) -> None:
-    """Its publisher is a neighbour of this app and is not known here: the news says all there is to say."""
+    """Its publisher is a neighbour of this app and is not known here: the news says all there is to say.
+
+    :param earlier: ``maker_uid``, as ``creator_uid`` is called in messages of the last release.
+    """
+    creator_uid = creator_uid or earlier["maker_uid"]
     notification_send(
         NotificationEvent(
             uid=event_uid,
@@ -113,7 +118,7 @@ def on_pipeline_ended(
             subject_uid=pipeline_uid,
             subject_name=name,
             at=datetime.fromisoformat(at),
-            creator=User.objects.filter(uid=maker_uid).first(),
+            creator=User.objects.filter(uid=creator_uid).first(),
             actor_name=actor_name,
             payload={"reason": reason},
         )

@@ -10,7 +10,7 @@ from controlplane.web.admin import ReadOnlyAdmin
 
 @admin.register(Source)
 class SourceAdmin(ReadOnlyAdmin[Source]):
-    list_display = ("name", "cluster", "kind", "enabled", "read_at", "readings", "trouble")
+    list_display = ("name", "cluster", "kind", "enabled", "read_at", "readings", "error")
     list_filter = ("kind", "enabled", "cluster")
     search_fields = ("name", "uid")
     list_select_related = ("cluster",)

@@ -26,13 +26,13 @@ class Source(Entity, Leased):
     #: When a reading last succeeded.
     read_at = models.DateTimeField(null=True, blank=True)
     #: Why the last did not; empty when it did.
-    trouble = models.TextField(blank=True)
+    error = models.TextField(blank=True)
     #: What the last good reading held, and what of it was refused, in words.
     readings = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
     refusals = models.JSONField(default=list, blank=True)
     #: Parts that did not answer the last time → why; for example one exporter of many.
-    silent = models.JSONField(default=dict, blank=True)
+    unreachable = models.JSONField(default=dict, blank=True)
     #: Why silence of its cards is not acted upon, where so much is silent that it must be us; else empty.
     stalled = models.TextField(blank=True)
     created_by_name = models.CharField(max_length=150, blank=True)

@@ -69,7 +69,7 @@ def fault(place: Card | Node, *, code: str = "79", **values: Any) -> Fault:
         "vendor": "nvidia",
         "level": FaultLevel.ISOLATE,
         "began_at": at,
-        "told_at": at,
+        "reported_at": at,
         "noticed_at": at,
     }
     node = place.node if isinstance(place, Card) else place

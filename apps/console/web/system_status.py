@@ -219,7 +219,7 @@ def _cluster_watch_summary(it: Component) -> str:
 
 def _cluster_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return translate_message(str(it.facts["trouble"]))
+        return translate_message(str(it.facts["error"]))
     return _("answers") if it.condition is ComponentCondition.WELL else _("not looked at lately")
 
 

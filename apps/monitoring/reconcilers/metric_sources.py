@@ -189,7 +189,7 @@ def _stalled_ingestion_reason(
     """Why it is us and not the cards, in words; empty if it is the cards."""
     if not silence.cards:
         return ""
-    if source.trouble:
+    if source.error:
         return "the source itself cannot be read, so silence of its cards says nothing"
     if source.read_at is None or at - source.read_at > heartbeat_timeout(source):
         return "nothing has come from the source for too long, so silence of its cards says nothing"

@@ -100,7 +100,7 @@ def _fault_rows(which: Q) -> Iterable[Mapping[str, Any]]:
             "vendor",
             "level",
             "began_at",
-            "told_at",
+            "reported_at",
             "ended_at",
             "count",
         )
@@ -123,7 +123,7 @@ def _fault_view(row: Mapping[str, Any]) -> FaultView:
         code=row["code"],
         level=FaultLevel(row["level"]),
         began_at=row["began_at"],
-        reported_at=row["told_at"],
+        reported_at=row["reported_at"],
         ended_at=row["ended_at"],
         count=row["count"],
         repeat_rule=meaning.repeat_rule if meaning else None,

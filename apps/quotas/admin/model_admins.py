@@ -153,7 +153,7 @@ class NominationAdmin(ScopedReadOnlyAdmin[Nomination]):
 class ClaimForecastAdmin(ScopedReadOnlyAdmin[ClaimForecast]):
     team_path = "claim__team"
     view_permission = Permission.MANAGE_QUEUES
-    list_display = ("claim", "starts_at", "earliest", "latest", "chip", "made_at")
+    list_display = ("claim", "starts_at", "earliest", "latest", "chip", "created_at")
     list_filter = ("chip",)
     search_fields = ("claim__uid", "reason")
     list_select_related = ("claim",)
@@ -168,10 +168,10 @@ class ForecastRunAdmin(ScopedReadOnlyAdmin[ForecastRun]):
 @admin.register(WhatIf)
 class WhatIfAdmin(ScopedReadOnlyAdmin[WhatIf]):
     team_path = "team"
-    list_display = ("created_at", "state", "person", "queue", "claim", "answered_at")
+    list_display = ("created_at", "state", "user", "queue", "claim", "answered_at")
     list_filter = ("state", "queue")
-    search_fields = ("uid", "person__username", "refusal")
-    list_select_related = ("person", "queue", "claim")
+    search_fields = ("uid", "user__username", "refusal")
+    list_select_related = ("user", "queue", "claim")
 
 
 @admin.register(CyclePhase)
@@ -246,10 +246,10 @@ class CardRateAdmin(AuditedAdmin[CardRate]):
 class CardUsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
     team_path = "team"
     view_permission = Permission.MANAGE_QUEUES
-    list_display = ("team", "queue", "person", "work_name", "chip", "cards", "since", "until")
+    list_display = ("team", "queue", "user", "work_name", "chip", "cards", "since", "until")
     list_filter = ("chip", "work_kind", "queue", "team")
     search_fields = ("claim__uid", "work_uid", "work_name")
-    list_select_related = ("team", "queue", "person")
+    list_select_related = ("team", "queue", "user")
     date_hierarchy = "since"
     ordering = ("-id",)
 
@@ -258,8 +258,8 @@ class CardUsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
 class UsageDayAdmin(ScopedReadOnlyAdmin[UsageDay]):
     team_path = "team"
     view_permission = Permission.MANAGE_QUEUES
-    list_display = ("day", "team", "queue", "person", "chip", "work_kind", "card_microseconds")
+    list_display = ("day", "team", "queue", "user", "chip", "work_kind", "card_microseconds")
     list_filter = ("chip", "work_kind", "queue", "team")
-    list_select_related = ("team", "queue", "person")
+    list_select_related = ("team", "queue", "user")
     date_hierarchy = "day"
     ordering = ("-day", "-id")

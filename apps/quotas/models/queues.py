@@ -40,7 +40,7 @@ class Queue(Entity):
     #: Its higher-priority claims may preempt its own lower-priority ones.
     preempts = models.BooleanField(default=True, db_default=True)
     #: Maximum running claims of one user in this queue and those below; None for no limit.
-    running_per_person = models.PositiveIntegerField(null=True, blank=True)
+    max_running_per_user = models.PositiveIntegerField(null=True, blank=True)
     #: Retired queues are visible only in history and the ledger.
     retired_at = models.DateTimeField(null=True, blank=True)
 

@@ -50,7 +50,7 @@ _ABOVE_ANY_PRIORITY = 2**31
 def claims_readable(user: accounts.RequestUser) -> tuple[QuerySet[Claim], QueueVisibility]:
     """Claims that the user may see in full, and the user's visibility for the others."""
     visibility = visibility_of(user, queues_active())
-    claims = Claim.objects.select_related("team", "queue", "person")
+    claims = Claim.objects.select_related("team", "queue", "user")
     if not visibility.everything:
         claims = claims.filter(queue_id__in=visibility.managed) | claims.filter(
             team_id__in=visibility.teams
@@ -62,7 +62,7 @@ def claims_pending(queues: Collection[int]) -> QuerySet[Claim]:
     """Pending claims of these queues, with ``line``: a text that sorts in scheduling order."""
     return (
         Claim.objects.filter(state=ClaimState.PENDING, queue_id__in=queues)
-        .select_related("team", "queue", "person", "forecast")
+        .select_related("team", "queue", "user", "forecast")
         .annotate(since=PENDING_SINCE, line=_sort_key())
     )
 
@@ -70,7 +70,7 @@ def claims_pending(queues: Collection[int]) -> QuerySet[Claim]:
 def claims_allocated(queues: Collection[int]) -> QuerySet[Claim]:
     """Claims with allocated cards in these queues."""
     return Claim.objects.filter(state__in=ALLOCATED_STATES, queue_id__in=queues).select_related(
-        "team", "queue", "person"
+        "team", "queue", "user"
     )
 
 
@@ -132,7 +132,7 @@ def latest_claim_of_work(claim: Claim) -> Claim:
         return claim
     newest = (
         Claim.objects.filter(work_kind=claim.work_kind, work_uid=claim.work_uid)
-        .select_related("team", "queue", "person")
+        .select_related("team", "queue", "user")
         .latest("id")
     )
     # A deployment has many claims; only an active one is its continuation.

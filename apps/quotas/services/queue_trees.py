@@ -82,7 +82,7 @@ __all__ = [
 ]
 
 #: Columns with the same name as in the document.
-_PLAIN = ("name", "state", "description", "weight", *POLICIES, "running_per_person")
+_PLAIN = ("name", "state", "description", "weight", *POLICIES, "max_running_per_user")
 
 
 class TreeRefused(Exception):

@@ -249,7 +249,7 @@ def source_status(source: Source, *, at: datetime) -> SourceStatus:
 def _source_health(source: Source, *, at: datetime) -> SourceHealth:
     if not source.enabled:
         return SourceHealth.PAUSED
-    if source.trouble or source.stalled:
+    if source.error or source.stalled:
         return SourceHealth.DEGRADED
     if source.read_at is None:
         return SourceHealth.UNSEEN

@@ -236,17 +236,17 @@ def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: Tele
     """Remember that it was read, and what of it was refused or did not answer."""
     Source.objects.filter(pk=source.pk).update(
         read_at=at,
-        trouble="",
+        error="",
         readings=recorded.cards,
         refused=recorded.refused,
         refusals=list(recorded.refusals),
-        silent=_stored_refusals(batch),
+        unreachable=_stored_refusals(batch),
     )
 
 
 def source_failed(*, source: Source, error: str) -> None:
     """Remember why it could not be read. What was known of its cards stays what it was."""
-    Source.objects.filter(pk=source.pk).update(trouble=error[:2000])
+    Source.objects.filter(pk=source.pk).update(error=error[:2000])
 
 
 def source_stalled(*, source: Source, reason: str) -> bool:
@@ -259,9 +259,9 @@ def unreachable_reason(source: Source, part: str) -> str | None:
 
     Of a reading that failed nothing is known, nor of those beyond as many silent ones as are kept.
     """
-    if reason := source.silent.get(_storable_text(part)):
+    if reason := source.unreachable.get(_storable_text(part)):
         return str(reason)
-    known = not source.trouble and len(source.silent) < _MAX_UNREACHABLE_STORED
+    known = not source.error and len(source.unreachable) < _MAX_UNREACHABLE_STORED
     return "" if known else None
 
 
@@ -309,7 +309,7 @@ def source_pushed(*, source: Source, at: datetime, recorded: Recorded) -> None:
     Source.objects.filter(Q(read_at=None) | Q(read_at__lt=at), pk=source.pk).update(
         read_at=at,
         tried_at=at,
-        trouble="",
+        error="",
         readings=recorded.cards,
         refused=recorded.refused,
         refusals=list(recorded.refusals),

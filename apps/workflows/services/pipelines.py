@@ -450,7 +450,7 @@ def pipeline_move(
             pipeline_uid=pipeline.uid,
             name=pipeline.name,
             team_uid=pipeline.team.uid,
-            maker_uid=pipeline.created_by.uid,
+            creator_uid=pipeline.created_by.uid,
             actor_name=asked.username if asked and event is PipelineEvent.CANCEL else "",
             state=state.value,
             reason=reason,

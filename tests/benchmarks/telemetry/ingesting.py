@@ -88,7 +88,7 @@ def turn() -> float:
     """One turn of both loops; seconds until all of it was to be seen."""
     began = time.monotonic()
     at = timezone.now()
-    assert sources_read(at=at) == 1, Source.objects.get().trouble
+    assert sources_read(at=at) == 1, Source.objects.get().error
     seconds = time.monotonic() - began
     stale_cards_reconcile(at=at)
     Source.objects.update(tried_at=None)
@@ -171,7 +171,9 @@ def main(
     assert CardFigures.objects.count() == cards
     rows = CardHistory.objects.count()
     source = Source.objects.get()
-    assert rows == cards * (turns + flat_out + 1), f"{rows} rows; {source.trouble or source.silent}"
+    assert rows == cards * (turns + flat_out + 1), (
+        f"{rows} rows; {source.error or source.unreachable}"
+    )
     send, pushed = agents(cluster, cards), list[float]()
     # The first request of a process loads all addresses of the product: that is no agent's.
     send(0)

@@ -66,7 +66,7 @@ def health(who: People, where: Fleet) -> Health:
         },
         refused=3,
         refusals=["DCGM_FI_DEV_GPU_TEMP: 4294967295 is no temperature (card 6 of sample-gpus-4)"],
-        silent={"sample-gpus-3": "it answered with status 503"},
+        unreachable={"sample-gpus-3": "it answered with status 503"},
     )
     troubled = factories.source(
         where.lost,
@@ -74,7 +74,7 @@ def health(who: People, where: Fleet) -> Health:
         kind="prometheus",
         options={"vendor": "nvidia", "url": "http://prometheus.lab.example", "window": 30},
         read_at=NOW - timedelta(minutes=47),
-        trouble="http://prometheus.lab.example: no answer within 5 s",
+        error="http://prometheus.lab.example: no answer within 5 s",
     )
     agents = _agents(where)
     _assistant(who, where)

@@ -171,7 +171,7 @@ def test_gateways_are_judged_by_when_they_asked_and_by_what_they_have(page: Clie
 
 def test_a_cluster_says_what_it_refused(page: Client) -> None:
     factories.cluster(name="here")
-    Cluster.objects.create(name="away", kind="local", trouble="the folder cannot be read")
+    Cluster.objects.create(name="away", kind="local", error="the folder cannot be read")
     Cluster.objects.create(name="new", kind="local")
     found = conditions(page)
     assert found["cluster here"] == "well"
@@ -181,7 +181,7 @@ def test_a_cluster_says_what_it_refused(page: Client) -> None:
 
 
 def test_what_a_cluster_refused_is_told_in_the_readers_language(page: Client) -> None:
-    Cluster.objects.create(name="away", kind="local", trouble="it answered with status 503")
+    Cluster.objects.create(name="away", kind="local", error="it answered with status 503")
     text = page.get("/status", headers={"accept-language": "zh-hans"}).text
     assert text.count("它以状态码 503 应答") == 2
     assert "it answered with status" not in text

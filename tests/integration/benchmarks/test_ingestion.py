@@ -35,4 +35,4 @@ def test_all_that_is_printed_is_kept_and_seen_before_the_next_is_read(
     assert told["lag_p50"] < EVERY
     assert told["push_p50"] < 1.0
     read, pushed = Source.objects.exclude(kind=PUSH).get(), Source.objects.get(kind=PUSH)
-    assert (read.trouble, read.refused, pushed.refused) == ("", 0, 0)
+    assert (read.error, read.refused, pushed.refused) == ("", 0, 0)

@@ -128,7 +128,7 @@ def test_the_message_about_its_end_is_complete(company: Company) -> None:
         "pipeline_uid": pipeline.uid,
         "name": "addresses",
         "team_uid": company.team.uid,
-        "maker_uid": company.engineer.uid,
+        "creator_uid": company.engineer.uid,
         "actor_name": "",
         "state": "succeeded",
         "reason": "every step is done",

@@ -247,7 +247,7 @@ def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, 
         code="Ready",
         level=6,
         began_at=at,
-        told_at=at,
+        reported_at=at,
         noticed_at=at,
     )
 

@@ -110,7 +110,7 @@ def test_texts_that_no_database_takes_do_no_harm(source: Source) -> None:
     source_read(source=source, at=AT, recorded=recorded, batch=batch)
     source.refresh_from_db()
     assert source.refused == 1
-    assert list(source.silent) == ["n??"]
+    assert list(source.unreachable) == ["n??"]
 
 
 def test_reasons_are_told_up_to_a_bound_however_many_there_are(source: Source) -> None:

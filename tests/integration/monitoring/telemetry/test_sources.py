@@ -87,7 +87,7 @@ def test_dcgm_and_npu_exporters_become_figures_and_faults_of_their_nodes(
         ("npus", 1, "80E18402", 6),
     }
     for source in Source.objects.all():
-        assert (source.trouble, source.readings, source.refused) == ("", 2, 0)
+        assert (source.error, source.readings, source.refused) == ("", 2, 0)
         assert source.read_at is not None
 
 
@@ -116,11 +116,11 @@ def test_a_dead_source_and_a_dead_exporter_spoil_no_other(server: WebServer) -> 
 
     for source in (good, dead, unfit, none):
         source.refresh_from_db()
-    assert (good.trouble, list(good.silent)) == ("", ["n0"])
-    assert "cannot be reached" in good.silent["n0"]
-    assert "cannot be reached" in dead.trouble
-    assert "do not fit" in unfit.trouble
-    assert "carrier-pigeon" in none.trouble
+    assert (good.error, list(good.unreachable)) == ("", ["n0"])
+    assert "cannot be reached" in good.unreachable["n0"]
+    assert "cannot be reached" in dead.error
+    assert "do not fit" in unfit.error
+    assert "carrier-pigeon" in none.error
     assert figures_of("n1", 1).utilization == 97
 
 

@@ -109,7 +109,7 @@ def test_many_nodes_silent_together_are_our_own_trouble(source: Source) -> None:
 
 def test_a_source_that_cannot_be_read_says_nothing_of_its_cards(source: Source) -> None:
     hear(source, range(1, NODES), at=later(14))
-    Source.objects.filter(pk=source.pk).update(trouble="connection refused")
+    Source.objects.filter(pk=source.pk).update(error="connection refused")
     assert stale_cards_reconcile(at=later(20)) == 0
     source.refresh_from_db()
     assert "cannot be read" in source.stalled

@@ -85,7 +85,7 @@ def test_a_change_is_told_field_by_field_with_both_values() -> None:
         parent="batch",
         state=QueueState.DRAINING,
         lends=False,
-        running_per_person=3,
+        max_running_per_user=3,
         entitlements={
             CHIP: ChipQuota(reserved=2, guaranteed=12, cap=14),
             TOTAL: ChipQuota(cap=20),
@@ -226,8 +226,8 @@ def test_pruning_is_of_the_whole_tree_or_of_what_is_below_the_named_queues() -> 
             "a: state must be open, draining or closed, got 'shut'",
         ),
         (
-            {"queues": {"a": {"running_per_person": 0}}},
-            "a: running_per_person must be a whole number from 1, or null for no limit, got 0",
+            {"queues": {"a": {"max_running_per_user": 0}}},
+            "a: max_running_per_user must be a whole number from 1, or null for no limit, got 0",
         ),
     ],
 )
