@@ -69,14 +69,14 @@ class NodeToken(Entity):
         return f"token of {self.node}"
 
 
-class CardFigures(models.Model):
+class CardMetrics(models.Model):
     """The newest figures of one card; a column for each metric, null where it was not measured."""
 
     card = models.OneToOneField(
-        Card, on_delete=models.CASCADE, primary_key=True, related_name="figures"
+        Card, on_delete=models.CASCADE, primary_key=True, related_name="metrics"
     )
     source = models.ForeignKey(
-        Source, on_delete=models.SET_NULL, null=True, related_name="figures", db_index=False
+        Source, on_delete=models.SET_NULL, null=True, related_name="metrics", db_index=False
     )
     #: The maker's number of the card, as the source said last; empty where it says none.
     serial = models.CharField(max_length=80, blank=True, default="")
@@ -98,7 +98,8 @@ class CardFigures(models.Model):
 
     class Meta:
         # Written often, and never by an indexed column: updates stay on their page.
-        verbose_name_plural = "card figures"
+        db_table = "telemetry_cardfigures"
+        verbose_name_plural = "card metrics"
 
     def __str__(self) -> str:
         return f"figures of {self.card}"

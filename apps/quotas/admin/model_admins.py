@@ -28,15 +28,15 @@ from apps.quotas.models import (
     ClaimForecast,
     ClaimTransition,
     CyclePhase,
+    Defragmentation,
+    DefragmentationMove,
+    DefragmentationTransition,
     Entitlement,
     ForecastRun,
     MoveTransition,
     Nomination,
     PriorityClass,
     QueueChange,
-    Rearrangement,
-    RearrangementMove,
-    RearrangementTransition,
     UsageDay,
     UsageRecord,
     WhatIf,
@@ -183,30 +183,30 @@ class CyclePhaseAdmin(ScopedReadOnlyAdmin[CyclePhase]):
 admin.site.register(ClaimTransition, ScopedTransitionAdmin, team_path="entity__team")
 
 
-@admin.register(Rearrangement)
-class DefragmentationPlanAdmin(ScopedReadOnlyAdmin[Rearrangement]):
+@admin.register(Defragmentation)
+class DefragmentationPlanAdmin(ScopedReadOnlyAdmin[Defragmentation]):
     list_display = ("created_at", "purpose", "state", "reason", "proposed_by_name")
     list_filter = ("state", "purpose")
     search_fields = ("uid", "reason", "proposed_by_name", "approved_by_name")
     date_hierarchy = "created_at"
 
 
-@admin.register(RearrangementMove)
-class RelocationAdmin(ScopedReadOnlyAdmin[RearrangementMove]):
+@admin.register(DefragmentationMove)
+class RelocationAdmin(ScopedReadOnlyAdmin[DefragmentationMove]):
     team_path = "claim__team"
-    list_display = ("rearrangement", "number", "state", "claim", "chip", "until")
+    list_display = ("defragmentation", "number", "state", "claim", "chip", "until")
     list_filter = ("state",)
-    search_fields = ("rearrangement__uid", "claim__uid", "claim__work_name")
-    list_select_related = ("rearrangement", "claim")
+    search_fields = ("defragmentation__uid", "claim__uid", "claim__work_name")
+    list_select_related = ("defragmentation", "claim")
 
 
-admin.site.register(RearrangementTransition, ScopedTransitionAdmin)
+admin.site.register(DefragmentationTransition, ScopedTransitionAdmin)
 admin.site.register(
     MoveTransition,
     ScopedTransitionAdmin,
     team_path="entity__claim__team",
     # A move has no uid of its own.
-    search_fields=("entity__rearrangement__uid", "reason", "actor"),
+    search_fields=("entity__defragmentation__uid", "reason", "actor"),
 )
 
 

@@ -36,7 +36,7 @@ from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queues import TOTAL
-from controlplane.persistence.models import LoopState
+from controlplane.persistence.models import ControllerState
 from controlplane.ports.launches import LaunchPlacement
 
 #: Queueing time of a claim: one that resumes an evicted workload keeps the time of its predecessor.
@@ -180,7 +180,9 @@ def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExpla
     chips = [claim.chip] if claim.chip else list(claim.chips)
     ahead, waiting = _queue_position(claim) if claim.state == ClaimState.PENDING else (None, 0)
     looked = (
-        LoopState.objects.filter(name=CYCLE_TASK).values_list("succeeded_at", flat=True).first()
+        ControllerState.objects.filter(name=CYCLE_TASK)
+        .values_list("succeeded_at", flat=True)
+        .first()
     )
     return ClaimExplanation(
         claim=claim,

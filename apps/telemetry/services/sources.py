@@ -15,7 +15,7 @@ from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Cluster
 from apps.fleet.selectors import require_operator
-from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors.sources import PUSH, adapter_for_kind, readable_source_kinds
 from apps.telemetry.services.readings import MAX_EXAMPLES, Recorded
 from controlplane.domain.outbound.egress import is_same_origin
@@ -160,9 +160,9 @@ def source_detach(*, source: Source, actor: User) -> None:
     require_operator(actor)
     _audit_source(source, actor=actor, action="source.delete")
     # Metrics before faults, each in one order, as a reading of it has them.
-    rows = CardFigures.objects.select_for_update(no_key=True).filter(source=source)
+    rows = CardMetrics.objects.select_for_update(no_key=True).filter(source=source)
     list(rows.order_by("card_id").values_list("pk"))
-    CardFigures.objects.filter(source=source).update(source=None)
+    CardMetrics.objects.filter(source=source).update(source=None)
 
 
 def source_try(*, source: Source, actor: User) -> SourceTrial:

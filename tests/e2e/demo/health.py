@@ -14,7 +14,7 @@ from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import isolations_request
 from apps.quotas.models import Allocation, Claim
-from apps.telemetry.models import CardFigures, CardHour, Source
+from apps.telemetry.models import CardHour, CardMetrics, Source
 from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.sources import push_source
 from controlplane.domain.common.accelerators import CardState
@@ -79,8 +79,8 @@ def health(who: People, where: Fleet) -> Health:
     agents = _agents(where)
     _assistant(who, where)
     _newest(idle=_forgotten(who, where))
-    CardFigures.objects.filter(card__node__cluster=where.gpus).update(source=measured)
-    CardFigures.objects.filter(card__node__name="sample-npus-1").update(source=agents)
+    CardMetrics.objects.filter(card__node__cluster=where.gpus).update(source=measured)
+    CardMetrics.objects.filter(card__node__name="sample-npus-1").update(source=agents)
     well = _card("sample-gpus-1", 0)
     _past(well)
     _faults(who)

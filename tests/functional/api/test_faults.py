@@ -14,7 +14,7 @@ from apps.fleet.models import Card, Node
 from apps.monitoring.models import Fault, HealthRule, Isolation
 from apps.monitoring.reconcilers.health import health_reconcile, health_rules_reconcile
 from apps.monitoring.services.faults import signals_record
-from apps.telemetry.models import CardFigures, CardHistory
+from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.common.accelerators import CardState
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
@@ -134,7 +134,7 @@ def test_a_rule_that_makes_no_sense_says_which_field_and_why(operator: APIClient
 def _measure(company: Company, card: Card, degrees: float, seconds: int) -> None:
     at = company.at + timedelta(seconds=seconds)
     CardHistory.objects.create(card=card, at=at, temperature=degrees)
-    CardFigures.objects.update_or_create(
+    CardMetrics.objects.update_or_create(
         card=card, defaults={"at": at, "received_at": at, "temperature": degrees}
     )
 

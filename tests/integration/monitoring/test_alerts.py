@@ -18,7 +18,7 @@ from apps.monitoring.reconcilers.alerts import alerts_reconcile
 from apps.monitoring.selectors.alert_samples import rule_alert_samples, rule_dry_run
 from apps.monitoring.selectors.alerts import rule_spec_of
 from apps.monitoring.services import alert_evaluation, alerts
-from apps.telemetry.models import CardFigures, CardHistory
+from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.lifecycle import AlertState
 from controlplane.domain.alerts.rules import MEASURES, parse_rule
@@ -70,8 +70,8 @@ def test_a_thousand_cards_are_one_message_that_names_ten(
     cards = Card.objects.bulk_create(
         Card(node=node, index=index, chip="cpu") for index in range(1, 1000)
     )
-    CardFigures.objects.bulk_create(
-        CardFigures(card=card, at=NOON, received_at=NOON, temperature=99.0) for card in cards
+    CardMetrics.objects.bulk_create(
+        CardMetrics(card=card, at=NOON, received_at=NOON, temperature=99.0) for card in cards
     )
     with django_assert_max_num_queries(20):
         assert judged(rule, at=NOON) == 1

@@ -66,19 +66,24 @@ RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {
     "monitoring_rollout": {"made_by_id": "created_by_id", "trouble": "error"},
     "monitoring_source": {"silent": "unreachable", "trouble": "error"},
     "monitoring_webhook": {"trouble": "error"},
+    "persistence_loop_state": {"failed_turns": "failed_runs", "turns": "runs"},
     "quotas_claim": {"person_id": "user_id"},
     "quotas_claimforecast": {"made_at": "created_at", "waits_for": "blocked_by"},
     "quotas_queue": {"running_per_person": "max_running_per_user"},
+    "quotas_rearrangementmove": {"rearrangement_id": "defragmentation_id"},
     "quotas_usageday": {"person_id": "user_id"},
     "quotas_usagerecord": {"person_id": "user_id"},
     "quotas_whatif": {"person_id": "user_id"},
     "registry_artifact": {"made_by": "created_by"},
     "registry_hubimport": {"trouble": "error"},
+    "workflows_step": {"figures": "metrics", "made_id": "output_version_id"},
 }
 #: Table of the dump → columns that are gone or that a migration filled with other values.
 CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {
     # Is ``tainted`` of the node, in ``fleet_node``.
     "monitoring_isolation": {"marked_node"},
+    # Names its metric by another key.
+    "workflows_step": {"gate"},
 }
 #: Tables that Django keeps for itself: their rows follow from the models of a version.
 _OF_DJANGO = {"auth_permission", "django_content_type", "django_migrations"}
