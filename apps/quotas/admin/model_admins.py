@@ -135,8 +135,8 @@ def _signed_in_user(request: HttpRequest) -> User:
 class QueueChangeAdmin(ScopedReadOnlyAdmin[QueueChange]):
     """Raw rows; the queue console shows the differences and reverts them."""
 
-    list_display = ("created_at", "act", "actor_name", "note", "reverts")
-    list_filter = ("act",)
+    list_display = ("created_at", "action", "actor_name", "note", "reverts")
+    list_filter = ("action",)
     search_fields = ("actor_name", "note", "uid")
     list_select_related = ("reverts",)
     date_hierarchy = "created_at"

@@ -225,7 +225,7 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         responses=ClaimExplanationSerializer,
     )
     @action(detail=True)
-    def why(self, request: Request, uid: str) -> Response:
+    def explanation(self, request: Request, uid: str) -> Response:
         found = claim_explanation(self.get_object(), user=request.user)
         return Response(ClaimExplanationSerializer(found).data)
 

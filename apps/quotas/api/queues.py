@@ -295,7 +295,7 @@ class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
             "uid",
             "created_at",
             "actor",
-            "act",
+            "action",
             "note",
             "reverts",
             "differences",

@@ -108,7 +108,7 @@ class QueueChange(Entity):
     #: Who it was, for ever.
     actor_name = models.CharField(max_length=150)
     #: Kind of change: ``create``, ``edit``, ``move``, ``retire``, ``import``, ``revert``.
-    act = models.CharField(max_length=20)
+    action = models.CharField(max_length=20)
     #: The user's note.
     note = models.TextField(blank=True)
     #: The changed queues by uid, each as its document; null if absent.
@@ -122,4 +122,4 @@ class QueueChange(Entity):
         ordering = ("-id",)
 
     def __str__(self) -> str:
-        return f"{self.act} by {self.actor_name}"
+        return f"{self.action} by {self.actor_name}"

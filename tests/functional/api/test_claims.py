@@ -44,7 +44,7 @@ def found(client: APIClient, path: str) -> Any:
 
 
 def test_an_explanation_has_numbers_and_the_queue(client: APIClient, waiting: Claim) -> None:
-    why = found(client, f"claims/{waiting.uid}/why")
+    why = found(client, f"claims/{waiting.uid}/explanation")
     assert why["numbers"]["wanted"] == 4
     assert (why["place"], why["waiting"]) == (1, 1)
     assert why["free"] == {"cpu": 2}

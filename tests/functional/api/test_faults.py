@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import Fault, HealthRule, Isolation
+from apps.monitoring.models import Fault, HealthPolicy, HealthRule, Isolation
 from apps.monitoring.reconcilers.health import health_reconcile, health_rules_reconcile
 from apps.monitoring.services.faults import signals_record
 from apps.telemetry.models import CardHistory, CardMetrics
@@ -195,6 +195,16 @@ def test_the_policy_is_changed_field_by_field(operator: APIClient) -> None:
     assert after["settings"] == {**before["settings"], "pool_share": 50, "settle": 60}
     assert after["changed_by_name"] == "olga"
     assert AuditEntry.objects.filter(action="health_policy.change").count() == 1
+
+
+def test_settings_that_version_0_1_0_stored_hold_on(operator: APIClient, company: Company) -> None:
+    stored = {"silent_after": 40.0, "repeats": 4, "repeats_within": 60.0}
+    HealthPolicy.objects.update_or_create(
+        id=1, defaults={"settings": stored, "changed_at": company.at}
+    )
+    settings = operator.get(f"{API}/health-policy").json()["settings"]
+    now = {"heartbeat_timeout": 40.0, "min_occurrences": 4, "occurrences_within": 60.0}
+    assert {name: settings[name] for name in now} == now
 
 
 @pytest.mark.parametrize(

@@ -134,9 +134,9 @@ def test_pipelines_are_retried_overridden_and_cancelled(
     address = f"{PIPELINES}/{pipeline.uid}"
     assert engineer.get(f"{PIPELINES}?state=held").json()["results"][0]["uid"] == pipeline.uid
     problem(engineer.post(f"{address}/retry", format="json"), 409, "illegal-transition")
-    wrong = engineer.post(f"{address}/wave", {"reason": " "}, format="json")
+    wrong = engineer.post(f"{address}/gate-override", {"reason": " "}, format="json")
     assert "reason" in wrong_fields(wrong)
-    waved = engineer.post(f"{address}/wave", {"reason": "I looked at them"}, format="json")
+    waved = engineer.post(f"{address}/gate-override", {"reason": "I looked at them"}, format="json")
     assert waved.status_code == 200, waved.content
     assert waved.json()["steps"][0]["waved_reason"] == "I looked at them"
     assert waved.json()["state"] == "running"

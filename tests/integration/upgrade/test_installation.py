@@ -70,6 +70,7 @@ RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {
     "quotas_claim": {"person_id": "user_id"},
     "quotas_claimforecast": {"made_at": "created_at", "waits_for": "blocked_by"},
     "quotas_queue": {"running_per_person": "max_running_per_user"},
+    "quotas_queuechange": {"act": "action"},
     "quotas_rearrangementmove": {"rearrangement_id": "defragmentation_id"},
     "quotas_usageday": {"person_id": "user_id"},
     "quotas_usagerecord": {"person_id": "user_id"},
@@ -82,6 +83,8 @@ RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {
 CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {
     # Is ``tainted`` of the node, in ``fleet_node``.
     "monitoring_isolation": {"marked_node"},
+    # Five controllers have other names.
+    "persistence_loop_state": {"name"},
     # Names its metric by another key.
     "workflows_step": {"gate"},
 }

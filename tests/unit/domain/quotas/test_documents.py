@@ -49,6 +49,14 @@ def test_a_document_is_kept_as_json_and_read_back(documents: Documents) -> None:
         assert from_json(json.loads(json.dumps(as_json(one)))) == one
 
 
+def test_the_limit_per_user_is_read_by_its_earlier_name() -> None:
+    stored = as_json(document("batch", max_running_per_user=3))
+    stored["running_per_person"] = stored.pop("max_running_per_user")
+    assert from_json(stored).max_running_per_user == 3
+    (read,) = parse_queue_file({"queues": {"a": {"running_per_person": 2}}}, {}).queues.values()
+    assert read.max_running_per_user == 2
+
+
 @settings(max_examples=50)
 @given(trees())
 def test_what_a_tree_writes_it_reads_back_without_a_difference(documents: Documents) -> None:
