@@ -61,7 +61,7 @@ class Policy:
     cards_per_node: int = 3
     #: Silent together, they are not what is wrong: share of a cluster's nodes, in thousandths.
     stall_share: int = 300
-    #: A node is silent when nothing has been heard of it for so long.
+    #: A node is stale when nothing has reported it for so long.
     heartbeat_timeout: timedelta = timedelta(seconds=15)
     #: The same fault so often within the time is worth isolation, whatever its level from L2 on. Notes count
     #: only where the maker gives a number for the code.
