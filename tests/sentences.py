@@ -20,7 +20,7 @@ from controlplane.domain.outbound import egress
 from controlplane.ports import registry
 
 ROOT = Path(__file__).resolve().parent.parent
-CATALOGUE = ROOT / "templates/locale/zh_Hans/LC_MESSAGES/sentences.po"
+CATALOGUE = ROOT / "templates/locale/zh_Hans/LC_MESSAGES/messages.po"
 #: Where reasons and refusals are worded.
 SPOKEN = (
     "apps/*/selectors.py",

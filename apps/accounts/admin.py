@@ -344,7 +344,7 @@ class AuditEntryAdmin(ScopedReadOnlyAdmin[AuditEntry]):
 
 @admin.register(ExternalIdentity)
 class ExternalIdentityAdmin(ScopedReadOnlyAdmin[ExternalIdentity]):
-    list_display = ("user", "issuer", "name", "subject", "made_administrator", "last_used_at")
+    list_display = ("user", "issuer", "name", "subject", "granted_administrator", "last_used_at")
     search_fields = ("user__username", "name", "subject")
     list_select_related = ("user",)
     ordering = ("user__username",)

@@ -51,7 +51,7 @@ class ExternalIdentity(models.Model):
     #: The latest name from the provider, to tell identities apart.
     name = models.CharField(max_length=255, blank=True)
     #: They administer the company because of a group, and no longer than that.
-    made_administrator = models.BooleanField(default=False)
+    granted_administrator = models.BooleanField(default=False)
     linked_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
 

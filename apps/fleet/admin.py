@@ -44,7 +44,7 @@ class ClusterAdmin(AuditedAdmin[Cluster]):
     team_path = ""
     view_permission = Permission.OPERATE_FLEET
     form = ClusterAdminForm
-    list_display = ("name", "kind", "binding", "last_seen_at", "trouble")
+    list_display = ("name", "kind", "binding", "last_seen_at", "error")
     list_filter = ("kind", "binding")
     search_fields = ("name", "uid")
     readonly_fields = (
@@ -55,7 +55,7 @@ class ClusterAdmin(AuditedAdmin[Cluster]):
         "last_seen_at",
         "reachable_at",
         "checked_at",
-        "trouble",
+        "error",
         "isolation",
     )
 

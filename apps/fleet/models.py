@@ -33,7 +33,7 @@ class Cluster(Entity):
     binding = models.CharField(max_length=4, choices=BindingMode.choices, default=BindingMode.CARD)
     last_seen_at = models.DateTimeField(null=True, blank=True)
     #: Why the last inventory failed; empty if it succeeded.
-    trouble = models.TextField(blank=True)
+    error = models.TextField(blank=True)
     #: How workloads are isolated there, as its adapter reports.
     isolation = models.TextField(blank=True)
     #: How its API is reached, encrypted (``controlplane.persistence.encryption``); None: its kind needs none.

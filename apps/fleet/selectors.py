@@ -143,7 +143,7 @@ def nodes_isolated_or_tainted(cluster: Cluster) -> tuple[str, ...]:
     While the cluster is unreachable, taints that are left over do not count: nobody can remove them.
     """
     withheld = Q(isolated_since__isnull=False)
-    if not cluster.trouble:
+    if not cluster.error:
         withheld |= Q(tainted=True)
     rows = Node.objects.filter(withheld, cluster=cluster).order_by("name")
     return tuple(rows.values_list("name", flat=True))

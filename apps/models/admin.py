@@ -35,16 +35,16 @@ from controlplane.web.admin import shorten_digest
 @admin.register(Artifact)
 class ArtifactAdmin(ScopedReadOnlyAdmin[Artifact]):
     team_path = "team"
-    list_display = ("uid", "kind", "team", "size", "made_by", "created_at", "removed_at")
+    list_display = ("uid", "kind", "team", "size", "created_by", "created_at", "removed_at")
     list_filter = ("kind", "team", ("removed_at", admin.EmptyFieldListFilter))
-    search_fields = ("uid", "made_by")
+    search_fields = ("uid", "created_by")
     list_select_related = ("team",)
     fields = (
         "uid",
         "kind",
         "team",
         "size",
-        "made_by",
+        "created_by",
         "created_at",
         "pinned_at",
         "deleted_at",
@@ -202,7 +202,7 @@ class CatalogCellAdmin(ScopedReadOnlyAdmin[CatalogCell]):
 @admin.register(HubImport)
 class HubImportAdmin(ScopedReadOnlyAdmin[HubImport]):
     team_path = "version__line__team"
-    list_display = ("version", "hub", "repository", "revision", "received", "size", "trouble")
+    list_display = ("version", "hub", "repository", "revision", "received", "size", "error")
     list_filter = ("hub",)
     search_fields = ("repository", "version__uid")
     list_select_related = ("version__line",)

@@ -125,7 +125,7 @@ class Artifact(Entity):
     #: Bytes of all files.
     size = models.BigIntegerField()
     #: Creator, for example ``attempt:UID``; unique, so a creator has at most one artifact.
-    made_by = models.CharField(max_length=60, null=True, blank=True, unique=True)
+    created_by = models.CharField(max_length=60, null=True, blank=True, unique=True)
     #: Pinned artifacts are not removed by retention rules.
     pinned_at = models.DateTimeField(null=True, blank=True)
     #: Its bytes are removed after the restore window unless it is restored.
@@ -352,7 +352,7 @@ class HubImport(Entity):
     failures = models.PositiveIntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)
     #: Last error while it is retried.
-    trouble = models.TextField(blank=True)
+    error = models.TextField(blank=True)
     #: Last time that the controller fetched for it; the least recent comes first.
     served_at = models.DateTimeField(null=True, blank=True)
 

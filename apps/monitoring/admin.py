@@ -65,14 +65,14 @@ class HealthPolicyAdmin(ReadOnlyAdmin[HealthPolicy]):
 
 @admin.register(AlertRule)
 class AlertRuleAdmin(ReadOnlyAdmin[AlertRule]):
-    list_display = ("name", "severity", "enabled", "shipped", "evaluated_at", "trouble")
+    list_display = ("name", "severity", "enabled", "shipped", "evaluated_at", "error")
     list_filter = ("severity", "enabled", "shipped")
     search_fields = ("name", "title", "uid")
 
 
 @admin.register(AlertGroup)
 class AlertGroupAdmin(ReadOnlyAdmin[AlertGroup]):
-    list_display = ("title", "severity", "labels", "count", "began_at", "told_at", "ended_at")
+    list_display = ("title", "severity", "labels", "count", "began_at", "notified_at", "ended_at")
     list_filter = ("severity", ("ended_at", admin.EmptyFieldListFilter))
     search_fields = ("rule_name", "title", "uid")
     list_select_related = ("rule",)
@@ -104,8 +104,8 @@ class AlertDeliveryAdmin(ReadOnlyAdmin[AlertDelivery]):
 
 @admin.register(AlertSilence)
 class AlertSilenceAdmin(ReadOnlyAdmin[AlertSilence]):
-    list_display = ("__str__", "reason", "made_by_name", "began_at", "ends_at")
-    search_fields = ("uid", "reason", "made_by_name")
+    list_display = ("__str__", "reason", "created_by_name", "began_at", "ends_at")
+    search_fields = ("uid", "reason", "created_by_name")
 
 
 @admin.register(AlertReceiver)
@@ -133,10 +133,10 @@ class IsolationTransitionAdmin(ReadOnlyAdmin[IsolationTransition]):
 
 @admin.register(Rollout)
 class RolloutAdmin(ReadOnlyAdmin[Rollout]):
-    list_display = ("name", "cluster", "state", "made_by", "created_at", "ended_at")
+    list_display = ("name", "cluster", "state", "created_by", "created_at", "ended_at")
     list_filter = ("state", "cluster")
     search_fields = ("name", "uid")
-    list_select_related = ("cluster", "made_by")
+    list_select_related = ("cluster", "created_by")
 
 
 @admin.register(RolloutNode)

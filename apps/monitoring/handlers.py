@@ -98,13 +98,18 @@ def on_pipeline_ended(
     pipeline_uid: str,
     name: str,
     team_uid: str,
-    maker_uid: str,
     actor_name: str,
     state: str,
     reason: str,
     at: str,
+    creator_uid: str = "",
+    **earlier: str,
 ) -> None:
-    """Its publisher is a neighbour of this app and is not known here: the news says all there is to say."""
+    """Its publisher is a neighbour of this app and is not known here: the news says all there is to say.
+
+    :param earlier: ``maker_uid``, as ``creator_uid`` is called in messages of the last release.
+    """
+    creator_uid = creator_uid or earlier["maker_uid"]
     notification_send(
         NotificationEvent(
             uid=event_uid,
@@ -113,7 +118,7 @@ def on_pipeline_ended(
             subject_uid=pipeline_uid,
             subject_name=name,
             at=datetime.fromisoformat(at),
-            creator=User.objects.filter(uid=maker_uid).first(),
+            creator=User.objects.filter(uid=creator_uid).first(),
             actor_name=actor_name,
             payload={"reason": reason},
         )
@@ -129,9 +134,17 @@ def on_deployment_ready(
 
 
 @shared_task
-def on_deployment_troubled(*, event_uid: str, deployment_uid: str, reason: str, at: str) -> None:
+def on_deployment_degraded(*, event_uid: str, deployment_uid: str, reason: str, at: str) -> None:
     kind = NotificationKind.DEPLOYMENT_UNHEALTHY
     _notify_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
+
+
+@shared_task(name="apps.monitoring.handlers.on_deployment_troubled")
+def on_deployment_degraded_by_earlier_name(
+    *, event_uid: str, deployment_uid: str, reason: str, at: str
+) -> None:
+    """As the last release queues it."""
+    on_deployment_degraded(event_uid=event_uid, deployment_uid=deployment_uid, reason=reason, at=at)
 
 
 def _notify_of_deployment(

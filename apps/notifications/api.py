@@ -109,7 +109,7 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
             "url",
             "kinds",
             "active",
-            "trouble",
+            "error",
             "created_by",
             "created_at",
             "tried_at",

@@ -145,7 +145,7 @@ class Webhook(Entity):
     #: Deliveries given up in a row.
     given_up = models.PositiveIntegerField(default=0)
     #: Why the product switched it off; empty where a person did, or nobody.
-    trouble = models.TextField(blank=True)
+    error = models.TextField(blank=True)
     #: Of the newest try: when, the status that was answered, or what went wrong instead.
     tried_at = models.DateTimeField(null=True, blank=True)
     last_status = models.PositiveSmallIntegerField(null=True, blank=True)

@@ -41,10 +41,16 @@ def compare_ledger() -> None:
 
 
 @shared_task
-def carry_out_rearrangements() -> int:
+def reconcile_defragmentations() -> int:
     return reconcilers.defragmentation_reconcile(at=timezone.now())
 
 
 @shared_task
 def keep_copies() -> int:
     return reconcilers.cluster_queues_sync()
+
+
+@shared_task(name="apps.quotas.tasks.carry_out_rearrangements")
+def reconcile_defragmentations_by_earlier_name() -> int:
+    """As the last release queues it."""
+    return reconcile_defragmentations()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from apps.telemetry.models import CardFigures, NodeToken, Source
+from apps.telemetry.models import CardMetrics, NodeToken, Source
 from controlplane.web.admin import ReadOnlyAdmin
 
 
 @admin.register(Source)
 class SourceAdmin(ReadOnlyAdmin[Source]):
-    list_display = ("name", "cluster", "kind", "enabled", "read_at", "readings", "trouble")
+    list_display = ("name", "cluster", "kind", "enabled", "read_at", "readings", "error")
     list_filter = ("kind", "enabled", "cluster")
     search_fields = ("name", "uid")
     list_select_related = ("cluster",)
@@ -26,8 +26,8 @@ class NodeTokenAdmin(ReadOnlyAdmin[NodeToken]):
     exclude = ("digest",)
 
 
-@admin.register(CardFigures)
-class CardMetricsAdmin(ReadOnlyAdmin[CardFigures]):
+@admin.register(CardMetrics)
+class CardMetricsAdmin(ReadOnlyAdmin[CardMetrics]):
     list_display = ("card", "at", "utilization", "memory_used", "temperature", "power", "health")
     search_fields = ("card__node__name", "serial")
     list_select_related = ("card__node",)

@@ -26,13 +26,13 @@ class Source(Entity, Leased):
     #: When a reading last succeeded.
     read_at = models.DateTimeField(null=True, blank=True)
     #: Why the last did not; empty when it did.
-    trouble = models.TextField(blank=True)
+    error = models.TextField(blank=True)
     #: What the last good reading held, and what of it was refused, in words.
     readings = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
     refusals = models.JSONField(default=list, blank=True)
     #: Parts that did not answer the last time → why; for example one exporter of many.
-    silent = models.JSONField(default=dict, blank=True)
+    unreachable = models.JSONField(default=dict, blank=True)
     #: Why silence of its cards is not acted upon, where so much is silent that it must be us; else empty.
     stalled = models.TextField(blank=True)
     created_by_name = models.CharField(max_length=150, blank=True)
@@ -69,14 +69,14 @@ class NodeToken(Entity):
         return f"token of {self.node}"
 
 
-class CardFigures(models.Model):
+class CardMetrics(models.Model):
     """The newest figures of one card; a column for each metric, null where it was not measured."""
 
     card = models.OneToOneField(
-        Card, on_delete=models.CASCADE, primary_key=True, related_name="figures"
+        Card, on_delete=models.CASCADE, primary_key=True, related_name="metrics"
     )
     source = models.ForeignKey(
-        Source, on_delete=models.SET_NULL, null=True, related_name="figures", db_index=False
+        Source, on_delete=models.SET_NULL, null=True, related_name="metrics", db_index=False
     )
     #: The maker's number of the card, as the source said last; empty where it says none.
     serial = models.CharField(max_length=80, blank=True, default="")
@@ -98,7 +98,8 @@ class CardFigures(models.Model):
 
     class Meta:
         # Written often, and never by an indexed column: updates stay on their page.
-        verbose_name_plural = "card figures"
+        db_table = "telemetry_cardfigures"
+        verbose_name_plural = "card metrics"
 
     def __str__(self) -> str:
         return f"figures of {self.card}"

@@ -54,7 +54,15 @@ class PipelineAdmin(ScopedReadOnlyAdmin[Pipeline]):
 @admin.register(Step)
 class StepAdmin(ScopedReadOnlyAdmin[Step]):
     team_path = "pipeline__team"
-    list_display = ("__str__", "kind", "state", "state_reason", "job", "deployment", "made")
+    list_display = (
+        "__str__",
+        "kind",
+        "state",
+        "state_reason",
+        "job",
+        "deployment",
+        "output_version",
+    )
     list_filter = ("state", "kind", "gate_passed")
     search_fields = ("uid", "pipeline__uid", "pipeline__name", "job__uid")
     list_select_related = ("pipeline", "job", "deployment", "made__line")

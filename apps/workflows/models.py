@@ -109,11 +109,11 @@ class Step(Entity):
     revision = models.ForeignKey(
         Revision, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    made = models.ForeignKey(
+    output_version = models.ForeignKey(
         ModelVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     #: Metrics by name.
-    figures = models.JSONField(default=dict, blank=True)
+    metrics = models.JSONField(default=dict, blank=True)
     #: None until its gate has been evaluated.
     gate_passed = models.BooleanField(null=True, blank=True)
     #: Message with the metric and the threshold.

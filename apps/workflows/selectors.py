@@ -30,7 +30,7 @@ def pipelines_visible(user: accounts.RequestUser) -> QuerySet[Pipeline]:
                     "job",
                     "deployment",
                     "revision",
-                    "made__line",
+                    "output_version__line",
                     "model_version__line",
                     "dataset_version__dataset",
                 ).order_by("number"),
@@ -42,14 +42,22 @@ def pipelines_visible(user: accounts.RequestUser) -> QuerySet[Pipeline]:
 def pipeline_steps(pipeline: Pipeline) -> list[Step]:
     """The current steps in order, with what the controller needs."""
     rows = Step.objects.filter(pipeline=pipeline).select_related(
-        "job", "deployment", "made__line", "made__artifact", "dataset_version__dataset"
+        "job",
+        "deployment",
+        "output_version__line",
+        "output_version__artifact",
+        "dataset_version__dataset",
     )
     return list(rows.order_by("number"))
 
 
 def step_input(step: Step, *, steps: Sequence[Step], base: ModelVersion) -> ModelVersion:
     """The input of a step: the newest version that an earlier step created."""
-    versions = [one.made for one in steps if one.number < step.number and one.made is not None]
+    versions = [
+        one.output_version
+        for one in steps
+        if one.number < step.number and one.output_version is not None
+    ]
     return versions[-1] if versions else base
 
 

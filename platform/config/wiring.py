@@ -23,8 +23,8 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "cluster.changed": [fleet.on_cluster_changed, monitoring.on_cluster_changed],
     "decisions.held_back": [monitoring.on_decisions_held_back],
     "deployment.changed": [serving.on_deployment_changed],
+    "deployment.degraded": [monitoring.on_deployment_degraded],
     "deployment.ready": [workflows.on_deployment_ready, monitoring.on_deployment_ready],
-    "deployment.troubled": [monitoring.on_deployment_troubled],
     "faults.changed": [monitoring.on_faults_changed],
     "isolation.begun": [monitoring.on_isolation_begun],
     "isolation.ended": [monitoring.on_isolation_ended],
@@ -43,6 +43,8 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "queues.changed": [quotas.on_queues_changed, quotas.on_queues_changed_keep_copies],
     "what_if.asked": [quotas.on_what_if_asked],
 }
+#: Topics of unsent messages of the last release → their present names.
+RENAMED_TOPICS: Mapping[str, str] = {"deployment.troubled": "deployment.degraded"}
 
 
 def send_topic(topic: str, payload: dict[str, Any]) -> None:
@@ -50,5 +52,5 @@ def send_topic(topic: str, payload: dict[str, Any]) -> None:
 
     :raises KeyError: if there are none; the relay does not send such messages.
     """
-    for task in TOPICS[topic]:
+    for task in TOPICS[RENAMED_TOPICS.get(topic, topic)]:
         task.apply_async(kwargs=payload)

@@ -83,7 +83,7 @@ class MainPipeline(MainJob):
                     "kind": "evaluate",
                     "dataset_version": dataset,
                     "spec": measured,
-                    "gate": {"figure": "exact_match", "threshold": 0.0},
+                    "gate": {"metric": "exact_match", "threshold": 0.0},
                 },
                 {
                     "kind": "quantize",
@@ -97,7 +97,7 @@ class MainPipeline(MainJob):
                         # How good a model of a few minutes' training is, is not what is tested.
                         "tolerance": {"perplexity_increase": 10, "accuracy_drop": 1},
                     },
-                    "gate": {"figure": "accepted"},
+                    "gate": {"metric": "accepted"},
                 },
                 {"kind": "evaluate", "dataset_version": dataset, "spec": measured},
                 {"kind": "deploy", "deployment_name": self.name},
@@ -140,7 +140,7 @@ class MainPipeline(MainJob):
             "dataset_version": dataset,
             "spec": {"metrics": ["exact_match"], "split": "test", "limit": 4},
         }
-        gate = {"figure": "exact_match", "threshold": 1.0}
+        gate = {"metric": "exact_match", "threshold": 1.0}
         body = {
             "team": self._team(),
             "name": f"held {self.stamp}",
@@ -154,7 +154,9 @@ class MainPipeline(MainJob):
                 raise RuntimeError(self._trouble(held))
             notes.append(held["state_reason"])
         with self.report.step("it is waved through") as notes:
-            self.client.post(f"pipelines/{uid}/wave", {"reason": "the base is meant to be bad"})
+            self.client.post(
+                f"pipelines/{uid}/gate-override", {"reason": "the base is meant to be bad"}
+            )
             ended = self._rests(uid, within=600)
             if ended["state"] != "succeeded":
                 raise RuntimeError(self._trouble(ended))
@@ -191,7 +193,7 @@ def main() -> int:
     line = MainPipeline(client, gateway=options.gateway, size=SIZES[options.size])
     ended = line.follow()
     print(line.report.table())
-    print(json.dumps({step["number"]: step["figures"] for step in ended["steps"]}, indent=2))
+    print(json.dumps({step["number"]: step["metrics"] for step in ended["steps"]}, indent=2))
     return 0
 
 

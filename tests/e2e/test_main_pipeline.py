@@ -18,8 +18,8 @@ def test_a_pipeline_leads_from_a_base_model_to_a_quantized_one_that_answers(
     ended = line.follow()
     print(line.report.table())
     tune, measure, quantize, again, deploy = ended["steps"]
-    assert tune["made"] == measure["model_version"] == quantize["model_version"]
-    assert quantize["made"] == again["model_version"] == deploy["model_version"]
+    assert tune["output_version"] == measure["model_version"] == quantize["model_version"]
+    assert quantize["output_version"] == again["model_version"] == deploy["model_version"]
     version = client.get(f"model-versions/{quantize['made']['uid']}")
     assert version["scheme"] == "w8a8"
-    assert 0 <= again["figures"]["exact_match"] <= 1
+    assert 0 <= again["metrics"]["exact_match"] <= 1

@@ -119,7 +119,7 @@ def test_a_sum_that_comes_out_wrong_on_one_card_fails_there_and_the_others_go_on
         """
     done = burn_in(fault=fault, cards=2)
     assert done.code == ExitCode.UNFIT, done.said
-    assert done.of("collective", card=1)["words"].endswith("sums are wrong; 3 was right")
+    assert done.of("collective", card=1)["message"].endswith("sums are wrong; 3 was right")
     assert done.of("collective", card=0)["verdict"] == "passed"
     assert done.of("matrix", card=0)["verdict"] == "passed"
 
@@ -128,7 +128,7 @@ def test_a_rate_below_the_floor_fails_and_says_how_far(burn_in: BurnIn) -> None:
     done = burn_in(matrix=dict(SPEC["matrix"]) | {"expected_tflops": 1000.0})
     assert done.code == ExitCode.UNFIT, done.said
     assert done.of("matrix")["expected"] == 700.0
-    assert "less than 70% of the 1000 that are expected" in done.of("matrix")["words"]
+    assert "less than 70% of the 1000 that are expected" in done.of("matrix")["message"]
     assert done.of("memory")["verdict"] == "passed"
 
 
@@ -146,8 +146,8 @@ def test_a_bit_that_does_not_keep_its_value_fails_with_its_address(burn_in: Burn
     assert (done.code, done.result()["passed"]) == (ExitCode.UNFIT, False), done.said
     memory = done.of("memory")
     assert memory["verdict"] == "failed"
-    assert memory["words"].startswith("pattern walking one: 1 words differ: at 0x")
-    assert f"(byte {BLOCK_ELEMENTS * 8 + 77 * 8}) wrote 0x" in memory["words"]
+    assert memory["message"].startswith("pattern walking one: 1 words differ: at 0x")
+    assert f"(byte {BLOCK_ELEMENTS * 8 + 77 * 8}) wrote 0x" in memory["message"]
     # What is wrong with the memory does not keep the other tests from telling what they find.
     assert done.of("matrix")["verdict"] == "passed"
 
@@ -172,8 +172,8 @@ def test_a_unit_that_computes_wrongly_fails(burn_in: BurnIn, entry: str, words: 
         """
     done = burn_in(fault=fault)
     assert done.code == ExitCode.UNFIT, done.said
-    assert words in done.of("matrix")["words"]
-    assert "the card computes wrongly" in done.of("matrix")["words"]
+    assert words in done.of("matrix")["message"]
+    assert "the card computes wrongly" in done.of("matrix")["message"]
 
 
 def test_a_card_that_takes_its_process_with_it_fails_where_it_stood(burn_in: BurnIn) -> None:
@@ -185,7 +185,7 @@ def test_a_card_that_takes_its_process_with_it_fails_where_it_stood(burn_in: Bur
     done = burn_in(fault=fault)
     assert done.code == ExitCode.UNFIT, done.said
     assert done.of("memory")["verdict"] == "passed"
-    assert done.of("matrix")["words"] == "its process was killed by signal 11"
+    assert done.of("matrix")["message"] == "its process was killed by signal 11"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_memory_that_is_slow_is_tested_in_part_and_too_slow_is_no_pass(
         """
     done = burn_in(fault=fault, memory={"share": 1.0})
     assert done.of("memory")["verdict"] == verdict, done.said
-    assert words in done.of("memory")["words"]
+    assert words in done.of("memory")["message"]
 
 
 def test_cards_that_torch_does_not_find_are_no_fault_of_theirs(burn_in: BurnIn) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tests.factories.accounts import person, team
 from tests.factories.ailing import ailing_card
 from tests.factories.alerts import firing_alerts
+from tests.factories.defragmentations import rearrangement
 from tests.factories.fleet import cluster
 from tests.factories.jobs import failed, job, queue, running, schedule, succeeded
 from tests.factories.measured import fault, figures, history, source
 from tests.factories.quantizations import quantized_version
 from tests.factories.queues import queue_change
-from tests.factories.rearrangements import rearrangement
 from tests.factories.registry import (
     ROWS,
     File,

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault
-from apps.telemetry.models import CardFigures, CardHistory, Source
+from apps.telemetry.models import CardHistory, CardMetrics, Source
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.health.faults import FaultLevel, Origin
 
@@ -37,12 +37,12 @@ def source(cluster: Cluster, *, name: str = "exporters", **values: Any) -> Sourc
 
 def figures(
     cards: Iterable[Card], *, at: datetime | None = None, **values: float | None
-) -> list[CardFigures]:
+) -> list[CardMetrics]:
     """The newest figures of each: of a card at work, with what is given instead; measured now or at ``at``."""
     moment = at or timezone.now()
     measured = {**AT_WORK, **values}
-    return CardFigures.objects.bulk_create(
-        CardFigures(card=card, at=moment, received_at=moment, **measured) for card in cards
+    return CardMetrics.objects.bulk_create(
+        CardMetrics(card=card, at=moment, received_at=moment, **measured) for card in cards
     )
 
 
@@ -69,7 +69,7 @@ def fault(place: Card | Node, *, code: str = "79", **values: Any) -> Fault:
         "vendor": "nvidia",
         "level": FaultLevel.ISOLATE,
         "began_at": at,
-        "told_at": at,
+        "reported_at": at,
         "noticed_at": at,
     }
     node = place.node if isinstance(place, Card) else place

@@ -75,7 +75,7 @@ def pipeline(
         at=at,
         reason=verdict.reason,
         ended_at=at,
-        figures={"exact_match": 0.61},
+        metrics={"exact_match": 0.61},
         gate_passed=False,
         gate_verdict=verdict.reason,
     )

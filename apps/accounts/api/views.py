@@ -33,7 +33,7 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.rest import UID, Query, ResourceViewSet
 
 _USER_PARAMETER = OpenApiParameter(
-    name="person", type=str, location=OpenApiParameter.PATH, description="Their uid."
+    name="user_uid", type=str, location=OpenApiParameter.PATH, description="Their uid."
 )
 
 
@@ -115,17 +115,17 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         parameters=[_USER_PARAMETER],
         responses={204: None},
     )
-    @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<person>{UID})")
-    def member(self, request: Request, uid: str, person: str) -> Response:
+    @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<user_uid>{UID})")
+    def member(self, request: Request, uid: str, user_uid: str) -> Response:
         team, actor = self.get_object(), acting_user(request)
         selectors.require(actor, Permission.MANAGE_TEAM, team=team)
         if request.method == "DELETE":
             user = get_object_or_404(
-                User.objects.filter(memberships__team=team).distinct(), uid=person
+                User.objects.filter(memberships__team=team).distinct(), uid=user_uid
             )
             services.membership_set(team=team, user=user, roles=frozenset(), actor=actor)
             return Response(status=status.HTTP_204_NO_CONTENT)
-        user = get_object_or_404(User, uid=person, is_active=True)
+        user = get_object_or_404(User, uid=user_uid, is_active=True)
         roles = self.checked(MemberSetSerializer)["roles"]
         services.membership_set(team=team, user=user, roles=roles, actor=actor)
         return Response(_member_document(user, selectors.memberships_of(team)[user]))

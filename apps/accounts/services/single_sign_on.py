@@ -98,7 +98,7 @@ def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: Provide
             if not user.has_usable_password()
             else _("everybody logs in by %(provider)s here") % {"provider": provider.name}
         )
-    if binding.made_administrator and is_last_administrator(user):
+    if binding.granted_administrator and is_last_administrator(user):
         raise SignOnRefused(
             _("%(name)s is the last administrator of the company; make somebody else one first")
             % {"name": user.username}
@@ -209,14 +209,14 @@ def _set_administrator_role(
 
     The last administrator is kept until a sign-in after another one exists.
     """
-    if granted == binding.made_administrator or (granted and user.is_superuser):
+    if granted == binding.granted_administrator or (granted and user.is_superuser):
         return
     if not granted and is_last_administrator(user):
         log.warning("a group was taken from the last administrator of the company")
         audit(actor=None, action="user.keep", uid=user.uid, name=user.username, by=provider.name)
         return
-    binding.made_administrator = user.is_superuser = granted
-    binding.save(update_fields=["made_administrator"])
+    binding.granted_administrator = user.is_superuser = granted
+    binding.save(update_fields=["granted_administrator"])
     user.save(update_fields=["is_superuser"])
     staff_derive(user)
     action = "user.promote" if granted else "user.demote"

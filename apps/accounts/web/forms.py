@@ -172,19 +172,19 @@ class CompanyRolesForm(PlainForm):
 
 
 class NewMemberForm(RolesForm):
-    person = forms.CharField(
+    user = forms.CharField(
         label=_("User name or e-mail"),
         max_length=254,
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none"}),
     )
-    field_order = ("person", "roles")
+    field_order = ("user", "roles")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["roles"].required = True
 
-    def clean_person(self) -> User:
-        text = self.cleaned_data["person"].strip()
+    def clean_user(self) -> User:
+        text = self.cleaned_data["user"].strip()
         found = list(
             User.objects.filter(Q(username=text) | Q(email__iexact=text), is_active=True)[:2]
         )

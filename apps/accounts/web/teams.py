@@ -86,7 +86,7 @@ def team(request: AuthenticatedRequest, slug: str) -> HttpResponse:
         selectors.require(request.user, Permission.MANAGE_TEAM, team=row)
     form = NewMemberForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
-        user, roles = form.cleaned_data["person"], form.cleaned_data["roles"]
+        user, roles = form.cleaned_data["user"], form.cleaned_data["roles"]
         current = {TeamRole(one.role) for one in selectors.memberships_of(row).get(user, [])}
         try:
             services.membership_set(team=row, user=user, roles=roles | current, actor=request.user)

@@ -52,8 +52,8 @@ class ControllerSerializer(serializers.Serializer[Controller]):
     handled = serializers.IntegerField(
         allow_null=True, help_text="What the last good turn dealt with; null where it does not say."
     )
-    turns = serializers.IntegerField(source="runs")
-    failed_turns = serializers.IntegerField(source="failed_runs")
+    runs = serializers.IntegerField()
+    failed_runs = serializers.IntegerField()
     failures = serializers.IntegerField(help_text="Bad turns since the last good one.")
     error = serializers.CharField(help_text="Of the last bad turn, however long ago.")
     failed_at = serializers.DateTimeField(allow_null=True)
@@ -72,7 +72,7 @@ class StatusSerializer(serializers.Serializer[ProductStatus]):
     at = serializers.DateTimeField()
     condition = serializers.ChoiceField(choices=CONDITIONS)
     components = ComponentSerializer(many=True)
-    loops = ControllerSerializer(many=True, source="controllers")
+    controllers = ControllerSerializer(many=True)
     versions: Any = serializers.DictField(child=serializers.CharField())
 
 

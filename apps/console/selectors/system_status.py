@@ -241,7 +241,7 @@ def _cluster_watch_component(clusters: Iterable[Cluster], *, at: datetime) -> It
 def _cluster_components(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
     for cluster in clusters:
         seen = cluster.last_seen_at
-        if cluster.trouble:
+        if cluster.error:
             condition = ComponentCondition.DOWN
         elif seen is None or at - seen > CLUSTER_SILENCE:
             condition = ComponentCondition.UNKNOWN
@@ -251,7 +251,7 @@ def _cluster_components(clusters: Iterable[Cluster], *, at: datetime) -> Iterato
             kind=ComponentKind.CLUSTER,
             name=cluster.name,
             condition=condition,
-            facts={"seen_at": seen, "trouble": cluster.trouble},
+            facts={"seen_at": seen, "error": cluster.error},
         )
 
 
@@ -351,9 +351,9 @@ def product_status() -> ProductStatus:
     ]
     failed.sort(key=lambda error: error.at or controllers.at, reverse=True)
     cluster_errors = [
-        RecentError(kind="cluster", name=part.name, text=part.facts["trouble"], at=None)
+        RecentError(kind="cluster", name=part.name, text=part.facts["error"], at=None)
         for part in parts
-        if part.kind is ComponentKind.CLUSTER and part.facts["trouble"]
+        if part.kind is ComponentKind.CLUSTER and part.facts["error"]
     ]
     return ProductStatus(
         at=controllers.at,

@@ -33,7 +33,7 @@ from apps.monitoring.selectors.faults import (
 )
 from apps.monitoring.web.fault_labels import ACTIONS, ISOLATIONS, OUTCOMES, FaultLine, fault_line
 from apps.quotas.selectors import TeamUsage, usage_by_team
-from apps.telemetry.models import CardFigures
+from apps.telemetry.models import CardMetrics
 from apps.telemetry.selectors.card_series import (
     CardSeries,
     Range,
@@ -153,7 +153,7 @@ def _running_team_usage(found: Card) -> list[TeamUsage]:
 def _metrics_context(
     request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
-    newest = CardFigures.objects.filter(card=found).first()
+    newest = CardMetrics.objects.filter(card=found).first()
     reach = _selected_time_range(request)
     address = reverse("card", args=[found.uid])
     return {

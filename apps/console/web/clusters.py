@@ -236,7 +236,7 @@ def cluster_health(cluster: Cluster, *, at: datetime) -> str:
     """Return the worst state as a key of ``STATE_BADGES``."""
     verdicts = {check.verdict for check in selectors.stored_cluster_checks(cluster)}
     contact = last_contact_at(cluster)
-    if cluster.trouble:
+    if cluster.error:
         return "down"
     if CheckVerdict.FAILED in verdicts:
         return "failing"

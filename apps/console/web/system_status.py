@@ -39,13 +39,13 @@ CONTROLLER_TITLES: Mapping[str, Word] = {
     "apps.quotas.tasks.roll_usage": gettext_lazy("Daily usage rollup"),
     "apps.quotas.tasks.compare_ledger": gettext_lazy("Usage ledger check"),
     "apps.quotas.tasks.refresh_forecasts": gettext_lazy("Forecaster"),
-    "apps.quotas.tasks.carry_out_rearrangements": gettext_lazy("Defragmentation controller"),
+    "apps.quotas.tasks.reconcile_defragmentations": gettext_lazy("Defragmentation controller"),
     "apps.quotas.tasks.answer_what_ifs": gettext_lazy("What-if requests"),
     "apps.quotas.tasks.keep_copies": gettext_lazy("Queue sync"),
     "apps.jobs.tasks.reconcile_attempts": gettext_lazy("Job controller"),
-    "apps.jobs.tasks.sweep_launches": gettext_lazy("Orphaned job cleanup"),
+    "apps.jobs.tasks.clean_up_launches": gettext_lazy("Orphaned job cleanup"),
     "apps.serving.tasks.reconcile_deployments": gettext_lazy("Deployment controller"),
-    "apps.serving.tasks.sweep_launches": gettext_lazy("Orphaned replica cleanup"),
+    "apps.serving.tasks.clean_up_launches": gettext_lazy("Orphaned replica cleanup"),
     "apps.workflows.tasks.reconcile_pipelines": gettext_lazy("Pipeline controller"),
     "apps.serving.tasks.publish_snapshot": gettext_lazy("Gateway snapshot publisher"),
     "apps.fleet.tasks.reconcile_isolation": gettext_lazy("Team isolation"),
@@ -61,13 +61,13 @@ CONTROLLER_TITLES: Mapping[str, Word] = {
     "apps.monitoring.tasks.read_signs": gettext_lazy("Cluster diagnosis"),
     "apps.monitoring.tasks.decide_health": gettext_lazy("Health policy"),
     "apps.monitoring.tasks.advance_isolations": gettext_lazy("Isolation controller"),
-    "apps.monitoring.tasks.judge_figures": gettext_lazy("Health rules"),
+    "apps.monitoring.tasks.evaluate_health_rules": gettext_lazy("Health rules"),
     "apps.monitoring.tasks.notice_silence": gettext_lazy("Stale card detection"),
     "apps.monitoring.tasks.tidy_history": gettext_lazy("Metric history"),
     "apps.monitoring.tasks.advance_rollouts": gettext_lazy("Maintenance rollouts"),
     "apps.monitoring.tasks.judge_alerts": gettext_lazy("Alert rules"),
     "apps.monitoring.tasks.send_alerts": gettext_lazy("Alert delivery"),
-    "apps.monitoring.tasks.prune_news": gettext_lazy("Event cleanup"),
+    "apps.monitoring.tasks.prune_events": gettext_lazy("Event cleanup"),
 }
 
 CONTROLLER_ADVICE: Mapping[ControllerHealth, Word] = {
@@ -219,7 +219,7 @@ def _cluster_watch_summary(it: Component) -> str:
 
 def _cluster_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return translate_message(str(it.facts["trouble"]))
+        return translate_message(str(it.facts["error"]))
     return _("answers") if it.condition is ComponentCondition.WELL else _("not looked at lately")
 
 

@@ -35,7 +35,7 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
             "kind",
             "binding",
             "isolation",
-            "trouble",
+            "error",
             "last_seen_at",
             "reachable_at",
             "version",

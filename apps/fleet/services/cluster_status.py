@@ -40,30 +40,30 @@ def cluster_reachable_record(*, cluster: Cluster, at: datetime) -> None:
 
 
 def cluster_unresponsive_record(*, cluster: Cluster) -> None:
-    """Record a heartbeat timeout unless another trouble is recorded. Nothing is isolated or stopped."""
-    Cluster.objects.filter(pk=cluster.pk, trouble="").update(trouble=UNRESPONSIVE)
+    """Record a heartbeat timeout unless another error is recorded. Nothing is isolated or stopped."""
+    Cluster.objects.filter(pk=cluster.pk, error="").update(error=UNRESPONSIVE)
 
 
 def _stale_message(reason: str) -> str:
     return f"its copy of our queues is out of date: {reason}"
 
 
-#: Prefix of this trouble: an inventory neither sets nor clears it.
+#: Prefix of this error: an inventory neither sets nor clears it.
 QUEUE_SYNC_STALE = _stale_message("")
-_QUEUE_SYNC_ERROR = Q(trouble__startswith=QUEUE_SYNC_STALE)
+_QUEUE_SYNC_ERROR = Q(error__startswith=QUEUE_SYNC_STALE)
 
 
 def queue_sync_failed(*, cluster: Cluster, reason: str) -> None:
-    """Record why the queue sync failed, unless another trouble is recorded."""
-    rows = Cluster.objects.filter(Q(trouble="") | _QUEUE_SYNC_ERROR, pk=cluster.pk)
-    rows.update(trouble=_stale_message(reason))
+    """Record why the queue sync failed, unless another error is recorded."""
+    rows = Cluster.objects.filter(Q(error="") | _QUEUE_SYNC_ERROR, pk=cluster.pk)
+    rows.update(error=_stale_message(reason))
 
 
 def queue_sync_succeeded(*, cluster: Cluster) -> None:
-    """Clear the trouble of the queue sync; any other stays."""
-    Cluster.objects.filter(_QUEUE_SYNC_ERROR, pk=cluster.pk).update(trouble="")
+    """Clear the error of the queue sync; any other stays."""
+    Cluster.objects.filter(_QUEUE_SYNC_ERROR, pk=cluster.pk).update(error="")
 
 
 def cluster_error_record(*, cluster: Cluster, error: str) -> None:
     """Record why the last inventory failed. An unreachable cluster isolates nothing by itself."""
-    Cluster.objects.filter(pk=cluster.pk).update(trouble=error)
+    Cluster.objects.filter(pk=cluster.pk).update(error=error)

@@ -285,7 +285,7 @@ def cluster_remove(
     Cluster.objects.filter(pk=cluster.pk).update(
         name=f"{cluster.name[:31]}-{cluster.uid[:8]}",
         kubeconfig=None,
-        trouble="",
+        error="",
         removed_at=at,
     )
 

@@ -42,7 +42,7 @@ def inventory_record(
     cards = list(locked.filter(node__cluster=cluster).order_by("uid"))
     _record_cards(cards, _record_nodes(cluster, nodes, at=at))
     row.update(last_seen_at=at, isolation=isolation)
-    row.exclude(trouble="").exclude(trouble__startswith=QUEUE_SYNC_STALE).update(trouble="")
+    row.exclude(error="").exclude(error__startswith=QUEUE_SYNC_STALE).update(error="")
 
 
 def _record_nodes(

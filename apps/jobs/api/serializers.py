@@ -186,18 +186,24 @@ class JobDetailSerializer(JobSerializer):
         many=True, help_text="Their names; values are never returned."
     )
     attempt = serializers.SerializerMethodField(help_text="The newest.")
-    waits = serializers.SerializerMethodField(help_text="Why it has no cards yet.")
+    pending_reason = serializers.SerializerMethodField(help_text="Why it has no cards yet.")
     outputs = serializers.SerializerMethodField()
 
     class Meta(JobSerializer.Meta):
-        fields = (*JobSerializer.Meta.fields, "secret_variables", "attempt", "waits", "outputs")
+        fields = (
+            *JobSerializer.Meta.fields,
+            "secret_variables",
+            "attempt",
+            "pending_reason",
+            "outputs",
+        )
 
     @extend_schema_field(AttemptSerializer)
     def get_attempt(self, job: Job) -> dict[str, Any]:
         return dict(AttemptSerializer(selectors.latest_attempt(job)).data)
 
     @extend_schema_field(WaitSerializer(allow_null=True))
-    def get_waits(self, job: Job) -> dict[str, Any] | None:
+    def get_pending_reason(self, job: Job) -> dict[str, Any] | None:
         claim = selectors.pending_claim(job)
         if claim is None:
             return None

@@ -268,7 +268,7 @@ class ArrivalSerializer(serializers.ModelSerializer[HubImport]):
             "size",
             "received",
             "spared",
-            "trouble",
+            "error",
         )
         read_only_fields = fields
 

@@ -425,7 +425,7 @@ def _items_from_artifacts(artifacts: Sequence[Artifact]) -> list[StoredItem]:
 
 def _attempt_uid(artifact: Artifact) -> str:
     """Uid of the attempt that created it; empty if none did."""
-    creator, _, uid = (artifact.made_by or "").partition(":")
+    creator, _, uid = (artifact.created_by or "").partition(":")
     return uid if creator == "attempt" else ""
 
 

@@ -175,7 +175,7 @@ def outputs_of_job(*, job_uid: str, attempt_uids: Sequence[str]) -> JobOutputs:
     return JobOutputs(
         model_version=ModelVersion.objects.filter(job_uid=job_uid).select_related("line").first(),
         evaluation=Evaluation.objects.filter(job_uid=job_uid).first(),
-        artifact=Artifact.objects.filter(made_by__in=creators).first(),
+        artifact=Artifact.objects.filter(created_by__in=creators).first(),
     )
 
 

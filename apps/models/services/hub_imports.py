@@ -202,11 +202,11 @@ def _schedule_retry(row: HubImport, *, error: str, at: datetime) -> None:
     failures = row.failures + 1
     if failures > len(RETRY_DELAYS):
         reason = f"{error} (tried {failures} times; what has arrived is kept for another try)"
-        HubImport.objects.filter(pk=row.pk).update(failures=0, trouble="", retry_at=None)
+        HubImport.objects.filter(pk=row.pk).update(failures=0, error="", retry_at=None)
         model_version_failed(version=row.version, reason=reason, at=at)
         return
     HubImport.objects.filter(pk=row.pk).update(
-        failures=failures, trouble=error, retry_at=at + RETRY_DELAYS[failures - 1]
+        failures=failures, error=error, retry_at=at + RETRY_DELAYS[failures - 1]
     )
 
 
@@ -275,7 +275,7 @@ def _fetch_file(
 def _record_progress(row: HubImport, *, received: int, speed: float) -> None:
     """:raises ImportCancelled: if the version is no longer being imported."""
     changed = HubImport.objects.filter(pk=row.pk, version__state=ModelState.IMPORTING).update(
-        received=received, speed=speed, failures=0, trouble=""
+        received=received, speed=speed, failures=0, error=""
     )
     if not changed:
         raise ImportCancelled(row.version.uid)

@@ -138,7 +138,7 @@ def evaluation_register(
 def outputs_register(*, origin: OutputOrigin, files: Sequence[File]) -> Artifact:
     """Register the output folder of a script job; return the existing artifact if called again."""
     created_by = f"attempt:{origin.attempt_uid}"
-    known = Artifact.objects.filter(made_by=created_by).first()
+    known = Artifact.objects.filter(created_by=created_by).first()
     return known or artifact_create(
         team=origin.team, kind=ArtifactKind.OUTPUTS, files=files, created_by=created_by
     )

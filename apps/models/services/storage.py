@@ -65,7 +65,7 @@ def artifact_create(
         kind=kind,
         files=files_json(list(files)),
         size=size,
-        made_by=created_by,
+        created_by=created_by,
     )
 
 

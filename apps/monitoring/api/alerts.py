@@ -85,7 +85,7 @@ class AlertGroupSerializer(serializers.ModelSerializer[AlertGroup]):
             "most",
             "silenced",
             "began_at",
-            "told_at",
+            "notified_at",
             "ended_at",
         )
 
@@ -131,7 +131,7 @@ class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
             "changed_by_name",
             "changed_at",
             "evaluated_at",
-            "trouble",
+            "error",
         )
 
 
@@ -183,7 +183,7 @@ class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
             "reason",
             "began_at",
             "ends_at",
-            "made_by_name",
+            "created_by_name",
             "ended_by_name",
         )
 
@@ -206,7 +206,7 @@ class AlertReceiverSerializer(serializers.ModelSerializer[AlertReceiver]):
             "addresses",
             "language",
             "active",
-            "made_by_name",
+            "created_by_name",
             "created_at",
             "tried_at",
             "last_error",

@@ -76,7 +76,7 @@ class FaultSerializer(serializers.ModelSerializer[Fault]):
             "remedy",
             "count",
             "began_at",
-            "told_at",
+            "reported_at",
             "ended_at",
             "acknowledged_at",
             "acknowledged_by_name",

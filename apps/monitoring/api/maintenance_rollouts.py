@@ -42,7 +42,7 @@ class RolloutNodeSerializer(serializers.ModelSerializer[RolloutNode]):
 class RolloutSerializer(serializers.ModelSerializer[Rollout]):
     cluster = Reference()
     argv = serializers.ListField(child=serializers.CharField())
-    made_by = serializers.CharField(source="made_by.username")
+    created_by = serializers.CharField(source="created_by.username")
     nodes = RolloutNodeSerializer(many=True, help_text="As they are worked on.")
 
     class Meta:
@@ -57,10 +57,10 @@ class RolloutSerializer(serializers.ModelSerializer[Rollout]):
             "run_within",
             "burn_in",
             "parallel",
-            "made_by",
+            "created_by",
             "created_at",
             "ended_at",
-            "trouble",
+            "error",
             "nodes",
         )
 

@@ -116,7 +116,7 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
     refusals = serializers.ListField(
         child=serializers.CharField(), help_text="Why something of the last reading was not kept."
     )
-    silent = serializers.DictField(
+    unreachable = serializers.DictField(
         child=serializers.CharField(), help_text="Parts that did not answer, and why."
     )
 
@@ -133,18 +133,18 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
             "enabled",
             "tried_at",
             "read_at",
-            "trouble",
+            "error",
             "stalled",
             "readings",
             "refused",
             "refusals",
-            "silent",
+            "unreachable",
             "created_by_name",
             "created_at",
         )
         extra_kwargs = {
             "every": {"help_text": "Seconds between two readings."},
-            "trouble": {"help_text": "Why the last reading failed; empty: it did not."},
+            "error": {"help_text": "Why the last reading failed; empty: it did not."},
             "stalled": {"help_text": "Why silence of its cards is not acted upon; empty: it is."},
             "readings": {"help_text": "Cards that the last good reading told of."},
         }
@@ -176,7 +176,7 @@ class SourceTrialSerializer(serializers.Serializer[SourceTrial]):
         child=serializers.CharField(), help_text="Nodes that the cluster does not have."
     )
     refusals = serializers.ListField(child=serializers.CharField())
-    silent = serializers.DictField(child=serializers.CharField(), source="unreachable")
+    unreachable = serializers.DictField(child=serializers.CharField())
 
 
 class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):

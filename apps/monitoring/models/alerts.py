@@ -29,7 +29,7 @@ class AlertRule(Entity):
     changed_at = models.DateTimeField()
     evaluated_at = models.DateTimeField(null=True, blank=True)
     #: Why the last turn could not; empty when it could.
-    trouble = models.TextField(blank=True)
+    error = models.TextField(blank=True)
 
     class Meta:
         ordering = ("name",)
@@ -52,7 +52,7 @@ class AlertGroup(Entity):
     labels = models.JSONField(default=dict, blank=True)
     key = models.CharField(max_length=64)
     began_at = models.DateTimeField()
-    told_at = models.DateTimeField(null=True, blank=True)
+    notified_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     #: How many alerts fire now, and at most did together; how many of those that fire are silenced.
     count = models.PositiveIntegerField(default=0)
@@ -96,7 +96,7 @@ class Alert(Entity):
     quiet_since = models.DateTimeField(null=True, blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
     #: A notice told of it.
-    told_at = models.DateTimeField(null=True, blank=True)
+    notified_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ("-id",)
@@ -121,7 +121,7 @@ class AlertSilence(Entity):
     reason = models.CharField(max_length=300)
     began_at = models.DateTimeField()
     ends_at = models.DateTimeField()
-    made_by_name = models.CharField(max_length=150)
+    created_by_name = models.CharField(max_length=150)
     #: Who ended it before its time; empty where nobody did.
     ended_by_name = models.CharField(max_length=150, blank=True)
 
@@ -149,7 +149,7 @@ class AlertReceiver(Entity):
     #: In which language; empty: the product's.
     language = models.CharField(max_length=10, blank=True)
     active = models.BooleanField(default=True)
-    made_by_name = models.CharField(max_length=150, blank=True)
+    created_by_name = models.CharField(max_length=150, blank=True)
     #: Of the newest try: when, and what went wrong; empty where nothing did.
     tried_at = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True)

@@ -33,7 +33,7 @@ class Fault(Entity):
     message = models.TextField(blank=True)
     #: When it began and was last told, as the origin says; when we first heard of it.
     began_at = models.DateTimeField()
-    told_at = models.DateTimeField()
+    reported_at = models.DateTimeField()
     noticed_at = models.DateTimeField()
     count = models.PositiveIntegerField(default=1)
     #: Its origin says that it is over, or nobody has told of it for long enough.

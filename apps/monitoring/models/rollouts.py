@@ -30,10 +30,10 @@ class Rollout(Entity):
     #: Nodes under way at once.
     parallel = models.PositiveSmallIntegerField(default=1)
     #: Acts in its name; as long as they may.
-    made_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     ended_at = models.DateTimeField(null=True, blank=True)
     #: Why it does not go on now; empty while it does.
-    trouble = models.TextField(blank=True)
+    error = models.TextField(blank=True)
 
     class Meta:
         ordering = ("-id",)

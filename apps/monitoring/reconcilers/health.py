@@ -331,7 +331,7 @@ def diagnosis_changes(
 def _open_signals(cluster: Cluster) -> Mapping[Key, _Standing]:
     origins = (*LASTING, Origin.SILENCE, Origin.EVENT)
     rows = Fault.objects.filter(node__cluster=cluster, ended_at=None, origin__in=origins)
-    columns = ("node__name", "card__index", "origin", "code", "level", "message", "told_at")
+    columns = ("node__name", "card__index", "origin", "code", "level", "message", "reported_at")
     return {
         (node, index, origin, code): _Standing(
             level=level, message=message, reported_at=reported_at

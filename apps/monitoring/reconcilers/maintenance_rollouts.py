@@ -59,7 +59,7 @@ def maintenance_rollouts_reconcile(*, at: datetime) -> int:
         going_on = (
             Q(state__in=_GOING_ON) | Q(nodes__state__in=UNDER_WAY) | Q(nodes__launch_there=True)
         )
-        rollouts = Rollout.objects.filter(going_on).select_related("cluster", "made_by")
+        rollouts = Rollout.objects.filter(going_on).select_related("cluster", "created_by")
         for rollout in rollouts.order_by("pk").distinct():
             if not lease.renew(ttl=LEASE_TTL):
                 break
@@ -71,7 +71,7 @@ def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
     details, moved, reason = {"rollout": rollout.uid}, 0, ""
     busy = Q(state__in=UNDER_WAY) | Q(launch_there=True)
     rows = rollout.nodes.filter(busy).select_related(
-        "rollout__made_by", "node__cluster", "isolation"
+        "rollout__created_by", "node__cluster", "isolation"
     )
     for row in rows.order_by("pk"):
         try:
@@ -91,7 +91,7 @@ def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
 
 
 def _lost_permission_reason(rollout: Rollout, refusal: PermissionRefused) -> str:
-    return f"{rollout.made_by.username}, in whose name it goes on, may not any more: {refusal}"
+    return f"{rollout.created_by.username}, in whose name it goes on, may not any more: {refusal}"
 
 
 def _advance_node(row: RolloutNode, *, at: datetime) -> bool:

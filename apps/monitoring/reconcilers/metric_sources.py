@@ -27,7 +27,7 @@ from apps.fleet.services.card_availability import (
 )
 from apps.monitoring.selectors.health import health_policy_state
 from apps.monitoring.services.ingestion import readings_record
-from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors.sources import due_sources, heartbeat_timeout, source_adapter
 from apps.telemetry.services.sources import (
     source_failed,
@@ -149,7 +149,7 @@ class _Lost(NamedTuple):
 
 
 def _find_stale_cards() -> list[_Lost]:
-    rows = CardFigures.objects.filter(
+    rows = CardMetrics.objects.filter(
         card__state=CardState.UNKNOWN, card__state_reason=METRICS_STALE
     ).values_list("card_id", "card__node_id", "source_id", "received_at")
     return [_Lost._make(row) for row in rows]
@@ -171,7 +171,7 @@ def _stale_cards_by_source(
     late = Q()
     for pk, source in sources.items():
         late |= Q(source=pk, received_at__lt=at - heartbeat_timeout(source))
-    usable = CardFigures.objects.filter(
+    usable = CardMetrics.objects.filter(
         source__in=list(sources), card__state=CardState.USABLE, card__removed_at=None
     )
     fresh = usable.exclude(late).values_list("source_id", "card__node_id").distinct()
@@ -189,7 +189,7 @@ def _stalled_ingestion_reason(
     """Why it is us and not the cards, in words; empty if it is the cards."""
     if not silence.cards:
         return ""
-    if source.trouble:
+    if source.error:
         return "the source itself cannot be read, so silence of its cards says nothing"
     if source.read_at is None or at - source.read_at > heartbeat_timeout(source):
         return "nothing has come from the source for too long, so silence of its cards says nothing"

@@ -21,7 +21,7 @@ from apps.monitoring.selectors.controllers import current_controllers, monitored
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import PENDING_SINCE
 from apps.serving.models import GatewayCall, Route
-from apps.telemetry.models import CardFigures, CardHour, Source
+from apps.telemetry.models import CardHour, CardMetrics, Source
 from controlplane.domain.alerts.lifecycle import simulate_firings
 from controlplane.domain.alerts.rules import (
     MEASURES,
@@ -64,7 +64,7 @@ def _card_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     metric = _sample_subject(rule)
     stale = Q(at__lt=at - FRESH)
     holds = Q(**{f"{metric}__{_LOOKUPS[rule.op]}": rule.threshold})
-    rows = CardFigures.objects.filter(holds | stale, card__removed_at=None).exclude(
+    rows = CardMetrics.objects.filter(holds | stale, card__removed_at=None).exclude(
         **{f"{metric}__isnull": True}
     )
     for cluster, node, index, chip, value, measured_at, uid in rows.values_list(
@@ -285,7 +285,7 @@ def _cards_beyond_threshold(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
     suffix = "max" if rule.op in _UPWARDS else "min"
     lookup = {**_UPWARDS, **_DOWNWARDS}[rule.op]
     known = {field.name for field in CardHour._meta.get_fields()}
-    found = CardFigures.objects.filter(
+    found = CardMetrics.objects.filter(
         **{f"{metric}__{lookup}": rule.threshold}, at__gt=at - BACK
     ).values_list("card_id", flat=True)
     keys = set(found)

@@ -55,7 +55,7 @@ def health_snapshot(*, policy: Policy, at: datetime) -> HealthSnapshot:
     if not (live or isolations or runs):
         return HealthSnapshot(nodes={}, faults=())
     unhealthy = {fault["node_id"] for fault in live} | {each["node_id"] for each in isolations}
-    since = at - max((policy.repeats_within, *_vendor_repeat_windows()))
+    since = at - max((policy.occurrences_within, *_vendor_repeat_windows()))
     past = _fault_rows(Q(node__in=unhealthy, ended_at__gte=since, ended_at__lt=at - policy.settle))
     faults = [*live, *past]
     decided = _strongest_actions([fault["pk"] for fault in faults])
@@ -100,7 +100,7 @@ def _fault_rows(which: Q) -> Iterable[Mapping[str, Any]]:
             "vendor",
             "level",
             "began_at",
-            "told_at",
+            "reported_at",
             "ended_at",
             "count",
         )
@@ -123,7 +123,7 @@ def _fault_view(row: Mapping[str, Any]) -> FaultView:
         code=row["code"],
         level=FaultLevel(row["level"]),
         began_at=row["began_at"],
-        reported_at=row["told_at"],
+        reported_at=row["reported_at"],
         ended_at=row["ended_at"],
         count=row["count"],
         repeat_rule=meaning.repeat_rule if meaning else None,
@@ -266,8 +266,17 @@ def policy_json(policy: Policy) -> dict[str, float]:
     }
 
 
+#: Settings of version 0.1.0 that are stored → their present names.
+RENAMED_SETTINGS: Mapping[str, str] = {
+    "repeats": "min_occurrences",
+    "repeats_within": "occurrences_within",
+    "silent_after": "heartbeat_timeout",
+}
+
+
 def policy_from_settings(settings: Mapping[str, float]) -> Policy:
     """``policy_json`` the other way; what is not named has its default, what is not known is left aside."""
+    settings = {RENAMED_SETTINGS.get(name, name): value for name, value in settings.items()}
     default = Policy()
     changes: dict[str, Any] = {
         field.name: timedelta(seconds=settings[field.name])

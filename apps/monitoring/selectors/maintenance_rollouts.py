@@ -16,7 +16,7 @@ def rollouts_visible(user: RequestUser) -> QuerySet[Rollout]:
     """All of them, for whoever operates the fleet; with ``total`` and ``finished`` nodes, the newest first."""
     rows = Rollout.objects.all() if operates_fleet(user) else Rollout.objects.none()
     return (
-        rows.select_related("cluster", "made_by")
+        rows.select_related("cluster", "created_by")
         .annotate(
             total=Count("nodes"), finished=Count("nodes", filter=Q(nodes__state=NodeState.DONE))
         )

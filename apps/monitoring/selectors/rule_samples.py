@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.db.models import F, Max, Min, Q
 
 from apps.fleet.models import Card
-from apps.telemetry.models import CardFigures, CardHistory
+from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.health.rules import (
     GAP,
     Condition,
@@ -39,7 +39,7 @@ _GROWS = frozenset({RuleOperator.ABOVE, RuleOperator.AT_LEAST})
 def candidate_cards(condition: Condition, *, at: datetime) -> list[int]:
     """Primary keys of whole cards of which the condition may hold now, at most ``MOST``."""
     if condition.how is How.VALUE:
-        fresh = CardFigures.objects.filter(_condition_filter(condition), at__gte=at - GAP)
+        fresh = CardMetrics.objects.filter(_condition_filter(condition), at__gte=at - GAP)
         return list(
             fresh.filter(_whole_card_filter(condition))
             .order_by("pk")

@@ -98,7 +98,7 @@ def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: dateti
     )
     _advance_alerts(turn, samples if row.enabled else ())
     _notify_groups(turn)
-    AlertRule.objects.filter(pk=row.pk).update(evaluated_at=at, trouble="")
+    AlertRule.objects.filter(pk=row.pk).update(evaluated_at=at, error="")
     return turn.notices
 
 
@@ -113,7 +113,7 @@ def rule_end(*, rule: AlertRule, at: datetime) -> None:
 
 def rule_failed(*, rule: AlertRule, reason: str) -> None:
     """Nobody could measure: everything stays as it was, and people see why."""
-    AlertRule.objects.filter(pk=rule.pk).update(trouble=reason)
+    AlertRule.objects.filter(pk=rule.pk).update(error=reason)
 
 
 def alerts_prune(*, at: datetime) -> int:
@@ -209,12 +209,12 @@ def _notify_groups(turn: _Turn) -> None:
         ]
         members = {
             alert.key: GroupMember(
-                silenced=turn.silenced(alert), notified=alert.told_at is not None
+                silenced=turn.silenced(alert), notified=alert.notified_at is not None
             )
             for alert in firing
         }
         due = notice_due(
-            Episode(notified_at=group.told_at, repeat=turn.rule.repeat),
+            Episode(notified_at=group.notified_at, repeat=turn.rule.repeat),
             members.values(),
             at=turn.at,
         )
@@ -226,7 +226,7 @@ def _notify_groups(turn: _Turn) -> None:
             _notify_group(turn, group, due, unsilenced)
         if not firing:
             group.ended_at = turn.at
-        group.save(update_fields=["count", "most", "silenced", "told_at", "ended_at"])
+        group.save(update_fields=["count", "most", "silenced", "notified_at", "ended_at"])
 
 
 def _notify_group(
@@ -246,8 +246,8 @@ def _notify_group(
         labels = {**group.labels, "rule": group.rule_name}
         severity = AlertSeverity(group.severity)
         receivers = set(receivers_of(active_routes(), labels, severity=severity))
-        Alert.objects.filter(pk__in=[alert.pk for alert in unsilenced]).update(told_at=turn.at)
-        group.told_at = turn.at
+        Alert.objects.filter(pk__in=[alert.pk for alert in unsilenced]).update(notified_at=turn.at)
+        group.notified_at = turn.at
     AlertDelivery.objects.bulk_create(
         AlertDelivery(receiver_id=key, notice=notice, next_try_at=turn.at)
         for key in sorted(receivers)

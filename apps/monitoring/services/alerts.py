@@ -179,7 +179,7 @@ def silence_create(
         reason=reason.strip(),
         began_at=at,
         ends_at=ends_at,
-        made_by_name=actor.username,
+        created_by_name=actor.username,
     )
     audit(
         actor=actor,
@@ -255,7 +255,7 @@ def receiver_create(*, request: ReceiverRequest, actor: User) -> AlertReceiver:
                 secret=encrypt(request.secret.encode()) if request.secret else None,
                 addresses=list(request.addresses),
                 language=request.language,
-                made_by_name=actor.username,
+                created_by_name=actor.username,
             )
             _audit_receiver(receiver, actor=actor, action="alert_receiver.create")
     except IntegrityError:

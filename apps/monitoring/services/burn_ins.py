@@ -161,7 +161,9 @@ def _result_message(content: Mapping[str, Any], *, passed: bool) -> str:
     if not failed:
         return "nothing was tested"
     first = failed[0]
-    return f"{first.get('test')} of card {first.get('card')} failed: {first.get('words')}"
+    # The runtime of the last release calls it words.
+    message = first.get("message", first.get("words"))
+    return f"{first.get('test')} of card {first.get('card')} failed: {message}"
 
 
 #: In the evidence: the Launch that may be on its cluster still.

@@ -154,10 +154,11 @@ def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_
             WITH told AS (
                 SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[],
                                      %s::smallint[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::int[])
-                    AS told(uid, node_id, card_id, origin, code, vendor, level, message, began_at, told_at, times)
+                    AS told(uid, node_id, card_id, origin, code, vendor, level, message, began_at, reported_at,
+                            times)
             ), before AS (
                 SELECT told.uid, max(fault.level) FILTER (WHERE fault.ended_at IS NULL) AS level,
-                       bool_or(fault.ended_at >= told.told_at) AS is_over
+                       bool_or(fault.ended_at >= told.reported_at) AS is_over
                   FROM told JOIN monitoring_fault AS fault
                     ON fault.node_id = told.node_id AND fault.card_id IS NOT DISTINCT FROM told.card_id
                    AND fault.origin = told.origin AND fault.code = told.code
@@ -165,15 +166,15 @@ def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_
             ), kept AS (
                 INSERT INTO monitoring_fault AS fault
                        (uid, created_at, node_id, card_id, origin, code, vendor, level, message,
-                        began_at, told_at, noticed_at, count, acknowledged_by_name, note)
+                        began_at, reported_at, noticed_at, count, acknowledged_by_name, note)
                 SELECT told.uid, %s, told.node_id, told.card_id, told.origin, told.code, told.vendor, told.level,
-                       told.message, told.began_at, told.told_at, %s, told.times, '', ''
+                       told.message, told.began_at, told.reported_at, %s, told.times, '', ''
                   FROM told LEFT JOIN before USING (uid)
                  WHERE before.is_over IS NOT TRUE
                 ON CONFLICT (node_id, card_id, origin, code) WHERE ended_at IS NULL DO UPDATE
-                   SET told_at = EXCLUDED.told_at, level = EXCLUDED.level, message = EXCLUDED.message,
+                   SET reported_at = EXCLUDED.reported_at, level = EXCLUDED.level, message = EXCLUDED.message,
                        count = fault.count + EXCLUDED.count
-                 WHERE EXCLUDED.told_at > fault.told_at
+                 WHERE EXCLUDED.reported_at > fault.reported_at
                 RETURNING node_id, card_id, origin, code, level
             )
             SELECT kept.node_id, kept.card_id, kept.origin, kept.code
@@ -204,7 +205,7 @@ def _end_faults(groups: Mapping[_Key, _SignalGroup]) -> set[_Key]:
                    AS over(node_id, card_id, origin, code, ended_at)
              WHERE fault.node_id = over.node_id AND fault.card_id IS NOT DISTINCT FROM over.card_id
                AND fault.origin = over.origin AND fault.code = over.code
-               AND fault.ended_at IS NULL AND fault.told_at <= over.ended_at
+               AND fault.ended_at IS NULL AND fault.reported_at <= over.ended_at
             RETURNING fault.node_id, fault.card_id, fault.origin, fault.code
             """,
             [list(column) for column in zip(*rows, strict=True)],
@@ -221,7 +222,7 @@ def faults_lapse(*, after: Mapping[Origin, timedelta], at: datetime) -> int:
     """
     lapsed = Q(node__removed_at__isnull=False)
     for origin, retention in after.items():
-        lapsed |= Q(origin=origin, told_at__lt=at - retention)
+        lapsed |= Q(origin=origin, reported_at__lt=at - retention)
     return Fault.objects.filter(lapsed, ended_at=None).update(ended_at=at)
 
 

@@ -345,7 +345,7 @@ def _open_faults_of_source(source: Source) -> QuerySet[Fault]:
     """
     read = Source.objects.filter(cluster=source.cluster).exclude(kind=PUSH)
     rows = Fault.objects.filter(node__cluster=source.cluster, origin=Origin.EXPORTER)
-    return rows.exclude(card__figures__source__in=read.exclude(pk=source.pk))
+    return rows.exclude(card__metrics__source__in=read.exclude(pk=source.pk))
 
 
 @transaction.atomic

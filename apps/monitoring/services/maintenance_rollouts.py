@@ -119,7 +119,7 @@ def rollout_begin(*, request: RolloutRequest, actor: User, at: datetime) -> Roll
         run_within=request.run_within,
         burn_in=request.burn_in,
         parallel=request.parallel,
-        made_by=actor,
+        created_by=actor,
     )
     RolloutNode.objects.bulk_create(
         RolloutNode(rollout=rollout, node=node, domain=domain, changed_at=at)
@@ -201,7 +201,9 @@ def rollout_members(rollout: Rollout) -> list[RolloutMember]:
 def rollout_reconcile(*, rollout: Rollout, at: datetime) -> int:
     """Take out what may begin now, or end the rollout; how many nodes began."""
     row = (
-        Rollout.objects.select_for_update(no_key=True).select_related("made_by").get(pk=rollout.pk)
+        Rollout.objects.select_for_update(no_key=True)
+        .select_related("created_by")
+        .get(pk=rollout.pk)
     )
     if row.state not in (RolloutState.RUNNING, RolloutState.PAUSED):
         return 0
@@ -224,7 +226,7 @@ def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
         node_move(row=row, event=NodeEvent.FAIL, reason=reason, at=at)
         return
     explanation = f"{rollout.name}: taken out to be worked on"
-    isolations_request(nodes=[row.node.uid], reason=explanation, actor=rollout.made_by, at=at)
+    isolations_request(nodes=[row.node.uid], reason=explanation, actor=rollout.created_by, at=at)
     row.isolation, row.began_at = standing.get(), at
     row.save(update_fields=["isolation", "began_at"])
     node_move(row=row, event=NodeEvent.BEGIN, reason="what runs there saves and stops", at=at)
@@ -240,7 +242,7 @@ def node_move(*, row: RolloutNode, event: NodeEvent, reason: str, at: datetime) 
     if current.state != row.state:
         raise IllegalTransition(machine=NODE.name, state=current.state, event=event)
     state = NODE.after(NodeState(current.state), event)
-    actor = row.rollout.made_by
+    actor = row.rollout.created_by
     isolation = row.isolation
     if isolation is not None and event is NodeEvent.TEST:
         row.burn_ins_before = isolation.burn_ins
@@ -269,4 +271,4 @@ def command_removed(*, row: RolloutNode) -> None:
 
 def rollouts_record_errors(*, rollout: Rollout, reason: str) -> None:
     """Why it does not go on now; empty where it does."""
-    Rollout.objects.filter(pk=rollout.pk).exclude(trouble=reason).update(trouble=reason)
+    Rollout.objects.filter(pk=rollout.pk).exclude(error=reason).update(error=reason)

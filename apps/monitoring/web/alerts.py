@@ -100,7 +100,7 @@ COLUMNS = (
     Column(key="labels", label=gettext_lazy("Where"), csv=lambda row: displayed_labels(row.labels)),
     Column(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
     Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
-    Column(key="told_at", label=gettext_lazy("Told")),
+    Column(key="notified_at", label=gettext_lazy("Told")),
 )
 PAST_COLUMNS = (
     *COLUMNS[:3],
@@ -121,7 +121,7 @@ def _group_rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
     return [
         {
             **_group_row(group),
-            "silencers": sorted({one.made_by_name for one in over.get(group.pk, ())}),
+            "silencers": sorted({one.created_by_name for one in over.get(group.pk, ())}),
         }
         for group in groups
     ]

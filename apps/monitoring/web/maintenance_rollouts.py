@@ -36,7 +36,9 @@ COLUMNS = (
     Column(key="state", label=gettext_lazy("State"), sort="state"),
     Column(key="cluster", label=gettext_lazy("Cluster")),
     Column(key="finished", label=gettext_lazy("Nodes done"), sort="finished", numeric=True),
-    Column(key="made_by", label=gettext_lazy("By whom"), csv=lambda row: row.made_by.username),
+    Column(
+        key="created_by", label=gettext_lazy("By whom"), csv=lambda row: row.created_by.username
+    ),
     Column(key="created_at", label=gettext_lazy("Began"), sort="pk"),
 )
 

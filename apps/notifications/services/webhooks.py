@@ -159,8 +159,8 @@ def webhook_switch(*, webhook: Webhook, actor: User, active: bool) -> None:
     require(actor, Permission.MANAGE_TEAM, team=webhook.team)
     webhook.active = active
     if active:
-        webhook.given_up, webhook.trouble = 0, ""
-    webhook.save(update_fields=["active", "given_up", "trouble"])
+        webhook.given_up, webhook.error = 0, ""
+    webhook.save(update_fields=["active", "given_up", "error"])
     _audit_webhook(webhook, actor=actor, action="webhook.resume" if active else "webhook.pause")
 
 
@@ -291,7 +291,7 @@ def delivery_record(*, delivery: WebhookDelivery, outcome: DeliveryOutcome, spre
             "last_error",
             "given_up",
             "active",
-            "trouble",
+            "error",
         ]
     )
 
@@ -325,7 +325,7 @@ def _is_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
     if webhook.given_up >= MOST_GIVEN_UP:
         webhook.active = False
         reason = f"{webhook.given_up} deliveries in a row were given up; {outcome.error}"
-        webhook.trouble = reason
+        webhook.error = reason
         kind = NotificationKind.WEBHOOK_DISABLED
     notification_send(
         NotificationEvent(

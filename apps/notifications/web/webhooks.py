@@ -83,7 +83,7 @@ def webhooks(request: AuthenticatedRequest, slug: str) -> HttpResponse:
 def _webhook_state(webhook: Webhook) -> str:
     """A state of the common table of looks."""
     if not webhook.active:
-        return "switched_off" if webhook.trouble else "paused"
+        return "switched_off" if webhook.error else "paused"
     if webhook.tried_at is None:
         return "untried"
     return "failing" if webhook.last_error else "working"

@@ -28,15 +28,15 @@ from apps.quotas.models import (
     ClaimForecast,
     ClaimTransition,
     CyclePhase,
+    Defragmentation,
+    DefragmentationMove,
+    DefragmentationTransition,
     Entitlement,
     ForecastRun,
     MoveTransition,
     Nomination,
     PriorityClass,
     QueueChange,
-    Rearrangement,
-    RearrangementMove,
-    RearrangementTransition,
     UsageDay,
     UsageRecord,
     WhatIf,
@@ -135,8 +135,8 @@ def _signed_in_user(request: HttpRequest) -> User:
 class QueueChangeAdmin(ScopedReadOnlyAdmin[QueueChange]):
     """Raw rows; the queue console shows the differences and reverts them."""
 
-    list_display = ("created_at", "act", "actor_name", "note", "reverts")
-    list_filter = ("act",)
+    list_display = ("created_at", "action", "actor_name", "note", "reverts")
+    list_filter = ("action",)
     search_fields = ("actor_name", "note", "uid")
     list_select_related = ("reverts",)
     date_hierarchy = "created_at"
@@ -153,7 +153,7 @@ class NominationAdmin(ScopedReadOnlyAdmin[Nomination]):
 class ClaimForecastAdmin(ScopedReadOnlyAdmin[ClaimForecast]):
     team_path = "claim__team"
     view_permission = Permission.MANAGE_QUEUES
-    list_display = ("claim", "starts_at", "earliest", "latest", "chip", "made_at")
+    list_display = ("claim", "starts_at", "earliest", "latest", "chip", "created_at")
     list_filter = ("chip",)
     search_fields = ("claim__uid", "reason")
     list_select_related = ("claim",)
@@ -168,10 +168,10 @@ class ForecastRunAdmin(ScopedReadOnlyAdmin[ForecastRun]):
 @admin.register(WhatIf)
 class WhatIfAdmin(ScopedReadOnlyAdmin[WhatIf]):
     team_path = "team"
-    list_display = ("created_at", "state", "person", "queue", "claim", "answered_at")
+    list_display = ("created_at", "state", "user", "queue", "claim", "answered_at")
     list_filter = ("state", "queue")
-    search_fields = ("uid", "person__username", "refusal")
-    list_select_related = ("person", "queue", "claim")
+    search_fields = ("uid", "user__username", "refusal")
+    list_select_related = ("user", "queue", "claim")
 
 
 @admin.register(CyclePhase)
@@ -183,30 +183,30 @@ class CyclePhaseAdmin(ScopedReadOnlyAdmin[CyclePhase]):
 admin.site.register(ClaimTransition, ScopedTransitionAdmin, team_path="entity__team")
 
 
-@admin.register(Rearrangement)
-class DefragmentationPlanAdmin(ScopedReadOnlyAdmin[Rearrangement]):
+@admin.register(Defragmentation)
+class DefragmentationPlanAdmin(ScopedReadOnlyAdmin[Defragmentation]):
     list_display = ("created_at", "purpose", "state", "reason", "proposed_by_name")
     list_filter = ("state", "purpose")
     search_fields = ("uid", "reason", "proposed_by_name", "approved_by_name")
     date_hierarchy = "created_at"
 
 
-@admin.register(RearrangementMove)
-class RelocationAdmin(ScopedReadOnlyAdmin[RearrangementMove]):
+@admin.register(DefragmentationMove)
+class RelocationAdmin(ScopedReadOnlyAdmin[DefragmentationMove]):
     team_path = "claim__team"
-    list_display = ("rearrangement", "number", "state", "claim", "chip", "until")
+    list_display = ("defragmentation", "number", "state", "claim", "chip", "until")
     list_filter = ("state",)
-    search_fields = ("rearrangement__uid", "claim__uid", "claim__work_name")
-    list_select_related = ("rearrangement", "claim")
+    search_fields = ("defragmentation__uid", "claim__uid", "claim__work_name")
+    list_select_related = ("defragmentation", "claim")
 
 
-admin.site.register(RearrangementTransition, ScopedTransitionAdmin)
+admin.site.register(DefragmentationTransition, ScopedTransitionAdmin)
 admin.site.register(
     MoveTransition,
     ScopedTransitionAdmin,
     team_path="entity__claim__team",
     # A move has no uid of its own.
-    search_fields=("entity__rearrangement__uid", "reason", "actor"),
+    search_fields=("entity__defragmentation__uid", "reason", "actor"),
 )
 
 
@@ -246,10 +246,10 @@ class CardRateAdmin(AuditedAdmin[CardRate]):
 class CardUsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
     team_path = "team"
     view_permission = Permission.MANAGE_QUEUES
-    list_display = ("team", "queue", "person", "work_name", "chip", "cards", "since", "until")
+    list_display = ("team", "queue", "user", "work_name", "chip", "cards", "since", "until")
     list_filter = ("chip", "work_kind", "queue", "team")
     search_fields = ("claim__uid", "work_uid", "work_name")
-    list_select_related = ("team", "queue", "person")
+    list_select_related = ("team", "queue", "user")
     date_hierarchy = "since"
     ordering = ("-id",)
 
@@ -258,8 +258,8 @@ class CardUsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
 class UsageDayAdmin(ScopedReadOnlyAdmin[UsageDay]):
     team_path = "team"
     view_permission = Permission.MANAGE_QUEUES
-    list_display = ("day", "team", "queue", "person", "chip", "work_kind", "card_microseconds")
+    list_display = ("day", "team", "queue", "user", "chip", "work_kind", "card_microseconds")
     list_filter = ("chip", "work_kind", "queue", "team")
-    list_select_related = ("team", "queue", "person")
+    list_select_related = ("team", "queue", "user")
     date_hierarchy = "day"
     ordering = ("-day", "-id")

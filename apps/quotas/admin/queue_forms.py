@@ -62,7 +62,7 @@ class QueueForm(PlainForm):
             "Its share of what is idle, against the queues beside it: 2 gets twice as much as 1."
         ),
     )
-    running_per_person = forms.IntegerField(
+    max_running_per_user = forms.IntegerField(
         label=_("Running at once per person"),
         required=False,
         min_value=1,
@@ -126,7 +126,7 @@ class QueueForm(PlainForm):
             state=QueueState(values["state"]),
             description=values["description"].strip(),
             weight=values["weight"],
-            running_per_person=values["running_per_person"],
+            max_running_per_user=values["max_running_per_user"],
             entitlements=entitlements,
             **{policy: values[policy] for policy in self.policies},
         )

@@ -72,10 +72,10 @@ class OutlookSerializer(serializers.Serializer[Any]):
     latest = serializers.DateTimeField(allow_null=True)
     chip = serializers.CharField(allow_blank=True)
     nodes = serializers.IntegerField()
-    waits_for = AwaitedSerializer(many=True, source="blocked_by")
+    blocked_by = AwaitedSerializer(many=True)
     others = serializers.IntegerField(help_text="How many it waits for beside those.")
     place = serializers.IntegerField(allow_null=True, help_text="Among all that wait, from 1.")
-    made_at = serializers.DateTimeField(allow_null=True, source="created_at")
+    created_at = serializers.DateTimeField(allow_null=True)
     beyond = serializers.BooleanField(help_text="Looked at, but it does not start within a day.")
     unseen = serializers.BooleanField(help_text="Too many wait before it to be looked at.")
 
@@ -225,7 +225,7 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         responses=ClaimExplanationSerializer,
     )
     @action(detail=True)
-    def why(self, request: Request, uid: str) -> Response:
+    def explanation(self, request: Request, uid: str) -> Response:
         found = claim_explanation(self.get_object(), user=request.user)
         return Response(ClaimExplanationSerializer(found).data)
 

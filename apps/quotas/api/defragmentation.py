@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
-from apps.quotas.models import Claim, Queue, Rearrangement, RearrangementMove
+from apps.quotas.models import Claim, Defragmentation, DefragmentationMove, Queue
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.claims import claims_readable
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
@@ -117,7 +117,7 @@ class DefragmentationPlanSerializer(serializers.Serializer[Any]):
 
 
 def defragmentation_json(
-    row: Rearrangement, moves: list[RearrangementMove], visibility: QueueVisibility
+    row: Defragmentation, moves: list[DefragmentationMove], visibility: QueueVisibility
 ) -> dict[str, Any]:
     """As ``DefragmentationPlanSerializer`` says."""
     return {
@@ -179,7 +179,7 @@ def proposal_json(
     }
 
 
-def _plan_values(plan: Rearrangement | DefragmentationPlan) -> dict[str, Any]:
+def _plan_values(plan: Defragmentation | DefragmentationPlan) -> dict[str, Any]:
     return {
         "reason": plan.reason,
         "whole_before": plan.whole_before,
@@ -217,24 +217,24 @@ class DefragmentationPlanFilters(Filters):
     retrieve=extend_schema(summary="A rearrangement", tags=["scheduling"]),
 )
 class DefragmentationPlanViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Rearrangement]
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Defragmentation]
 ):
     token_scope = Scope.ADMIN
     serializer_class = DefragmentationPlanSerializer
     queries = {"list": DefragmentationPlanFilters}
 
-    def get_queryset(self) -> QuerySet[Rearrangement]:
+    def get_queryset(self) -> QuerySet[Defragmentation]:
         return selectors.defragmentations_visible(self.request.user)
 
     def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
         """Serialize rows for the caller, without names of workloads that the caller may not see."""
         if args and kwargs.get("many"):
             args = ([self._plan_document(row) for row in args[0]], *args[1:])
-        elif args and isinstance(args[0], Rearrangement):
+        elif args and isinstance(args[0], Defragmentation):
             args = (self._plan_document(args[0]), *args[1:])
         return super().get_serializer(*args, **kwargs)
 
-    def _plan_document(self, row: Rearrangement) -> dict[str, Any]:
+    def _plan_document(self, row: Defragmentation) -> dict[str, Any]:
         return defragmentation_json(
             row, list(selectors.relocations_of(row)), self._queue_visibility()
         )

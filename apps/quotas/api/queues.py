@@ -91,7 +91,7 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
             "description",
             "weight",
             *POLICIES,
-            "running_per_person",
+            "max_running_per_user",
             "entitlements",
             "cards",
             "waiting",
@@ -142,7 +142,7 @@ class QueueWriteSerializer(StrictSerializer[Any]):
         required=False,
         help_text="Its urgent claims may take the place of its own less urgent ones.",
     )
-    running_per_person = serializers.IntegerField(
+    max_running_per_user = serializers.IntegerField(
         required=False,
         allow_null=True,
         min_value=1,
@@ -269,7 +269,7 @@ class QueueDocumentSerializer(serializers.Serializer[Any]):
     lends = serializers.BooleanField()
     reclaims = serializers.BooleanField()
     preempts = serializers.BooleanField()
-    running_per_person = serializers.IntegerField(allow_null=True)
+    max_running_per_user = serializers.IntegerField(allow_null=True)
     entitlements = serializers.DictField(child=serializers.DictField())
 
     def get_fields(self) -> dict[str, Any]:
@@ -295,7 +295,7 @@ class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
             "uid",
             "created_at",
             "actor",
-            "act",
+            "action",
             "note",
             "reverts",
             "differences",

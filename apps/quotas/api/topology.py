@@ -35,7 +35,7 @@ class DomainSerializer(serializers.Serializer[Any]):
     cards = serializers.IntegerField()
     held = serializers.IntegerField()
     free = serializers.IntegerField(help_text="Cards that anybody could be given.")
-    kept = serializers.IntegerField(help_text="Free cards that are for somebody in particular.")
+    reserved = serializers.IntegerField(help_text="Free cards that are for somebody in particular.")
     no_new_work = serializers.IntegerField()
     broken = serializers.IntegerField()
     fragments = serializers.FloatField(
@@ -71,7 +71,7 @@ def domain_json(domain: Domain) -> dict[str, Any]:
         "cards": domain.cards,
         "held": domain.allocated,
         "free": domain.free,
-        "kept": domain.uses[CardUse.KEPT],
+        "reserved": domain.uses[CardUse.RESERVED],
         "no_new_work": domain.uses[CardUse.NO_NEW_WORK],
         "broken": domain.uses[CardUse.BROKEN],
         "fragments": round(domain.fragments, 3),

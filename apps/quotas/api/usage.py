@@ -62,8 +62,8 @@ class UsageRecordSerializer(_Used, serializers.ModelSerializer[UsageRecord]):
     claim = serializers.CharField(source="claim.uid", help_text="The claim's uid.")
     team = Reference()
     queue = Reference()
-    person = serializers.CharField(
-        source="person.username", default=None, allow_null=True, help_text="Who asked for the work."
+    user = serializers.CharField(
+        source="user.username", default=None, allow_null=True, help_text="Who asked for the work."
     )
     card_microseconds = serializers.IntegerField(help_text=_EXACT)
 
@@ -73,7 +73,7 @@ class UsageRecordSerializer(_Used, serializers.ModelSerializer[UsageRecord]):
             "claim",
             "team",
             "queue",
-            "person",
+            "user",
             "work_kind",
             "work_uid",
             "work_name",
@@ -91,7 +91,7 @@ class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
 
     team = Reference()
     queue = Reference()
-    person = serializers.CharField(source="person.username", default=None, allow_null=True)
+    user = serializers.CharField(source="user.username", default=None, allow_null=True)
     card_microseconds = serializers.IntegerField(help_text=_EXACT)
     claims = serializers.IntegerField(help_text="How many claims that were.")
 
@@ -101,7 +101,7 @@ class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
             "day",
             "team",
             "queue",
-            "person",
+            "user",
             "chip",
             "work_kind",
             "card_microseconds",
@@ -113,7 +113,7 @@ class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
 class _UsageFilters(Filters):
     team = serializers.CharField(required=False, help_text="A team's uid.")
     queue = serializers.CharField(required=False, help_text="A queue's name.")
-    person = serializers.CharField(required=False, help_text="A log-in name.")
+    user = serializers.CharField(required=False, help_text="A log-in name.")
     chip = serializers.CharField(required=False)
     work_kind = serializers.ChoiceField(choices=["job", "deployment"], required=False)
 
@@ -121,7 +121,7 @@ class _UsageFilters(Filters):
 _LOOKUPS = {
     "team": "team__uid",
     "queue": "queue__name",
-    "person": "person__username",
+    "user": "user__username",
     "chip": "chip",
     "work_kind": "work_kind",
 }
@@ -217,7 +217,7 @@ _CSV_FIELDS = (
     "claim",
     "team",
     "queue",
-    "person",
+    "user",
     "work_kind",
     "work_uid",
     "work_name",
@@ -276,7 +276,7 @@ def _csv_lines(rows: Iterable[UsageRecord]) -> Iterator[list[object]]:
             row.claim.uid,
             row.team.name,
             row.queue.name,
-            row.person.username if row.person else "",
+            row.user.username if row.user else "",
             row.work_kind,
             row.work_uid,
             row.work_name,

@@ -10,10 +10,10 @@ from apps.quotas.models.claims import (
     Nomination,
 )
 from apps.quotas.models.defragmentation import (
+    Defragmentation,
+    DefragmentationMove,
+    DefragmentationTransition,
     MoveTransition,
-    Rearrangement,
-    RearrangementMove,
-    RearrangementTransition,
 )
 from apps.quotas.models.queues import Entitlement, PriorityClass, Queue, QueueChange
 from apps.quotas.models.scheduling import CyclePhase, ForecastRun, WhatIf
@@ -26,6 +26,9 @@ __all__ = (
     "ClaimForecast",
     "ClaimTransition",
     "CyclePhase",
+    "Defragmentation",
+    "DefragmentationMove",
+    "DefragmentationTransition",
     "Entitlement",
     "ForecastRun",
     "MoveTransition",
@@ -33,9 +36,6 @@ __all__ = (
     "PriorityClass",
     "Queue",
     "QueueChange",
-    "Rearrangement",
-    "RearrangementMove",
-    "RearrangementTransition",
     "UsageDay",
     "UsageRecord",
     "WhatIf",

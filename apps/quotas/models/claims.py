@@ -33,7 +33,7 @@ class Claim(Entity):
     work_uid = models.CharField(max_length=32, blank=True, db_default="")
     work_name = models.CharField(max_length=200, blank=True, db_default="")
     #: The user who submitted the workload.
-    person = models.ForeignKey(
+    user = models.ForeignKey(
         User,
         on_delete=models.PROTECT,
         null=True,
@@ -183,11 +183,11 @@ class ClaimForecast(models.Model):
     chip = models.CharField(max_length=60, blank=True)
     #: Uids of the nodes, and of the claims that have to end first.
     nodes = models.JSONField(default=list, blank=True)
-    waits_for = models.JSONField(default=list, blank=True)
+    blocked_by = models.JSONField(default=list, blank=True)
     reason = models.TextField()
     #: Position among all pending claims in scheduling order, from 1.
     place = models.PositiveIntegerField(null=True, blank=True)
-    made_at = models.DateTimeField()
+    created_at = models.DateTimeField()
 
     class Meta:
         ordering = ("starts_at",)

@@ -16,7 +16,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
 from controlplane.persistence.models import Entity, Transition
 
 
-class Rearrangement(Entity):
+class Defragmentation(Entity):
     """A defragmentation plan; its state machine is in ``controlplane.domain.scheduling.defragmentation_runs``."""
 
     PURPOSES: ClassVar = [(purpose.value, purpose.value) for purpose in DefragmentationPurpose]
@@ -28,7 +28,7 @@ class Rearrangement(Entity):
     state_reason = models.TextField(blank=True)
     #: The pending claim that gets the freed cards.
     claim = models.ForeignKey(
-        Claim, on_delete=models.PROTECT, null=True, blank=True, related_name="rearrangements"
+        Claim, on_delete=models.PROTECT, null=True, blank=True, related_name="defragmentations"
     )
     #: Chip of the freed cards; empty for any.
     chip = models.CharField(max_length=60, blank=True)
@@ -63,6 +63,7 @@ class Rearrangement(Entity):
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        db_table = "quotas_rearrangement"
         ordering = ("-id",)
         indexes = (
             models.Index(
@@ -82,19 +83,24 @@ class Rearrangement(Entity):
         return f"rearrangement {self.uid[:8]}"
 
 
-class RearrangementTransition(Transition):
-    entity = models.ForeignKey(Rearrangement, on_delete=models.CASCADE, related_name="transitions")
+class DefragmentationTransition(Transition):
+    entity = models.ForeignKey(
+        Defragmentation, on_delete=models.CASCADE, related_name="transitions"
+    )
 
     class Meta(Transition.Meta):
         abstract = False
+        db_table = "quotas_rearrangementtransition"
 
 
-class RearrangementMove(models.Model):
+class DefragmentationMove(models.Model):
     """The relocation of one claim, with all its replicas."""
 
     STATES: ClassVar = [(state.value, state.value) for state in RelocationState]
 
-    rearrangement = models.ForeignKey(Rearrangement, on_delete=models.CASCADE, related_name="moves")
+    defragmentation = models.ForeignKey(
+        Defragmentation, on_delete=models.CASCADE, related_name="moves"
+    )
     #: Order of execution, from 1.
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=20, choices=STATES, default=RelocationState.PLANNED)
@@ -116,18 +122,21 @@ class RearrangementMove(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        ordering = ("rearrangement", "number")
+        db_table = "quotas_rearrangementmove"
+        ordering = ("defragmentation", "number")
         constraints = (
-            models.UniqueConstraint(fields=("rearrangement", "number"), name="move_once_by_number"),
+            models.UniqueConstraint(
+                fields=("defragmentation", "number"), name="move_once_by_number"
+            ),
         )
 
     def __str__(self) -> str:
-        return f"move {self.number} of {self.rearrangement}"
+        return f"move {self.number} of {self.defragmentation}"
 
 
 class MoveTransition(Transition):
     entity = models.ForeignKey(
-        RearrangementMove, on_delete=models.CASCADE, related_name="transitions"
+        DefragmentationMove, on_delete=models.CASCADE, related_name="transitions"
     )
 
     class Meta(Transition.Meta):

@@ -40,7 +40,7 @@ class Queue(Entity):
     #: Its higher-priority claims may preempt its own lower-priority ones.
     preempts = models.BooleanField(default=True, db_default=True)
     #: Maximum running claims of one user in this queue and those below; None for no limit.
-    running_per_person = models.PositiveIntegerField(null=True, blank=True)
+    max_running_per_user = models.PositiveIntegerField(null=True, blank=True)
     #: Retired queues are visible only in history and the ledger.
     retired_at = models.DateTimeField(null=True, blank=True)
 
@@ -108,7 +108,7 @@ class QueueChange(Entity):
     #: Who it was, for ever.
     actor_name = models.CharField(max_length=150)
     #: Kind of change: ``create``, ``edit``, ``move``, ``retire``, ``import``, ``revert``.
-    act = models.CharField(max_length=20)
+    action = models.CharField(max_length=20)
     #: The user's note.
     note = models.TextField(blank=True)
     #: The changed queues by uid, each as its document; null if absent.
@@ -122,4 +122,4 @@ class QueueChange(Entity):
         ordering = ("-id",)
 
     def __str__(self) -> str:
-        return f"{self.act} by {self.actor_name}"
+        return f"{self.action} by {self.actor_name}"

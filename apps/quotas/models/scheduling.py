@@ -39,7 +39,7 @@ class WhatIf(Entity):
     STATES: ClassVar = [(state.value, state.value) for state in WhatIfState]
 
     state = models.CharField(max_length=10, choices=STATES, default=WhatIfState.ASKED)
-    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="what_ifs")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="what_ifs")
     #: The team whose members may read it; None for company administrators only.
     team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, blank=True)
     #: The claim it is about, if any, and the queue.

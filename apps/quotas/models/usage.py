@@ -21,7 +21,7 @@ class UsageRecord(models.Model):
     claim = models.ForeignKey(Claim, on_delete=models.PROTECT, related_name="usage")
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="+")
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="+")
-    person = models.ForeignKey(
+    user = models.ForeignKey(
         User, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     chip = models.CharField(max_length=60)
@@ -59,7 +59,7 @@ class UsageDay(models.Model):
     day = models.DateField()
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="+")
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="+")
-    person = models.ForeignKey(
+    user = models.ForeignKey(
         User, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     chip = models.CharField(max_length=60)
@@ -72,7 +72,7 @@ class UsageDay(models.Model):
         ordering = ("day", "id")
         constraints = (
             models.UniqueConstraint(
-                fields=("day", "queue", "team", "person", "chip", "work_kind"),
+                fields=("day", "queue", "team", "user", "chip", "work_kind"),
                 nulls_distinct=False,
                 name="usage_day_once",
             ),

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from apps.quotas.models import Rearrangement, RearrangementMove, RearrangementTransition
+from apps.quotas.models import Defragmentation, DefragmentationMove, DefragmentationTransition
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.free_capacity import fleet_fragmentation
 from apps.quotas.services import defragmentation
@@ -41,8 +41,10 @@ MAX_STEPS = 100
 
 def defragmentation_reconcile(*, at: datetime) -> int:
     """Execute all steps that are due; return their number."""
-    waiting = Rearrangement.objects.filter(state=DefragmentationState.PROPOSED, expires_at__lte=at)
-    if not (waiting.exists() or Rearrangement.objects.filter(state__in=ACTIVE).exists()):
+    waiting = Defragmentation.objects.filter(
+        state=DefragmentationState.PROPOSED, expires_at__lte=at
+    )
+    if not (waiting.exists() or Defragmentation.objects.filter(state__in=ACTIVE).exists()):
         return 0
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
@@ -53,13 +55,13 @@ def defragmentation_reconcile(*, at: datetime) -> int:
     return done
 
 
-def _is_expired(row: Rearrangement, at: datetime) -> bool:
+def _is_expired(row: Defragmentation, at: datetime) -> bool:
     try:
         apply_transition(
             row,
             DEFRAGMENTATION,
             DefragmentationEvent.EXPIRE,
-            into=RearrangementTransition,
+            into=DefragmentationTransition,
             at=at,
             reason="nobody approved it in time",
             state_reason="nobody approved it in time",
@@ -74,7 +76,7 @@ def _is_expired(row: Rearrangement, at: datetime) -> bool:
 def _apply_one_step(lease: LeaderLease, at: datetime) -> bool:
     """Execute one step; return whether one was due."""
     row = (
-        Rearrangement.objects.filter(state__in=ACTIVE)
+        Defragmentation.objects.filter(state__in=ACTIVE)
         .select_related("claim")
         .order_by("id")
         .first()
@@ -99,7 +101,7 @@ def _apply_one_step(lease: LeaderLease, at: datetime) -> bool:
     return True
 
 
-def _next_step(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
+def _next_step(row: Defragmentation, at: datetime) -> Callable[[], None] | None:
     """The step that is due; None while waiting for something else."""
     if row.state == DefragmentationState.APPROVED:
         return lambda: defragmentation.defragmentation_begin(row=row, at=at)
@@ -124,11 +126,11 @@ def _next_step(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
         return lambda: defragmentation.defragmentation_end(
             row=row, event=DefragmentationEvent.DISMISS, at=at, reason=reason
         )
-    planned.rearrangement = row
+    planned.defragmentation = row
     return lambda: defragmentation.move_begin(step=planned, at=at)
 
 
-def _relocation_step(current: RearrangementMove, at: datetime) -> Callable[[], None] | None:
+def _relocation_step(current: DefragmentationMove, at: datetime) -> Callable[[], None] | None:
     event: RelocationEvent | None = relocation_event(
         RelocationState(current.state), defragmentation.move_observation(step=current, at=at)
     )
@@ -139,19 +141,19 @@ def _relocation_step(current: RearrangementMove, at: datetime) -> Callable[[], N
     )
 
 
-def _finish_plan(row: Rearrangement, moves: list[RearrangementMove], at: datetime) -> None:
+def _finish_plan(row: Defragmentation, moves: list[DefragmentationMove], at: datetime) -> None:
     reason = f"all {len(moves)} moves made"
     defragmentation.defragmentation_end(
         row=row, event=DefragmentationEvent.FINISH, at=at, reason=reason
     )
     # Measured after the reservations are released.
     found = fleet_fragmentation()
-    Rearrangement.objects.filter(pk=row.pk).update(
+    Defragmentation.objects.filter(pk=row.pk).update(
         whole_found=found.whole, fragments_found=found.fragments
     )
 
 
-def _fail_plan(lease: LeaderLease, row: Rearrangement, at: datetime, reason: str) -> None:
+def _fail_plan(lease: LeaderLease, row: Defragmentation, at: datetime, reason: str) -> None:
     with transaction.atomic():
         if lease.check():
             defragmentation.defragmentation_end(

@@ -219,7 +219,7 @@ def _forecast_json(forecast: Forecast | None) -> dict[str, Any] | None:
         "latest": _format_iso(forecast.latest),
         "chip": forecast.chip,
         "nodes": len(forecast.nodes),
-        "waits_for": list(forecast.blocked_by[:4]),
+        "blocked_by": list(forecast.blocked_by[:4]),
     }
 
 

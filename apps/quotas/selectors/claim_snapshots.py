@@ -103,12 +103,12 @@ _PENDING_QUERY = FeedQuery(
            pg_current_xact_id_if_assigned() IS NULL,
            count(*), coalesce(sum(claim.id), 0)::bigint,
            string_agg(claim.id || claim.ctid::text || claim.xmin::text
-                      || coalesce((SELECT person.ctid::text || person.xmin::text FROM accounts_user AS person
-                                    WHERE person.id = claim.person_id), ''),
+                      || coalesce((SELECT account.ctid::text || account.xmin::text FROM accounts_user AS account
+                                    WHERE account.id = claim.user_id), ''),
                       ' ' ORDER BY claim.id)
                FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
-                          OR claim.person_id IN (SELECT person.id FROM accounts_user AS person
-                                                  WHERE age(person.xmin) <= age(%(since)s::xid8::xid))),
+                          OR claim.user_id IN (SELECT account.id FROM accounts_user AS account
+                                                  WHERE age(account.xmin) <= age(%(since)s::xid8::xid))),
            (SELECT string_agg(other.id::text, ' ')
               FROM quotas_claim AS other
              WHERE other.state IN ('admitted', 'revoking') AND age(other.xmin) <= age(%(since)s::xid8::xid))
@@ -127,15 +127,15 @@ _ALLOCATED_QUERY = FeedQuery(
            pg_current_xact_id_if_assigned() IS NULL,
            count(*), coalesce(sum(claim.id), 0)::bigint,
            string_agg(claim.id || claim.ctid::text || claim.xmin::text
-                      || coalesce((SELECT person.ctid::text || person.xmin::text FROM accounts_user AS person
-                                    WHERE person.id = claim.person_id), '')
+                      || coalesce((SELECT account.ctid::text || account.xmin::text FROM accounts_user AS account
+                                    WHERE account.id = claim.user_id), '')
                       || CASE WHEN claim.revoked_for_id IS NULL THEN '' ELSE coalesce(
                              (SELECT heir.uid FROM quotas_claim AS heir
                                WHERE heir.id = claim.revoked_for_id AND heir.state = 'pending'), '') END,
                       ' ' ORDER BY claim.id)
                FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
-                          OR claim.person_id IN (SELECT person.id FROM accounts_user AS person
-                                                  WHERE age(person.xmin) <= age(%(since)s::xid8::xid))
+                          OR claim.user_id IN (SELECT account.id FROM accounts_user AS account
+                                                  WHERE age(account.xmin) <= age(%(since)s::xid8::xid))
                           OR claim.revoked_for_id IS NOT NULL),
            NULL
       FROM quotas_claim AS claim
@@ -150,14 +150,14 @@ _ROWS = """
     SELECT claim.id, claim.uid, claim.state, queue.uid, claim.shape::text, claim.chips::text,
            claim.priority, (extract(epoch FROM claim.created_at) * 1000000)::bigint,
            (extract(epoch FROM claim.in_line_since) * 1000000)::bigint, claim.speeds::text,
-           claim.where::text, claim.runtime, coalesce(person.username, ''), claim.explanation,
+           claim.where::text, claim.runtime, coalesce(account.username, ''), claim.explanation,
            claim.preemptible, claim.chip, claim.placement::text,
            (extract(epoch FROM claim.admitted_at) * 1000000)::bigint,
            (extract(epoch FROM claim.checkpointed_at) * 1000000)::bigint,
            CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END
       FROM quotas_claim AS claim
       JOIN quotas_queue AS queue ON queue.id = claim.queue_id
-      LEFT JOIN accounts_user AS person ON person.id = claim.person_id
+      LEFT JOIN accounts_user AS account ON account.id = claim.user_id
       LEFT JOIN quotas_claim AS heir ON heir.id = claim.revoked_for_id
      WHERE claim.id = ANY(%s)
 """

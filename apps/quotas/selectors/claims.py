@@ -36,7 +36,7 @@ from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queues import TOTAL
-from controlplane.persistence.models import LoopState
+from controlplane.persistence.models import ControllerState
 from controlplane.ports.launches import LaunchPlacement
 
 #: Queueing time of a claim: one that resumes an evicted workload keeps the time of its predecessor.
@@ -50,7 +50,7 @@ _ABOVE_ANY_PRIORITY = 2**31
 def claims_readable(user: accounts.RequestUser) -> tuple[QuerySet[Claim], QueueVisibility]:
     """Claims that the user may see in full, and the user's visibility for the others."""
     visibility = visibility_of(user, queues_active())
-    claims = Claim.objects.select_related("team", "queue", "person")
+    claims = Claim.objects.select_related("team", "queue", "user")
     if not visibility.everything:
         claims = claims.filter(queue_id__in=visibility.managed) | claims.filter(
             team_id__in=visibility.teams
@@ -62,7 +62,7 @@ def claims_pending(queues: Collection[int]) -> QuerySet[Claim]:
     """Pending claims of these queues, with ``line``: a text that sorts in scheduling order."""
     return (
         Claim.objects.filter(state=ClaimState.PENDING, queue_id__in=queues)
-        .select_related("team", "queue", "person", "forecast")
+        .select_related("team", "queue", "user", "forecast")
         .annotate(since=PENDING_SINCE, line=_sort_key())
     )
 
@@ -70,7 +70,7 @@ def claims_pending(queues: Collection[int]) -> QuerySet[Claim]:
 def claims_allocated(queues: Collection[int]) -> QuerySet[Claim]:
     """Claims with allocated cards in these queues."""
     return Claim.objects.filter(state__in=ALLOCATED_STATES, queue_id__in=queues).select_related(
-        "team", "queue", "person"
+        "team", "queue", "user"
     )
 
 
@@ -132,7 +132,7 @@ def latest_claim_of_work(claim: Claim) -> Claim:
         return claim
     newest = (
         Claim.objects.filter(work_kind=claim.work_kind, work_uid=claim.work_uid)
-        .select_related("team", "queue", "person")
+        .select_related("team", "queue", "user")
         .latest("id")
     )
     # A deployment has many claims; only an active one is its continuation.
@@ -180,7 +180,9 @@ def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExpla
     chips = [claim.chip] if claim.chip else list(claim.chips)
     ahead, waiting = _queue_position(claim) if claim.state == ClaimState.PENDING else (None, 0)
     looked = (
-        LoopState.objects.filter(name=CYCLE_TASK).values_list("succeeded_at", flat=True).first()
+        ControllerState.objects.filter(name=CYCLE_TASK)
+        .values_list("succeeded_at", flat=True)
+        .first()
     )
     return ClaimExplanation(
         claim=claim,

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
 from apps.fleet.models import Node
-from apps.quotas.models import Claim, Rearrangement, RearrangementMove
+from apps.quotas.models import Claim, Defragmentation, DefragmentationMove
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.snapshots import scheduling_snapshot
 from controlplane.domain.common.permissions import Permission, roles_grant
@@ -21,27 +21,29 @@ from controlplane.domain.scheduling.relocation import Relocation
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement, SchedulingSnapshot
 
 
-def defragmentations_visible(user: accounts.RequestUser) -> QuerySet[Rearrangement]:
+def defragmentations_visible(user: accounts.RequestUser) -> QuerySet[Defragmentation]:
     """Plans that relocate or free cards for workloads of the user's teams, or that the user proposed."""
-    rows = Rearrangement.objects.select_related("claim__team")
+    rows = Defragmentation.objects.select_related("claim__team")
     if accounts.is_company_administrator(user):
         return rows
     teams = accounts.teams_of(user)
-    moved = RearrangementMove.objects.filter(claim__team__in=teams).values("rearrangement")
+    moved = DefragmentationMove.objects.filter(claim__team__in=teams).values("defragmentation")
     seen = Q(pk__in=moved) | Q(claim__team__in=teams)
     if isinstance(user, User) and user.confined_to is None:
         seen |= Q(proposed_by=user)
     return rows.filter(seen)
 
 
-def relocations_of(plan: Rearrangement) -> QuerySet[RearrangementMove]:
+def relocations_of(plan: Defragmentation) -> QuerySet[DefragmentationMove]:
     """Relocations of the plan in order of execution."""
     return plan.moves.select_related("claim__team", "claim__queue", "successor").order_by("number")
 
 
-def relocated_teams(plan: Rearrangement) -> Sequence[Team]:
+def relocated_teams(plan: Defragmentation) -> Sequence[Team]:
     """Teams whose workloads are relocated, by name."""
-    return list(Team.objects.filter(claims__moves__rearrangement=plan).distinct().order_by("name"))
+    return list(
+        Team.objects.filter(claims__moves__defragmentation=plan).distinct().order_by("name")
+    )
 
 
 def can_propose(user: accounts.RequestUser) -> bool:
@@ -102,7 +104,7 @@ def defragmentation_snapshot() -> SchedulingSnapshot:
     return replace(seen, running=tuple(running))
 
 
-def changes_since_proposal(plan: Rearrangement) -> tuple[str, ...]:
+def changes_since_proposal(plan: Defragmentation) -> tuple[str, ...]:
     """Reasons why the remaining relocations are no longer possible; empty if they are."""
     remaining = [row for row in relocations_of(plan) if row.state == RelocationState.PLANNED]
     # As the snapshot names the beneficiaries of nominations.
@@ -119,7 +121,7 @@ def changes_since_proposal(plan: Rearrangement) -> tuple[str, ...]:
     )
 
 
-def planned_move(row: RearrangementMove) -> Relocation:
+def planned_move(row: DefragmentationMove) -> Relocation:
     """The relocation as the scheduler planned it."""
     return Relocation(
         claim=row.claim.uid,

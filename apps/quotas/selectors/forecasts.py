@@ -173,7 +173,7 @@ def visible_forecast(claim: Claim, *, visibility: QueueVisibility) -> VisibleFor
         if run is None or run.at < claim.created_at:
             return None
         return VisibleForecast(unseen=True, created_at=run.at)
-    named = forecast.waits_for[:_MAX_NAMED]
+    named = forecast.blocked_by[:_MAX_NAMED]
     rows = {
         row.uid: row for row in Claim.objects.filter(uid__in=named).select_related("team", "queue")
     }
@@ -187,8 +187,8 @@ def visible_forecast(claim: Claim, *, visibility: QueueVisibility) -> VisibleFor
         chip=forecast.chip,
         nodes=len(forecast.nodes),
         blocked_by=awaited,
-        others=len(forecast.waits_for) - len(awaited),
-        created_at=forecast.made_at,
+        others=len(forecast.blocked_by) - len(awaited),
+        created_at=forecast.created_at,
         beyond=forecast.starts_at is None,
         place=forecast.place,
     )
@@ -214,7 +214,7 @@ def latest_forecast_run() -> ForecastRun | None:
 
 def what_ifs_visible(user: accounts.RequestUser) -> QuerySet[WhatIf]:
     """What-ifs about claims of the user's teams; all for company administrators."""
-    rows = WhatIf.objects.select_related("claim__team", "claim__queue", "queue", "person", "team")
+    rows = WhatIf.objects.select_related("claim__team", "claim__queue", "queue", "user", "team")
     if accounts.is_company_administrator(user):
         return rows
     return rows.filter(team__in=accounts.teams_of(user))

@@ -40,7 +40,7 @@ class CardUse(StrEnum):
     HELD = "h"
     NO_NEW_WORK = "n"
     #: Free, but reserved.
-    KEPT = "k"
+    RESERVED = "k"
     #: Free, but unusable for most requests.
     FRAGMENT = "g"
     FREE = "f"
@@ -268,7 +268,7 @@ def _displayed_uses(layout: _NodeCards, view: NodeSnapshot, opening: NodeFreeCap
     shown = layout.letters.translate(_SHOWN)
     if not view.accepts_workloads:
         return shown.replace(CardUse.FREE, CardUse.NO_NEW_WORK).replace(
-            CardUse.KEPT, CardUse.NO_NEW_WORK
+            CardUse.RESERVED, CardUse.NO_NEW_WORK
         )
     if not opening.broken_up:
         return shown

@@ -20,6 +20,7 @@ from controlplane.domain.quotas.documents import (
     Documents,
     QueueDifference,
     QueueDocument,
+    as_json,
     documents_fingerprint,
     from_json,
     tree_differences,
@@ -84,7 +85,7 @@ def queue_document(queue: Queue) -> QueueDocument:
         lends=queue.lends,
         reclaims=queue.reclaims,
         preempts=queue.preempts,
-        running_per_person=queue.running_per_person,
+        max_running_per_user=queue.max_running_per_user,
         entitlements={
             one.chip: ChipQuota(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
             for one in queue.entitlements.all()
@@ -156,7 +157,7 @@ def change_documents(
     :param teams: slugs of the teams whose queues are shown.
     """
     return {
-        uid: document
+        uid: document and as_json(from_json(document))
         for uid, document in documents.items()
         if document is None or not document["team"] or document["team"] in teams
     }

@@ -105,7 +105,7 @@ def claim_view(claim: Claim) -> ClaimSnapshot:
         near=claim.where.get("near", ""),
         equal_chips=claim.where.get("equal_chips", 1),
         runtime=None if claim.runtime is None else timedelta(seconds=claim.runtime),
-        user=claim.person.username if claim.person else "",
+        user=claim.user.username if claim.user else "",
     )
 
 
@@ -158,10 +158,10 @@ class RunningClaimOwner:
 
 def running_claims_of(users: Collection[int]) -> tuple[RunningClaimOwner, ...]:
     """Running claims of those users."""
-    rows = Claim.objects.filter(person__in=users, state__in=ALLOCATED_STATES)
+    rows = Claim.objects.filter(user__in=users, state__in=ALLOCATED_STATES)
     return tuple(
         RunningClaimOwner(queue=queue, user=user)
-        for queue, user in rows.values_list("queue__uid", "person__username")
+        for queue, user in rows.values_list("queue__uid", "user__username")
     )
 
 
@@ -332,7 +332,7 @@ class _QueueRow(NamedTuple):
     lends: bool
     reclaims: bool
     preempts: bool
-    running_per_person: int | None
+    max_running_per_user: int | None
     retired_at: datetime | None
     #: Uid of the queue above.
     parent: str | None
@@ -411,5 +411,5 @@ def _queue_view(
         lends=row.lends,
         reclaims=row.reclaims,
         preempts=row.preempts,
-        running_per_person=row.running_per_person,
+        max_running_per_user=row.max_running_per_user,
     )

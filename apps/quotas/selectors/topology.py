@@ -81,7 +81,9 @@ class Domain:
     @property
     def idle(self) -> int:
         """Unallocated cards that are not free: reserved, unhealthy or cordoned."""
-        return self.uses[CardUse.KEPT] + self.uses[CardUse.BROKEN] + self.uses[CardUse.NO_NEW_WORK]
+        return (
+            self.uses[CardUse.RESERVED] + self.uses[CardUse.BROKEN] + self.uses[CardUse.NO_NEW_WORK]
+        )
 
     @property
     def fragment_percent(self) -> int:

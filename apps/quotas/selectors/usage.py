@@ -98,13 +98,13 @@ def _managed_queues(user: accounts.RequestUser) -> frozenset[int]:
 def records_visible(user: accounts.RequestUser) -> QuerySet[UsageRecord]:
     """Records of the ledger that the user may see."""
     rows = UsageRecord.objects.filter(usage_scope(user).over())
-    return rows.select_related("queue", "team", "person", "claim")
+    return rows.select_related("queue", "team", "user", "claim")
 
 
 def days_visible(user: accounts.RequestUser) -> QuerySet[UsageDay]:
     """Daily sums that the user may see, as of the last roll-up."""
     rows = UsageDay.objects.filter(usage_scope(user).over())
-    return rows.select_related("queue", "team", "person")
+    return rows.select_related("queue", "team", "user")
 
 
 def days_to_roll_up() -> list[date]:
@@ -214,7 +214,7 @@ Amounts = Mapping[tuple[date | None, Any, str], int]
 class Grouping(StrEnum):
     TEAM = "team"
     QUEUE = "queue"
-    USER = "person"
+    USER = "user"
     CHIP = "chip"
     WORK = "work"
 
@@ -255,9 +255,7 @@ _GROUP_COLUMNS: Mapping[Grouping, _GroupColumns] = {
     Grouping.QUEUE: _GroupColumns(
         column="queue_id", allocated="claim__queue_id", names=_queue_names
     ),
-    Grouping.USER: _GroupColumns(
-        column="person_id", allocated="claim__person_id", names=_user_names
-    ),
+    Grouping.USER: _GroupColumns(column="user_id", allocated="claim__user_id", names=_user_names),
     Grouping.CHIP: _GroupColumns(column="chip", allocated="card__chip"),
     Grouping.WORK: _GroupColumns(column="work_kind", allocated="claim__work_kind"),
 }

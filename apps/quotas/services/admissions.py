@@ -88,7 +88,7 @@ def _validate_placement(
         raise PlacementConflict("the claim does not exist")
     if claim.state != ClaimState.PENDING:
         raise PlacementConflict(f"the claim is {claim.state} by now")
-    username = claim.person.username if claim.person else ""
+    username = claim.user.username if claim.user else ""
     applicant = CommitClaim(uid=claim.uid, queue=claim.queue.uid, user=username)
     return claim, validator.admit(applicant, placement)
 
@@ -124,9 +124,9 @@ def _locked_claims(placements: Sequence[ClaimPlacement]) -> dict[str, Claim]:
     rows = (
         Claim.objects.select_for_update(no_key=True, of=("self",))
         .filter(_first_allocation("uid", [placement.claim for placement in placements]))
-        .select_related("queue", "person")
+        .select_related("queue", "user")
         # The request is immutable and was validated by the plan.
-        .only("uid", "state", "queue__uid", "person__username")
+        .only("uid", "state", "queue__uid", "user__username")
         .order_by("uid")
     )
     return {claim.uid: claim for claim in rows}
@@ -155,8 +155,8 @@ def _commit_state(
     queues = {
         uid: replace(view, used=used[uid]) if uid in used else view for uid, view in stated.items()
     }
-    limited = any(queue.running_per_person is not None for queue in queues.values())
-    users = {claim.person_id for claim in claims.values() if claim.person_id} if limited else set()
+    limited = any(queue.max_running_per_user is not None for queue in queues.values())
+    users = {claim.user_id for claim in claims.values() if claim.user_id} if limited else set()
     running = running_claims_of(users) if users else ()
     return CommitValidator(nodes=nodes, queues=queues, running=running), nominated
 

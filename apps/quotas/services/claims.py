@@ -141,7 +141,7 @@ class ClaimRequest:
             work_kind=work.kind if work else "",
             work_uid=work.uid if work else "",
             work_name=work.name if work else "",
-            person=work.user if work else None,
+            user=work.user if work else None,
             speeds=dict(terms.speeds),
             where=terms.where_json(),
             runtime=None if terms.runtime is None else round(terms.runtime.total_seconds()),
@@ -215,7 +215,7 @@ def pending_limit_check(*, user: User, more: int) -> None:
         return
     # Concurrent submissions would not count each other.
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
-    pending = Claim.objects.filter(person=user, state=ClaimState.PENDING).count()
+    pending = Claim.objects.filter(user=user, state=ClaimState.PENDING).count()
     if pending + more > limit:
         raise PendingLimitExceeded(
             f"user {user.username} has {pending} pending claims and submits {more} more; the limit is {limit} for "

@@ -19,11 +19,11 @@ from apps.accounts.services import audit
 from apps.fleet.models import Card
 from apps.quotas.models import (
     Claim,
+    Defragmentation,
+    DefragmentationMove,
+    DefragmentationTransition,
     MoveTransition,
     Nomination,
-    Rearrangement,
-    RearrangementMove,
-    RearrangementTransition,
 )
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.services.claims import claim_revoke
@@ -139,7 +139,7 @@ def _build_plan(
 @transaction.atomic
 def defragmentation_propose(
     *, plan_request: DefragmentationRequest, actor: User, at: datetime
-) -> Rearrangement:
+) -> Defragmentation:
     """Store a plan that can be approved for a while.
 
     :raises NothingToMove: if no relocation helps, or none is worth its cost.
@@ -148,7 +148,7 @@ def defragmentation_propose(
     selectors.require_proposing(actor)
     proposal = defragmentation_preview(plan_request=plan_request, at=at)
     plan = proposal.plan
-    row = Rearrangement.objects.create(
+    row = Defragmentation.objects.create(
         purpose=plan_request.purpose,
         claim=plan_request.claim,
         chip=proposal.chip,
@@ -169,9 +169,9 @@ def defragmentation_propose(
         claim.uid: claim
         for claim in Claim.objects.filter(uid__in=[one.claim for one in plan.moves])
     }
-    RearrangementMove.objects.bulk_create(
-        RearrangementMove(
-            rearrangement=row,
+    DefragmentationMove.objects.bulk_create(
+        DefragmentationMove(
+            defragmentation=row,
             number=number,
             claim=claims[one.claim],
             chip=one.chip,
@@ -187,13 +187,13 @@ def defragmentation_propose(
 
 
 @transaction.atomic
-def defragmentation_approve(*, plan: Rearrangement, actor: User, at: datetime) -> None:
+def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime) -> None:
     """Approve the plan for execution by the controller.
 
     :raises PermissionRefused: if the actor may not relocate workloads of one of the teams.
     :raises IllegalTransition: if it is not in state proposed, or has expired.
     :raises AnotherUnderWay: if another plan is approved and has not ended.
-    :raises RearrangementStale: if the claims or cards have changed.
+    :raises DefragmentationPlanStale: if the claims or cards have changed.
     """
     selectors.require_moving(actor, selectors.relocated_teams(plan))
     lock_in_transaction(AdvisoryLock.APPROVE_DEFRAGMENTATION)
@@ -203,7 +203,7 @@ def defragmentation_approve(*, plan: Rearrangement, actor: User, at: datetime) -
             state=DefragmentationState.EXPIRED,
             event=DefragmentationEvent.APPROVE,
         )
-    other = Rearrangement.objects.filter(state__in=ACTIVE).exclude(pk=plan.pk).first()
+    other = Defragmentation.objects.filter(state__in=ACTIVE).exclude(pk=plan.pk).first()
     if other is not None:
         raise AnotherUnderWay(
             f"{other} by {other.proposed_by_name} is being carried out; approve this one when it has ended"
@@ -225,7 +225,7 @@ def defragmentation_approve(*, plan: Rearrangement, actor: User, at: datetime) -
 
 
 @transaction.atomic
-def defragmentation_dismiss(*, plan: Rearrangement, actor: User, at: datetime) -> bool:
+def defragmentation_dismiss(*, plan: Defragmentation, actor: User, at: datetime) -> bool:
     """Dismiss the plan, or stop it after the current relocation; return whether it has ended.
 
     :raises PermissionRefused: if the actor neither proposed it nor may relocate workloads of each of the teams.
@@ -235,7 +235,7 @@ def defragmentation_dismiss(*, plan: Rearrangement, actor: User, at: datetime) -
         selectors.require_moving(actor, selectors.relocated_teams(plan))
     _audit_plan(plan, "rearrangement.dismiss", actor)
     if plan.state == DefragmentationState.UNDER_WAY:
-        Rearrangement.objects.filter(pk=plan.pk, stop_asked_at=None).update(
+        Defragmentation.objects.filter(pk=plan.pk, stop_asked_at=None).update(
             stop_asked_at=at, stop_asked_by=actor.username
         )
         plan.refresh_from_db()
@@ -251,7 +251,7 @@ def defragmentation_dismiss(*, plan: Rearrangement, actor: User, at: datetime) -
     return True
 
 
-def _audit_plan(row: Rearrangement, action: str, actor: User) -> None:
+def _audit_plan(row: Defragmentation, action: str, actor: User) -> None:
     teams: Sequence[Team] = selectors.relocated_teams(row)
     audit(
         actor=actor,
@@ -268,7 +268,7 @@ class PlanOutOfDate(Exception):
     """The next step is not possible any more; the message says why."""
 
 
-def defragmentation_begin(*, row: Rearrangement, at: datetime) -> None:
+def defragmentation_begin(*, row: Defragmentation, at: datetime) -> None:
     """Begin execution: reserve the freed cards and the targets of all relocations.
 
     :raises PlanOutOfDate: if the claims or cards have changed.
@@ -280,7 +280,7 @@ def defragmentation_begin(*, row: Rearrangement, at: datetime) -> None:
     defragmentation_transition(row, DefragmentationEvent.BEGIN, at=at, reason="moving")
 
 
-def cards_reserve(*, row: Rearrangement, at: datetime) -> None:
+def cards_reserve(*, row: Defragmentation, at: datetime) -> None:
     """Extend the reservations: freed cards for the claim or to keep nodes idle, targets for the workloads
     that are relocated there.
     """
@@ -292,23 +292,23 @@ def cards_reserve(*, row: Rearrangement, at: datetime) -> None:
             )
 
 
-def _reserve_room(row: Rearrangement, at: datetime) -> None:
+def _reserve_room(row: Defragmentation, at: datetime) -> None:
     work_uid = "" if row.claim is not None else row.uid
     _nominate_cards(row.room, until=at + NOMINATION_LIFETIME, claim=row.claim, work_uid=work_uid)
 
 
-def _target_cards(step: RearrangementMove) -> set[str]:
+def _target_cards(step: DefragmentationMove) -> set[str]:
     return card_uids(selectors.replicas_of(step.target))
 
 
-def move_begin(*, step: RearrangementMove, at: datetime) -> None:
+def move_begin(*, step: DefragmentationMove, at: datetime) -> None:
     """Begin a relocation: evict the workload and reserve its target cards.
 
     :raises PlanOutOfDate: if this relocation, or a later one, is not possible any more.
     """
-    _check_state(step.rearrangement)
-    cards_reserve(row=step.rearrangement, at=at)
-    explanation = f"it goes on elsewhere, so that {step.rearrangement.reason}"
+    _check_state(step.defragmentation)
+    cards_reserve(row=step.defragmentation, at=at)
+    explanation = f"it goes on elsewhere, so that {step.defragmentation.reason}"
     claim_revoke(
         claim=step.claim,
         reason=ReleaseReason.MOVED,
@@ -322,7 +322,7 @@ def move_begin(*, step: RearrangementMove, at: datetime) -> None:
     )
 
 
-def move_observation(*, step: RearrangementMove, at: datetime) -> RelocationStatus:
+def move_observation(*, step: DefragmentationMove, at: datetime) -> RelocationStatus:
     """The observed state of a relocation in progress."""
     claim = Claim.objects.get(pk=step.claim_id)
     successor = _successor_claim(step)
@@ -333,7 +333,7 @@ def move_observation(*, step: RearrangementMove, at: datetime) -> RelocationStat
     )
 
 
-def move_advance(*, step: RearrangementMove, event: RelocationEvent, at: datetime) -> None:
+def move_advance(*, step: DefragmentationMove, event: RelocationEvent, at: datetime) -> None:
     """Record an event of a relocation in progress."""
     successor = _successor_claim(step)
     if event is RelocationEvent.LEAVE:
@@ -354,7 +354,7 @@ def move_advance(*, step: RearrangementMove, event: RelocationEvent, at: datetim
     _move_relocation(step, event, at=at, reason=reason, successor=successor, ended_at=at)
 
 
-def _landing_node(step: RearrangementMove, successor: Claim | None) -> str:
+def _landing_node(step: DefragmentationMove, successor: Claim | None) -> str:
     planned = {replica.node for replica in selectors.replicas_of(step.target)}
     placed = {replica["node"] for replica in successor.placement} if successor else set()
     if placed <= planned:
@@ -364,7 +364,7 @@ def _landing_node(step: RearrangementMove, successor: Claim | None) -> str:
 
 def defragmentation_end(
     *,
-    row: Rearrangement,
+    row: Defragmentation,
     event: DefragmentationEvent,
     at: datetime,
     reason: str,
@@ -386,7 +386,7 @@ def _lock_cards(cards: Iterable[str]) -> None:
     list(rows.values_list("pk", flat=True))
 
 
-def _check_state(row: Rearrangement) -> None:
+def _check_state(row: Defragmentation) -> None:
     if changes := selectors.changes_since_proposal(row):
         raise PlanOutOfDate(f"the fleet has changed: {'; '.join(changes)}")
 
@@ -416,20 +416,20 @@ def _nominated_for(work_uid: str, claim: Claim | None) -> Q:
     return mine | Q(work_uid=work_uid) | Q(claim__work_uid=work_uid) if work_uid else mine
 
 
-def _successor_claim(step: RearrangementMove) -> Claim | None:
+def _successor_claim(step: DefragmentationMove) -> Claim | None:
     """The claim that resumes the workload."""
     later = Claim.objects.filter(work_uid=step.claim.work_uid, pk__gt=step.claim_id)
     return later.order_by("pk").first()
 
 
 def _move_relocation(
-    step: RearrangementMove, event: RelocationEvent, *, at: datetime, reason: str, **changes: Any
+    step: DefragmentationMove, event: RelocationEvent, *, at: datetime, reason: str, **changes: Any
 ) -> None:
     apply_transition(step, RELOCATION, event, into=MoveTransition, at=at, reason=reason, **changes)
 
 
 def defragmentation_transition(
-    row: Rearrangement,
+    row: Defragmentation,
     event: DefragmentationEvent,
     *,
     at: datetime,
@@ -445,7 +445,7 @@ def defragmentation_transition(
         row,
         DEFRAGMENTATION,
         event,
-        into=RearrangementTransition,
+        into=DefragmentationTransition,
         at=at,
         reason=reason,
         actor=actor,

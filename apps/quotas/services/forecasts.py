@@ -27,10 +27,10 @@ _FORECAST_FIELDS = (
     "latest",
     "chip",
     "nodes",
-    "waits_for",
+    "blocked_by",
     "reason",
     "place",
-    "made_at",
+    "created_at",
 )
 
 
@@ -61,10 +61,10 @@ def forecasts_write(
                 latest=each.latest,
                 chip=each.chip,
                 nodes=list(each.nodes),
-                waits_for=list(each.blocked_by),
+                blocked_by=list(each.blocked_by),
                 reason=each.reason,
                 place=places[uid],
-                made_at=at,
+                created_at=at,
             )
             for uid, each in forecasted.items()
             if uid in keys
@@ -125,13 +125,13 @@ def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
         raise WhatIfRefused("nothing would be different; say at least one thing that would be")
     # Locked, so that concurrent requests count each other.
     asking = User.objects.select_for_update(no_key=True).get(pk=actor.pk)
-    open_count = WhatIf.objects.filter(person=asking, state=WhatIfState.ASKED).count()
+    open_count = WhatIf.objects.filter(user=asking, state=WhatIfState.ASKED).count()
     if open_count >= MAX_OPEN:
         raise WhatIfRefused(
             f"{open_count} of your questions are not answered yet; ask again when they are"
         )
     row = WhatIf.objects.create(
-        person=asking,
+        user=asking,
         team=claim.team if claim else None,
         claim=claim,
         queue=question.queue,

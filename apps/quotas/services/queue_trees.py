@@ -82,7 +82,7 @@ __all__ = [
 ]
 
 #: Columns with the same name as in the document.
-_PLAIN = ("name", "state", "description", "weight", *POLICIES, "running_per_person")
+_PLAIN = ("name", "state", "description", "weight", *POLICIES, "max_running_per_user")
 
 
 class TreeRefused(Exception):
@@ -173,7 +173,7 @@ def tree_apply(
     change = QueueChange.objects.create(
         actor=actor,
         actor_name=actor.username,
-        act=edit.action,
+        action=edit.action,
         note=edit.note,
         before={uid: as_json(documents[uid]) if uid in documents else None for uid in saved},
         after={uid: document and as_json(document) for uid, document in saved.items()},

@@ -125,7 +125,7 @@ def _usage_records(
                 claim=claim,
                 queue_id=claim.queue_id,
                 team_id=claim.team_id,
-                person_id=claim.person_id,
+                user_id=claim.user_id,
                 chip=chip,
                 work_kind=claim.work_kind,
                 work_uid=claim.work_uid,
@@ -151,7 +151,7 @@ def _roll_up_day(day: date) -> None:
     UsageDay.objects.filter(day=day).delete()
     sums = (
         records_by_day([day])
-        .values("queue_id", "team_id", "person_id", "chip", "work_kind")
+        .values("queue_id", "team_id", "user_id", "chip", "work_kind")
         .annotate(card_microseconds=Sum("card_microseconds"), claims=Count("claim", distinct=True))
         .order_by()
     )

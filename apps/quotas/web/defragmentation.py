@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
-from apps.quotas.models import Claim, Queue, Rearrangement, RearrangementMove
+from apps.quotas.models import Claim, Defragmentation, DefragmentationMove, Queue
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.claims import claims_readable
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
@@ -184,7 +184,7 @@ class MoveRow:
     lost: float
     cost: float
     #: None for a plan that is not stored.
-    row: RearrangementMove | None = None
+    row: DefragmentationMove | None = None
 
 
 @login_required
@@ -302,7 +302,7 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
     )
 
 
-def _move_rows(moves: Iterable[RearrangementMove], visibility: QueueVisibility) -> list[MoveRow]:
+def _move_rows(moves: Iterable[DefragmentationMove], visibility: QueueVisibility) -> list[MoveRow]:
     moves = list(moves)
     nodes = selectors.node_names(
         place["node"] for move in moves for place in (*move.source, *move.target)
@@ -342,18 +342,18 @@ def _find_claim(request: AuthenticatedRequest, uid: str) -> Claim | None:
     return get_object_or_404(claims, uid=uid, state=ClaimState.PENDING)
 
 
-def _find_plan(request: AuthenticatedRequest, uid: str) -> Rearrangement:
+def _find_plan(request: AuthenticatedRequest, uid: str) -> Defragmentation:
     return get_object_or_404(selectors.defragmentations_visible(request.user), uid=uid)
 
 
 @row_action(load=_find_plan, page="rearrangement", refusals=REFUSALS)
-def defragmentation_approve(request: AuthenticatedRequest, found: Rearrangement) -> str:
+def defragmentation_approve(request: AuthenticatedRequest, found: Defragmentation) -> str:
     services.defragmentation_approve(plan=found, actor=request.user, at=timezone.now())
     return _("It is approved; the first work is told to save and stop.")
 
 
 @row_action(load=_find_plan, page="rearrangement", refusals=REFUSALS)
-def defragmentation_dismiss(request: AuthenticatedRequest, found: Rearrangement) -> str:
+def defragmentation_dismiss(request: AuthenticatedRequest, found: Defragmentation) -> str:
     ended = services.defragmentation_dismiss(plan=found, actor=request.user, at=timezone.now())
     if ended:
         return _("It is dismissed; nothing more is moved.")

@@ -225,7 +225,7 @@ def forecast(request: AuthenticatedRequest) -> HttpResponse:
     tree, at = queue_tree(request.user), timezone.now()
     soon = (
         ClaimForecast.objects.filter(claim__state=ClaimState.PENDING, starts_at__isnull=False)
-        .select_related("claim__team", "claim__queue", "claim__person")
+        .select_related("claim__team", "claim__queue", "claim__user")
         .order_by("starts_at", "place")[:_MAX_FORECASTS]
     )
     context = {
@@ -269,7 +269,7 @@ def _what_if_form(
 def _running_claim_choices(tree: QuotaTree, claim: Claim | None) -> list[tuple[str, str]]:
     """Running claims with labels: first those that have to end before the claim starts."""
     forecast_row = ClaimForecast.objects.filter(claim=claim).first() if claim else None
-    awaits = list(forecast_row.waits_for) if forecast_row else []
+    awaits = list(forecast_row.blocked_by) if forecast_row else []
     holding = claims_allocated([entry.queue.pk for entry in flatten_entries(tree.roots)])
     if claim is not None:
         holding = holding.filter(chip__in=claim.chips)

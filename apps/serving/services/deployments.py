@@ -296,7 +296,7 @@ def deployment_transition(
         )
     elif event is DeploymentEvent.DEGRADE:
         publish_message(
-            "deployment.troubled",
+            "deployment.degraded",
             event_uid=new_uid(),
             deployment_uid=deployment.uid,
             reason=reason,

@@ -18,7 +18,7 @@ from apps.accounts.selectors import RequestUser
 from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Cluster, Node
 from apps.fleet.selectors import operates_fleet
-from apps.telemetry.models import CardFigures, NodeToken, Source
+from apps.telemetry.models import CardMetrics, NodeToken, Source
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
 from controlplane.ports.telemetry import Telemetry, TelemetryError, TelemetryFailed
@@ -205,9 +205,9 @@ def _is_gone(node: Node) -> bool:
     return listed is not None and asked is not None and listed < asked
 
 
-def node_metrics(node: Node) -> Sequence[CardFigures]:
+def node_metrics(node: Node) -> Sequence[CardMetrics]:
     """The newest figures of each of its cards that was ever measured."""
-    return list(CardFigures.objects.filter(card__node=node, card__removed_at=None))
+    return list(CardMetrics.objects.filter(card__node=node, card__removed_at=None))
 
 
 class SourceHealth(StrEnum):
@@ -232,7 +232,7 @@ class SourceStatus(NamedTuple):
 
 def source_statuses(*, at: datetime) -> Sequence[SourceStatus]:
     """Every source of a cluster that is there, with how it does, by name."""
-    fresh = Count("figures", filter=Q(figures__at__gte=at - FRESH))
+    fresh = Count("metrics", filter=Q(metrics__at__gte=at - FRESH))
     rows = Source.objects.filter(cluster__removed_at=None).annotate(measured=fresh)
     return [
         SourceStatus(source, _source_health(source, at=at), source.measured)
@@ -242,14 +242,14 @@ def source_statuses(*, at: datetime) -> Sequence[SourceStatus]:
 
 def source_status(source: Source, *, at: datetime) -> SourceStatus:
     """How one of them does."""
-    measured = CardFigures.objects.filter(source=source, at__gte=at - FRESH).count()
+    measured = CardMetrics.objects.filter(source=source, at__gte=at - FRESH).count()
     return SourceStatus(source, _source_health(source, at=at), measured)
 
 
 def _source_health(source: Source, *, at: datetime) -> SourceHealth:
     if not source.enabled:
         return SourceHealth.PAUSED
-    if source.trouble or source.stalled:
+    if source.error or source.stalled:
         return SourceHealth.DEGRADED
     if source.read_at is None:
         return SourceHealth.UNSEEN

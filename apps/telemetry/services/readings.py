@@ -32,7 +32,7 @@ from django.db import transaction
 
 from apps.fleet.models import Card, Cluster
 from apps.fleet.services.card_availability import SerialChange, card_serials_record
-from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.services.metric_storage import (
     METRICS,
     Columns,
@@ -110,7 +110,7 @@ def card_index_invalidate(cluster: int) -> None:
 def _load_card_index(cluster: int) -> CardIndex:
     whole = Card.objects.filter(node__cluster=cluster, node__removed_at=None, parent=None)
     rows = list(whole.values_list("pk", "node__name", "index", "serial"))
-    metrics = CardFigures.objects.filter(card__in=whole)
+    metrics = CardMetrics.objects.filter(card__in=whole)
     said = {
         card: ReportedSerial(serial=serial, source=source)
         for card, serial, source in metrics.values_list("card_id", "serial", "source_id")

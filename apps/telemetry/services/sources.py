@@ -15,7 +15,7 @@ from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Cluster
 from apps.fleet.selectors import require_operator
-from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors.sources import PUSH, adapter_for_kind, readable_source_kinds
 from apps.telemetry.services.readings import MAX_EXAMPLES, Recorded
 from controlplane.domain.outbound.egress import is_same_origin
@@ -160,9 +160,9 @@ def source_detach(*, source: Source, actor: User) -> None:
     require_operator(actor)
     _audit_source(source, actor=actor, action="source.delete")
     # Metrics before faults, each in one order, as a reading of it has them.
-    rows = CardFigures.objects.select_for_update(no_key=True).filter(source=source)
+    rows = CardMetrics.objects.select_for_update(no_key=True).filter(source=source)
     list(rows.order_by("card_id").values_list("pk"))
-    CardFigures.objects.filter(source=source).update(source=None)
+    CardMetrics.objects.filter(source=source).update(source=None)
 
 
 def source_try(*, source: Source, actor: User) -> SourceTrial:
@@ -236,17 +236,17 @@ def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: Tele
     """Remember that it was read, and what of it was refused or did not answer."""
     Source.objects.filter(pk=source.pk).update(
         read_at=at,
-        trouble="",
+        error="",
         readings=recorded.cards,
         refused=recorded.refused,
         refusals=list(recorded.refusals),
-        silent=_stored_refusals(batch),
+        unreachable=_stored_refusals(batch),
     )
 
 
 def source_failed(*, source: Source, error: str) -> None:
     """Remember why it could not be read. What was known of its cards stays what it was."""
-    Source.objects.filter(pk=source.pk).update(trouble=error[:2000])
+    Source.objects.filter(pk=source.pk).update(error=error[:2000])
 
 
 def source_stalled(*, source: Source, reason: str) -> bool:
@@ -259,9 +259,9 @@ def unreachable_reason(source: Source, part: str) -> str | None:
 
     Of a reading that failed nothing is known, nor of those beyond as many silent ones as are kept.
     """
-    if reason := source.silent.get(_storable_text(part)):
+    if reason := source.unreachable.get(_storable_text(part)):
         return str(reason)
-    known = not source.trouble and len(source.silent) < _MAX_UNREACHABLE_STORED
+    known = not source.error and len(source.unreachable) < _MAX_UNREACHABLE_STORED
     return "" if known else None
 
 
@@ -309,7 +309,7 @@ def source_pushed(*, source: Source, at: datetime, recorded: Recorded) -> None:
     Source.objects.filter(Q(read_at=None) | Q(read_at__lt=at), pk=source.pk).update(
         read_at=at,
         tried_at=at,
-        trouble="",
+        error="",
         readings=recorded.cards,
         refused=recorded.refused,
         refusals=list(recorded.refusals),

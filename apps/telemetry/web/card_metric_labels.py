@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.telemetry.models import CardFigures
+from apps.telemetry.models import CardMetrics
 from apps.telemetry.selectors.sources import FRESH
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.telemetry.metrics import Metric
@@ -54,7 +54,7 @@ class Brief(NamedTuple):
 _BRIEF = (Metric.UTILIZATION, Metric.TEMPERATURE, Metric.POWER)
 
 
-def metric_summaries(rows: Iterable[CardFigures], *, at: datetime) -> Mapping[int, Brief]:
+def metric_summaries(rows: Iterable[CardMetrics], *, at: datetime) -> Mapping[int, Brief]:
     """By the card's primary key."""
     return {
         one.card_id: Brief(text=_summary_line(one), at=one.at, stale=at - one.at > FRESH)
@@ -62,7 +62,7 @@ def metric_summaries(rows: Iterable[CardFigures], *, at: datetime) -> Mapping[in
     }
 
 
-def _summary_line(newest: CardFigures) -> str:
+def _summary_line(newest: CardMetrics) -> str:
     shown = (
         _metric_label(metric, value, newest)
         for metric in _BRIEF
@@ -71,7 +71,7 @@ def _summary_line(newest: CardFigures) -> str:
     return " · ".join(f"{one.value} {one.unit}" for one in shown)
 
 
-def displayed_metrics(newest: CardFigures | None) -> list[Shown]:
+def displayed_metrics(newest: CardMetrics | None) -> list[Shown]:
     """What was measured; a metric that was not is left out."""
     if newest is None:
         return []
@@ -82,7 +82,7 @@ def displayed_metrics(newest: CardFigures | None) -> list[Shown]:
     ]
 
 
-def _metric_label(metric: Metric, value: float, newest: CardFigures) -> Shown:
+def _metric_label(metric: Metric, value: float, newest: CardMetrics) -> Shown:
     hint = ""
     if metric is Metric.MEMORY_USED and newest.memory_total:
         hint = _("of %(total)s GiB") % {"total": f"{newest.memory_total / GIB:.0f}"}

@@ -135,7 +135,7 @@ def _source_page(
         "agents": agent_counts(at=at, cluster=found.cluster) if found.kind == PUSH else None,
         "targets": _target_rows(found),
         "settings": _setting_rows(found),
-        "silent": sorted(found.silent.items()),
+        "unreachable": sorted(found.unreachable.items()),
         "trial": trial,
         "refusal": refusal,
     }

@@ -41,14 +41,14 @@ EXAMPLE = {
             "kind": "evaluate",
             "dataset_version": _DATASET,
             "spec": {"metrics": ["exact_match"], "split": "test"},
-            "gate": {"figure": "exact_match", "threshold": 0.8, "otherwise": "stop"},
+            "gate": {"metric": "exact_match", "threshold": 0.8, "otherwise": "stop"},
         },
         {
             "kind": "quantize",
             "dataset_version": _DATASET,
             "output_name": "address-parser-w8a8",
             "spec": {"scheme": "w8a8-smoothquant"},
-            "gate": {"figure": "accepted", "otherwise": "stop"},
+            "gate": {"metric": "accepted", "otherwise": "stop"},
         },
         {"kind": "deploy", "deployment_name": "address-parser", "replicas": 1},
     ],
@@ -65,8 +65,8 @@ class StepSerializer(serializers.ModelSerializer[Step]):
     gate = serializers.DictField(allow_null=True)
     job = Reference(allow_null=True)
     deployment = Reference(allow_null=True)
-    made = Reference(allow_null=True, help_text="The model version that it made.")
-    figures = serializers.DictField(help_text="What it measured.")
+    output_version = Reference(allow_null=True, help_text="The model version that it made.")
+    metrics = serializers.DictField(help_text="What it measured.")
 
     class Meta:
         model = Step
@@ -87,8 +87,8 @@ class StepSerializer(serializers.ModelSerializer[Step]):
             "model_version",
             "job",
             "deployment",
-            "made",
-            "figures",
+            "output_version",
+            "metrics",
             "gate",
             "gate_passed",
             "gate_verdict",
@@ -160,7 +160,7 @@ class PipelineFilters(Filters):
 
 
 class GateSerializer(StrictSerializer[Any]):
-    figure = serializers.CharField(max_length=40, help_text=_GATE_HELP)
+    metric = serializers.CharField(max_length=40, help_text=_GATE_HELP)
     threshold = serializers.FloatField(
         required=False, allow_null=True, help_text="Perplexity at most this, all others at least."
     )

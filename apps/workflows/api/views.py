@@ -122,8 +122,8 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         responses=serializers.PipelineSerializer,
     )
     @idempotent
-    @action(detail=True, methods=["post"])
-    def wave(self, request: Request, uid: str) -> Response:
+    @action(detail=True, methods=["post"], url_path="gate-override")
+    def override_gate(self, request: Request, uid: str) -> Response:
         given = self.checked(serializers.GateOverrideSerializer)
         services.gate_override(
             pipeline=self._runnable_pipeline(),

@@ -372,8 +372,8 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
         )
     else:
         Step.objects.filter(pk=step.pk).update(state_reason=explanation, **override)
-    if step.made is not None and step.made.acceptance == GateDecision.REJECTED:
-        model_version_accept(version=step.made, actor=actor, reason=given)
+    if step.output_version is not None and step.output_version.acceptance == GateDecision.REJECTED:
+        model_version_accept(version=step.output_version, actor=actor, reason=given)
     for later in steps:
         if later.state == StepState.SKIPPED:
             step_move(later, StepEvent.RESUME, at=at, reason=explanation, actor=actor.username)
@@ -450,7 +450,7 @@ def pipeline_move(
             pipeline_uid=pipeline.uid,
             name=pipeline.name,
             team_uid=pipeline.team.uid,
-            maker_uid=pipeline.created_by.uid,
+            creator_uid=pipeline.created_by.uid,
             actor_name=asked.username if asked and event is PipelineEvent.CANCEL else "",
             state=state.value,
             reason=reason,

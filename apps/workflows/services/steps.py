@@ -321,8 +321,8 @@ def _complete_step(step: Step, job: Job, *, pipeline: Pipeline, at: datetime) ->
         step_fail(step, pipeline=pipeline, at=at, reason="its job made no model version")
         return
     changes: dict[str, Any] = {
-        "made": version,
-        "figures": _numeric_metrics(evaluation, version),
+        "output_version": version,
+        "metrics": _numeric_metrics(evaluation, version),
         "ended_at": at,
     }
     with transaction.atomic():
@@ -333,7 +333,7 @@ def _complete_step(step: Step, job: Job, *, pipeline: Pipeline, at: datetime) ->
             return
         verdict = evaluate_gate(
             gate,
-            metrics=changes["figures"],
+            metrics=changes["metrics"],
             acceptance=GateDecision(version.acceptance) if version else GateDecision.ACCEPTED,
             acceptance_reason=version.acceptance_reason if version else "",
         )

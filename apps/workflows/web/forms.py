@@ -151,7 +151,7 @@ class StepForm(PlainForm):
         values = {name: at_path(step.spec, path) for name, path in cls.spec_fields.items()}
         values["rest"] = {name: value for name, value in step.spec.items() if name not in shown}
         gate = step.condition
-        values["figure"] = gate.metric if gate else ""
+        values["metric"] = gate.metric if gate else ""
         if gate is not None:
             values |= {"threshold": gate.threshold, "otherwise": gate.otherwise.value}
         return {**values, "output_name": step.output_name, "wanted": True}
@@ -209,7 +209,7 @@ class EvaluateStepForm(StepForm):
         label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
     )
     limit = number_field(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
-    figure = forms.ChoiceField(
+    metric = forms.ChoiceField(
         label=_("Go on only if"),
         choices=[
             ("", _("in any case")),
@@ -224,7 +224,7 @@ class EvaluateStepForm(StepForm):
 
     def spec(self) -> dict[str, Any]:
         spec = super().spec()
-        metric = self.cleaned_data.get("figure")
+        metric = self.cleaned_data.get("metric")
         metrics = spec.get("metrics")
         if metric and metrics and metric not in metrics:
             # The gate's metric must be measured.
@@ -233,10 +233,10 @@ class EvaluateStepForm(StepForm):
 
     def gate(self) -> Gate | None:
         values = self.cleaned_data
-        if not values["figure"]:
+        if not values["metric"]:
             return None
         return Gate(
-            metric=values["figure"],
+            metric=values["metric"],
             threshold=values["threshold"],
             otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
         )
@@ -266,7 +266,7 @@ class QuantizeStepForm(StepForm):
         help_text=_("Empty: the model's name with the scheme behind it."),
     )
     calibration_rows = number_field(_("Calibration rows"), whole=True)
-    figure = forms.ChoiceField(
+    metric = forms.ChoiceField(
         label=_("Go on only if"),
         choices=[(ACCEPTED, _("it lost no more than it may")), ("", _("in any case"))],
         required=False,
@@ -276,7 +276,7 @@ class QuantizeStepForm(StepForm):
 
     def gate(self) -> Gate | None:
         values = self.cleaned_data
-        if not values["figure"]:
+        if not values["metric"]:
             return None
         return Gate(
             metric=ACCEPTED,

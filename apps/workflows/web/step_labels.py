@@ -33,7 +33,7 @@ def pipeline_step_row(step: Step) -> PipelineStepRow:
         settings=format_settings(step.spec),
         metrics=tuple(
             LabelledValue(name=humanized(name), value=_format_metric(name, value))
-            for name, value in sorted(step.figures.items())
+            for name, value in sorted(step.metrics.items())
         ),
     )
 

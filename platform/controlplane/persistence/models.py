@@ -28,7 +28,7 @@ class Lease(models.Model):
         return f"{self.name} held by {self.holder}"
 
 
-class LoopState(models.Model):
+class ControllerState(models.Model):
     """Reconcile runs of one controller: see ``controlplane.persistence.reconcile_runs``."""
 
     #: Name of its task.
@@ -43,8 +43,8 @@ class LoopState(models.Model):
     #: Number of objects that the last successful run handled; None where the task returns none.
     handled = models.BigIntegerField(null=True, blank=True)
     #: Counters since the row was created.
-    turns = models.BigIntegerField(default=0)
-    failed_turns = models.BigIntegerField(default=0)
+    runs = models.BigIntegerField(default=0)
+    failed_runs = models.BigIntegerField(default=0)
     seconds = models.FloatField(default=0.0)
     #: Seconds of the latest runs, the latest first.
     recent = ArrayField(models.FloatField(), default=list, blank=True)

@@ -15,7 +15,7 @@ from django.db import Error, connection
 from django.db.models.functions import Now
 
 from controlplane.domain.health.controllers import RunTimes
-from controlplane.persistence.models import LoopState
+from controlplane.persistence.models import ControllerState
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def run_started(name: str) -> None:
     _write_run(
         """
         INSERT INTO persistence_loop_state AS state
-               (name, started_at, failures, error, turns, failed_turns, seconds, recent)
+               (name, started_at, failures, error, runs, failed_runs, seconds, recent)
         VALUES (%(name)s, clock_timestamp(), 0, '', 0, 0, 0, '{}')
         ON CONFLICT (name) DO UPDATE SET started_at = EXCLUDED.started_at
         """,
@@ -77,7 +77,7 @@ def run_ended(
         """
         INSERT INTO persistence_loop_state AS state
                (name, ended_at, succeeded_at, failures, error, failed_at, handled,
-                turns, failed_turns, seconds, recent)
+                runs, failed_runs, seconds, recent)
         VALUES (%(name)s, clock_timestamp(),
                 CASE WHEN %(good)s THEN clock_timestamp() END,
                 CASE WHEN %(good)s THEN 0 ELSE 1 END, %(error)s,
@@ -90,8 +90,8 @@ def run_ended(
                error = CASE WHEN %(good)s THEN state.error ELSE EXCLUDED.error END,
                failed_at = coalesce(EXCLUDED.failed_at, state.failed_at),
                handled = CASE WHEN %(good)s THEN EXCLUDED.handled ELSE state.handled END,
-               turns = state.turns + 1,
-               failed_turns = state.failed_turns + EXCLUDED.failed_turns,
+               runs = state.runs + 1,
+               failed_runs = state.failed_runs + EXCLUDED.failed_runs,
                seconds = state.seconds + EXCLUDED.seconds,
                recent = (EXCLUDED.recent || state.recent)[1:%(kept)s]
         """,
@@ -118,14 +118,14 @@ def _write_run(statement: str, parameters: dict[str, str | float | bool | None])
 
 def read_reconcile_runs(*, otherwise: datetime) -> ReconcileRuns:
     """Return every controller that has run, in one query; ``otherwise`` is the time if there is none."""
-    rows = list(LoopState.objects.annotate(now=Now()))
+    rows = list(ControllerState.objects.annotate(now=Now()))
     return ReconcileRuns(
         at=rows[0].now if rows else otherwise,
         records={row.name: _controller_record(row) for row in rows},
     )
 
 
-def _controller_record(row: LoopState) -> ControllerRecord:
+def _controller_record(row: ControllerState) -> ControllerRecord:
     return ControllerRecord(
         times=RunTimes(
             started_at=row.started_at,
@@ -136,8 +136,8 @@ def _controller_record(row: LoopState) -> ControllerRecord:
         error=row.error,
         failed_at=row.failed_at,
         handled=row.handled,
-        ended=row.turns,
-        failed=row.failed_turns,
+        ended=row.runs,
+        failed=row.failed_runs,
         seconds=row.seconds,
         recent=tuple(row.recent),
     )

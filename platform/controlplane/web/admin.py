@@ -16,7 +16,7 @@ from django.http import HttpRequest
 
 from controlplane.domain.common.name_validation import is_name_field
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.models import Lease, LoopState
+from controlplane.persistence.models import ControllerState, Lease
 from controlplane.web.forms import validate_name
 
 Row = TypeVar("Row", bound=Model)
@@ -127,8 +127,8 @@ class LeaseAdmin(ReadOnlyAdmin[Lease]):
     ordering = ("name",)
 
 
-@admin.register(LoopState)
-class ControllerStateAdmin(ReadOnlyAdmin[LoopState]):
-    list_display = ("name", "started_at", "succeeded_at", "failures", "error", "turns")
+@admin.register(ControllerState)
+class ControllerStateAdmin(ReadOnlyAdmin[ControllerState]):
+    list_display = ("name", "started_at", "succeeded_at", "failures", "error", "runs")
     search_fields = ("name", "error")
     ordering = ("name",)

@@ -16,7 +16,7 @@ import polib
 from django.conf import settings
 from django.utils.translation import get_language, to_locale
 
-DOMAIN = "sentences"
+DOMAIN = "messages"
 _FILLED = re.compile(r"\{(\d+)\}")
 #: Nesting depth of messages as parameters of messages.
 _DEEPEST = 3

@@ -107,7 +107,7 @@ def _worst_metrics(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
 
 def _outcome_line(outcome: outcomes.BurninOutcome) -> str:
     measured = "" if outcome.measured is None else f"{outcome.measured:.4g} {outcome.unit}, "
-    return f"card {outcome.card}, {outcome.test} {outcome.verdict}: {measured}{outcome.words}"
+    return f"card {outcome.card}, {outcome.test} {outcome.verdict}: {measured}{outcome.message}"
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def run_collective_test(
             measured=None,
             expected=None,
             unit="GB/s",
-            words="one card has nobody to add up with",
+            message="one card has nobody to add up with",
         )
     distributed.init_process_group(
         spec.backend,

@@ -71,7 +71,7 @@ def run_memory_test(spec: MemorySpec, *, card: BurninCard, deadline: float) -> B
         measured=_blocks_in_gib(count),
         expected=_blocks_in_gib(max(1, math.ceil(wanted * _LEAST))),
         unit="GiB",
-        words=f"read back as written{part}, in the patterns {', '.join(PATTERNS)}",
+        message=f"read back as written{part}, in the patterns {', '.join(PATTERNS)}",
     )
 
 

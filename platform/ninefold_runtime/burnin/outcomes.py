@@ -11,7 +11,7 @@ from typing import Any
 class BurninVerdict(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
-    #: There was nothing to test; ``words`` gives the reason. It blocks nothing.
+    #: There was nothing to test; ``message`` gives the reason. It blocks nothing.
     SKIPPED = "skipped"
 
 
@@ -29,7 +29,7 @@ class BurninOutcome:
     expected: float | None
     unit: str
     #: The observation as a message; for a failure, with its location.
-    words: str
+    message: str
 
 
 def rate_outcome(
@@ -56,7 +56,7 @@ def rate_outcome(
         measured=measured,
         expected=least,
         unit=unit,
-        words=message,
+        message=message,
     )
 
 
@@ -77,7 +77,7 @@ def failed_outcome(
         measured=measured,
         expected=expected,
         unit=unit,
-        words=message,
+        message=message,
     )
 
 

@@ -24,7 +24,7 @@ from django.utils import timezone
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
 from apps.monitoring.reconcilers.metric_sources import sources_read, stale_cards_reconcile
-from apps.telemetry.models import CardFigures, CardHistory, NodeToken, Source
+from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
 from apps.telemetry.services.metric_storage import history_cleanup
 from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.outbound.egress import EgressPolicy
@@ -88,7 +88,7 @@ def turn() -> float:
     """One turn of both loops; seconds until all of it was to be seen."""
     began = time.monotonic()
     at = timezone.now()
-    assert sources_read(at=at) == 1, Source.objects.get().trouble
+    assert sources_read(at=at) == 1, Source.objects.get().error
     seconds = time.monotonic() - began
     stale_cards_reconcile(at=at)
     Source.objects.update(tried_at=None)
@@ -168,10 +168,12 @@ def main(
     lags: list[float] = []
     in_steps = measured(lambda: lags.extend(steady(turns, every=every)))
     at_once = measured(lambda: [turn() for _ in range(flat_out)])
-    assert CardFigures.objects.count() == cards
+    assert CardMetrics.objects.count() == cards
     rows = CardHistory.objects.count()
     source = Source.objects.get()
-    assert rows == cards * (turns + flat_out + 1), f"{rows} rows; {source.trouble or source.silent}"
+    assert rows == cards * (turns + flat_out + 1), (
+        f"{rows} rows; {source.error or source.unreachable}"
+    )
     send, pushed = agents(cluster, cards), list[float]()
     # The first request of a process loads all addresses of the product: that is no agent's.
     send(0)

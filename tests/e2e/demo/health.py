@@ -14,7 +14,7 @@ from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import isolations_request
 from apps.quotas.models import Allocation, Claim
-from apps.telemetry.models import CardFigures, CardHour, Source
+from apps.telemetry.models import CardHour, CardMetrics, Source
 from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.sources import push_source
 from controlplane.domain.common.accelerators import CardState
@@ -66,7 +66,7 @@ def health(who: People, where: Fleet) -> Health:
         },
         refused=3,
         refusals=["DCGM_FI_DEV_GPU_TEMP: 4294967295 is no temperature (card 6 of sample-gpus-4)"],
-        silent={"sample-gpus-3": "it answered with status 503"},
+        unreachable={"sample-gpus-3": "it answered with status 503"},
     )
     troubled = factories.source(
         where.lost,
@@ -74,13 +74,13 @@ def health(who: People, where: Fleet) -> Health:
         kind="prometheus",
         options={"vendor": "nvidia", "url": "http://prometheus.lab.example", "window": 30},
         read_at=NOW - timedelta(minutes=47),
-        trouble="http://prometheus.lab.example: no answer within 5 s",
+        error="http://prometheus.lab.example: no answer within 5 s",
     )
     agents = _agents(where)
     _assistant(who, where)
     _newest(idle=_forgotten(who, where))
-    CardFigures.objects.filter(card__node__cluster=where.gpus).update(source=measured)
-    CardFigures.objects.filter(card__node__name="sample-npus-1").update(source=agents)
+    CardMetrics.objects.filter(card__node__cluster=where.gpus).update(source=measured)
+    CardMetrics.objects.filter(card__node__name="sample-npus-1").update(source=agents)
     well = _card("sample-gpus-1", 0)
     _past(well)
     _faults(who)

@@ -19,7 +19,7 @@ from tests.e2e.demo.people import People
 TOPICS = (
     "job.ended",
     "deployment.ready",
-    "deployment.troubled",
+    "deployment.degraded",
     "model.imported",
     "model.refused",
 )

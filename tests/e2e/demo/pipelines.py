@@ -123,13 +123,13 @@ def _tuned(line: Line, step: Step, *, hours: float, job: Job) -> ModelVersion:
     made: ModelVersion = ModelVersion.objects.get(job_uid=job.uid)
     _begin(step, hours=hours, model=line.known.base, job=job)
     figures = {"loss": 0.2931, "eval_loss": 0.3117}
-    _succeed(step, hours=hours - 1.4, reason=f"made {made}", made=made, figures=figures)
+    _succeed(step, hours=hours - 1.4, reason=f"made {made}", output_version=made, metrics=figures)
     return made
 
 
 def _measured(step: Step, *, hours: float, model: ModelVersion, job: Job | None = None) -> None:
     _begin(step, hours=hours, model=model, job=job)
-    changes: dict[str, Any] = {"figures": FIGURES}
+    changes: dict[str, Any] = {"metrics": FIGURES}
     reason = f"evaluated {model}"
     if step.condition is not None:
         verdict = evaluate_gate(step.condition, metrics=FIGURES)
@@ -164,7 +164,7 @@ def _held(line: Line) -> Pipeline:
         at=at,
         reason=verdict.reason,
         ended_at=at,
-        figures=FIGURES,
+        metrics=FIGURES,
         gate_passed=False,
         gate_verdict=verdict.reason,
     )
@@ -186,8 +186,8 @@ def _succeeded(line: Line) -> Pipeline:
         shrink,
         hours=92,
         reason=verdict.reason,
-        made=shrunk,
-        figures={"size_before": 1_988_097_024, "size_after": 1_012_334_592},
+        output_version=shrunk,
+        metrics={"size_before": 1_988_097_024, "size_after": 1_012_334_592},
         gate_passed=True,
         gate_verdict=verdict.reason,
     )

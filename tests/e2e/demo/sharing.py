@@ -45,7 +45,7 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
                 search.uid: replace(
                     search,
                     parent=above,
-                    running_per_person=2,
+                    max_running_per_user=2,
                     state=QueueState.CLOSED,
                     entitlements={
                         GPU: ChipQuota(guaranteed=4, cap=8),

@@ -50,7 +50,7 @@ def test_only_administrators_change_members(staffed: Staffed, role: TeamRole) ->
     assert client.get(target).status_code == 403
     assert client.post(target, {"roles": ["administrator"]}).status_code == 403
     assert client.post(f"{target}/remove").status_code == 403
-    form = {"person": "other", "roles": ["viewer"]}
+    form = {"user": "other", "roles": ["viewer"]}
     assert client.post("/teams/maps", form).status_code == 403
     assert roles(staffed.engineer, staffed.maps) == {"engineer"}
     assert not roles(staffed.other, staffed.maps)
@@ -59,7 +59,7 @@ def test_only_administrators_change_members(staffed: Staffed, role: TeamRole) ->
 def test_users_without_permission_cannot_probe_user_names(staffed: Staffed) -> None:
     client = browser(staffed.of[TeamRole.VIEWER])
     for person in ("other", "nobody at all"):
-        form = {"person": person, "roles": ["viewer"]}
+        form = {"user": person, "roles": ["viewer"]}
         assert client.post("/teams/maps", form).status_code == 403, person
 
 
@@ -68,7 +68,7 @@ def test_somebody_is_added_with_several_roles(staffed: Staffed, named_by: str) -
     newcomer = factories.person("newcomer")
     newcomer.email = "new@acme.example"
     newcomer.save()
-    form = {"person": getattr(newcomer, named_by), "roles": ["engineer", "queue_admin"]}
+    form = {"user": getattr(newcomer, named_by), "roles": ["engineer", "queue_admin"]}
     done = browser(staffed.lead).post("/teams/maps", form, follow=True)
     assert "newcomer is in the team now." in done.text
     assert roles(newcomer, staffed.maps) == {"engineer", "queue_admin"}
@@ -78,12 +78,12 @@ def test_somebody_is_added_with_several_roles(staffed: Staffed, named_by: str) -
 
 
 def test_nobody_of_that_name_is_said_beside_the_field(staffed: Staffed) -> None:
-    page = browser(staffed.lead).post("/teams/maps", {"person": "nemo", "roles": ["viewer"]})
+    page = browser(staffed.lead).post("/teams/maps", {"user": "nemo", "roles": ["viewer"]})
     assert "Nobody here is called nemo" in page.text
 
 
 def test_adding_a_role_takes_none_away(staffed: Staffed) -> None:
-    browser(staffed.lead).post("/teams/maps", {"person": "a-engineer", "roles": ["viewer"]})
+    browser(staffed.lead).post("/teams/maps", {"user": "a-engineer", "roles": ["viewer"]})
     assert roles(staffed.engineer, staffed.maps) == {"engineer", "viewer"}
 
 

@@ -60,7 +60,7 @@ def test_a_change_is_saved_with_note_and_audit_event(company: Company, browser: 
     stated = company.queue.entitlements.values_list("chip", "guaranteed", "cap")
     assert set(stated) == {("cpu", 1, 2), ("", 0, 9)}
     change = QueueChange.objects.get()
-    assert (change.act, change.actor_name, change.note) == ("edit", "boss", "agreed on Monday")
+    assert (change.action, change.actor_name, change.note) == ("edit", "boss", "agreed on Monday")
     entry = AuditEntry.objects.get(action="queue.edit")
     assert (entry.actor_name, entry.object_uid) == ("boss", company.queue.uid)
 
@@ -191,7 +191,7 @@ def test_a_queue_is_moved_but_not_below_itself(company: Company, browser: Client
 
     top.refresh_from_db()
     assert top.parent == other
-    assert QueueChange.objects.get().act == "move"
+    assert QueueChange.objects.get().action == "move"
 
 
 def test_a_queue_is_set_to_draining(company: Company, browser: Client) -> None:

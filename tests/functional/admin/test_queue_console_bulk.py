@@ -47,7 +47,7 @@ def test_bulk_edit_changes_one_chip_of_many_queues_in_one_change(
     assert vision.entitlements.get().cap == 3
     change = QueueChange.objects.first()
     assert change is not None
-    assert (change.act, set(change.after)) == ("bulk", {lab.uid, vision.uid})
+    assert (change.action, set(change.after)) == ("bulk", {lab.uid, vision.uid})
 
 
 def test_bulk_edit_of_state_and_weight_is_all_or_nothing(
@@ -139,7 +139,7 @@ def test_the_history_shows_and_reverts_changes(
     assert lab.weight == 1
     newest = QueueChange.objects.first()
     assert newest is not None
-    assert (newest.act, newest.reverts, newest.note) == ("revert", change, "taken back")
+    assert (newest.action, newest.reverts, newest.note) == ("revert", change, "taken back")
     assert "It was taken back later." in browser.get(address).content.decode()
 
 

@@ -106,7 +106,7 @@ def test_a_queue_admin_cannot_change_quota_of_the_assigned_queue(
         "weight": "9",
         "cards-cpu-guaranteed": "64",
         "state": "draining",
-        "running_per_person": "3",
+        "max_running_per_user": "3",
     }
 
     assert save(quinn, edit_page(given), **forged).status_code == 302
@@ -115,7 +115,7 @@ def test_a_queue_admin_cannot_change_quota_of_the_assigned_queue(
     assert (given.name, given.weight, given.team) == ("speech", 1, company.team)
     assert given.parent is not None
     assert given.entitlements.get().guaranteed == 4
-    assert (given.state, given.running_per_person) == (QueueState.DRAINING, 3)
+    assert (given.state, given.max_running_per_user) == (QueueState.DRAINING, 3)
 
 
 def test_a_queue_admin_manages_queues_below_the_assigned_queue_within_its_quota(

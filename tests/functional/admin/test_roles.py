@@ -37,7 +37,7 @@ TEAMS_THINGS = {
     "quotas.Entitlement",
     "quotas.MoveTransition",
     "quotas.Queue",
-    "quotas.RearrangementMove",
+    "quotas.DefragmentationMove",
     "quotas.UsageDay",
     "quotas.UsageRecord",
     "quotas.WhatIf",

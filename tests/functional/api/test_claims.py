@@ -44,7 +44,7 @@ def found(client: APIClient, path: str) -> Any:
 
 
 def test_an_explanation_has_numbers_and_the_queue(client: APIClient, waiting: Claim) -> None:
-    why = found(client, f"claims/{waiting.uid}/why")
+    why = found(client, f"claims/{waiting.uid}/explanation")
     assert why["numbers"]["wanted"] == 4
     assert (why["place"], why["waiting"]) == (1, 1)
     assert why["free"] == {"cpu": 2}
@@ -53,7 +53,7 @@ def test_an_explanation_has_numbers_and_the_queue(client: APIClient, waiting: Cl
 
 
 def test_a_forecast_is_empty_before_the_first_run(client: APIClient, waiting: Claim) -> None:
-    assert found(client, f"claims/{waiting.uid}/forecast")["made_at"] is None
+    assert found(client, f"claims/{waiting.uid}/forecast")["created_at"] is None
     now = timezone.now()
     past = usage.waiting(queue=waiting.queue, team=waiting.team, cards=2)
     usage.admit(past, at=now - timedelta(hours=2))
@@ -62,7 +62,7 @@ def test_a_forecast_is_empty_before_the_first_run(client: APIClient, waiting: Cl
     told = found(client, f"claims/{waiting.uid}/forecast")
     assert told["starts_at"] is not None
     assert told["place"] == 1
-    assert told["waits_for"][0]["name"] == "holder"
+    assert told["blocked_by"][0]["name"] == "holder"
 
 
 def test_a_what_if_is_stored_and_computed(client: APIClient, waiting: Claim) -> None:

@@ -11,10 +11,10 @@ from rest_framework.test import APIClient
 
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import Fault, HealthRule, Isolation
+from apps.monitoring.models import Fault, HealthPolicy, HealthRule, Isolation
 from apps.monitoring.reconcilers.health import health_reconcile, health_rules_reconcile
 from apps.monitoring.services.faults import signals_record
-from apps.telemetry.models import CardFigures, CardHistory
+from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.common.accelerators import CardState
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
@@ -134,7 +134,7 @@ def test_a_rule_that_makes_no_sense_says_which_field_and_why(operator: APIClient
 def _measure(company: Company, card: Card, degrees: float, seconds: int) -> None:
     at = company.at + timedelta(seconds=seconds)
     CardHistory.objects.create(card=card, at=at, temperature=degrees)
-    CardFigures.objects.update_or_create(
+    CardMetrics.objects.update_or_create(
         card=card, defaults={"at": at, "received_at": at, "temperature": degrees}
     )
 
@@ -195,6 +195,16 @@ def test_the_policy_is_changed_field_by_field(operator: APIClient) -> None:
     assert after["settings"] == {**before["settings"], "pool_share": 50, "settle": 60}
     assert after["changed_by_name"] == "olga"
     assert AuditEntry.objects.filter(action="health_policy.change").count() == 1
+
+
+def test_settings_that_version_0_1_0_stored_hold_on(operator: APIClient, company: Company) -> None:
+    stored = {"silent_after": 40.0, "repeats": 4, "repeats_within": 60.0}
+    HealthPolicy.objects.update_or_create(
+        id=1, defaults={"settings": stored, "changed_at": company.at}
+    )
+    settings = operator.get(f"{API}/health-policy").json()["settings"]
+    now = {"heartbeat_timeout": 40.0, "min_occurrences": 4, "occurrences_within": 60.0}
+    assert {name: settings[name] for name in now} == now
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_a_submitted_job_has_every_default_in_its_spec(
     assert body["spec"]["learning_rate"] == 0.001
     assert body["spec"]["scheduler"] == "cosine"
     assert (body["attempt"]["number"], body["attempt"]["state"]) == (1, "pending")
-    assert body["waits"]["explanation"]
+    assert body["pending_reason"]["explanation"]
     assert engineer.get(f"{API}/jobs/{body['uid']}").json() == body
 
 
@@ -301,6 +301,6 @@ def test_a_retry_has_its_cause_and_start_time(engineer: APIClient, company: Comp
     assert second["starts_after"]
     body = engineer.get(f"{API}/jobs/{job.uid}").json()
     assert body["state_reason"] == "killed by SIGKILL; retry 1 of 3 starts in 10 s"
-    assert body["waits"] is None
+    assert body["pending_reason"] is None
     events = engineer.get(f"{API}/jobs/{job.uid}/events").json()
     assert "requeue" in [event["event"] for event in events]

@@ -30,14 +30,14 @@ def body(company: Company) -> dict[str, Any]:
                 "engine": ENGINE,
                 "dataset_version": data,
                 "spec": {"metrics": ["exact_match"]},
-                "gate": {"figure": "exact_match", "threshold": 0.8},
+                "gate": {"metric": "exact_match", "threshold": 0.8},
             },
             {
                 "kind": "quantize",
                 "engine": ENGINE,
                 "dataset_version": data,
                 "output_name": "p-small",
-                "gate": {"figure": "accepted", "otherwise": "skip"},
+                "gate": {"metric": "accepted", "otherwise": "skip"},
             },
             {"kind": "deploy", "engine": ENGINE, "deployment_name": "parser"},
         ],
@@ -58,7 +58,7 @@ def test_a_pipeline_is_submitted_followed_and_ends(
         "deploy",
     ]
     assert made["steps"][1]["gate"] == {
-        "figure": "exact_match",
+        "metric": "exact_match",
         "threshold": 0.8,
         "otherwise": "stop",
     }
@@ -66,9 +66,9 @@ def test_a_pipeline_is_submitted_followed_and_ends(
     ended = engineer.get(f"{PIPELINES}/{made['uid']}").json()
     assert ended["state"] == "succeeded"
     tuned, measured, small, served = ended["steps"]
-    assert tuned["made"] == measured["model_version"]
-    assert small["made"] == served["model_version"]
-    assert measured["figures"]["exact_match"] == 0.9
+    assert tuned["output_version"] == measured["model_version"]
+    assert small["output_version"] == served["model_version"]
+    assert measured["metrics"]["exact_match"] == 0.9
     assert measured["gate_verdict"] == "exact_match is 0.9; the gate asks for ≥ 0.8"
     assert served["deployment"]["name"] == "parser"
     events = engineer.get(f"{PIPELINES}/{made['uid']}/events").json()
@@ -90,7 +90,7 @@ def test_everything_that_is_wrong_is_said_at_once_and_kept_by_nobody(
     engineer: APIClient, body: dict[str, Any]
 ) -> None:
     body["steps"][0]["spec"] = {"refuse": "no"}
-    body["steps"][1]["gate"]["figure"] = "bleu"
+    body["steps"][1]["gate"]["metric"] = "bleu"
     body["steps"][3]["deployment_name"] = ""
     refused = wrong_fields(engineer.post(PIPELINES, body, format="json"))
     assert refused == {"steps.3.deployment_name": "This field may not be blank."}
@@ -134,9 +134,9 @@ def test_pipelines_are_retried_overridden_and_cancelled(
     address = f"{PIPELINES}/{pipeline.uid}"
     assert engineer.get(f"{PIPELINES}?state=held").json()["results"][0]["uid"] == pipeline.uid
     problem(engineer.post(f"{address}/retry", format="json"), 409, "illegal-transition")
-    wrong = engineer.post(f"{address}/wave", {"reason": " "}, format="json")
+    wrong = engineer.post(f"{address}/gate-override", {"reason": " "}, format="json")
     assert "reason" in wrong_fields(wrong)
-    waved = engineer.post(f"{address}/wave", {"reason": "I looked at them"}, format="json")
+    waved = engineer.post(f"{address}/gate-override", {"reason": "I looked at them"}, format="json")
     assert waved.status_code == 200, waved.content
     assert waved.json()["steps"][0]["waved_reason"] == "I looked at them"
     assert waved.json()["state"] == "running"

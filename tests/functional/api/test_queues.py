@@ -76,7 +76,7 @@ def test_a_queue_is_created_read_changed_moved_and_retired(
     assert administrator.get(address).json() == moved
     assert administrator.delete(f"{address}?note=done").status_code == 204
     assert administrator.get(address).status_code == 404
-    acts = QueueChange.objects.values_list("act", "note").order_by("id")
+    acts = QueueChange.objects.values_list("action", "note").order_by("id")
     assert list(acts) == [
         ("create", "they asked"),
         ("create", ""),
@@ -162,7 +162,7 @@ def test_the_tree_is_exported_and_imported_as_yaml_and_json(
     administrator: APIClient, company: Company
 ) -> None:
     saved = imported(administrator, LAB, "?note=from+git").json()["change"]
-    assert (saved["act"], saved["note"], saved["actor"]) == ("import", "from git", "root")
+    assert (saved["action"], saved["note"], saved["actor"]) == ("import", "from git", "root")
 
     text = administrator.get(TREE, HTTP_ACCEPT="application/yaml")
     assert text["Content-Type"].startswith("application/yaml")
@@ -190,7 +190,7 @@ def test_a_change_is_read_and_reverted(administrator: APIClient, company: Compan
     assert [one["kind"] for one in preview["differences"]] == ["retired", "retired"]
     back = administrator.post(address, {"note": "wrong file"}, format="json").json()["change"]
 
-    assert (back["act"], back["reverts"], back["note"]) == ("revert", uid, "wrong file")
+    assert (back["action"], back["reverts"], back["note"]) == ("revert", uid, "wrong file")
     assert [one["uid"] for one in administrator.get(CHANGES).json()["results"]] == [
         back["uid"],
         uid,
@@ -219,7 +219,7 @@ def test_a_queue_admin_manages_only_queues_of_their_team(
     assert made.status_code == 201, made.content
     (change, first) = engineer.get(CHANGES).json()["results"]
     assert change["differences"][0]["message"] == "queue speech is created below lab"
-    assert first["act"] == "import"
+    assert first["action"] == "import"
     taken = engineer.patch(
         f"{QUEUES}/{lab.uid}",
         {"entitlements": [{"chip": "cpu", "guaranteed": 9}]},

@@ -130,7 +130,7 @@ def authorization(
         node = Node.objects.latest("id")
         push_source(node.cluster)
         token_issue(node=node, actor=root)
-        WhatIf.objects.create(person=root, queue=queue, changes=[])
+        WhatIf.objects.create(user=root, queue=queue, changes=[])
         factories.ailing_card(actor=root, at=timezone.now())
         _, token = accounts.token_create(
             user=root,

@@ -53,7 +53,7 @@ def test_records_are_listed_newest_first_and_filtered(
         "2026-05-06T12:00:00Z",
     ]
     first = found[-1]
-    assert (first["claim"], first["person"]) == (ended.uid, company.engineer.username)
+    assert (first["claim"], first["user"]) == (ended.uid, company.engineer.username)
     assert (first["cards"], first["card_hours"]) == (2, "24.000")
     assert first["card_microseconds"] == 24 * 3600 * 10**6
     for query, count in {
@@ -88,7 +88,7 @@ def test_days_and_months_are_sums_of_the_records(engineer: APIClient, ended: Cla
         "2026-05-06": "24.000",
         "2026-05-07": "48.000",
     }
-    months = engineer.get(f"{API}/usage/months?first=2026-04-01&last=2026-05-31&by=person").json()
+    months = engineer.get(f"{API}/usage/months?first=2026-04-01&last=2026-05-31&by=user").json()
     assert (months["card_hours"], months["currency"]) == ("72.000", "CNY")
     [row] = months["rows"]
     assert (row["month"], row["card_hours"], row["share"]) == ("2026-05", "72.000", 1.0)

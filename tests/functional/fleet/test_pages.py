@@ -62,7 +62,7 @@ VIEW = NodeInspection(
 def test_the_list_shows_how_each_cluster_does(browser: Client, cluster: Cluster) -> None:
     lost = factories.cluster(name="lost", kind="fake")
     long_ago = timezone.now() - timedelta(hours=1)
-    Cluster.objects.filter(pk=lost.pk).update(trouble="it did not answer", last_seen_at=long_ago)
+    Cluster.objects.filter(pk=lost.pk).update(error="it did not answer", last_seen_at=long_ago)
 
     shown = text(browser, "/fleet/clusters")
 

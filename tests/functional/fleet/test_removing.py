@@ -64,7 +64,7 @@ def test_a_cluster_with_isolated_nodes_is_not_removed(
     browser.post(path)
     assert standing.exists(), "its mark would stay for ever"
 
-    standing.update(trouble="nobody answers")
+    standing.update(error="nobody answers")
     browser.post(path)
     assert not standing.exists()
 

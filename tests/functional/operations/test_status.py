@@ -28,7 +28,7 @@ from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import reconcile_runs
 from controlplane.persistence.leases import leader_lease
-from controlplane.persistence.models import LoopState
+from controlplane.persistence.models import ControllerState
 from controlplane.ports import registry
 from tests import factories
 from tests.functional.pages.test_every_page import check
@@ -65,7 +65,9 @@ def all_turn() -> None:
 def age(seconds: float, *names: str) -> None:
     """Let that much time pass for those loops, or for all."""
     past = timedelta(seconds=seconds)
-    rows = LoopState.objects.filter(name__in=names) if names else LoopState.objects.all()
+    rows = (
+        ControllerState.objects.filter(name__in=names) if names else ControllerState.objects.all()
+    )
     for row in rows:
         for field in ("started_at", "ended_at", "succeeded_at"):
             value = getattr(row, field)
@@ -77,13 +79,13 @@ def test_a_healthy_product_is_shown_as_healthy(page: Client) -> None:
     all_turn()
     found = status(page)
     assert found["condition"] == "well"
-    assert {loop["health"] for loop in found["loops"]} == {"on_time"}
-    assert {loop["handled"] for loop in found["loops"]} == {1}
+    assert {loop["health"] for loop in found["controllers"]} == {"on_time"}
+    assert {loop["handled"] for loop in found["controllers"]} == {1}
     assert set(conditions(page).values()) == {"well"}
     text = page.get("/status").text
     check(text)
     assert "Every part works and every loop keeps up." in text
-    assert text.count('<svg class="nf-run-chart"') == len(found["loops"])
+    assert text.count('<svg class="nf-run-chart"') == len(found["controllers"])
 
 
 def test_the_status_page_renders_before_the_first_run(page: Client) -> None:
@@ -119,8 +121,8 @@ def test_a_failing_controller_is_shown_with_its_error(page: Client) -> None:
     for _ in range(3):
         reconcile_runs.run_ended(QUICK, seconds=0.02, error="ConnectionError: <refused> & closed")
     found = status(page)
-    (failing,) = [loop for loop in found["loops"] if loop["name"] == QUICK]
-    assert (failing["health"], failing["failures"], failing["failed_turns"]) == ("failing", 3, 3)
+    (failing,) = [loop for loop in found["controllers"] if loop["name"] == QUICK]
+    assert (failing["health"], failing["failures"], failing["failed_runs"]) == ("failing", 3, 3)
     assert conditions(page)["worker"] == "troubled"
     text = page.get("/status").text
     assert "ConnectionError: &lt;refused&gt; &amp; closed" in text
@@ -171,7 +173,7 @@ def test_gateways_are_judged_by_when_they_asked_and_by_what_they_have(page: Clie
 
 def test_a_cluster_says_what_it_refused(page: Client) -> None:
     factories.cluster(name="here")
-    Cluster.objects.create(name="away", kind="local", trouble="the folder cannot be read")
+    Cluster.objects.create(name="away", kind="local", error="the folder cannot be read")
     Cluster.objects.create(name="new", kind="local")
     found = conditions(page)
     assert found["cluster here"] == "well"
@@ -181,7 +183,7 @@ def test_a_cluster_says_what_it_refused(page: Client) -> None:
 
 
 def test_what_a_cluster_refused_is_told_in_the_readers_language(page: Client) -> None:
-    Cluster.objects.create(name="away", kind="local", trouble="it answered with status 503")
+    Cluster.objects.create(name="away", kind="local", error="it answered with status 503")
     text = page.get("/status", headers={"accept-language": "zh-hans"}).text
     assert text.count("它以状态码 503 应答") == 2
     assert "it answered with status" not in text

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import AuditEntry, Team, User
-from apps.quotas.models import Claim, Rearrangement
+from apps.quotas.models import Claim, Defragmentation
 from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.factories.crowds import crowd
@@ -47,12 +47,12 @@ def test_a_preview_shows_relocations_and_stores_nothing(browser: Client, scatter
     assert "would be whole" in text
     assert "Propose these moves" in text
     assert text.count('class="nf-node-cards"') == 4
-    assert not Rearrangement.objects.exists()
+    assert not Defragmentation.objects.exists()
 
 
 def test_a_proposed_plan_can_be_approved_and_dismissed(browser: Client, scattered: None) -> None:
     answer = browser.post("/rearrangements/new", WISH, follow=True)
-    row = Rearrangement.objects.get()
+    row = Defragmentation.objects.get()
     assert answer.redirect_chain == [(f"/rearrangements/{row.uid}", 302)]
     assert "Approve the moves" in answer.text
     assert "would be whole" in browser.get("/rearrangements").text
@@ -96,7 +96,7 @@ def test_a_queue_admin_of_another_team_can_view_but_not_approve(
     assert "maps" in text
     assert "work 0" not in text
     client.post("/rearrangements/new", WISH)
-    row = Rearrangement.objects.get()
+    row = Defragmentation.objects.get()
     assert client.post(f"/rearrangements/{row.uid}/approve").status_code == 403
     row.refresh_from_db()
     assert row.state == "proposed"
@@ -109,7 +109,7 @@ def test_an_operator_of_the_company_proposes_and_approves_without_the_names_of_w
     client.force_login(factories.person("olga", operator=True))
     assert "work 0" not in client.get("/rearrangements/new", WISH).text
     client.post("/rearrangements/new", WISH)
-    row = Rearrangement.objects.get()
+    row = Defragmentation.objects.get()
     client.post(f"/rearrangements/{row.uid}/approve")
     row.refresh_from_db()
     assert row.state == "approved"

@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Node
-from apps.telemetry.models import CardFigures
+from apps.telemetry.models import CardMetrics
 from tests import factories
 from tests.factories.crowds import crowd
 from tests.functional.quickest import seconds_of
@@ -97,7 +97,7 @@ def test_who_has_the_newest_picture_already_gets_nothing(viewer: Client, team: T
     factories.figures(of())
     known = {"If-None-Match": viewer.get("/fleet/map/cards.json")["ETag"]}
     assert viewer.get("/fleet/map/cards.json", headers=known).status_code == 304
-    CardFigures.objects.filter(card=of()[0]).update(received_at=timezone.now())
+    CardMetrics.objects.filter(card=of()[0]).update(received_at=timezone.now())
     assert viewer.get("/fleet/map/cards.json", headers=known).status_code == 200
     known = {"If-None-Match": viewer.get("/fleet/map/cards.json")["ETag"]}
     Card.objects.filter(pk=of()[0].pk).update(state="isolated")

@@ -333,7 +333,7 @@ def test_a_clone_has_the_same_request(browser: Client, filled: FilledCompany) ->
 
 def test_a_cloned_script_keeps_its_code(browser: Client, filled: FilledCompany) -> None:
     code = Artifact.objects.create(
-        team=filled.team, kind=ArtifactKind.CODE, files=[], size=0, made_by="upload"
+        team=filled.team, kind=ArtifactKind.CODE, files=[], size=0, created_by="upload"
     )
     Job.objects.filter(pk=filled.script.pk).update(
         code=code, spec={**filled.script.spec, "environment": {"RATE": "0.1"}}

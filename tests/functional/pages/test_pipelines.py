@@ -33,7 +33,7 @@ def form(filled: FilledCompany) -> dict[str, str]:
         "measure-split": "test",
         "shrink-wanted": "on",
         "shrink-scheme": "w8a8-smoothquant",
-        "shrink-figure": "accepted",
+        "shrink-metric": "accepted",
         "shrink-otherwise": "stop",
         "again-wanted": "on",
         "again-metrics": "exact_match",
@@ -75,7 +75,7 @@ def test_a_form_that_is_sent_as_it_comes_names_everything_itself(
     tune, _measure, shrink, _again, serve = steps(pipeline)
     assert tune.output_name == f"{dataset}-model"
     assert shrink.output_name == serve.deployment_name == f"{dataset}-model-w8a8"
-    assert shrink.gate == {"figure": "accepted", "threshold": None, "otherwise": "stop"}
+    assert shrink.gate == {"metric": "accepted", "threshold": None, "otherwise": "stop"}
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_a_gate_is_filled_in_and_its_figure_is_measured(
     browser: Client, form: dict[str, str]
 ) -> None:
     gate = {
-        "measure-figure": "perplexity",
+        "measure-metric": "perplexity",
         "measure-threshold": "12.5",
         "measure-otherwise": "skip",
     }
     measure = steps(submitted(browser, {**form, **gate}))[1]
-    assert measure.gate == {"figure": "perplexity", "threshold": 12.5, "otherwise": "skip"}
+    assert measure.gate == {"metric": "perplexity", "threshold": 12.5, "otherwise": "skip"}
     assert measure.spec["metrics"] == ["exact_match", "perplexity"]
 
 
@@ -112,9 +112,9 @@ def test_a_gate_is_filled_in_and_its_figure_is_measured(
     ("changes", "name", "why"),
     [
         ({"tune-learning_rate": "-1"}, "tune-learning_rate", "learning_rate must be"),
-        ({"measure-figure": "exact_match"}, "measure-threshold", "give the exact_match"),
+        ({"measure-metric": "exact_match"}, "measure-threshold", "give the exact_match"),
         (
-            {"again-figure": "exact_match", "again-threshold": "80"},
+            {"again-metric": "exact_match", "again-threshold": "80"},
             "again-threshold",
             "from 0 to 1",
         ),
@@ -248,7 +248,7 @@ def test_a_clone_asks_for_the_same_and_for_what_the_form_does_not_show(
     form |= {
         "tune-rest": '{"weight_decay": 0.01}',
         "tune-epochs": "2",
-        "measure-figure": "exact_match",
+        "measure-metric": "exact_match",
         "measure-threshold": "0.7",
         "measure-otherwise": "skip",
     }

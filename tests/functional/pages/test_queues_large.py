@@ -116,7 +116,7 @@ def _waiting(team: Team, queue: Queue) -> None:
             latest=now + timedelta(minutes=2 * place),
             reason="starts when others end",
             place=place + 1,
-            made_at=now,
+            created_at=now,
         )
         for place, row in enumerate(rows)
     )

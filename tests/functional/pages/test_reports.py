@@ -72,7 +72,7 @@ def test_company_administrators_see_all_usage_including_running_claims(
     assert hours(rows(client), "Team") == {"maps": 6.0, "zebra": 7.0}
     usage_roll_up()
     assert hours(rows(client), "Team") == {"maps": 6.0, "zebra": 7.0}
-    assert hours(rows(client, by="person"), "Person") == {"ada": 6.0, "nobody known": 7.0}
+    assert hours(rows(client, by="user"), "Person") == {"ada": 6.0, "nobody known": 7.0}
     assert hours(rows(client, by="chip"), "Chip") == {"cpu": 13.0}
     assert hours(rows(client, by="queue"), "Queue") == {"default": 13.0}
     assert hours(rows(client, by="work"), "Kind of work") == {"Jobs": 13.0}

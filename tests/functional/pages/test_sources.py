@@ -13,7 +13,7 @@ from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.reconcilers.metric_sources import sources_read
 from apps.monitoring.services.ingestion import readings_record
-from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.readings import Recorded
 from apps.telemetry.services.sources import source_failed, source_read
@@ -157,7 +157,7 @@ def test_a_trial_that_reaches_nobody_says_so_and_keeps_nothing(
     assert answer.status_code == 422
     assert "The trial failed" in answer.text
     source.refresh_from_db()
-    assert source.trouble == ""
+    assert source.error == ""
 
 
 def test_the_page_says_why_values_were_refused_and_who_is_silent(
@@ -168,10 +168,10 @@ def test_the_page_says_why_values_were_refused_and_who_is_silent(
         options={"vendor": "nvidia", "targets": [{"url": "http://127.0.0.1:9400", "node": "n1"}]},
         refused=2,
         refusals=["utilization of 180 percent (card 3 of n1)"],
-        silent={"n1": "it answered with status 503"},
+        unreachable={"n1": "it answered with status 503"},
     )
     factories.figures(Card.objects.all()[:3])
-    CardFigures.objects.update(source=source)
+    CardMetrics.objects.update(source=source)
     listed = text_of(operator, _AT)
     assert "1 exporter did not answer" in listed
     assert '<td class="nf-number" data-label="Cards measured now">3</td>' in listed

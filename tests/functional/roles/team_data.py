@@ -168,7 +168,7 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
         "version": version.uid,
         "version.failed": broken.uid,
         "evaluation": evaluation.uid,
-        "artifact": Artifact.objects.get(made_by=f"attempt:{script.attempts.get().uid}").uid,
+        "artifact": Artifact.objects.get(created_by=f"attempt:{script.attempts.get().uid}").uid,
         "queue": queue.uid,
         "queue.name": queue.name,
         "change": factories.queue_change(queue, actor=company.root, description=word).uid,

@@ -13,7 +13,7 @@ from django.core.cache import cache
 
 from apps.accounts import services as accounts
 from apps.fleet.models import Card, Cluster, Node
-from apps.telemetry.models import CardFigures
+from apps.telemetry.models import CardMetrics
 from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.common.permissions import Scope, TeamRole
 from tests import factories
@@ -114,7 +114,7 @@ def test_the_web_answers_while_64_clients_of_each_kind_are_slow(
             )
             assert answer.status_code == 200
             assert push(url, agent_token).json()["taken"] is True
-    assert CardFigures.objects.get().utilization == 93
+    assert CardMetrics.objects.get().utilization == 93
 
 
 def test_large_slow_bodies_stall_uploads_only(token: str, tmp_path: Path) -> None:

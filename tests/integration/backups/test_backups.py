@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from apps.models.selectors.storage import digests_referenced
 from apps.models.services.storage_cleanup import garbage_collect
 from apps.serving.models import GatewaySnapshot
 from controlplane.persistence.backups import BackupRefused, Manifest, back_up
+from controlplane.persistence.backups.manifest import NAME, _manifest_digest
 from controlplane.persistence.encryption import encrypt
 from controlplane.ports.artifacts import Blob, StorageFull
 from tests import factories
@@ -55,6 +57,15 @@ def backup(product: EmptyCompany, tmp_path: Path) -> Path:
 def other(product: EmptyCompany, tmp_path: Path) -> Iterator[Elsewhere]:
     with elsewhere("restored", tmp_path / "other-home") as place:
         yield place
+
+
+def test_the_manifest_of_version_0_1_0_is_read(backup: Path, tmp_path: Path) -> None:
+    body = json.loads((backup / NAME).read_text(encoding="utf-8"))
+    del body["seal"]
+    body["made_at"] = body.pop("created_at")
+    body["seal"] = _manifest_digest(body)
+    (tmp_path / NAME).write_text(json.dumps(body), encoding="utf-8")
+    assert Manifest.read(tmp_path) == Manifest.read(backup)
 
 
 LOGS_IN = """

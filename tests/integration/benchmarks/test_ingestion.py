@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from apps.monitoring.api import telemetry
-from apps.telemetry.models import CardFigures, CardHistory, Source
+from apps.telemetry.models import CardHistory, CardMetrics, Source
 from apps.telemetry.selectors.sources import PUSH
 from tests.benchmarks.telemetry import ingesting, ingestion
 from tests.benchmarks.telemetry.exporters import SERIES
@@ -32,9 +32,9 @@ def test_all_that_is_printed_is_kept_and_seen_before_the_next_is_read(
     # One turn before the clock runs, and each push of eight cards.
     assert told["history_rows"] == CARDS * (1 + TURNS + FLAT_OUT) + 8 * 101
     assert CardHistory.objects.count() == told["history_rows"]
-    assert CardFigures.objects.count() == CARDS
+    assert CardMetrics.objects.count() == CARDS
     # The slowest says as much of what else the machine does.
     assert told["lag_p50"] < EVERY
     assert told["push_p50"] < 1.0
     read, pushed = Source.objects.exclude(kind=PUSH).get(), Source.objects.get(kind=PUSH)
-    assert (read.trouble, read.refused, pushed.refused) == ("", 0, 0)
+    assert (read.error, read.refused, pushed.refused) == ("", 0, 0)

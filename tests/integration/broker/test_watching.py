@@ -12,7 +12,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from config.celery import app
 from controlplane.domain.health.controllers import SHORTEST_ALLOWED
-from controlplane.persistence.models import LoopState
+from controlplane.persistence.models import ControllerState
 from tests.contract.waiting import until
 from tests.integration.broker.controllers import PATIENCE
 from tests.integration.broker.products import Product
@@ -59,7 +59,7 @@ def wait_for(client: Client, kind: str, condition: str, *, within: float = PATIE
             what=f"{kind} is {condition}",
         )
     except AssertionError as late:
-        for loop in status(client)["loops"]:
+        for loop in status(client)["controllers"]:
             late.add_note(f"{loop['name']}: {loop['health']} {loop['lag_seconds']} {loop['error']}")
         raise
 
@@ -69,16 +69,18 @@ def test_every_controller_run_is_recorded_by_its_worker(product: Product, operat
     product.beat.start()
 
     until(
-        lambda: LoopState.objects.filter(succeeded_at__isnull=False, turns__gte=2).count() >= 5,
+        lambda: (
+            ControllerState.objects.filter(succeeded_at__isnull=False, runs__gte=2).count() >= 5
+        ),
         within=PATIENCE,
         what="five loops have turned twice",
     )
 
-    for row in LoopState.objects.filter(turns__gte=2):
-        assert row.failed_turns == 0, row.error
+    for row in ControllerState.objects.filter(runs__gte=2):
+        assert row.failed_runs == 0, row.error
         assert 0 < row.seconds < 60
-        assert 2 <= len(row.recent) <= row.turns + 1
-    assert LoopState.objects.get(name=QUICK).handled == 0
+        assert 2 <= len(row.recent) <= row.runs + 1
+    assert ControllerState.objects.get(name=QUICK).handled == 0
     wait_for(operator, "worker", "well")
 
 

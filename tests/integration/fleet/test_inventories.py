@@ -73,7 +73,7 @@ def test_the_first_inventory_creates_nodes_and_cards(company: Company, cluster: 
         (1, "cpu", "S1", "usable"),
     ]
     cluster.refresh_from_db()
-    assert (cluster.isolation, cluster.trouble) == ("an account of its own", "")
+    assert (cluster.isolation, cluster.error) == ("an account of its own", "")
 
 
 def test_a_repeated_inventory_changes_nothing(company: Company, cluster: Cluster) -> None:
@@ -239,7 +239,7 @@ def test_a_failing_cluster_does_not_affect_others(company: Company, cluster: Clu
 
     assert reconcilers.inventories_sync(at=company.at) == 1
 
-    troubles = dict(Cluster.objects.values_list("name", "trouble"))
+    troubles = dict(Cluster.objects.values_list("name", "error"))
     assert troubles["east"] == ""
     assert "no ninefold.clusters adapter is called 'abacus'" in troubles["absent"]
     assert "no_such_option" in troubles["broken"]
@@ -247,7 +247,7 @@ def test_a_failing_cluster_does_not_affect_others(company: Company, cluster: Clu
     company.cluster.regain_contact()
     reconcilers.inventories_sync(at=company.at)
     company.cluster_row.refresh_from_db()
-    assert company.cluster_row.trouble == ""
+    assert company.cluster_row.error == ""
 
 
 def test_an_unreachable_cluster_isolates_nothing(company: Company) -> None:

@@ -62,5 +62,5 @@ def test_a_cluster_change_takes_the_inventory_of_that_cluster_only(company: Comp
 
     assert Node.objects.filter(cluster=company.cluster_row).exists()
     other.refresh_from_db()
-    assert other.trouble == ""
+    assert other.error == ""
     fleet.on_cluster_changed(cluster_uid="0" * 32)

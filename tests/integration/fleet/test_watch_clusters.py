@@ -198,7 +198,7 @@ def test_a_heartbeat_timeout_is_recorded_and_cleared_by_an_inventory(
     cluster = registered("east")
     east = speaking("east")
     until(
-        lambda: Cluster.objects.get(pk=cluster.pk).trouble == services.UNRESPONSIVE,
+        lambda: Cluster.objects.get(pk=cluster.pk).error == services.UNRESPONSIVE,
         what="the word of it",
     )
     assert news("cluster.changed") == []
@@ -209,10 +209,10 @@ def test_a_heartbeat_timeout_is_recorded_and_cleared_by_an_inventory(
 
 @pytest.mark.django_db
 def test_a_heartbeat_timeout_does_not_replace_another_trouble() -> None:
-    cluster = Cluster.objects.create(name="east", kind="fake", trouble="the credential has expired")
+    cluster = Cluster.objects.create(name="east", kind="fake", error="the credential has expired")
     services.cluster_unresponsive_record(cluster=cluster)
     cluster.refresh_from_db()
-    assert cluster.trouble == "the credential has expired"
+    assert cluster.error == "the credential has expired"
 
 
 def test_a_standby_takes_over_the_lease(kinds: None) -> None:

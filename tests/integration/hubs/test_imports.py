@@ -119,11 +119,11 @@ def test_a_broken_connection_costs_one_range_and_is_retried(
     assert _turn() == 0
     row = HubImport.objects.get(version=version)
     assert row.failures == 1
-    assert "connection broke" in row.trouble or "no whole answer" in row.trouble
+    assert "connection broke" in row.error or "no whole answer" in row.error
     assert _turn() == 0, "its time has not come"
     assert _turn(later=RETRY_DELAYS[0]) == 1
     row.refresh_from_db()
-    assert (row.failures, row.trouble) == (0, "")
+    assert (row.failures, row.error) == (0, "")
     assert hub.sent == row.size, "no byte came twice"
 
 

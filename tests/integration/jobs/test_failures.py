@@ -83,7 +83,7 @@ def test_outputs_that_are_not_a_model_fail_the_job_with_a_reason(company: Compan
     job.refresh_from_db()
     assert job.state == JobState.FAILED
     assert "there is no config.json" in job.state_reason
-    assert not Artifact.objects.filter(made_by=f"attempt:{attempt.uid}").exists()
+    assert not Artifact.objects.filter(created_by=f"attempt:{attempt.uid}").exists()
 
 
 def test_a_launch_that_is_refused_fails_the_job_with_the_reason(company: Company) -> None:

@@ -115,7 +115,7 @@ def test_a_job_succeeds_once_wherever_its_worker_is_killed(
         path = [event for event in transition_events(attempt) if event != "run"]
         assert path == ["admit", "launch", "finish", "complete"], died
         assert ModelVersion.objects.filter(attempt_uid=attempt.uid).count() == 1, died
-        assert Artifact.objects.filter(made_by=f"attempt:{attempt.uid}").count() == 1, died
+        assert Artifact.objects.filter(created_by=f"attempt:{attempt.uid}").count() == 1, died
         assert AuditEntry.objects.filter(action="model.register", detail__job=job.uid).count() == 1
         assert attempt.log_digest, died
         assert Allocation.objects.filter(claim__uid=attempt.claim_uid).count() == 1, died

@@ -139,7 +139,7 @@ def test_outputs_of_a_script_become_one_artifact(company: Company) -> None:
 
     company.turn_jobs()
 
-    artifact = Artifact.objects.get(made_by=f"attempt:{attempt.uid}")
+    artifact = Artifact.objects.get(created_by=f"attempt:{attempt.uid}")
     assert artifact.tree == {"out/answer.txt": stored("", b"42")[1]}
     job.refresh_from_db()
     assert job.state_reason == "made 1 files"

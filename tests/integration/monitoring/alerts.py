@@ -19,7 +19,7 @@ from apps.monitoring.services.alerts import (
     receiver_create,
     route_create,
 )
-from apps.telemetry.models import CardFigures
+from apps.telemetry.models import CardMetrics
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSample, AlertSeverity
 from tests.contract.web_servers import WebServer
@@ -46,7 +46,7 @@ def rule_made(actor: User, **changes: Any) -> AlertRule:
 
 def warm(cards: Iterable[Card], *, at: datetime, temperature: float = 95.0) -> None:
     for card in cards:
-        CardFigures.objects.update_or_create(
+        CardMetrics.objects.update_or_create(
             card=card, defaults={"at": at, "received_at": at, "temperature": temperature}
         )
 

@@ -68,7 +68,9 @@ def burned_in(company: Company, row: Isolation, *, passed: bool) -> None:
 
 def _result(passed: bool) -> bytes:
     verdict = "passed" if passed else "failed"
-    tests = [{"test": "memory", "card": 0, "verdict": verdict, "words": "bit 3 of word 77 flipped"}]
+    tests = [
+        {"test": "memory", "card": 0, "verdict": verdict, "message": "bit 3 of word 77 flipped"}
+    ]
     return f"burn-in\nRESULT {json.dumps({'passed': passed, 'tests': tests})}\n".encode()
 
 

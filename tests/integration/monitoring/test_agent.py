@@ -13,7 +13,7 @@ from django.core.management import call_command
 from pytest_django.live_server_helper import LiveServer
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.telemetry.models import CardFigures, NodeToken
+from apps.telemetry.models import CardMetrics, NodeToken
 from tests.integration.launcher.process_waits import wait_for
 
 WITHIN = 20.0
@@ -60,7 +60,7 @@ def agent(live_server: LiveServer, node: Node, tmp_path: Path) -> Iterator[Agent
 
 def test_figures_of_every_card_are_there_and_follow(agent: Agent, node: Node) -> None:
     agent("n7")
-    figures = CardFigures.objects.filter(card__node=node, utilization__isnull=False)
+    figures = CardMetrics.objects.filter(card__node=node, utilization__isnull=False)
     wait_for(lambda: figures.count() == 2, what="both cards have figures")
     first = figures.earliest("card__index")
     assert first.memory_total is not None
@@ -79,12 +79,12 @@ def test_a_token_does_not_speak_for_another_node(agent: Agent, node: Node) -> No
     said, _ = process.communicate(timeout=WITHIN)
     assert process.returncode == 4
     assert "this token is of the node n7" in said
-    assert not CardFigures.objects.exists()
+    assert not CardMetrics.objects.exists()
 
 
 def test_a_revoked_token_ends_the_agent(agent: Agent) -> None:
     process = agent("n7")
-    wait_for(CardFigures.objects.exists, what="figures come")
+    wait_for(CardMetrics.objects.exists, what="figures come")
     NodeToken.objects.update(revoked_at="2026-01-01T00:00:00Z")
     said, _ = process.communicate(timeout=WITHIN)
     assert process.returncode == 4

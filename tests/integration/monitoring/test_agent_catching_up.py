@@ -17,7 +17,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
 from apps.monitoring.services import ingestion
 from apps.monitoring.services.ingestion import Push, PushBusy, Pushed, push_record
-from apps.telemetry.models import CardFigures, CardHistory, CardHour, NodeToken, SummedHour
+from apps.telemetry.models import CardHistory, CardHour, CardMetrics, NodeToken, SummedHour
 from apps.telemetry.services import metric_storage as history_service
 from apps.telemetry.services.node_tokens import token_issue
 from controlplane.persistence.locks import AdvisoryLock
@@ -97,11 +97,11 @@ def test_its_newest_figures_are_there_first_and_the_history_follows(
     kept: Callable[[], BatchSender],
 ) -> None:
     sender = kept()
-    wait_for(CardFigures.objects.exists, what="the node is heard of")
-    assert CardFigures.objects.get().utilization == KEPT - 1
+    wait_for(CardMetrics.objects.exists, what="the node is heard of")
+    assert CardMetrics.objects.get().utilization == KEPT - 1
     wait_for(lambda: sender.waiting == 0, what="all is sent")
     assert history() == list(range(KEPT))
-    assert CardFigures.objects.get().utilization == KEPT - 1
+    assert CardMetrics.objects.get().utilization == KEPT - 1
     assert NodeToken.objects.get().gaps[1:] == []
 
 
@@ -152,7 +152,7 @@ def test_batches_that_come_together_in_any_order_all_count(node: Node) -> None:
     ]
     assert all(one.taken for one in at_once(*works))
     assert history() == list(range(1, 9))
-    assert CardFigures.objects.get().utilization == 8
+    assert CardMetrics.objects.get().utilization == 8
     assert NodeToken.objects.get().gaps == []
 
 

@@ -18,7 +18,7 @@ from apps.monitoring.reconcilers.alerts import alerts_reconcile
 from apps.monitoring.selectors.alert_samples import rule_alert_samples, rule_dry_run
 from apps.monitoring.selectors.alerts import rule_spec_of
 from apps.monitoring.services import alert_evaluation, alerts
-from apps.telemetry.models import CardFigures, CardHistory
+from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.lifecycle import AlertState
 from controlplane.domain.alerts.rules import MEASURES, parse_rule
@@ -70,8 +70,8 @@ def test_a_thousand_cards_are_one_message_that_names_ten(
     cards = Card.objects.bulk_create(
         Card(node=node, index=index, chip="cpu") for index in range(1, 1000)
     )
-    CardFigures.objects.bulk_create(
-        CardFigures(card=card, at=NOON, received_at=NOON, temperature=99.0) for card in cards
+    CardMetrics.objects.bulk_create(
+        CardMetrics(card=card, at=NOON, received_at=NOON, temperature=99.0) for card in cards
     )
     with django_assert_max_num_queries(20):
         assert judged(rule, at=NOON) == 1
@@ -160,7 +160,7 @@ def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
     )
     assert seen(rule, 1, at=after(5)) == 0
     group = AlertGroup.objects.get()
-    assert (group.count, group.silenced, group.told_at) == (1, 1, None)
+    assert (group.count, group.silenced, group.notified_at) == (1, 1, None)
     assert seen(rule, 1, 2, at=after(10)) == 1
     assert [one["labels"]["card"] for one in AlertNotice.objects.get().content["alerts"]] == ["2"]
     assert seen(rule, 1, 2, at=after(3600)) == 1
@@ -218,7 +218,7 @@ def test_shipped_rules_come_with_the_first_turn_and_stay_as_people_left_them(
     office: Office,
 ) -> None:
     alerts_reconcile(at=NOON)
-    assert AlertRule.objects.filter(shipped=True, trouble="").count() == len(DEFAULTS)
+    assert AlertRule.objects.filter(shipped=True, error="").count() == len(DEFAULTS)
     hot = AlertRule.objects.get(name="card-hot")
     alerts.rule_change(rule=hot, document={"threshold": 80}, actor=office.vera, at=NOON)
     AlertRule.objects.filter(name="loop-late").update(document={**HOT, "where": []})
@@ -238,8 +238,8 @@ def test_one_rule_that_cannot_be_judged_spoils_no_other(office: Office) -> None:
     alerts_reconcile(at=NOON)
     broken.refresh_from_db()
     whole.refresh_from_db()
-    assert "cards.mood" in broken.trouble
-    assert (whole.trouble, whole.evaluated_at) == ("", NOON)
+    assert "cards.mood" in broken.error
+    assert (whole.error, whole.evaluated_at) == ("", NOON)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -286,7 +286,7 @@ def test_a_trial_counts_faults_that_stood_for_long_enough(office: Office) -> Non
             code=code,
             level=6,
             began_at=NOON - timedelta(hours=hours),
-            told_at=NOON,
+            reported_at=NOON,
             noticed_at=NOON,
         )
     severe = {**HOT, "measure": "faults.level", "op": ">=", "threshold": 5, "lasts": 3600}
@@ -302,7 +302,7 @@ def test_a_trial_says_where_no_history_is_kept(office: Office) -> None:
 def test_only_operators_change_anything(office: Office) -> None:
     rule = rule_made(office.vera)
     silence = AlertSilence.objects.create(
-        matchers=["rule=hot"], reason="x", began_at=NOON, ends_at=after(60), made_by_name="vera"
+        matchers=["rule=hot"], reason="x", began_at=NOON, ends_at=after(60), created_by_name="vera"
     )
     acts = (
         lambda: rule_made(office.ada, name="other"),

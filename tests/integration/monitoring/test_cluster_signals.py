@@ -80,11 +80,11 @@ def test_what_stays_as_it_is_is_written_once_and_told_again_now_and_then() -> No
     for seconds in (5, 10, 15):
         turn(seconds)
     fault = Fault.objects.get()
-    assert (fault.count, fault.told_at) == (1, NOON)
+    assert (fault.count, fault.reported_at) == (1, NOON)
     assert not OutboxMessage.objects.exists()
     turn(REMINDED_AFTER.total_seconds())
     fault.refresh_from_db()
-    assert (fault.count, fault.told_at) == (2, NOON + REMINDED_AFTER)
+    assert (fault.count, fault.reported_at) == (2, NOON + REMINDED_AFTER)
 
 
 def test_what_becomes_worse_is_told_at_once() -> None:
@@ -182,7 +182,7 @@ def test_the_silence_of_a_node_stands_until_it_is_heard_and_that_of_others_is_le
     told = Fault.objects.get()
     others = Fault.objects.create(
         node=told.node, origin=Origin.SILENCE, code="no figures", level=6,
-        began_at=NOON, told_at=NOON, noticed_at=NOON,
+        began_at=NOON, reported_at=NOON, noticed_at=NOON,
     )  # fmt: skip
     fake.set_diagnosis(ClusterDiagnosis())
     turn(5)

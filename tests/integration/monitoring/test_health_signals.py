@@ -33,7 +33,11 @@ def test_a_sign_that_is_told_again_counts_and_makes_no_second_fault() -> None:
     assert _record(sign(cluster, seconds=5), sign(cluster, seconds=10, message="again")) == 2
     fault = Fault.objects.get()
     assert fault.card == card(cluster)
-    assert (fault.count, fault.began_at, fault.told_at) == (3, NOON, NOON + timedelta(seconds=10))
+    assert (fault.count, fault.began_at, fault.reported_at) == (
+        3,
+        NOON,
+        NOON + timedelta(seconds=10),
+    )
     assert fault.message == "again"
 
 
@@ -106,7 +110,7 @@ def test_a_clock_that_is_ahead_is_not_believed() -> None:
     cluster = ward()
     _record(sign(cluster, seconds=7200))
     fault = Fault.objects.get()
-    assert (fault.began_at, fault.told_at) == (seconds_later(60), seconds_later(60))
+    assert (fault.began_at, fault.reported_at) == (seconds_later(60), seconds_later(60))
     signals_record(signals=[sign(cluster, seconds=90, active=False)], at=seconds_later(120))
     fault.refresh_from_db()
     assert fault.ended_at == seconds_later(90)

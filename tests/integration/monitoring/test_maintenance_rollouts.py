@@ -185,13 +185,13 @@ def test_a_cluster_that_is_silent_holds_it_up_and_is_named(
     machines.silent = True
     turn(10)
     rollout.refresh_from_db()
-    assert "nobody answers" in rollout.trouble
+    assert "nobody answers" in rollout.error
     assert states()[0] == "at_work"
     machines.silent, machines.codes = False, {"west-0": 0}
     turn(15)
     turn(20)
     rollout.refresh_from_db()
-    assert (rollout.trouble, states()[0]) == ("", "done")
+    assert (rollout.error, states()[0]) == ("", "done")
 
 
 @pytest.mark.parametrize(("passed", "state"), [(True, "done"), (False, "failed")])

@@ -77,7 +77,7 @@ def test_a_deployment_in_trouble_and_its_recovery_reach_the_whole_team(office: O
     model = factories.model_version(actor=office.ada, team=office.team)
     one = factories.deployment(actor=office.ada, team=office.team, queue=office.queue, model=model)
     factories.replica(one, cluster=factories.cluster(), ready=False)
-    heard("deployment.troubled")
+    heard("deployment.degraded")
     assert [kinds_for(user) for user in (office.ada, office.bob, office.eve)] == [
         [TROUBLED],
         [TROUBLED],

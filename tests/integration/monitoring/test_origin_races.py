@@ -18,7 +18,7 @@ from apps.monitoring.models import Fault
 from apps.monitoring.services import ingestion
 from apps.monitoring.services.faults import faults_acknowledge, signals_record
 from apps.monitoring.services.ingestion import Push, push_record, source_delete, token_revoke
-from apps.telemetry.models import CardFigures, NodeToken, Source
+from apps.telemetry.models import CardMetrics, NodeToken, Source
 from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.telemetry.metrics import Reading
@@ -95,7 +95,7 @@ def test_a_source_is_deleted_while_it_is_read(
     assert at_once(partial(read, 5), delete) == [None, None]
     assert not Source.objects.exists()
     assert not Fault.objects.filter(ended_at=None).exists()
-    assert CardFigures.objects.get().source is None
+    assert CardMetrics.objects.get().source is None
 
 
 def test_who_revokes_the_last_token_beside_another_ends_what_the_agent_told(

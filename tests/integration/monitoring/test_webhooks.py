@@ -150,7 +150,7 @@ def test_after_several_in_a_row_it_is_switched_off_until_somebody_lets_it_go_on(
         give_up(office, number)
     webhook = Webhook.objects.get()
     assert not webhook.active
-    assert webhook.trouble.startswith("3 deliveries in a row were given up")
+    assert webhook.error.startswith("3 deliveries in a row were given up")
     told = Notification.objects.filter(kind=NotificationKind.WEBHOOK_DISABLED)
     assert [row.recipient for row in told] == [office.vera]
     fail(office, 99)

@@ -60,7 +60,7 @@ def top() -> Queue:
     [
         lambda: entitle(top(), cap=1),
         lambda: entitle(top(), chip="", cap=1),
-        lambda: Queue.objects.filter(name="top").update(running_per_person=1),
+        lambda: Queue.objects.filter(name="top").update(max_running_per_user=1),
     ],
     ids=["a cap above", "a cap in total", "a person's limit above"],
 )
@@ -99,7 +99,7 @@ def test_a_closed_ancestor_queue_is_checked_at_admission(
 
 def test_the_per_user_limit_of_a_queue_is_enforced(sharing: Sharing) -> None:
     company = sharing.company
-    Queue.objects.filter(name="top").update(running_per_person=1)
+    Queue.objects.filter(name="top").update(max_running_per_user=1)
     mine = [
         sharing.claim(queue, person=company.engineer) for queue in (sharing.owed, sharing.batch)
     ]
@@ -120,7 +120,7 @@ def test_the_per_user_limit_of_a_queue_is_enforced(sharing: Sharing) -> None:
 def test_a_job_counts_towards_the_limit_of_its_submitter(sharing: Sharing) -> None:
     job = sharing.borrowing(cards=1)
     claim = claim_of(job)
-    assert (claim.person, claim.work_kind, claim.work_uid, claim.work_name) == (
+    assert (claim.user, claim.work_kind, claim.work_uid, claim.work_name) == (
         User.objects.get(username="mei"),
         "job",
         job.uid,

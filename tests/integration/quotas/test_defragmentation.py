@@ -14,7 +14,7 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors import latest_attempt
-from apps.quotas.models import Allocation, Claim, Nomination, Rearrangement
+from apps.quotas.models import Allocation, Claim, Defragmentation, Nomination
 from apps.quotas.reconcilers.defragmentation import defragmentation_reconcile
 from apps.quotas.selectors.free_capacity import fleet_fragmentation
 from apps.quotas.services import defragmentation as services
@@ -90,14 +90,14 @@ class Shop:
         held = Allocation.objects.filter(claim=self.claim(job), released_at=None)
         return set(held.values_list("node__name", flat=True))
 
-    def propose(self, **wish: object) -> Rearrangement:
+    def propose(self, **wish: object) -> Defragmentation:
         wish.setdefault("purpose", DefragmentationPurpose.WHOLE_NODES)
         asked = services.DefragmentationRequest(**wish)  # type: ignore[arg-type]
         return services.defragmentation_propose(
             plan_request=asked, actor=self.admin, at=self.company.at
         )
 
-    def approve(self, row: Rearrangement, actor: User | None = None) -> None:
+    def approve(self, row: Defragmentation, actor: User | None = None) -> None:
         services.defragmentation_approve(plan=row, actor=actor or self.admin, at=self.company.at)
 
     def turn(self) -> None:
@@ -107,7 +107,7 @@ class Shop:
         self.company.turn_jobs()
         self.company.schedule()
 
-    def until(self, row: Rearrangement, state: str, turns: int = 20) -> Rearrangement:
+    def until(self, row: Defragmentation, state: str, turns: int = 20) -> Defragmentation:
         for _ in range(turns):
             row.refresh_from_db()
             if row.state == state:
@@ -268,12 +268,12 @@ def test_a_queue_admin_of_the_team_may_relocate_workloads(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "meanwhile",
     [
-        lambda row: Rearrangement.objects.filter(pk=row.pk).update(state="dismissed"),
+        lambda row: Defragmentation.objects.filter(pk=row.pk).update(state="dismissed"),
         lambda row: Claim.objects.filter(pk=row.moves.get().claim_id).update(state="revoking"),
     ],
 )
 def test_a_step_after_a_concurrent_change_has_no_effect(
-    shop: Shop, meanwhile: Callable[[Rearrangement], int]
+    shop: Shop, meanwhile: Callable[[Defragmentation], int]
 ) -> None:
     row = shop.propose()
     shop.approve(row)

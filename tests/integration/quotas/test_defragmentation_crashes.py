@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from apps.jobs.models import Job
-from apps.quotas.models import Allocation, Claim, Nomination, Rearrangement
+from apps.quotas.models import Allocation, Claim, Defragmentation, Nomination
 from apps.quotas.reconcilers.defragmentation import defragmentation_reconcile
 from controlplane.domain.quotas.claims import ClaimState
 from tests.integration.company import Company
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 EVERY = 29
 
 
-def carried_out(shop: Shop, row: Rearrangement, worker: Worker) -> None:
+def carried_out(shop: Shop, row: Defragmentation, worker: Worker) -> None:
     def turn() -> None:
         shop.company.later(timedelta(seconds=5))
         defragmentation_reconcile(at=shop.company.at)

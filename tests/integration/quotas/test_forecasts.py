@@ -45,7 +45,7 @@ def test_a_start_is_predicted_from_past_runtimes(busy: tuple[Team, Queue]) -> No
     told = ClaimForecast.objects.get(claim=claim)
     assert told.starts_at is not None
     assert abs(told.starts_at - (at + timedelta(hours=1))) < 2 * MINUTE
-    assert told.waits_for == [Claim.objects.get(state="admitted").uid]
+    assert told.blocked_by == [Claim.objects.get(state="admitted").uid]
 
 
 def test_the_pause_is_ten_times_the_duration_of_the_run(busy: tuple[Team, Queue]) -> None:

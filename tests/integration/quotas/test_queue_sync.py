@@ -80,7 +80,7 @@ def syncing_clusters(
 
 def degraded() -> dict[str, str]:
     rows = Cluster.objects.filter(kind="volcano")
-    return dict(rows.values_list("name", "trouble"))
+    return dict(rows.values_list("name", "error"))
 
 
 def test_volcano_supports_queue_sync() -> None:
@@ -141,7 +141,7 @@ def test_an_unreachable_cluster_is_degraded_until_it_recovers_and_does_not_affec
 def test_other_errors_of_a_cluster_are_preserved(
     syncing_clusters: Mapping[str, SyncingCluster],
 ) -> None:
-    Cluster.objects.filter(name="east").update(trouble="the certificate has expired")
+    Cluster.objects.filter(name="east").update(error="the certificate has expired")
     syncing_clusters["east"].silent = True
     cluster_queues_sync()
     syncing_clusters["east"].silent = False

@@ -85,7 +85,7 @@ def test_an_import_writes_rows_history_audit_and_a_message(company: Company, chi
         ("lab", "", 0, 8),
         ("vision", "cpu", 1, None),
     }
-    assert (change.act, change.actor_name, change.note) == ("import", "chief", "first draft")
+    assert (change.action, change.actor_name, change.note) == ("import", "chief", "first draft")
     assert set(change.before.values()) == {None}
     assert set(change.after) == set(
         Queue.objects.exclude(name="default").values_list("uid", flat=True)
@@ -281,7 +281,7 @@ def test_every_kind_of_change_can_be_reverted(company: Company, chief: User) -> 
 
     back = services.change_revert(gone, actor=chief, at=company.at, note="too early")
     assert tree_documents() == grown
-    assert (back.act, back.note, back.reverts) == ("revert", "too early", gone)
+    assert (back.action, back.note, back.reverts) == ("revert", "too early", gone)
     services.change_revert(made, actor=chief, at=company.at)
     assert tree_documents() == before
 

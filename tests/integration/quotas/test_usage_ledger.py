@@ -61,7 +61,7 @@ def test_a_release_records_usage_with_user_and_workload(fleet: tuple[Queue, Team
     usage.release(claim, at=NOON + HOUR)
 
     [record] = UsageRecord.objects.all()
-    assert (record.queue, record.team, record.person) == (queue, team, ada)
+    assert (record.queue, record.team, record.user) == (queue, team, ada)
     assert (record.chip, record.cards, record.work_kind) == ("cpu", 3, "job")
     assert (record.work_name, record.work_uid) == ("teach addresses", claim.work_uid)
     assert (record.since, record.until) == (NOON, NOON + HOUR)

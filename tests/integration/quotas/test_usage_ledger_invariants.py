@@ -43,7 +43,7 @@ class World:
         lab = Queue.objects.create(name="lab")
         entitle(lab, cap=6)
         vision = Queue.objects.create(name="vision", parent=lab)
-        speech = Queue.objects.create(name="speech", parent=lab, running_per_person=2)
+        speech = Queue.objects.create(name="speech", parent=lab, max_running_per_user=2)
         entitle(vision, guaranteed=4)
         entitle(speech, guaranteed=2)
         batch = Queue.objects.create(name="batch")
@@ -94,7 +94,7 @@ class World:
         entitle(vision, guaranteed=self.chance.choice((0, 2, 4)))
         entitle(speech, guaranteed=self.chance.choice((0, 2)), cap=self.chance.choice((2, 5)))
         state = self.chance.choice((QueueState.OPEN, QueueState.DRAINING, QueueState.CLOSED))
-        Queue.objects.filter(pk=batch.pk).update(running_per_person=self.chance.choice((None, 1)))
+        Queue.objects.filter(pk=batch.pk).update(max_running_per_user=self.chance.choice((None, 1)))
         Queue.objects.filter(pk=speech.pk).update(state=state)
         # Claims are asked for in all of them.
         if state != QueueState.OPEN:
@@ -122,7 +122,7 @@ class World:
             ~Q(state=CardState.USABLE), allocations__in=openly.filter(claim__in=new)
         ).exists()
         queues = selectors.scheduling_snapshot().queues
-        for claim in new.select_related("queue", "person"):
+        for claim in new.select_related("queue", "user"):
             self._within_limits(claim, queues)
 
     def _within_limits(self, claim: Claim, queues: Mapping[str, QueueSnapshot]) -> None:
@@ -130,9 +130,9 @@ class World:
         for queue in self._way_up(claim.queue.uid, queues):
             cap = queue.entitlements["cpu"].cap if "cpu" in queue.entitlements else None
             assert cap is None or held[queue.uid] <= cap, queue.name
-            limit = queue.running_per_person
-            person = (queue.uid, claim.person_id)
-            assert claim.person_id is None or limit is None or people[person] <= limit, queue.name
+            limit = queue.max_running_per_user
+            person = (queue.uid, claim.user_id)
+            assert claim.user_id is None or limit is None or people[person] <= limit, queue.name
 
     def _up_the_tree(
         self, queues: Mapping[str, QueueSnapshot]
@@ -141,7 +141,7 @@ class World:
         for claim in Claim.objects.filter(state__in=HOLDING).select_related("queue"):
             for queue in self._way_up(claim.queue.uid, queues):
                 held[queue.uid] += claim.card_count
-                people[queue.uid, claim.person_id] += 1
+                people[queue.uid, claim.user_id] += 1
         return held, people
 
     @staticmethod
@@ -169,8 +169,8 @@ class World:
             stated = way[0].entitlements.get("cpu")
             owed = stated.guaranteed if stated else 0
             limited = any(
-                queue.running_per_person is not None
-                and people[queue.uid, first.person_id] >= queue.running_per_person
+                queue.max_running_per_user is not None
+                and people[queue.uid, first.user_id] >= queue.max_running_per_user
                 for queue in way
             )
             full = any(

@@ -13,7 +13,7 @@ from typing import Any
 from apps.jobs.models import Attempt
 from apps.serving.models import Gateway, GatewayCall, UsageBatch
 from apps.serving.services import gateways
-from apps.telemetry.models import CardFigures, CardHistory, NodeToken
+from apps.telemetry.models import CardHistory, CardMetrics, NodeToken
 from gateway.snapshots import open_snapshot
 from gateway.usage import UsageJournal
 from ninefold_runtime.agent.sender import BatchSequence
@@ -88,7 +88,7 @@ def test_agents_push_what_they_read(installation: Upgraded, clock: Clock) -> Non
         nodes.add(row.node_id)
     assert vendors == {"ascend", "nvidia", "cpu"}
     assert len(nodes) == 4
-    fresh = CardFigures.objects.filter(received_at__gte=recorded[0].at)
+    fresh = CardMetrics.objects.filter(received_at__gte=recorded[0].at)
     assert set(fresh.values_list("card__node", flat=True)) == nodes
     assert CardHistory.objects.count() > measured
 

@@ -15,6 +15,7 @@ from apps.accounts.models import User
 from apps.quotas.models import Entitlement, Queue
 from controlplane.domain.quotas.queues import QueueState
 from tests.integration.upgrade.first_rows import APPS, contents, fill, first, head, migrate
+from tests.integration.upgrade.test_installation import RENAMED_COLUMNS
 
 pytestmark = pytest.mark.slow
 
@@ -64,11 +65,13 @@ def test_every_row_of_the_first_version_is_there_after_the_upgrade(
     now = contents(MigrationExecutor(connection).loader.project_state(head()).apps)
     for table, rows in first_landed.items():
         assert len(now[table]) >= len(rows), f"rows of {table} are lost"
+        renamed = RENAMED_COLUMNS.get(table, {})
         by_key = {row.get("id", next(iter(row.values()))): row for row in now[table]}
         for row in rows:
             found = by_key[row.get("id", next(iter(row.values())))]
             kept = row.keys() - CARRIED_OVER.get(table, set())
-            lost = {name: row[name] for name in kept if found.get(name) != row[name]}
+            names = {name: renamed.get(name, name) for name in kept}
+            lost = {name: row[name] for name in kept if found.get(names[name]) != row[name]}
             assert lost == {}, f"{table} no longer holds what it held"
     for queue in first_landed["quotas_queue"]:
         caps = Entitlement.objects.filter(queue=queue["id"]).values_list("chip", "cap")

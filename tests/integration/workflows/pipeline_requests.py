@@ -108,7 +108,9 @@ def drive(
 
 def pipeline_steps(pipeline: Pipeline) -> list[Step]:
     rows = Step.objects.filter(pipeline=pipeline).order_by("number")
-    return list(rows.select_related("job", "deployment", "made", "model_version", "revision"))
+    return list(
+        rows.select_related("job", "deployment", "output_version", "model_version", "revision")
+    )
 
 
 def states(pipeline: Pipeline) -> list[str]:

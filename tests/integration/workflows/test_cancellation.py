@@ -118,7 +118,7 @@ def test_cancellation_restores_the_previous_revision_of_an_existing_deployment(
     drive(company, pipeline)
     tuned, deploy = pipeline_steps(pipeline)
     newest = served.revisions.order_by("-number")[0]
-    assert (newest.number, newest.model_version) == (4, tuned.made)
+    assert (newest.number, newest.model_version) == (4, tuned.output_version)
     assert deploy.revision == newest
 
 

@@ -105,7 +105,7 @@ def test_a_rejected_quantized_version_misses_its_gate_until_it_is_accepted(
     pipeline = drive(company, submit(company, quantize, D), metrics=worse)
     assert pipeline.state == PipelineState.HELD
     assert "the quantized version was rejected: perplexity" in pipeline.state_reason
-    made = pipeline_steps(pipeline)[0].made
+    made = pipeline_steps(pipeline)[0].output_version
     assert made is not None
     assert made.acceptance == GateDecision.REJECTED
 

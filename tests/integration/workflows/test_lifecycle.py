@@ -50,16 +50,19 @@ def test_one_submission_finetunes_evaluates_quantizes_evaluates_and_deploys(
     tune, before, quantize, after, deploy = pipeline_steps(pipeline)
     assert states(pipeline) == ["succeeded"] * 5
     assert tune.model_version == company.model
-    assert tune.made is not None
-    assert before.model_version == quantize.model_version == tune.made
-    assert quantize.made is not None
-    assert (quantize.made.base, str(quantize.made)) == (tune.made, "parser-small v1")
-    assert after.model_version == deploy.model_version == quantize.made
-    assert after.figures == WELL
+    assert tune.output_version is not None
+    assert before.model_version == quantize.model_version == tune.output_version
+    assert quantize.output_version is not None
+    assert (quantize.output_version.base, str(quantize.output_version)) == (
+        tune.output_version,
+        "parser-small v1",
+    )
+    assert after.model_version == deploy.model_version == quantize.output_version
+    assert after.metrics == WELL
     assert deploy.deployment is not None
     assert deploy.deployment.state == DeploymentState.READY
     assert deploy.revision is not None
-    assert deploy.revision.model_version == quantize.made
+    assert deploy.revision.model_version == quantize.output_version
     names = list(Job.objects.order_by("id").values_list("name", flat=True))
     assert names == [
         "addresses · 1 finetune",
@@ -128,7 +131,7 @@ def test_the_message_about_its_end_is_complete(company: Company) -> None:
         "pipeline_uid": pipeline.uid,
         "name": "addresses",
         "team_uid": company.team.uid,
-        "maker_uid": company.engineer.uid,
+        "creator_uid": company.engineer.uid,
         "actor_name": "",
         "state": "succeeded",
         "reason": "every step is done",
@@ -168,7 +171,7 @@ def test_inputs_of_later_steps_are_held_in_storage_until_the_end(
 ) -> None:
     pipeline = submit(company, F, E)
     drive(company, pipeline, until=lambda: pipeline_steps(pipeline)[0].state == StepState.SUCCEEDED)
-    made = pipeline_steps(pipeline)[0].made
+    made = pipeline_steps(pipeline)[0].output_version
     assert made is not None
     assert made.artifact is not None
     assert any(

@@ -78,7 +78,7 @@ def test_a_step_whose_input_was_removed_fails_with_the_reason(company: Company) 
     drive(company, pipeline, until=lambda: pipeline_steps(pipeline)[0].state == StepState.SUCCEEDED)
     services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
     drive(company, pipeline)
-    made = pipeline_steps(pipeline)[0].made
+    made = pipeline_steps(pipeline)[0].output_version
     assert made is not None
     assert made.artifact_id is not None
     Artifact.objects.filter(pk=made.artifact_id).update(deleted_at=company.at)

@@ -68,7 +68,7 @@ POLICIES = st.builds(
     restarts_per_window=st.integers(1, 6),
     cards_per_node=st.integers(2, 4),
     stall_share=st.integers(100, 1000),
-    repeats=st.integers(2, 4),
+    min_occurrences=st.integers(2, 4),
 )
 
 
@@ -209,7 +209,7 @@ def is_answered_silence(
     view = seen.nodes[each.node]
     return (
         each.ended_at is not None
-        or each.began_at > at - policy.silent_after
+        or each.began_at > at - policy.heartbeat_timeout
         or view.cluster in stalled
         or any(
             other.node == each.node and other.origin == Origin.SILENCE and other.uid != each.uid

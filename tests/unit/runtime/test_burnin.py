@@ -88,14 +88,14 @@ def test_a_rate_has_to_reach_its_share_of_what_is_expected() -> None:
     assert rate(70.0, expected=100.0).verdict is BurninVerdict.PASSED
     slow = rate(69.9, expected=100.0)
     assert (slow.verdict, slow.expected) == (BurninVerdict.FAILED, 70.0)
-    assert slow.words == "10 products; less than 70% of the 100 that are expected"
+    assert slow.message == "10 products; less than 70% of the 100 that are expected"
     assert rate(float("nan"), expected=100.0).verdict is BurninVerdict.FAILED
 
 
 def test_a_rate_that_nobody_expects_is_measured_and_says_so() -> None:
     unjudged = rate(1.0, expected=None)
     assert (unjudged.verdict, unjudged.expected) == (BurninVerdict.PASSED, None)
-    assert unjudged.words.endswith("nobody said what to expect")
+    assert unjudged.message.endswith("nobody said what to expect")
 
 
 SKIPPED = BurninOutcome(
@@ -105,7 +105,7 @@ SKIPPED = BurninOutcome(
     measured=None,
     expected=None,
     unit="GB/s",
-    words="alone",
+    message="alone",
 )
 
 
@@ -158,4 +158,4 @@ def test_a_card_that_hangs_is_ended_and_fails_where_it_stood(tmp_path: Path) -> 
         ("collective", BurninVerdict.SKIPPED),
         ("memory", BurninVerdict.FAILED),
     ]
-    assert found[1].words == "it did not end in time and was killed: the card hangs"
+    assert found[1].message == "it did not end in time and was killed: the card hangs"

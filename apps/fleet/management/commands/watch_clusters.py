@@ -6,7 +6,7 @@
                 │                                                          │
                 └─ keeps the lease                                         ├─ launches.observed ─▶ jobs, serving
                                                                            ├─ cluster.changed ──▶ the inventory
-                                                                           └─ reachable_at, trouble
+                                                                           └─ reachable_at, error
 
 A leader that dies loses the lease by itself; its successor lists everything, so nothing that happened in between
 is missed. Two that lead for a moment tell some news twice, which costs a look and no more.
@@ -181,7 +181,7 @@ class ClusterWatch:
     def _record_heartbeat(self) -> None:
         self._last_seen_at = time.monotonic()
         if self._is_stale:
-            # A successful inventory clears the trouble.
+            # A successful inventory clears the error.
             self._is_stale = False
             log.info("a cluster is heard of again", extra={"cluster": self.cluster.name})
             self._publish_nodes_changed()

@@ -42,7 +42,7 @@ class Command(BaseCommand):
         # Creates permissions and content types that are new since the backup.
         call_command("migrate", verbosity=0)
         self.stdout.write(
-            f"{restored.rows} rows and {restored.blobs} artifact files of {restored.manifest.made_at}"
+            f"{restored.rows} rows and {restored.blobs} artifact files of {restored.manifest.created_at}"
         )
         for digest in restored.manifest.blobs_missing:
             self.stderr.write(f"{digest}, which a row names, was lost before the backup was made")

@@ -207,7 +207,9 @@ class Severities:
             return fault.repeat_rule if fault.repeat_rule.times else None
         if fault.origin in _NEVER_DAMPED or fault.level is FaultLevel.NOTE:
             return None
-        return RepeatRule(times=self._policy.repeats, within=self._policy.repeats_within)
+        return RepeatRule(
+            times=self._policy.min_occurrences, within=self._policy.occurrences_within
+        )
 
     def _was_released_since(self, fault: FaultView) -> datetime | None:
         return max(

@@ -61,12 +61,12 @@ class Policy:
     cards_per_node: int = 3
     #: Silent together, they are not what is wrong: share of a cluster's nodes, in thousandths.
     stall_share: int = 300
-    #: A node is silent when nothing has been heard of it for so long.
-    silent_after: timedelta = timedelta(seconds=15)
+    #: A node is stale when nothing has reported it for so long.
+    heartbeat_timeout: timedelta = timedelta(seconds=15)
     #: The same fault so often within the time is worth isolation, whatever its level from L2 on. Notes count
     #: only where the maker gives a number for the code.
-    repeats: int = 3
-    repeats_within: timedelta = timedelta(hours=24)
+    min_occurrences: int = 3
+    occurrences_within: timedelta = timedelta(hours=24)
     #: A fault that has ended must stay away for so long before it counts as over.
     settle: timedelta = timedelta(minutes=5)
     #: Score from which crashed jobs make a place suspect (``suspicions``), in jobs that only failed there.

@@ -52,7 +52,7 @@ def stale_node_actions(
         ripe = [
             each
             for each in silences
-            if not each.answered and each.since <= at - policy.silent_after
+            if not each.answered and each.since <= at - policy.heartbeat_timeout
         ]
         # What was answered a while ago is that node's own; it does not make the others' silence ours.
         together = [

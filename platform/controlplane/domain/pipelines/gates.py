@@ -49,14 +49,14 @@ class Gate:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Gate:
         return cls(
-            metric=stored["figure"],
+            metric=stored["metric"],
             threshold=stored["threshold"],
             otherwise=GateFailureAction(stored["otherwise"]),
         )
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "figure": self.metric,
+            "metric": self.metric,
             "threshold": self.threshold,
             "otherwise": self.otherwise.value,
         }

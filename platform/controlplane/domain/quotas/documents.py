@@ -45,7 +45,7 @@ class QueueDocument:
     reclaims: bool = True
     preempts: bool = True
     #: Most claims of one person that hold cards at once; None: no limit.
-    running_per_person: int | None = None
+    max_running_per_user: int | None = None
     #: By chip, or ``TOTAL`` for all chips together; those that state nothing are left out.
     entitlements: Mapping[str, ChipQuota] = field(default_factory=dict)
 
@@ -55,6 +55,8 @@ class QueueDocument:
 
 
 Documents = Mapping[str, QueueDocument]
+#: Fields in stored changes and in queue files of version 0.1.0 → their present names.
+RENAMED_FIELDS: Final[Mapping[str, str]] = {"running_per_person": "max_running_per_user"}
 
 
 class DifferenceKind(StrEnum):
@@ -94,7 +96,7 @@ def as_json(document: QueueDocument) -> dict[str, Any]:
         "description": document.description,
         "weight": document.weight,
         **{policy: getattr(document, policy) for policy in POLICIES},
-        "running_per_person": document.running_per_person,
+        "max_running_per_user": document.max_running_per_user,
         "entitlements": {
             chip: {"reserved": one.reserved, "guaranteed": one.guaranteed, "cap": one.cap}
             for chip, one in sorted(document.entitlements.items())
@@ -107,7 +109,7 @@ def from_json(stored: Mapping[str, Any]) -> QueueDocument:
 
     :raises KeyError, ValueError: if it is none.
     """
-    values = dict(stored)
+    values = {RENAMED_FIELDS.get(name, name): value for name, value in stored.items()}
     values["state"] = QueueState(values.get("state", QueueState.OPEN))
     values["entitlements"] = {
         chip: ChipQuota(**one) for chip, one in values.get("entitlements", {}).items()
@@ -142,7 +144,7 @@ def _queue_snapshot(document: QueueDocument, used: Mapping[str, int]) -> QueueSn
         lends=document.lends,
         reclaims=document.reclaims,
         preempts=document.preempts,
-        running_per_person=document.running_per_person,
+        max_running_per_user=document.max_running_per_user,
     )
 
 
@@ -233,7 +235,7 @@ def _field_differences(
 
 def _format_fields(document: QueueDocument, names: Mapping[str, str]) -> dict[str, str]:
     """Its plain fields as people write them."""
-    limit = document.running_per_person
+    limit = document.max_running_per_user
     return {
         "name": document.name,
         "parent": names.get(document.parent, document.parent),
@@ -242,7 +244,7 @@ def _format_fields(document: QueueDocument, names: Mapping[str, str]) -> dict[st
         "description": document.description,
         "weight": f"{document.weight:.12g}",
         **{policy: "yes" if getattr(document, policy) else "no" for policy in POLICIES},
-        "running_per_person": "" if limit is None else str(limit),
+        "max_running_per_user": "" if limit is None else str(limit),
     }
 
 
@@ -326,7 +328,7 @@ _CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
     "lends": _describe_lending,
     "reclaims": _describe_reclaim,
     "preempts": _describe_preemption,
-    "running_per_person": _describe_pending_limit,
+    "max_running_per_user": _describe_pending_limit,
 }
 
 

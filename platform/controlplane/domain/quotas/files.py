@@ -32,6 +32,7 @@ from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
     NEW,
     POLICIES,
+    RENAMED_FIELDS,
     Documents,
     QueueDocument,
     ancestor_uids,
@@ -51,7 +52,7 @@ _KEYS = (
     "description",
     "weight",
     *POLICIES,
-    "running_per_person",
+    "max_running_per_user",
     "cards",
     "below",
 )
@@ -110,7 +111,7 @@ def _queue_mapping(uid: str, documents: Documents) -> dict[str, Any]:
         written["team"] = document.team or None
     if document.state is not default.state:
         written["state"] = document.state.value
-    for name in ("description", "weight", *POLICIES, "running_per_person"):
+    for name in ("description", "weight", *POLICIES, "max_running_per_user"):
         value = getattr(document, name)
         if value != getattr(default, name):
             written[name] = value
@@ -245,6 +246,7 @@ def _parse_queue(parser: _FileParser, name: str, raw: Any, above: _ParentPositio
             path, message=f"{path}: a queue is fields with values, got {_shorten_value(raw)}"
         )
         return
+    raw = {RENAMED_FIELDS.get(key, key): value for key, value in raw.items()}
     _reject_unknown_fields(parser, path, raw, _KEYS)
     uid = parser.uids.get(name, f"{NEW}{name}")
     document = QueueDocument(
@@ -332,7 +334,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "description": _parse_text,
     "weight": _parse_weight,
     **dict.fromkeys(POLICIES, _parse_boolean),
-    "running_per_person": _parse_limit,
+    "max_running_per_user": _parse_limit,
 }
 
 

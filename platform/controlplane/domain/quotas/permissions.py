@@ -27,7 +27,7 @@ from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot
 from controlplane.domain.quotas.validation import QueueChildren
 
 #: What a queue admin may change of a topmost queue as they like.
-_HARMLESS = frozenset({"state", "description", "running_per_person", "preempts"})
+_HARMLESS = frozenset({"state", "description", "max_running_per_user", "preempts"})
 #: Switches of a topmost queue, and the value that takes nothing from other teams.
 _TOWARDS_OTHERS = {"lends": True, "borrows": False, "reclaims": False}
 

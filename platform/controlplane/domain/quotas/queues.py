@@ -63,7 +63,7 @@ class QueueSnapshot:
     #: Its urgent claims may take the place of its own less urgent ones.
     preempts: bool = True
     #: Most claims of one person that run at once, in it and the queues below; None means no limit.
-    running_per_person: int | None = None
+    max_running_per_user: int | None = None
 
 
 def path_to_root(uid: str, queues: Mapping[str, QueueSnapshot]) -> Iterator[str]:

@@ -222,7 +222,7 @@ def _tree_issues(documents: Documents, context: TreeContext) -> Iterator[FieldFi
 
 
 def _misstated_document(document: QueueDocument, context: TreeContext) -> Iterator[str]:
-    name, limit = document.name, document.running_per_person
+    name, limit = document.name, document.max_running_per_user
     if len(document.description) > _LONGEST_DESCRIPTION:
         yield (
             f"the description of queue {name} has {len(document.description)} characters; "

@@ -50,7 +50,7 @@ class UserClaimCounts:
             uid: tuple(
                 queues[above]
                 for above in path_to_root(uid, queues)
-                if queues[above].running_per_person is not None
+                if queues[above].max_running_per_user is not None
             )
             for uid in queues
         }
@@ -65,7 +65,7 @@ class UserClaimCounts:
             return None
         for queue in self._limits.get(claim.queue, ()):
             key = queue.uid, claim.user
-            held, first, bound = self._held[key], self._first[key], queue.running_per_person
+            held, first, bound = self._held[key], self._first[key], queue.max_running_per_user
             if bound is not None and held + first >= bound:
                 return UserLimitReached(
                     user=claim.user, queue=queue.name, bound=bound, held=held, first=first

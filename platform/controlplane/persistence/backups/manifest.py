@@ -44,7 +44,7 @@ class Manifest:
     format: int
     #: Version of the product that created it.
     product: str
-    made_at: str
+    created_at: str
     #: Applied migrations of each app, in order of name.
     migrations: Mapping[str, tuple[str, ...]]
     tables: tuple[TableCopy, ...]
@@ -94,6 +94,9 @@ class Manifest:
 
 
 def _of_json(body: dict[str, Any]) -> Manifest:
+    # Backups of version 0.1.0 call it made_at.
+    if "made_at" in body:
+        body["created_at"] = body.pop("made_at")
     body["migrations"] = {app: tuple(names) for app, names in body["migrations"].items()}
     body["sequences"] = {name: tuple(value) for name, value in body["sequences"].items()}
     body["blob_list"] = FileSeal(**body["blob_list"])

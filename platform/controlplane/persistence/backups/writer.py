@@ -98,7 +98,7 @@ def _write_backup(
     manifest = Manifest(
         format=FORMAT,
         product=product,
-        made_at=created_at.isoformat(),
+        created_at=created_at.isoformat(),
         migrations=migrations,
         tables=tables,
         sequences=sequences,

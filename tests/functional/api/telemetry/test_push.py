@@ -21,7 +21,7 @@ from apps.monitoring.api import telemetry
 from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services import ingestion
 from apps.monitoring.services.ingestion import token_revoke
-from apps.telemetry.models import CardFigures, CardHistory, NodeToken, Source
+from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
 from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.readings import card_index_invalidate
 from controlplane.domain.common.permissions import TeamRole
@@ -47,7 +47,7 @@ def test_figures_come_in_and_the_token_remembers_the_batch(token: str) -> None:
         "refused": 0,
         "refusals": [],
     }
-    row = CardFigures.objects.get()
+    row = CardMetrics.objects.get()
     assert (row.card.node.name, row.card.index, row.utilization) == ("n0", 1, 93)
     kept = NodeToken.objects.get()
     assert (kept.sequence, kept.agent["name"]) == (7, "ninefold-agent/1.0")
@@ -65,7 +65,7 @@ def test_a_source_that_was_deleted_is_made_again_with_the_next_batch(token: str)
     answer = send(token, text(), sequence=3)
 
     assert answer.json()["taken"] is True
-    assert CardFigures.objects.get().source == Source.objects.get()
+    assert CardMetrics.objects.get().source == Source.objects.get()
 
 
 def test_a_batch_asks_the_database_little(
@@ -105,7 +105,7 @@ def test_a_token_speaks_for_no_other_node(token: str) -> None:
     mixed = send(token, text(node="n1") + text(node="n0"))
     assert (mixed.status_code, mixed.json()["readings"], mixed.json()["refused"]) == (200, 1, 1)
     assert mixed.json()["refusals"] == ["1× it speaks of another node (such as 'n1')"]
-    assert not CardFigures.objects.filter(card__node__name="n1").exists()
+    assert not CardMetrics.objects.filter(card__node__name="n1").exists()
 
 
 @pytest.mark.parametrize("bad", ["", "nft-unknown", "né", "x" * 5000])
@@ -204,7 +204,7 @@ def test_what_is_wrong_with_a_batch_is_said_and_nothing_is_kept(
     assert answer.status_code == status, answer.content
     if field:
         assert answer.json()["errors"][0]["field"] == field
-    assert CardFigures.objects.count() == 0
+    assert CardMetrics.objects.count() == 0
     assert NodeToken.objects.get().sequence == 0
 
 
@@ -247,7 +247,7 @@ def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, 
         code="Ready",
         level=6,
         began_at=at,
-        told_at=at,
+        reported_at=at,
         noticed_at=at,
     )
 

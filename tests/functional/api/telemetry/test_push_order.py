@@ -8,7 +8,7 @@ import pytest
 
 from apps.monitoring.models import Fault
 from apps.monitoring.services import ingestion
-from apps.telemetry.models import CardFigures, CardHistory, NodeToken, Source
+from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
 from tests.functional.api.telemetry.batches import send, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nothing_counted")]
@@ -18,13 +18,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nothing_counted")]
 def test_a_batch_that_comes_again_changes_nothing(token: str, again: int) -> None:
     for number in (4, 7, 6):
         send(token, text(), sequence=number)
-    before = CardFigures.objects.values().get()
+    before = CardMetrics.objects.values().get()
 
     answer = send(token, text(utilization=1, fault=79), sequence=again)
 
     assert answer.status_code == 200
     assert (answer.json()["taken"], answer.json()["sequence"]) == (False, 7)
-    assert CardFigures.objects.values().get() == before
+    assert CardMetrics.objects.values().get() == before
     assert (CardHistory.objects.count(), Fault.objects.count()) == (3, 0)
 
 
@@ -39,7 +39,7 @@ def test_what_was_buffered_comes_in_any_order_and_goes_to_the_history_at_its_own
         assert (answer["taken"], answer["readings"]) == (True, 1)
         assert answer["sequence"] == (1 if number == 1 else 6)
     assert dict(CardHistory.objects.values_list("utilization", "at")) == times
-    newest = CardFigures.objects.get()
+    newest = CardMetrics.objects.get()
     assert (newest.utilization, newest.at) == (6, times[6])
     # What was wrong then and is not now is not wrong.
     assert not Fault.objects.exists()
@@ -53,7 +53,7 @@ def test_what_was_buffered_goes_to_the_history_in_its_order(token: str) -> None:
         assert send(token, text(utilization=number), sequence=number + 1, at=at.isoformat()).json()[
             "taken"
         ]
-    assert CardFigures.objects.get().utilization == 2
+    assert CardMetrics.objects.get().utilization == 2
     assert CardHistory.objects.count() == 3
 
 
@@ -71,7 +71,7 @@ def test_with_a_clock_that_is_ahead_what_comes_behind_is_not_the_newest(token: s
     send(token, text(utilization=2), sequence=2, at=ahead.isoformat())
     earlier = ahead - timedelta(seconds=5)
     assert send(token, text(utilization=1), sequence=1, at=earlier.isoformat()).json()["taken"]
-    assert CardFigures.objects.get().utilization == 2
+    assert CardMetrics.objects.get().utilization == 2
 
 
 def test_what_was_refused_of_a_batch_that_comes_behind_is_not_said_of_the_source(

@@ -59,7 +59,7 @@ PAGES = (
     act(
         "/teams/{team.slug}",
         may=TEAM_ADMINS,
-        body={"person": "free", "roles": ["viewer"]},
+        body={"user": "free", "roles": ["viewer"]},
     ),
     act("/teams/{team.slug}/rename", may=COMPANY, body={"name": "Fresh"}),
     page("/teams/{team.slug}/members/{person.viewer}", may=TEAM_ADMINS),

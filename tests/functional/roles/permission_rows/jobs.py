@@ -48,7 +48,12 @@ REST = (
     rest("GET", "pipelines/{pipeline}/events"),
     rest("POST", "pipelines/{pipeline}/cancel", may=ENGINEERS),
     rest("POST", "pipelines/{pipeline.failed}/retry", may=ENGINEERS),
-    rest("POST", "pipelines/{pipeline.held}/wave", may=ENGINEERS, body={"reason": "I looked"}),
+    rest(
+        "POST",
+        "pipelines/{pipeline.held}/gate-override",
+        may=ENGINEERS,
+        body={"reason": "I looked"},
+    ),
 )
 
 PAGES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.functional.roles.permission_rules import COMPANY, act, page, rest
 
 REST = (
-    rest("GET", "claims/{claim}/why"),
+    rest("GET", "claims/{claim}/explanation"),
     rest("GET", "claims/{claim}/forecast"),
     rest("POST", "claims/{claim.waiting}/what-if", body={"priority": 3}),
     rest("GET", "queues/{queue}/reclaim-preview?chip=cpu&cards=1"),

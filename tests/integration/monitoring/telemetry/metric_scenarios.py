@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.services.ingestion import readings_record
-from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.services.readings import Recorded
 from controlplane.domain.health.faults import Origin
 from controlplane.domain.telemetry.metrics import Metric, Reading
@@ -74,9 +74,9 @@ def record(
     return readings_record(source=source, readings=readings, at=at, origin=origin, node=node)
 
 
-def figures_of(node: str, index: int) -> CardFigures:
-    return CardFigures.objects.get(card__node__name=node, card__index=index)
+def figures_of(node: str, index: int) -> CardMetrics:
+    return CardMetrics.objects.get(card__node__name=node, card__index=index)
 
 
-def utilizations(rows: Sequence[CardFigures]) -> list[float | None]:
+def utilizations(rows: Sequence[CardMetrics]) -> list[float | None]:
     return [row.utilization for row in rows]

@@ -12,7 +12,7 @@ import pytest
 from apps.fleet.models import Card
 from apps.monitoring.models import Fault
 from apps.monitoring.services.ingestion import readings_record
-from apps.telemetry.models import CardFigures, CardHistory, Source
+from apps.telemetry.models import CardHistory, CardMetrics, Source
 from apps.telemetry.services import readings
 from apps.telemetry.services.readings import Recorded, card_index, card_index_invalidate
 from controlplane.domain.telemetry.batches import CardIdentity, MetricBatch
@@ -66,7 +66,7 @@ def source() -> Source:
 def kept() -> list[Any]:
     figures = [
         {name: value for name, value in row.items() if name not in ("card_id", "source_id")}
-        for row in CardFigures.objects.order_by("card_id").values()
+        for row in CardMetrics.objects.order_by("card_id").values()
     ]
     history = CardHistory.objects.order_by("card_id", "at").values_list(
         "at", "power", "utilization"

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from apps.fleet.models import Card
-from apps.telemetry.models import CardFigures, CardHistory
+from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.telemetry.metrics import Metric
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
@@ -44,13 +44,13 @@ def test_a_batch_that_comes_again_changes_nothing() -> None:
     source = source_of(cluster_of())
     batch = [reading("n0", index, faults=("79",)) for index in range(4)]
     record(source, *batch)
-    before = list(CardFigures.objects.values()), list(CardHistory.objects.values("card", "at"))
+    before = list(CardMetrics.objects.values()), list(CardHistory.objects.values("card", "at"))
 
     again = record(source, *batch, at=AT + SECOND)
 
     assert (again.cards, again.newest, again.signals) == (4, 0, 0)
     assert before == (
-        list(CardFigures.objects.values()),
+        list(CardMetrics.objects.values()),
         list(CardHistory.objects.values("card", "at")),
     )
 

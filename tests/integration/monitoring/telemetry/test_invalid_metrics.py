@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apps.fleet.models import Card
-from apps.telemetry.models import CardFigures, CardHistory, Source
+from apps.telemetry.models import CardHistory, CardMetrics, Source
 from apps.telemetry.services.sources import source_read
 from controlplane.domain.telemetry.metrics import MEASURES, Metric
 from controlplane.ports.telemetry import TelemetryBatch
@@ -110,7 +110,7 @@ def test_texts_that_no_database_takes_do_no_harm(source: Source) -> None:
     source_read(source=source, at=AT, recorded=recorded, batch=batch)
     source.refresh_from_db()
     assert source.refused == 1
-    assert list(source.silent) == ["n??"]
+    assert list(source.unreachable) == ["n??"]
 
 
 def test_reasons_are_told_up_to_a_bound_however_many_there_are(source: Source) -> None:
@@ -125,4 +125,4 @@ def test_reasons_are_told_up_to_a_bound_however_many_there_are(source: Source) -
 def test_a_reading_that_says_nothing_is_no_reading(source: Source) -> None:
     recorded = record(source, reading(figures={}), reading("n0", 1, figures={}, faults=()))
     assert (recorded.cards, recorded.refused) == (1, 1)
-    assert CardFigures.objects.count() == 1
+    assert CardMetrics.objects.count() == 1

@@ -17,7 +17,7 @@ from apps.fleet.models import Cluster
 from apps.monitoring.models import Fault
 from apps.monitoring.reconcilers.metric_sources import sources_read
 from apps.monitoring.services.ingestion import source_delete
-from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors.sources import due_sources, sources_visible
 from apps.telemetry.services.sources import SourceRefused, source_change, source_create, source_try
 from controlplane.domain.common.permissions import TeamRole
@@ -76,8 +76,8 @@ def test_dcgm_and_npu_exporters_become_figures_and_faults_of_their_nodes(
 
     assert sources_read(at=timezone.now()) == 2
 
-    gpu = CardFigures.objects.get(card__node__cluster=gpus, card__node__name="n1", card__index=1)
-    npu = CardFigures.objects.get(card__node__cluster=npus, card__node__name="n0", card__index=1)
+    gpu = CardMetrics.objects.get(card__node__cluster=gpus, card__node__name="n1", card__index=1)
+    npu = CardMetrics.objects.get(card__node__cluster=npus, card__node__name="n0", card__index=1)
     assert (gpu.utilization, gpu.serial) == (97, "GPU-1b")
     assert (npu.utilization, npu.serial, npu.health) == (88, "D1", 0)
     faults = Fault.objects.values_list("card__node__cluster__name", "card__index", "code", "level")
@@ -87,7 +87,7 @@ def test_dcgm_and_npu_exporters_become_figures_and_faults_of_their_nodes(
         ("npus", 1, "80E18402", 6),
     }
     for source in Source.objects.all():
-        assert (source.trouble, source.readings, source.refused) == ("", 2, 0)
+        assert (source.error, source.readings, source.refused) == ("", 2, 0)
         assert source.read_at is not None
 
 
@@ -116,11 +116,11 @@ def test_a_dead_source_and_a_dead_exporter_spoil_no_other(server: WebServer) -> 
 
     for source in (good, dead, unfit, none):
         source.refresh_from_db()
-    assert (good.trouble, list(good.silent)) == ("", ["n0"])
-    assert "cannot be reached" in good.silent["n0"]
-    assert "cannot be reached" in dead.trouble
-    assert "do not fit" in unfit.trouble
-    assert "carrier-pigeon" in none.trouble
+    assert (good.error, list(good.unreachable)) == ("", ["n0"])
+    assert "cannot be reached" in good.unreachable["n0"]
+    assert "cannot be reached" in dead.error
+    assert "do not fit" in unfit.error
+    assert "carrier-pigeon" in none.error
     assert figures_of("n1", 1).utilization == 97
 
 
@@ -171,7 +171,7 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
     trial = source_try(source=source, actor=operator)
 
     assert (trial.cards, trial.nodes, trial.strangers) == (2, ("n1",), ("n1",))
-    assert CardFigures.objects.count() == 0
+    assert CardMetrics.objects.count() == 0
 
     source.options = {"vendor": "nvidia", "targets": [{"url": "http://127.0.0.1:9/m"}]}
     with pytest.raises(SourceRefused, match="none of 1 exporters answered"):

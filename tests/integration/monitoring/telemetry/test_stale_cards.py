@@ -9,7 +9,7 @@ import pytest
 from apps.fleet.models import Card
 from apps.fleet.services.card_availability import METRICS_STALE
 from apps.monitoring.reconcilers.metric_sources import stale_cards_reconcile
-from apps.telemetry.models import CardFigures, Source
+from apps.telemetry.models import CardMetrics, Source
 from controlplane.domain.common.accelerators import CardState
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
@@ -109,7 +109,7 @@ def test_many_nodes_silent_together_are_our_own_trouble(source: Source) -> None:
 
 def test_a_source_that_cannot_be_read_says_nothing_of_its_cards(source: Source) -> None:
     hear(source, range(1, NODES), at=later(14))
-    Source.objects.filter(pk=source.pk).update(trouble="connection refused")
+    Source.objects.filter(pk=source.pk).update(error="connection refused")
     assert stale_cards_reconcile(at=later(20)) == 0
     source.refresh_from_db()
     assert "cannot be read" in source.stalled
@@ -148,7 +148,7 @@ def test_cards_that_nobody_measures_any_more_are_not_held_for_it(source: Source)
 
 
 def test_cards_that_were_never_measured_are_not_missed(source: Source) -> None:
-    CardFigures.objects.filter(card__node__name="n0").delete()
+    CardMetrics.objects.filter(card__node__name="n0").delete()
     hear(source, range(1, NODES), at=later(30))
     assert stale_cards_reconcile(at=later(30)) == 0
 

@@ -117,7 +117,7 @@ def test_a_cap_of_one_chip_among_several_of_a_resource_is_not_made_a_cap_of_all(
     ("document", "words"),
     [
         (queue("q", entitlements={TOTAL: ChipQuota(cap=8)}), "cards of all chips together"),
-        (queue("q", running_per_person=2), "lets one person run 2 at once"),
+        (queue("q", max_running_per_user=2), "lets one person run 2 at once"),
         (queue("q", guaranteed=2, reclaims=False), "does not take its guarantee back"),
         (queue("q", chip="cpu", guaranteed=2), "no resource for them"),
     ],

@@ -83,7 +83,7 @@ def trees(draw: st.DrawFn) -> Documents:
             lends=draw(st.booleans()),
             reclaims=draw(st.booleans()),
             preempts=draw(st.booleans()),
-            running_per_person=draw(st.none() | st.integers(1, 100)),
+            max_running_per_user=draw(st.none() | st.integers(1, 100)),
             entitlements=draw(st.dictionaries(st.sampled_from([*CHIPS, TOTAL]), entitlements)),
         )
     return documents

@@ -49,6 +49,14 @@ def test_a_document_is_kept_as_json_and_read_back(documents: Documents) -> None:
         assert from_json(json.loads(json.dumps(as_json(one)))) == one
 
 
+def test_the_limit_per_user_is_read_by_its_earlier_name() -> None:
+    stored = as_json(document("batch", max_running_per_user=3))
+    stored["running_per_person"] = stored.pop("max_running_per_user")
+    assert from_json(stored).max_running_per_user == 3
+    (read,) = parse_queue_file({"queues": {"a": {"running_per_person": 2}}}, {}).queues.values()
+    assert read.max_running_per_user == 2
+
+
 @settings(max_examples=50)
 @given(trees())
 def test_what_a_tree_writes_it_reads_back_without_a_difference(documents: Documents) -> None:
@@ -85,7 +93,7 @@ def test_a_change_is_told_field_by_field_with_both_values() -> None:
         parent="batch",
         state=QueueState.DRAINING,
         lends=False,
-        running_per_person=3,
+        max_running_per_user=3,
         entitlements={
             CHIP: ChipQuota(reserved=2, guaranteed=12, cap=14),
             TOTAL: ChipQuota(cap=20),
@@ -226,8 +234,8 @@ def test_pruning_is_of_the_whole_tree_or_of_what_is_below_the_named_queues() -> 
             "a: state must be open, draining or closed, got 'shut'",
         ),
         (
-            {"queues": {"a": {"running_per_person": 0}}},
-            "a: running_per_person must be a whole number from 1, or null for no limit, got 0",
+            {"queues": {"a": {"max_running_per_user": 0}}},
+            "a: max_running_per_user must be a whole number from 1, or null for no limit, got 0",
         ),
     ],
 )

@@ -78,7 +78,7 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
             "ascend-910b3, nvidia-h800",
         ),
         (
-            (document("a", running_per_person=0),),
+            (document("a", max_running_per_user=0),),
             "queue a lets one person run 0 claims at once; it must be 1 or more. "
             "Close the queue to let nothing start",
         ),
@@ -246,7 +246,7 @@ def test_an_administrator_of_the_company_changes_everything() -> None:
         {"speech": replace(TREE["speech"], parent="vision", weight=5.0, lends=False)},
         {"audio": document("audio", parent="speech", team="research")},
         {"lab": replace(TREE["lab"], state=QueueState.CLOSED, description="x", preempts=False)},
-        {"lab": replace(TREE["lab"], running_per_person=2, borrows=False, reclaims=False)},
+        {"lab": replace(TREE["lab"], max_running_per_user=2, borrows=False, reclaims=False)},
     ],
 )
 def test_a_queue_admin_changes_what_is_below_and_how_the_topmost_is_used(

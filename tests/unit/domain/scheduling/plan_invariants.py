@@ -203,7 +203,7 @@ def nobody_runs_more_than_one_person_may(seen: SchedulingSnapshot, decided: Sche
         claim = claims[placement.claim]
         for above in path_to_root(claim.queue, seen.queues):
             counted[above, claim.user] += 1
-            limit = seen.queues[above].running_per_person
+            limit = seen.queues[above].max_running_per_user
             assert not claim.user or limit is None or counted[above, claim.user] <= limit
 
 

@@ -228,7 +228,7 @@ class Histories(RuleBasedStateMachine):
                 open=opened,
                 borrows=borrows,
                 lends=lends,
-                running_per_person=per_person,
+                max_running_per_user=per_person,
             )
         )
 

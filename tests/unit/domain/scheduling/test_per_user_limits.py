@@ -17,8 +17,8 @@ from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator,
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import AT, NPU, claim, node, role, running, snapshot
 
-LAB = QueueSnapshot(uid="lab", name="lab", running_per_person=3)
-MAPS = QueueSnapshot(uid="maps", name="maps", parent="lab", running_per_person=2)
+LAB = QueueSnapshot(uid="lab", name="lab", max_running_per_user=3)
+MAPS = QueueSnapshot(uid="maps", name="maps", parent="lab", max_running_per_user=2)
 SPEECH = QueueSnapshot(uid="speech", name="speech", parent="lab")
 
 
@@ -73,20 +73,20 @@ def test_a_claim_of_nobody_is_not_limited() -> None:
 
 def test_a_limit_of_none_at_all_lets_nobody_in() -> None:
     asked = claim("a", queue="maps", person="ada")
-    shut = replace(MAPS, parent=None, running_per_person=0)
+    shut = replace(MAPS, parent=None, max_running_per_user=0)
     assert not placed(decide(snapshot(node("n"), claims=[asked], queues=(shut,))))
 
 
 def test_a_closed_queue_is_told_before_a_limit() -> None:
     asked = claim("a", queue="maps", person="ada")
-    shut = replace(MAPS, parent=None, running_per_person=0, open=False)
+    shut = replace(MAPS, parent=None, max_running_per_user=0, open=False)
     decided = decide(snapshot(node("n"), claims=[asked], queues=(shut,)))
     assert refusal(decided, "a").code is PendingCode.QUEUE_CLOSED
 
 
 def test_others_stop_for_no_more_claims_of_a_person_than_may_run() -> None:
     owed = replace(
-        MAPS, parent=None, running_per_person=1, entitlements={NPU: ChipQuota(guaranteed=8)}
+        MAPS, parent=None, max_running_per_user=1, entitlements={NPU: ChipQuota(guaranteed=8)}
     )
     batch = QueueSnapshot(uid="batch", name="batch")
     at_work = [running(f"r{n}", {"n": [n]}, queue="batch") for n in range(8)]
@@ -101,7 +101,7 @@ def test_others_stop_for_no_more_claims_of_a_person_than_may_run() -> None:
 
 
 def test_a_claim_that_keeps_room_is_not_passed_by_others_of_its_person() -> None:
-    alone = replace(MAPS, parent=None, running_per_person=1)
+    alone = replace(MAPS, parent=None, max_running_per_user=1)
     at_work = [running("r", {"n": range(6)}, queue="maps", ends_in=timedelta(hours=1))]
     gang = claim("gang", role(8), queue="maps", person="ada")
     small = claim("small", queue="maps", minute=1, runtime=timedelta(minutes=5), person="ada")
@@ -113,7 +113,7 @@ def test_a_claim_that_keeps_room_is_not_passed_by_others_of_its_person() -> None
 
 
 def test_a_claim_at_the_limit_keeps_no_room_from_anybody() -> None:
-    alone = replace(MAPS, parent=None, running_per_person=1)
+    alone = replace(MAPS, parent=None, max_running_per_user=1)
     at_work = [held_by("ada", running("r", {"n": range(6)}, queue="maps"))]
     gang = claim("gang", role(8), queue="maps", person="ada")
     small = claim("small", queue="maps", minute=1, person="bo")

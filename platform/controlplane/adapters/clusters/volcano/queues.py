@@ -231,9 +231,9 @@ def _unsupported_settings(document: QueueDocument, resources: Mapping[str, str])
             f"queue {name} states cards of all chips together; Volcano counts each resource by itself, "
             "so on this cluster that number is not kept: state it chip by chip"
         )
-    if document.running_per_person is not None:
+    if document.max_running_per_user is not None:
         yield (
-            f"queue {name} lets one person run {document.running_per_person} at once; Volcano knows no "
+            f"queue {name} lets one person run {document.max_running_per_user} at once; Volcano knows no "
             "people: the limit is kept when work is admitted, not by the cluster"
         )
     if not document.reclaims:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.fleet.models import Card
-from apps.quotas.models import Allocation, Claim, Rearrangement, RearrangementMove
+from apps.quotas.models import Allocation, Claim, Defragmentation, DefragmentationMove
 from apps.quotas.selectors.defragmentation import planned_move
 from apps.quotas.selectors.snapshots import scheduling_snapshot
 from controlplane.domain.scheduling.defragmentation_runs import (
@@ -20,7 +20,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 
 
-def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rearrangement:
+def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Defragmentation:
     """The claim moves to other cards of its chip, wherever there are enough; its node would be whole."""
     held = Allocation.objects.filter(claim=claim, released_at=None).select_related("card", "node")
     first = held.order_by("card__index")[0]
@@ -29,7 +29,7 @@ def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rear
     others = list(free.order_by("node", "index").select_related("node")[: len(cards)])
     target = others[0].node if others else first.node
     at = timezone.now()
-    row = Rearrangement.objects.create(
+    row = Defragmentation.objects.create(
         purpose=DefragmentationPurpose.WHOLE_NODES,
         reason=reason or f"{first.node.name} would be whole",
         whole_before=1,
@@ -43,8 +43,8 @@ def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rear
         proposed_by_name=actor.username if actor else "somebody",
         expires_at=at + PROPOSAL_LIFETIME,
     )
-    move = RearrangementMove.objects.create(
-        rearrangement=row,
+    move = DefragmentationMove.objects.create(
+        defragmentation=row,
         number=1,
         claim=claim,
         chip=claim.chip,

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+import django.db.models.deletion
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    """Defragmentations are called so; their tables keep their names."""
+
+    dependencies: ClassVar = [("quotas", "0009_names_of_fields")]
+
+    operations: ClassVar = [
+        migrations.RenameModel(old_name="Rearrangement", new_name="Defragmentation"),
+        migrations.AlterModelTable(name="defragmentation", table="quotas_rearrangement"),
+        migrations.RenameModel(
+            old_name="RearrangementTransition", new_name="DefragmentationTransition"
+        ),
+        migrations.AlterModelTable(
+            name="defragmentationtransition", table="quotas_rearrangementtransition"
+        ),
+        migrations.RenameModel(old_name="RearrangementMove", new_name="DefragmentationMove"),
+        migrations.AlterModelTable(name="defragmentationmove", table="quotas_rearrangementmove"),
+        migrations.RenameField(
+            model_name="defragmentationmove", old_name="rearrangement", new_name="defragmentation"
+        ),
+        migrations.AlterModelOptions(
+            name="defragmentationmove", options={"ordering": ("defragmentation", "number")}
+        ),
+        migrations.AlterField(
+            model_name="defragmentation",
+            name="claim",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="defragmentations",
+                to="quotas.claim",
+            ),
+        ),
+        # The database renames the column in the constraint, Django does not rename it in the model's state.
+        migrations.SeparateDatabaseAndState(
+            state_operations=[
+                migrations.RemoveConstraint(
+                    model_name="defragmentationmove", name="move_once_by_number"
+                ),
+                migrations.AddConstraint(
+                    model_name="defragmentationmove",
+                    constraint=models.UniqueConstraint(
+                        fields=("defragmentation", "number"), name="move_once_by_number"
+                    ),
+                ),
+            ]
+        ),
+    ]

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    """Steps have metrics and an output version, and gates name a metric."""
+
+    dependencies: ClassVar = [("workflows", "0001_initial")]
+
+    operations: ClassVar = [
+        migrations.RenameField(model_name="step", old_name="figures", new_name="metrics"),
+        migrations.RenameField(model_name="step", old_name="made", new_name="output_version"),
+        migrations.RunSQL(
+            "UPDATE workflows_step SET gate = (gate - 'figure') || jsonb_build_object('metric', gate->'figure')"
+            " WHERE gate ? 'figure'",
+            "UPDATE workflows_step SET gate = (gate - 'metric') || jsonb_build_object('figure', gate->'metric')"
+            " WHERE gate ? 'metric'",
+        ),
+    ]
