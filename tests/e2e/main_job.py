@@ -93,7 +93,8 @@ class MainJob:
         tuned = self._finetune(model, dataset)
         after = self._evaluate(tuned, dataset, "the tuned model")
         for name in METRICS:
-            self.report.figures |= {f"{name}_before": before[name], f"{name}_after": after[name]}
+            self.report.figures[f"{name}_before"] = before[name]
+            self.report.figures[f"{name}_after"] = after[name]
         self._serve(tuned)
         return self.report
 

@@ -63,6 +63,8 @@ def test_a_job_runs_in_its_engines_environment_which_is_made_once(
     assert machine.output("first").decode().endswith(f"pebble {made}\n")
     assert b"installing 1 packages: 0 done" in machine.output("first")
     assert machine.output("second").decode() == f"pebble {made}\n"
+    # Jobs may not write there: what is not compiled now is compiled again at every start.
+    assert list(made.glob("lib/python*/site-packages/__pycache__/pebble.*.pyc"))
 
 
 def test_two_jobs_that_need_a_new_environment_at_once_make_it_once(

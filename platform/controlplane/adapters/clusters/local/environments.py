@@ -118,8 +118,8 @@ class _Builder:
         self._report(f"making the environment {self._environment.name}")
         uv = self._create_venv(python)
         # Jobs have accounts that may not write here: each would compile what it imports at every start.
-        install = [*uv, "pip", "install", "--compile-bytecode"]
-        install += ["--python", str(self._folder / "bin" / "python")]
+        python_path = str(self._folder / "bin" / "python")
+        install = [*uv, "pip", "install", "--compile-bytecode", "--python", python_path]
         if self._environment.preinstall:
             what = " ".join(self._environment.preinstall)
             self._run_command(
