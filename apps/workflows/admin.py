@@ -65,7 +65,7 @@ class StepAdmin(ScopedReadOnlyAdmin[Step]):
     )
     list_filter = ("state", "kind", "gate_passed")
     search_fields = ("uid", "pipeline__uid", "pipeline__name", "job__uid")
-    list_select_related = ("pipeline", "job", "deployment", "made__line")
+    list_select_related = ("pipeline", "job", "deployment", "output_version__line")
 
 
 admin.site.register(PipelineTransition, ScopedTransitionAdmin, team_path="entity__team")

@@ -13,11 +13,11 @@ class NinefoldConfig(AppConfig):
         # Its models can be imported from here on.
         from config.reconcile_runs import ReconcileRunRecorder  # noqa: PLC0415
         from config.tasks import RelayTrigger  # noqa: PLC0415
-        from config.wiring import RENAMED_TOPICS, TOPICS  # noqa: PLC0415
+        from config.wiring import SUBSCRIBED_TOPICS  # noqa: PLC0415
         from controlplane.outbox import messages  # noqa: PLC0415
 
         translate_model_names()
-        messages.set_subscribed_topics({*TOPICS, *RENAMED_TOPICS})
+        messages.set_subscribed_topics(SUBSCRIBED_TOPICS)
         if settings.NINEFOLD_WAKE_RELAY:
             messages.set_wake_callbacks(RelayTrigger())
         ReconcileRunRecorder().connect()

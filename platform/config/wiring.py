@@ -45,6 +45,7 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
 }
 #: Topics of unsent messages of the last release → their present names.
 RENAMED_TOPICS: Mapping[str, str] = {"deployment.troubled": "deployment.degraded"}
+SUBSCRIBED_TOPICS: frozenset[str] = frozenset((*TOPICS, *RENAMED_TOPICS))
 
 
 def send_topic(topic: str, payload: dict[str, Any]) -> None:

@@ -20,6 +20,6 @@ def test_a_pipeline_leads_from_a_base_model_to_a_quantized_one_that_answers(
     tune, measure, quantize, again, deploy = ended["steps"]
     assert tune["output_version"] == measure["model_version"] == quantize["model_version"]
     assert quantize["output_version"] == again["model_version"] == deploy["model_version"]
-    version = client.get(f"model-versions/{quantize['made']['uid']}")
+    version = client.get(f"model-versions/{quantize['output_version']['uid']}")
     assert version["scheme"] == "w8a8"
     assert 0 <= again["metrics"]["exact_match"] <= 1

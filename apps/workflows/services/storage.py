@@ -15,7 +15,7 @@ RETRY_WINDOW = timedelta(days=7)
 _READ_ARTIFACTS = (
     "pipeline__model_version__artifact",
     "dataset_version__artifact",
-    "made__artifact",
+    "output_version__artifact",
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from config.wiring import TOPICS
+from config.wiring import SUBSCRIBED_TOPICS
 from controlplane.outbox import messages
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.threads import at_once
@@ -105,12 +105,12 @@ def test_messages_without_subscribers_do_not_block_others_and_are_sent_later() -
     found = messages.outbox_backlog()
     assert (found.messages, found.unsubscribed) == (1, {"moon.full": 1})
 
-    messages.set_subscribed_topics([*TOPICS, "moon.full"])
+    messages.set_subscribed_topics([*SUBSCRIBED_TOPICS, "moon.full"])
     try:
         assert messages.outbox_backlog().unsubscribed == {}
         assert messages.relay_messages(into(sent)) == 1
     finally:
-        messages.set_subscribed_topics(TOPICS)
+        messages.set_subscribed_topics(SUBSCRIBED_TOPICS)
 
 
 @pytest.mark.django_db(transaction=True)
