@@ -119,8 +119,8 @@ class Step(Entity):
     #: Message with the metric and the threshold.
     gate_verdict = models.TextField(blank=True)
     #: The user who overrode its missed gate, and the reason.
-    waved_by = models.CharField(max_length=150, blank=True)
-    waved_reason = models.TextField(blank=True)
+    overridden_by = models.CharField(max_length=150, blank=True)
+    override_reason = models.TextField(blank=True)
     began_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 

@@ -160,7 +160,7 @@ class MainPipeline(MainJob):
             ended = self._rests(uid, within=600)
             if ended["state"] != "succeeded":
                 raise RuntimeError(self._trouble(ended))
-            notes.append(ended["steps"][0]["waved_reason"])
+            notes.append(ended["steps"][0]["override_reason"])
 
 
 def _told(step: Mapping[str, Any]) -> tuple[str, float, str]:

@@ -92,8 +92,8 @@ class StepSerializer(serializers.ModelSerializer[Step]):
             "gate",
             "gate_passed",
             "gate_verdict",
-            "waved_by",
-            "waved_reason",
+            "overridden_by",
+            "override_reason",
             "began_at",
             "ended_at",
         )

@@ -6,13 +6,17 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    """Steps have metrics and an output version, and gates name a metric."""
+    """Steps have metrics, an output version and the override of their gate; gates name a metric."""
 
     dependencies: ClassVar = [("workflows", "0001_initial")]
 
     operations: ClassVar = [
         migrations.RenameField(model_name="step", old_name="figures", new_name="metrics"),
         migrations.RenameField(model_name="step", old_name="made", new_name="output_version"),
+        migrations.RenameField(model_name="step", old_name="waved_by", new_name="overridden_by"),
+        migrations.RenameField(
+            model_name="step", old_name="waved_reason", new_name="override_reason"
+        ),
         migrations.RunSQL(
             "UPDATE workflows_step SET gate = (gate - 'figure') || jsonb_build_object('metric', gate->'figure')"
             " WHERE gate ? 'figure'",

@@ -360,7 +360,7 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
     if step is None or row.state not in (PipelineState.HELD, PipelineState.SUCCEEDED):
         raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be waved through")
     explanation = f"waved through by {actor.username}: {given}"
-    override = {"waved_by": actor.username, "waved_reason": given}
+    override = {"overridden_by": actor.username, "override_reason": given}
     if step.state == StepState.HELD:
         step_move(
             step,

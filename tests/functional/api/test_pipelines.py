@@ -138,7 +138,7 @@ def test_pipelines_are_retried_overridden_and_cancelled(
     assert "reason" in wrong_fields(wrong)
     waved = engineer.post(f"{address}/gate-override", {"reason": "I looked at them"}, format="json")
     assert waved.status_code == 200, waved.content
-    assert waved.json()["steps"][0]["waved_reason"] == "I looked at them"
+    assert waved.json()["steps"][0]["override_reason"] == "I looked at them"
     assert waved.json()["state"] == "running"
     cancelled = engineer.post(f"{address}/cancel", format="json").json()
     assert cancelled["cancel_requested_by"] == "mei"

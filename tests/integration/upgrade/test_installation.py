@@ -77,7 +77,12 @@ RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {
     "quotas_whatif": {"person_id": "user_id"},
     "registry_artifact": {"made_by": "created_by"},
     "registry_hubimport": {"trouble": "error"},
-    "workflows_step": {"figures": "metrics", "made_id": "output_version_id"},
+    "workflows_step": {
+        "figures": "metrics",
+        "made_id": "output_version_id",
+        "waved_by": "overridden_by",
+        "waved_reason": "override_reason",
+    },
 }
 #: Table of the dump → columns that are gone or that a migration filled with other values.
 CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {

@@ -72,8 +72,8 @@ def test_a_gate_override_records_its_reason(company: Company) -> None:
     drive(company, pipeline)
     assert states(pipeline) == ["succeeded", "succeeded"]
     waved = pipeline_steps(pipeline)[0]
-    assert (waved.gate_passed, waved.waved_by) == (False, "mei")
-    assert waved.waved_reason == "the test rows are mislabelled"
+    assert (waved.gate_passed, waved.overridden_by) == (False, "mei")
+    assert waved.override_reason == "the test rows are mislabelled"
     entry = AuditEntry.objects.get(action="pipeline.wave")
     assert entry.detail["reason"] == "the test rows are mislabelled"
     assert entry.detail["verdict"] == "exact_match is only 0.4; the gate asks for ≥ 0.8"
