@@ -27,12 +27,26 @@ UPDATE monitoring_isolation AS isolation
 
 
 class Migration(migrations.Migration):
+    """Isolations write on the nodes; faults, alerts and rollouts have the terms of the glossary."""
+
     dependencies = [
-        ("fleet", "0004_node_isolation"),
+        ("fleet", "0004_isolation_and_errors"),
         ("monitoring", "0007_split_off_telemetry_and_notifications"),
     ]
 
     operations = [
         migrations.RunSQL(COPY, RESTORE),
         migrations.RemoveField(model_name="isolation", name="marked_node"),
+        migrations.RenameField(model_name="fault", old_name="told_at", new_name="reported_at"),
+        migrations.RenameField(model_name="alert", old_name="told_at", new_name="notified_at"),
+        migrations.RenameField(model_name="alertgroup", old_name="told_at", new_name="notified_at"),
+        migrations.RenameField(model_name="alertrule", old_name="trouble", new_name="error"),
+        migrations.RenameField(
+            model_name="alertsilence", old_name="made_by_name", new_name="created_by_name"
+        ),
+        migrations.RenameField(
+            model_name="alertreceiver", old_name="made_by_name", new_name="created_by_name"
+        ),
+        migrations.RenameField(model_name="rollout", old_name="made_by", new_name="created_by"),
+        migrations.RenameField(model_name="rollout", old_name="trouble", new_name="error"),
     ]

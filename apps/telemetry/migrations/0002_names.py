@@ -7,11 +7,13 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """The newest metrics of a card are called so; their table keeps its name."""
+    """Sources have an error and unreachable parts; the newest metrics of a card are called so, in the same table."""
 
-    dependencies: ClassVar = [("telemetry", "0002_names_of_fields")]
+    dependencies: ClassVar = [("telemetry", "0001_initial")]
 
     operations: ClassVar = [
+        migrations.RenameField(model_name="source", old_name="trouble", new_name="error"),
+        migrations.RenameField(model_name="source", old_name="silent", new_name="unreachable"),
         migrations.RenameModel(old_name="CardFigures", new_name="CardMetrics"),
         migrations.AlterModelTable(name="cardmetrics", table="telemetry_cardfigures"),
         migrations.AlterModelOptions(

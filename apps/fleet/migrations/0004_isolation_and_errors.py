@@ -2,6 +2,8 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    """Nodes say whether they are isolated or tainted, clusters why their last inventory failed."""
+
     dependencies = [
         ("fleet", "0003_node_locality"),
     ]
@@ -17,4 +19,5 @@ class Migration(migrations.Migration):
             name="tainted",
             field=models.BooleanField(db_default=False, default=False, editable=False),
         ),
+        migrations.RenameField(model_name="cluster", old_name="trouble", new_name="error"),
     ]
