@@ -33,6 +33,9 @@ GROUPS = {
     ),
 }
 
+#: Markers of the tests in these groups.
+REAL = ("engine", "kubernetes", "product")
+
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("patient", parent=settings.default, deadline=None)
 settings.load_profile("patient")
@@ -42,7 +45,7 @@ settings.load_profile("patient")
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With ``--dist loadgroup`` engines, clusters and products run side by side, each one test after the other.
 
-    The longest come first; files and pages fill what is left of the workers.
+    Files and pages fill what is left of the workers.
     """
     if config.getvalue("dist") != "loadgroup":
         return None
@@ -60,6 +63,12 @@ def _group(test: str) -> str:
         if file.startswith(files):
             return group
     return file
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest come first; pytest-django has put them behind those that use the database."""
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, REAL)))
 
 
 def pytest_collection_finish() -> None:

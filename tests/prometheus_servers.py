@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 #: None where it is not installed.
 PROGRAM = shutil.which("prometheus")
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

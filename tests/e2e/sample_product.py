@@ -27,7 +27,7 @@ from tests.e2e.waiting import wait_until
 from tests.prepared_postgres import start_prepared
 
 _SETTINGS = "tests.e2e.sample_settings"
-_READY_WITHIN = 60.0
+_READY_WITHIN = 120.0
 _PREPARED_WITHIN = 300.0
 
 

@@ -12,7 +12,7 @@ from django.db import connection
 Result = TypeVar("Result")
 
 #: Seconds after which a thread is taken to hang.
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def at_once(*calls: Callable[[], Result]) -> list[Result | BaseException]:

@@ -20,7 +20,7 @@ from tests.kubernetes.nodes import RealNode
 #: Cards that a real node says it has; nothing behind them.
 CARDS: Mapping[str, str] = {"nvidia.com/gpu": "8", "huawei.com/Ascend910": "8"}
 NODE = "real-1"
-READY_WITHIN = 90.0
+READY_WITHIN = 120.0
 _STATE = "cluster.json"
 
 

@@ -14,7 +14,7 @@ import requests
 from tests.e2e.product import free_ports
 from tests.kubernetes import certificates, processes
 
-READY_WITHIN = 60.0
+READY_WITHIN = 120.0
 #: Their accounts, by the names that the API server's own rules know.
 ACCOUNTS: Mapping[str, tuple[str, str]] = {
     "admin": ("admin", "system:masters"),

@@ -25,7 +25,7 @@ from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 from controlplane.ports.registry import geometries_on_node
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-WITHIN = 30.0
+WITHIN = 120.0
 QUEUE = QueueSnapshot(uid="research", name="research")
 
 

@@ -18,7 +18,7 @@ from tests.e2e.product import free_ports
 from tests.kubernetes import images, processes
 from tests.kubernetes.building import PAUSE
 
-READY_WITHIN = 60.0
+READY_WITHIN = 120.0
 _PLUGINS = Path("/usr/lib/cni")
 _CONTAINERD = """version = 2
 root = "{folder}/root"

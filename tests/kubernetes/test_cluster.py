@@ -12,7 +12,7 @@ from tests.kubernetes.clusters import LiveCluster
 
 pytestmark = pytest.mark.kubernetes
 
-WITHIN = 60.0
+WITHIN = 120.0
 
 
 def pod(name: str, *words: str, cards: dict[str, str]) -> dict[str, Any]:

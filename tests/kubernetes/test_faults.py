@@ -27,7 +27,7 @@ from tests.kubernetes.clusters import NODE, LiveCluster
 
 pytestmark = pytest.mark.kubernetes
 
-WITHIN = 60.0
+WITHIN = 120.0
 #: A pod without containers, as without an image, was seen to end after 29 s, 32 s and, beside engines, more than
 #: 60: kubelets collect such sandboxes once a minute.
 ENDED_WITHIN = 180.0

@@ -18,7 +18,7 @@ from tests.kubernetes.fleets import decided, gang, launch_of, launched, running
 
 pytestmark = pytest.mark.kubernetes
 
-WITHIN = 60.0
+WITHIN = 120.0
 
 
 def until(met: Callable[[], bool], what: str) -> None:

@@ -22,7 +22,7 @@ from tests.kubernetes.fleets import decided, gang, launch_of, launched
 
 pytestmark = pytest.mark.kubernetes
 
-WITHIN = 30.0
+WITHIN = 120.0
 PODS = "/api/v1/namespaces/default/pods"
 
 

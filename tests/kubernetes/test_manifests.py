@@ -30,7 +30,7 @@ NEWER: Final = frozenset({"policy/v1", "autoscaling/v2"})
 SWITCHED_OFF: Final = frozenset({"spec.ttlSecondsAfterFinished"})
 _PLURALS: Final = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 _ACROSS: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
-WITHIN = 60.0
+WITHIN = 120.0
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ from tests.unit.deployment.rights import NAMESPACES, PICTURE, Right, granted
 pytestmark = pytest.mark.kubernetes
 
 ACCESS = KUBERNETES / "access"
-WITHIN = 60.0
+WITHIN = 120.0
 _SINGLE = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/[^/]+(?:/namespaces/[^/]+(?=/[^/]))?/(?P<resource>[a-z]+)"

@@ -26,7 +26,7 @@ from tests.kubernetes.control_planes import ControlPlane
 
 pytestmark = pytest.mark.kubernetes
 
-WITHIN = 30.0
+WITHIN = 120.0
 AT_ONCE = 1.0
 PODS = "/api/v1/namespaces/default/pods"
 SERVER = "kube-apiserver"

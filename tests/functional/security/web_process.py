@@ -17,7 +17,7 @@ from django.db import connection
 from launcher.services import HttpProbe
 from tests.e2e.product import ROOT, free_ports
 
-_READY_WITHIN = 60.0
+_READY_WITHIN = 120.0
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tests.benchmarks.queues.loads import BASELINE, LOADS, TOPOLOGY, Fleet, Load
 from tests.benchmarks.queues.processors import spent
 
 #: Seconds.
-PATIENCE = 30.0
+PATIENCE = 120.0
 BASELINE_SMALL = BASELINE.thinned(cohorts=1, queues=2, one_in=25, fleet=Fleet(nodes=1, cards=100))
 TOPOLOGY_SMALL = TOPOLOGY.thinned(
     cohorts=1, queues=2, one_in=17, fleet=Fleet(nodes=20, cards=16, racks=2)

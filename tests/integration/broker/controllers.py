@@ -17,7 +17,7 @@ from tests.contract.waiting import until
 
 #: Seconds for what takes controllers a few turns of their loops, their start included, on a machine that others
 #: use too: two of them started beside other tests have needed more than 15.
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class Controller:

@@ -27,7 +27,7 @@ from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LeaderLease, leader_lease, lease_holder
 from controlplane.ports import registry
 
-WITHIN = 10.0
+WITHIN = 120.0
 ROOT = Path(__file__).parents[3]
 
 
@@ -275,11 +275,11 @@ def test_a_standby_takes_over_from_a_killed_leader(watcher_later: Start) -> None
     registered("east")
     first = process()
     try:
-        until(lambda: holder() == str(first.pid), what="the first leads", within=30)
+        until(lambda: holder() == str(first.pid), what="the first leads")
         watcher_later()
         first.send_signal(signal.SIGKILL)
         first.wait(WITHIN)
-        took = until(lambda: "east" in Speaking.watched, what="the second leads", within=30)
+        took = until(lambda: "east" in Speaking.watched, what="the second leads")
         assert took < watch_clusters.LEASE_LASTS.total_seconds() + 1
         assert holder() == str(os.getpid())
     finally:
@@ -291,7 +291,7 @@ def test_a_standby_takes_over_from_a_killed_leader(watcher_later: Start) -> None
 def test_a_stopped_leader_releases_its_lease(transactional_db: None) -> None:
     only = process()
     try:
-        until(lambda: holder() == str(only.pid), what="it leads", within=30)
+        until(lambda: holder() == str(only.pid), what="it leads")
         only.terminate()
         assert only.wait(WITHIN) == 0
         assert holder() == ""

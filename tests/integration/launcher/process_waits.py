@@ -9,7 +9,7 @@ from pathlib import Path
 
 from launcher.linux import started_ticks
 
-SECONDS = 20.0
+SECONDS = 120.0
 
 
 def wait_for(condition: Callable[[], bool], *, what: str, seconds: float = SECONDS) -> None:

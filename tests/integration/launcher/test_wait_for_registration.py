@@ -17,7 +17,7 @@ from django.utils import timezone
 from apps.fleet.models import Cluster
 from tests.integration.launcher.process_waits import wait_for
 
-WITHIN = 20.0
+WITHIN = 120.0
 #: Megabytes; Django alone takes a hundred.
 SMALL = 60
 ROOT = Path(__file__).parents[3]

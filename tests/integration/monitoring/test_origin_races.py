@@ -29,7 +29,7 @@ from tests.integration.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from controlplane.adapters.engines import container_commands
 from tests.unit.engines.training_requests import rendered
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 120.0
 #: Stands for an engine: notes how it was called, leaves what an engine would leave, and ends as it is told.
 PRETENDED = """#!{python}
 import json, os, pathlib, sys, time

@@ -20,7 +20,7 @@ from controlplane.adapters.engines import container_commands
 from controlplane.adapters.engines.mindie import start_program
 
 KEY = "k3y-of-the-replica"
-SECONDS = 20.0
+SECONDS = 120.0
 
 
 def wait_until(true: Callable[[], bool], *, what: str) -> None:
