@@ -25,7 +25,7 @@ class Prometheus:
     url: str
     process: subprocess.Popen[bytes]
 
-    def ask(self, query: str) -> list[Any]:
+    def query(self, query: str) -> list[Any]:
         """The result of an instant query."""
         with urlopen(f"{self.url}/api/v1/query?{urlencode({'query': query})}", timeout=5) as answer:
             result: list[Any] = json.load(answer)["data"]["result"]
@@ -37,7 +37,7 @@ class Prometheus:
         found: list[Any] = []
         while time.monotonic() < until:
             try:
-                found = self.ask(query)
+                found = self.query(query)
             except OSError:
                 found = []
             if [float(one["value"][1]) for one in found] == [value]:

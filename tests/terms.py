@@ -1,11 +1,11 @@
 """The terms check of ``make check``: identifiers and pages use the terms of ``docs/glossary.toml``.
 
 ``python -m tests.terms`` prints the violations and exits with 1 if there are any; ``--write`` writes
-``docs/glossary.md`` and removes from ``tests/terms_pending.toml`` what no longer occurs.
+``docs/glossary.md``.
 
 A banned word is refused wherever it is a part of an identifier (``last_heard``, ``HeardCard``), of the
-name of a module, a template or a static file. ``tests/terms_pending.toml`` lists the identifiers that
-still have one, with the number of files that define them; it can only get shorter.
+name of a module, a template or a static file. Names of test functions are sentences of their own and may
+have any word; what else tests define may not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +24,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "docs/glossary.toml"
 PAGE = ROOT / "docs/glossary.md"
-PENDING = ROOT / "tests/terms_pending.toml"
-#: Where product code and its pages live; names of test functions are sentences of their own.
-CODE = ("apps", "platform")
+#: Where product code, its tests and its pages live.
+PRODUCT = ("apps/", "platform/")
+CODE = (*PRODUCT, "tests/")
 PAGES = ("templates", "static/css", "static/js")
+#: Migrations and the fixtures of tests are data of earlier versions.
+EARLIER = ("/migrations/", "tests/fixtures/")
 #: Class names that Django gives a meaning of its own.
 REPEATABLE = frozenset({"Migration", "Command", "Meta"})
 
@@ -43,7 +45,7 @@ class Term:
     zh: str
     meaning: str
     #: Refused as a part of an identifier.
-    words: frozenset[str]
+    parts: frozenset[str]
     #: Refused as a whole identifier.
     names: frozenset[str]
     #: Identifiers that contain a banned word and mean something else.
@@ -80,12 +82,12 @@ def glossary(source: str) -> tuple[Term, ...]:
                 term=entry["term"],
                 zh=entry["zh"],
                 meaning=entry["meaning"],
-                words=frozenset(entry.get("words", ())),
+                parts=frozenset(entry.get("words", ())),
                 names=frozenset(entry.get("names", ())),
                 allowed=frozenset(entry.get("except", ())),
                 phrases=tuple(entry.get("phrases", ())),
             )
-            for word in term.words | term.names:
+            for word in term.parts | term.names:
                 if word in owners:
                     raise ValueError(f'"{word}" is banned by "{owners[word]}" and "{term.term}"')
                 owners[word] = term.term
@@ -102,20 +104,28 @@ def parts(identifier: str) -> list[str]:
     return [part.lower() for part in _PARTS.findall(identifier)]
 
 
-def identifiers(tree: ast.AST) -> Iterator[str]:
-    """The names that a module defines: classes, functions, parameters, variables and attributes."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
-                yield name
-            case ast.AsyncFunctionDef(name=name):
-                yield name
-            case ast.arg(arg=name):
-                yield name
-            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
-                yield name
-            case ast.alias(asname=str(name)):
-                yield name
+def identifiers(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names that nodes define: classes, functions, parameters, variables and attributes.
+
+    Test functions are left out: their names are sentences.
+    """
+    for node in nodes:
+        # The most frequent kinds first: there are millions.
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                yield node.id
+        elif isinstance(node, ast.Attribute):
+            if isinstance(node.ctx, ast.Store):
+                yield node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if not node.name.startswith("test_"):
+                yield node.name
+        elif isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.asname
 
 
 def violations(
@@ -126,7 +136,7 @@ def violations(
     :param named: the identifiers of each path.
     :param texts: the text that users read of each path.
     """
-    by_word = {word: term for term in terms for word in term.words}
+    by_word = {word: term for term in terms for word in term.parts}
     by_name = {name: term for term in terms for name in term.names}
     for path, names in named.items():
         for name in names:
@@ -135,7 +145,7 @@ def violations(
                 yield Violation(word=whole, identifier=name, path=path, term=by_name[whole].term)
             for word in dict.fromkeys(parts(name)):
                 term = by_word.get(word)
-                if term is not None and name not in term.allowed:
+                if term is not None and whole not in term.allowed:
                     yield Violation(word=word, identifier=name, path=path, term=term.term)
     for path, text in texts.items():
         for term in terms:
@@ -156,18 +166,35 @@ def tracked(*folders: str) -> list[str]:
     return sorted(path for path in listed.splitlines() if (ROOT / path).is_file())
 
 
-def named_in_product() -> dict[str, set[str]]:
-    """The identifiers of each product file, with the names of the files themselves."""
-    named: dict[str, set[str]] = {}
-    for path in tracked(*CODE, *PAGES):
-        if "/migrations/" in path:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    """What a module defines."""
+
+    identifiers: frozenset[str]
+    classes: tuple[str, ...]
+
+
+def definitions(*folders: str) -> dict[str, Definitions]:
+    """What each module below folders defines, by path."""
+    found: dict[str, Definitions] = {}
+    for path in tracked(*folders):
+        if not path.endswith(".py") or any(part in path for part in EARLIER):
             continue
-        names = {Path(path).stem}
-        if path.endswith(".py"):
-            names.update(identifiers(ast.parse((ROOT / path).read_text())))
-        elif path.endswith(".css"):
-            names.update(re.findall(r"\.([a-z][a-z0-9-]+)", (ROOT / path).read_text()))
-        named[path] = names
+        nodes = list(ast.walk(ast.parse((ROOT / path).read_text())))
+        found[path] = Definitions(
+            identifiers=frozenset(identifiers(nodes)),
+            classes=tuple(node.name for node in nodes if isinstance(node, ast.ClassDef)),
+        )
+    return found
+
+
+def named_on_pages() -> dict[str, set[str]]:
+    """The names of templates and static files, and the classes of style sheets."""
+    named: dict[str, set[str]] = {}
+    for path in tracked(*PAGES):
+        named[path] = {Path(path).stem}
+        if path.endswith(".css"):
+            named[path].update(re.findall(r"\.([a-z][a-z0-9-]+)", (ROOT / path).read_text()))
     return named
 
 
@@ -180,16 +207,18 @@ def texts_of_pages() -> dict[str, str]:
     }
 
 
-def repeated_classes() -> dict[str, list[str]]:
+def repeated_classes(defined: Mapping[str, Definitions]) -> dict[str, list[str]]:
     """The class names that several modules of the product define, with those modules."""
     found: dict[str, list[str]] = defaultdict(list)
-    for path in tracked(*CODE):
-        if not path.endswith(".py") or "/migrations/" in path:
-            continue
-        for node in ast.walk(ast.parse((ROOT / path).read_text())):
-            if isinstance(node, ast.ClassDef) and node.name not in REPEATABLE:
-                found[node.name].append(path)
-    return {name: paths for name, paths in sorted(found.items()) if len(paths) > 1}
+    for path, module in defined.items():
+        if path.startswith(PRODUCT):
+            for name in module.classes:
+                found[name].append(path)
+    return {
+        name: paths
+        for name, paths in sorted(found.items())
+        if len(paths) > 1 and name not in REPEATABLE
+    }
 
 
 def page(terms: tuple[Term, ...]) -> str:
@@ -205,100 +234,30 @@ def page(terms: tuple[Term, ...]) -> str:
         if term.group != group:
             group = term.group
             lines += ["", f"## {group}", "", "| term | 中文 | meaning | not |", "|---|---|---|---|"]
-        refused = ", ".join(sorted(term.words | term.names))
+        refused = ", ".join(sorted(term.parts | term.names))
         lines.append(f"| {term.term} | {term.zh} | {term.meaning} | {refused} |")
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
-    """What still has to be renamed."""
-
-    #: The number of files that may define an identifier, by (banned word, identifier).
-    counts: Mapping[tuple[str, str], int]
-    #: Class names that still occur more than once.
-    classes: frozenset[str]
-
-
-def pending(source: str) -> Pending:
-    """The contents of a file of pending identifiers."""
-    data = tomllib.loads(source)
-    return Pending(
-        counts={
-            (word, name): count
-            for word, names in data.get("words", {}).items()
-            for name, count in names.items()
-        },
-        classes=frozenset(data.get("classes", ())),
-    )
-
-
-def pending_text(counts: Mapping[tuple[str, str], int], classes: Iterable[str]) -> str:
-    """A file of pending identifiers."""
-    lines = [
-        "# Identifiers that still have a banned word, with the number of files that define them, and class",
-        "# names that are not unique. Shortened by `python -m tests.terms --write`, never extended.",
-        "",
-        "classes = [",
-        *(f'  "{name}",' for name in sorted(classes)),
-        "]",
-    ]
-    section = ""
-    for (word, name), count in sorted(counts.items()):
-        if word != section:
-            section = word
-            lines += ["", f'[words."{word}"]']
-        lines.append(f'"{name}" = {count}')
-    return "\n".join(lines) + "\n"
-
-
-def problems(
-    found: Iterable[Violation], classes: Mapping[str, list[str]], allowed: Pending
-) -> list[str]:
-    """What is wrong: new banned words, new repeated class names, pending entries that are done."""
-    places: dict[tuple[str, str], list[Violation]] = defaultdict(list)
-    for violation in sorted(found):
-        places[violation.word, violation.identifier].append(violation)
-    wrong = []
-    for key, here in places.items():
-        count = allowed.counts.get(key, 0)
-        if len(here) > count:
-            wrong += [f"{violation} ({len(here)} files, {count} pending)" for violation in here]
-    wrong += [
+def problems(found: Iterable[Violation], classes: Mapping[str, list[str]]) -> list[str]:
+    """What is wrong: banned words and repeated class names."""
+    return [str(violation) for violation in sorted(found)] + [
         f'class "{name}" is defined in {", ".join(paths)}; class names are unique'
         for name, paths in classes.items()
-        if name not in allowed.classes
     ]
-    done = [
-        name for (word, name), count in allowed.counts.items() if len(places[word, name]) < count
-    ] + sorted(allowed.classes - classes.keys())
-    if done:
-        wrong.append(
-            f"tests/terms_pending.toml lists more than there is of: {', '.join(done)}; "
-            "run python -m tests.terms --write"
-        )
-    return wrong
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--write", action="store_true", help="write the page, shorten the pending list"
-    )
+    parser.add_argument("--write", action="store_true", help="write the page")
     options = parser.parse_args()
     terms = glossary(SOURCE.read_text())
-    found = sorted(violations(terms, named_in_product(), texts_of_pages()))
-    classes = repeated_classes()
-    allowed = pending(PENDING.read_text())
     if options.write:
-        counts = Counter((violation.word, violation.identifier) for violation in found)
-        left = {
-            key: min(count, counts[key]) for key, count in allowed.counts.items() if counts[key]
-        }
         PAGE.write_text(page(terms))
-        PENDING.write_text(pending_text(left, allowed.classes & classes.keys()))
-        allowed = pending(PENDING.read_text())
-    wrong = problems(found, classes, allowed)
+    defined = definitions(*CODE)
+    named = {path: {Path(path).stem, *module.identifiers} for path, module in defined.items()}
+    found = violations(terms, named | named_on_pages(), texts_of_pages())
+    wrong = problems(found, repeated_classes(defined))
     if PAGE.read_text() != page(terms):
         wrong.append(
             "docs/glossary.md differs from docs/glossary.toml; run python -m tests.terms --write"

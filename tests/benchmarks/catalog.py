@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "var" / "bench" / "catalog.json"
 MOST_QUERIES = 3
 LEAST_TIMES_FASTER = 3.0
-ROUNDS = 15
+ITERATIONS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +42,16 @@ def measure(ways: dict[str, Callable[[], Any]]) -> list[Measured]:
     """Every way in turn, round after round, so that a busy moment of the machine meets all of them."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     found: dict[str, tuple[int, int]] = {}
-    for name, ask in ways.items():
-        ask()
+    for name, call in ways.items():
+        call()
         with CaptureQueriesContext(connection) as queries:
-            answer = ask()
+            answer = call()
         assert answer.status_code == 200, answer
         found[name] = (len(queries), len(answer.content))
-    for _round in range(ROUNDS):
-        for name, ask in ways.items():
+    for _round in range(ITERATIONS):
+        for name, call in ways.items():
             begin = time.perf_counter()
-            ask()
+            call()
             times[name].append(time.perf_counter() - begin)
     return [
         Measured(
@@ -73,8 +73,8 @@ def keep(rows: list[Measured], *, plain: Measured) -> None:
     ]
     head = ["| way | ms | queries | bytes | times faster |", "|---|---|---|---|---|"]
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    figures = {"rows": [asdict(row) for row in rows], "table": "\n".join([*head, *lines])}
-    RESULTS.write_text(json.dumps(figures, indent=2))
+    measurements = {"rows": [asdict(row) for row in rows], "table": "\n".join([*head, *lines])}
+    RESULTS.write_text(json.dumps(measurements, indent=2))
 
 
 def main() -> int:

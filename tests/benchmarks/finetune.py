@@ -22,9 +22,9 @@ def main() -> int:
     print(report.table())
     results = ROOT / "var" / "bench"
     results.mkdir(parents=True, exist_ok=True)
-    (results / "finetune.json").write_text(json.dumps(report.figures, indent=2))
-    seconds = report.figures["finetune_seconds"]
-    matched = report.figures["exact_match_after"]
+    (results / "finetune.json").write_text(json.dumps(report.measurements, indent=2))
+    seconds = report.measurements["finetune_seconds"]
+    matched = report.measurements["exact_match_after"]
     print(f"fine-tune {seconds:.0f} s (at most {LONGEST_SECONDS:.0f}), exact match {matched:.3f}")
     return 0 if seconds <= LONGEST_SECONDS and matched >= LEAST_EXACT_MATCH else 1
 

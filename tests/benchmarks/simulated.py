@@ -18,7 +18,7 @@ from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "var" / "bench" / "simulated.json"
-NODES, LAUNCHES, ROUNDS = 1250, 1000, 7
+NODES, LAUNCHES, ITERATIONS = 1250, 1000, 7
 LIMITS = {"inventory": 0.5, "observe": 0.2}
 FLEET = {
     "groups": [
@@ -75,10 +75,10 @@ def _training(name: str, *, node: str) -> Launch:
     )
 
 
-def _median(act: Callable[[], object]) -> float:
+def _median(call: Callable[[], object]) -> float:
     times = []
-    for _round in range(ROUNDS):
+    for _round in range(ITERATIONS):
         began = time.perf_counter()
-        act()
+        call()
         times.append(time.perf_counter() - began)
     return statistics.median(times)

@@ -60,21 +60,21 @@ def observed(cluster: ClusterAdapter, name: str) -> ObservedLaunch:
 def ended(cluster: ClusterAdapter, name: str) -> ObservedLaunch:
     """The Launch, as soon as it has ended."""
 
-    def look() -> ObservedLaunch | None:
+    def final_launch() -> ObservedLaunch | None:
         launch = observed(cluster, name)
         return launch if launch.ended else None
 
-    return until(look, what=f"{name} ends")
+    return until(final_launch, what=f"{name} ends")
 
 
 def phase_is(cluster: ClusterAdapter, name: str, phase: ReplicaPhase) -> Callable[[], bool]:
-    def look() -> bool:
+    def reached() -> bool:
         launch = observed(cluster, name)
         if launch.ended and phase not in (ReplicaPhase.EXITED, ReplicaPhase.LOST):
             raise AssertionError(f"{name} ended: {launch.replicas}")
         return all(replica.phase is phase for replica in launch.replicas)
 
-    return look
+    return reached
 
 
 class FakeHarness:

@@ -51,16 +51,16 @@ KUBERNETES = "kubernetes"
 
 @pytest.fixture(params=[*HARNESSES, pytest.param(KUBERNETES, marks=pytest.mark.kubernetes)])
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    made: Harness
+    started: Harness
     if request.param == KUBERNETES:
         live = request.getfixturevalue("live_cluster")
-        made = KubernetesHarness(live.kubeconfig.read_text())
+        started = KubernetesHarness(live.kubeconfig.read_text())
     else:
-        made = HARNESSES[request.param]()
+        started = HARNESSES[request.param]()
     try:
-        yield made
+        yield started
     finally:
-        made.close()
+        started.close()
 
 
 def test_it_is_a_cluster(harness: Harness) -> None:

@@ -52,8 +52,8 @@ def fake(server: WebServer) -> Outbound:
         server.requests.append(
             Request(method=call.method, path=target.path, headers=headers, body=call.body)
         )
-        status, told, body = server.answers.get(target.path, (200, {}, b"fine"))
-        return status, dict(told), body
+        status, answered, body = server.answers.get(target.path, (200, {}, b"fine"))
+        return status, dict(answered), body
 
     return MemoryOutbound(
         policy=policy(server.port), names=NAMES, respond=respond, largest_answer=1000

@@ -142,8 +142,8 @@ def server() -> Iterator[WebServer]:
 
 @pytest.fixture(params=[memory, exporter, prometheus], ids=lambda make: make.__name__)
 def setting(request: pytest.FixtureRequest, server: WebServer) -> Setting:
-    made: Setting = request.param(server)
-    return made
+    prepared: Setting = request.param(server)
+    return prepared
 
 
 def test_it_tells_figures_faults_and_whose_they_are(setting: Setting) -> None:
@@ -212,7 +212,7 @@ def test_a_text_is_read_as_a_whole_once_its_form_is_known(server: WebServer) -> 
     )
     good = TEXT[: TEXT.index('DCGM_FI_DEV_GPU_UTIL{gpu="0"')]
     longer = good + good.replace("GPU-1b", "GPU-2c").replace('gpu="1"', 'gpu="2"')
-    sheets = []
+    batches = []
     for text in (good, good, longer, longer, longer, good.replace("97", "x")):
         server.answers["/metrics"] = (200, {}, text.encode())
         if text.endswith("x\n") or "} x" in text:
@@ -222,8 +222,8 @@ def test_a_text_is_read_as_a_whole_once_its_form_is_known(server: WebServer) -> 
         batch = source.read()
         assert len(batch.all_readings()) == (2 if text == longer else 1)
         assert batch.all_readings()[0] == EXPECTED
-        sheets.append(len(batch.metric_batches))
-    assert sheets == [0, 1, 0, 1, 1]
+        batches.append(len(batch.metric_batches))
+    assert batches == [0, 1, 0, 1, 1]
 
 
 def layouts_learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -290,14 +290,14 @@ def test_forms_have_room_until_it_is_full_and_again_when_it_is_given_back(
 
     monkeypatch.setattr(source, "_layouts", Layouts(source._layouts))
 
-    def sheets() -> list[str]:
-        return [sheet.whose[0].node for sheet in source.read().metric_batches]
+    def nodes_of_batches() -> list[str]:
+        return [batch.whose[0].node for batch in source.read().metric_batches]
 
-    assert [sheets() for _ in range(8)] == [[], *[["a"]] * 7]
+    assert [nodes_of_batches() for _ in range(8)] == [[], *[["a"]] * 7]
     # Where there is no room it is not tried, and finding that out does not go over all exporters.
     assert (len(learnt), looked) == (1, [])
     server.answers["/a"] = (200, {}, b"\n" + TEXT.encode())
-    assert [sheets() for _ in range(12)][-1] == ["b"]
+    assert [nodes_of_batches() for _ in range(12)][-1] == ["b"]
 
 
 def test_an_exporter_of_another_maker_is_told_from_silence(server: WebServer) -> None:
@@ -320,7 +320,7 @@ def test_a_token_and_one_short_range_are_what_prometheus_is_asked_with(server: W
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "words"),
+    ("status", "body", "message"),
     [
         (401, b"", "the token is missing or not accepted"),
         (200, b"<html>", "is this the address of a Prometheus"),
@@ -331,11 +331,11 @@ def test_a_token_and_one_short_range_are_what_prometheus_is_asked_with(server: W
     ],
 )
 def test_what_prometheus_answers_wrongly_is_said(
-    server: WebServer, status: int, body: bytes, words: str
+    server: WebServer, status: int, body: bytes, message: str
 ) -> None:
     source = prometheus(server).source
     answer_queries(server, body, status=status)
-    with pytest.raises(TelemetryFailed, match=words):
+    with pytest.raises(TelemetryFailed, match=message):
         source.read()
 
 
@@ -350,7 +350,7 @@ def test_the_node_of_a_series_without_its_own_label_is_its_instance(server: WebS
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"vendor": "acme"}, "no exporter of 'acme' is known"),
         ({"targets": []}, "1 to 5000 exporters"),
@@ -362,15 +362,15 @@ def test_the_node_of_a_series_without_its_own_label_is_its_instance(server: WebS
     ],
 )
 def test_options_of_exporters_that_cannot_be_used_are_refused(
-    server: WebServer, options: dict[str, object], words: str
+    server: WebServer, options: dict[str, object], message: str
 ) -> None:
     good = {"vendor": "nvidia", "targets": [{"url": f"http://127.0.0.1:{server.port}/m"}]}
-    with pytest.raises(TelemetryError, match=words):
+    with pytest.raises(TelemetryError, match=message):
         ExporterTelemetry(outbound=outbound(server), **{**good, **options})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"url": "http://10.0.0.1"}, "a private network"),
         ({"selector": 'job="a"} or vector(1) or {a="b"'}, "must look like"),
@@ -380,8 +380,8 @@ def test_options_of_exporters_that_cannot_be_used_are_refused(
     ],
 )
 def test_options_of_a_prometheus_that_cannot_be_used_are_refused(
-    server: WebServer, options: dict[str, object], words: str
+    server: WebServer, options: dict[str, object], message: str
 ) -> None:
     good = {"vendor": "nvidia", "url": f"http://127.0.0.1:{server.port}"}
-    with pytest.raises(TelemetryError, match=words):
+    with pytest.raises(TelemetryError, match=message):
         PrometheusTelemetry(outbound=outbound(server), **{**good, **options})  # type: ignore[arg-type]

@@ -15,11 +15,11 @@ from tests.drill.asking import asked
 
 def main() -> int:
     """0 if every goal is met and every scenario passed."""
-    words = sys.argv[1:]
-    asked(words)
+    arguments = sys.argv[1:]
+    asked(arguments)
     with product_database() as environment:
         done = subprocess.run(
-            program("tests.drill.play", *words), cwd=ROOT, env=dict(environment), check=False
+            program("tests.drill.play", *arguments), cwd=ROOT, env=dict(environment), check=False
         )
     return done.returncode
 

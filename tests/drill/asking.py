@@ -29,18 +29,22 @@ class Asked:
         return asdict(self)
 
 
-def asked(words: Sequence[str]) -> Asked:
+def asked(arguments: Sequence[str]) -> Asked:
     """As the command line says it; leaves the program if that makes no sense."""
-    usual = Asked()
+    defaults = Asked()
     parser = argparse.ArgumentParser(prog="make drill ARGS=…", description=__doc__)
-    parser.add_argument("--nodes", type=int, default=usual.nodes, help="of eight cards each")
-    parser.add_argument("--hours", type=float, default=usual.hours, help="that are replayed")
-    parser.add_argument("--rate", type=float, default=usual.rate, help="times the published rate")
-    parser.add_argument("--seed", type=int, default=usual.seed)
-    parser.add_argument("--exporters", type=int, default=usual.exporters, help="of the part scrape")
-    parser.add_argument("--faults", type=int, default=usual.faults, help="of the part scrape")
+    parser.add_argument("--nodes", type=int, default=defaults.nodes, help="of eight cards each")
+    parser.add_argument("--hours", type=float, default=defaults.hours, help="that are replayed")
+    parser.add_argument(
+        "--rate", type=float, default=defaults.rate, help="times the published rate"
+    )
+    parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument(
+        "--exporters", type=int, default=defaults.exporters, help="of the part scrape"
+    )
+    parser.add_argument("--faults", type=int, default=defaults.faults, help="of the part scrape")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
-    given = parser.parse_args(words)
+    given = parser.parse_args(arguments)
     if given.nodes < 12 or not (given.hours > 0 and given.rate > 0):
         parser.error("a drill wants at least 12 nodes, and hours and a rate above 0")
     if not 1 <= given.faults <= given.exporters <= 200:

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from apps.accounts import services as accounts
 from apps.accounts.models import Team, User
-from apps.fleet import reconcilers as fleet_loops
+from apps.fleet import reconcilers as fleet_reconcilers
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.jobs import services as jobs
@@ -51,7 +51,7 @@ CARDS_A_NODE = 8
 SIZES = (8, 16, 32, 64)
 #: Share of the cards that gangs hold; the rest is what they can move to.
 FULL = 0.75
-_TURNS = 12
+_RUNS = 12
 _LEAF = 25
 _LIVE = (AttemptState.ADMITTED, AttemptState.LAUNCHED, AttemptState.STOPPING)
 
@@ -79,7 +79,7 @@ class Company:
     dataset: DatasetVersion
     at: datetime
     #: Seconds of the wall of each turn of the health loop.
-    turns: list[float] = field(default_factory=list)
+    durations: list[float] = field(default_factory=list)
     _days: set[object] = field(default_factory=set)
 
     # -- Time --
@@ -103,19 +103,19 @@ class Company:
         """Decide about health, now."""
         began = time.perf_counter()
         written = health_reconcile(at=self.at)
-        self.turns.append(time.perf_counter() - began)
+        self.durations.append(time.perf_counter() - began)
         return written
 
     def follow(self) -> None:
         """What jobs do about claims that were withdrawn or admitted, until there is nothing more to do."""
-        for _ in range(_TURNS):
+        for _ in range(_RUNS):
             waiting = list(self._moving())
             if not waiting:
                 return
             for first in range(0, len(waiting), attempts.BATCH):
                 some = waiting[first : first + attempts.BATCH]
                 attempts.attempts_reconcile(at=self.at, uids=some)
-        raise RuntimeError(f"attempts still move after {_TURNS} turns, such as {waiting[0]}")
+        raise RuntimeError(f"attempts still move after {_RUNS} turns, such as {waiting[0]}")
 
     def admit(self) -> int:
         """A scheduling cycle; how many gangs it placed."""
@@ -221,16 +221,16 @@ class Company:
 
     def mend(self) -> None:
         """Everything works again, a day later, and what waited runs."""
-        told = self.voices.complaining()
+        complaining = self.voices.complaining()
         self.voices.hush()
         self.allow()
         self.later(timedelta(minutes=1))
         # Each voice has to take back what it said: exporters in the round, and agents that pushed.
-        self.voices.tell_all(at=self.at)
+        self.voices.report_all(at=self.at)
         self.later(timedelta(seconds=1))
-        for name in told:
-            self.voices.tell(name, at=self.at)
-        self.voices.tell_conditions(at=self.at)
+        for name in complaining:
+            self.voices.report(name, at=self.at)
+        self.voices.report_conditions(at=self.at)
         self.turn()
         self.release()
         # What came and went today is not held against tomorrow.
@@ -269,7 +269,7 @@ def found(home: Path, *, nodes: int, seed: int) -> Company:
     adapter = cast(SimulatedCluster, fleet.cluster_adapter(row))
     at = timezone.now()
     adapter.hold(at)
-    fleet_loops.inventories_sync(at=at)
+    fleet_reconcilers.inventories_sync(at=at)
     operator = User.objects.create(username="mei", is_superuser=True)
     team = Team.objects.create(name="Drilled", slug="drilled")
     accounts.membership_set(

@@ -63,7 +63,7 @@ def _restarts(*codes: str) -> tuple[Sign, ...]:
 
 
 _MACHINE_CHECK = (Sign(condition="CperHardwareErrorFatal"),)
-SIGNS: Mapping[str, Mapping[Kind, tuple[Sign, ...]]] = {
+CONDITIONS: Mapping[str, Mapping[Kind, tuple[Sign, ...]]] = {
     "nvidia": {
         # Fallen off the bus; its controller stopped.
         Kind.GPU: _codes("79", "62"),
@@ -127,6 +127,6 @@ def onsets(
     while (at := at + timedelta(hours=draws.expovariate(an_hour))) < until:
         (kind,) = draws.choices(tuple(PUBLISHED), tuple(PUBLISHED.values()))
         node = draws.choice(nodes)
-        sign = draws.choice(SIGNS[node.vendor][kind])
+        sign = draws.choice(CONDITIONS[node.vendor][kind])
         index = None if sign.condition else draws.randrange(node.cards)
         yield Onset(at=at, kind=kind, node=node, index=index, sign=sign)

@@ -12,16 +12,16 @@ from django.conf import settings
 from controlplane.ports import registry
 from tests.drill import company as companies
 from tests.drill.asking import Asked, asked
-from tests.drill.report import RESULTS, printed, told, written
+from tests.drill.report import RESULTS, format_outcome, printed, written
 from tests.drill.scenarios import SCENARIOS
 from tests.drill.scoring import Outcome
 from tests.drill.scraping import scrape
 from tests.drill.week import replay
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """1 if a goal is not met or a scenario failed."""
-    drill = asked(words)
+    drill = asked(arguments)
     engine = companies.DrillEngine()
     known = {engine.name: engine}
     with patch.multiple(registry, engine=known.__getitem__, engine_names=lambda: tuple(known)):
@@ -35,7 +35,7 @@ def play(drill: Asked) -> Iterator[Outcome]:
     """The outcome of each scenario, then of the week; progress on the screen."""
     if "scrape" in drill.only:
         outcome = scrape(nodes=drill.exporters, faults=drill.faults, seed=drill.seed)
-        print(f"scrape: {told(outcome)}", file=sys.stderr, flush=True)
+        print(f"scrape: {format_outcome(outcome)}", file=sys.stderr, flush=True)
         yield outcome
     if drill.only == ("scrape",):
         return
@@ -47,7 +47,7 @@ def play(drill: Asked) -> Iterator[Outcome]:
     for name, scenario in SCENARIOS.items():
         if name in drill.only:
             outcome = scenario(company)
-            print(f"{name}: {told(outcome)}", file=sys.stderr, flush=True)
+            print(f"{name}: {format_outcome(outcome)}", file=sys.stderr, flush=True)
             yield outcome
             company.mend()
     if "week" in drill.only:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.drill.scoring import Figure, Outcome
+from tests.drill.scoring import Measurement, Outcome
 
 RESULTS = Path(__file__).resolve().parents[2] / "var" / "bench" / "drill.json"
 
@@ -17,37 +17,37 @@ RESULTS = Path(__file__).resolve().parents[2] / "var" / "bench" / "drill.json"
 def printed(outcomes: Sequence[Outcome]) -> str:
     """A table of figures and one of scenarios."""
     lines = ["| what | measured | goal | |", "|---|---|---|---|"]
-    lines += [_row(figure) for outcome in outcomes for figure in outcome.figures]
+    lines += [_row(metric) for outcome in outcomes for metric in outcome.metrics]
     lines += ["", "| scenario | | |", "|---|---|---|"]
     for outcome in outcomes:
-        said = "; ".join((*outcome.wrong, *filter(None, [outcome.words])))
+        said = "; ".join((*outcome.wrong, *filter(None, [outcome.summary])))
         lines.append(f"| {outcome.name} | {'passed' if outcome.passed else 'FAILED'} | {said} |")
     return "\n".join(lines)
 
 
-def _row(figure: Figure) -> str:
-    judged = figure.most is not None or figure.least is not None
-    verdict = ("met" if figure.met else "FAILED") if judged else ""
-    return f"| {figure.name} | {figure.value:,.4g} {figure.unit} | {figure.goal} | {verdict} |"
+def _row(metric: Measurement) -> str:
+    judged = metric.most is not None or metric.least is not None
+    verdict = ("met" if metric.met else "FAILED") if judged else ""
+    return f"| {metric.name} | {metric.value:,.4g} {metric.unit} | {metric.goal} | {verdict} |"
 
 
-def told(outcome: Outcome) -> str:
+def format_outcome(outcome: Outcome) -> str:
     """In a line: that it passed, or everything that was wrong."""
     if outcome.passed:
         return "passed"
     missed = [
-        f"{figure.name}: {figure.value:.4g}, not {figure.goal}"
-        for figure in outcome.figures
-        if not figure.met
+        f"{metric.name}: {metric.value:.4g}, not {metric.goal}"
+        for metric in outcome.metrics
+        if not metric.met
     ]
     return f"FAILED: {'; '.join((*outcome.wrong, *missed))}"
 
 
 def written(outcomes: Sequence[Outcome], *, asked: Mapping[str, Any], to: Path) -> None:
-    told = [{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes]
-    for outcome in told:
-        for figure in outcome["figures"]:
+    documents = [{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes]
+    for outcome in documents:
+        for metric in outcome["metrics"]:
             # JSON knows no infinity.
-            figure["value"] = figure["value"] if math.isfinite(figure["value"]) else None
+            metric["value"] = metric["value"] if math.isfinite(metric["value"]) else None
     to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(json.dumps({"asked": dict(asked), "outcomes": told}, indent=2) + "\n")
+    to.write_text(json.dumps({"asked": dict(asked), "outcomes": documents}, indent=2) + "\n")

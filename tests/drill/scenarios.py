@@ -20,12 +20,12 @@ from tests.benchmarks.queues.processors import spent
 from tests.drill import databases
 from tests.drill.company import Company
 from tests.drill.faults import FLAPPING, HARMLESS, WORST, Node
-from tests.drill.scoring import Checks, Figure, Outcome
+from tests.drill.scoring import Checks, Measurement, Outcome
 
 _BURST = 200
 _BEAT = 5
 #: Rounds of silence that are played, one beat each.
-_ROUNDS = 8
+_ITERATIONS = 8
 
 
 def burst(company: Company) -> Outcome:
@@ -38,7 +38,7 @@ def burst(company: Company) -> Outcome:
     for node in hit:
         company.voices.say(node.name, company.draws.randrange(node.cards), WORST[node.vendor])
     began = time.perf_counter()
-    company.voices.tell_all(at=company.at)
+    company.voices.report_all(at=company.at)
     company.turn()
     isolated = time.perf_counter() - began
     out = len(company.out())
@@ -53,15 +53,15 @@ def burst(company: Company) -> Outcome:
     return Outcome(
         name="burst",
         wrong=tuple(checks.wrong),
-        figures=(
-            Figure(name=f"burst of {count}: isolated", value=isolated, unit="s", most=5),
-            Figure(
+        metrics=(
+            Measurement(name=f"burst of {count}: isolated", value=isolated, unit="s", most=5),
+            Measurement(
                 name=f"burst of {count}: {stopped} gangs placed again",
                 value=placed,
                 unit="s",
                 most=10,
             ),
-            Figure(name=f"burst of {count}: they run again", value=running, unit="s"),
+            Measurement(name=f"burst of {count}: they run again", value=running, unit="s"),
             _misplaced(company),
         ),
     )
@@ -74,52 +74,52 @@ def flapping(company: Company) -> Outcome:
         node, (code, often) = _some(company, vendor), FLAPPING[vendor]
         for nth in range(1, often + 1):
             company.voices.say(node.name, 0, code)
-            company.voices.tell(node.name, at=company.later(timedelta(minutes=20)))
+            company.voices.report(node.name, at=company.later(timedelta(minutes=20)))
             company.turn()
             company.recover()
             out = company.is_out(node.name, 0)
             checks.that(out == (nth == often), f"{vendor}: out of use is {out} after {nth} times")
             company.voices.hush(node.name)
-            company.voices.tell(node.name, at=company.later(timedelta(minutes=20)))
+            company.voices.report(node.name, at=company.later(timedelta(minutes=20)))
             company.turn()
         checks.that(len(company.out()) == 1, f"{vendor}: {len(company.out())} cards are out of use")
         company.mend()
     return Outcome(name="flapping card", wrong=tuple(checks.wrong))
 
 
-def silent_node(company: Company) -> Outcome:
+def unreachable_node(company: Company) -> Outcome:
     """Nothing is heard of one node, by its cluster or of its cards; all others go on."""
     checks, (lost, *_) = Checks(), company.draws.sample(company.nodes, 1)
-    company.voices.tell_all(at=company.at)
-    fell_silent, isolated = company.at, float("inf")
+    company.voices.report_all(at=company.at)
+    unreachable_at, isolated = company.at, float("inf")
     company.voices.condition(lost.name, "Ready")
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         company.later(timedelta(seconds=_BEAT))
-        company.voices.tell_all(at=company.at, but=[lost.name])
-        company.voices.tell_conditions(at=company.at)
+        company.voices.report_all(at=company.at, but=[lost.name])
+        company.voices.report_conditions(at=company.at)
         stale_cards_reconcile(at=company.at)
         company.turn()
         if Isolation.objects.filter(ended_at=None, node__name=lost.name, card=None).exists():
-            isolated = (company.at - fell_silent).total_seconds()
+            isolated = (company.at - unreachable_at).total_seconds()
             break
     company.recover()
     others = {node for node, _ in company.out()} - {lost.name}
     checks.that(not others, f"nodes that are heard went out of use too: {sorted(others)[:3]}")
     checks.that(company.waiting() == 0, f"{company.waiting()} gangs were not placed again")
-    figure = Figure(name="silent node isolated (virtual)", value=isolated, unit="s", most=15)
-    return Outcome(name="silent node", wrong=tuple(checks.wrong), figures=(figure,))
+    metric = Measurement(name="silent node isolated (virtual)", value=isolated, unit="s", most=15)
+    return Outcome(name="silent node", wrong=tuple(checks.wrong), metrics=(metric,))
 
 
 def outage(company: Company) -> Outcome:
     """Monitoring dies: no exporter answers, and the cluster says of every node that it is not heard."""
     checks = Checks()
-    company.voices.tell_all(at=company.at)
+    company.voices.report_all(at=company.at)
     before = Decision.objects.filter(outcome=Decision.Outcome.DONE).count()
     for node in company.nodes:
         company.voices.condition(node.name, "Ready")
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         company.later(timedelta(seconds=_BEAT))
-        company.voices.tell_conditions(at=company.at)
+        company.voices.report_conditions(at=company.at)
         stale_cards_reconcile(at=company.at)
         company.turn()
     done = Decision.objects.filter(outcome=Decision.Outcome.DONE).count() - before
@@ -136,7 +136,7 @@ def database_restart(company: Company) -> Outcome:
     hit = company.draws.sample(company.nodes, min(10, len(company.nodes) // 4))
     for node in hit:
         company.voices.say(node.name, 0, WORST[node.vendor])
-        company.voices.tell(node.name, at=company.at)
+        company.voices.report(node.name, at=company.at)
     cut = databases.turn_cut_off(company.turn)
     checks.that(cut.broke, "the turn ended before its connection was killed")
     torn = _torn(company)
@@ -156,8 +156,8 @@ def database_restart(company: Company) -> Outcome:
     return Outcome(
         name="database restart",
         wrong=tuple(checks.wrong),
-        figures=(Figure(name="cut off until isolated", value=recovered, unit="s", most=40),),
-        words=f"cut off after {cut.statements} statements",
+        metrics=(Measurement(name="cut off until isolated", value=recovered, unit="s", most=40),),
+        summary=f"cut off after {cut.statements} statements",
     )
 
 
@@ -178,14 +178,14 @@ def garbage(company: Company) -> Outcome:
     company.recover()
     good = sum(node.cards for node in sound)
     out = company.out()
-    refused, kept = sum(one.refused for one in recorded), sum(one.cards for one in recorded)
+    refused, stored = sum(one.refused for one in recorded), sum(one.cards for one in recorded)
     checks.that(out == {(broken.name, 0)}, f"out of use are {sorted(out)[:5]}")
     checks.that(refused > 0, "nothing was refused")
-    checks.that(kept >= good, f"figures of {kept} cards were kept, {good} are good")
+    checks.that(stored >= good, f"figures of {stored} cards were kept, {good} are good")
     return Outcome(
         name="half the fleet prints garbage",
         wrong=tuple(checks.wrong),
-        words=f"{refused} values refused",
+        summary=f"{refused} values refused",
     )
 
 
@@ -196,7 +196,7 @@ def storm(company: Company) -> Outcome:
     for node in hit:
         for index in range(node.cards):
             company.voices.say(node.name, index, WORST[node.vendor])
-    company.voices.tell_all(at=company.at)
+    company.voices.report_all(at=company.at)
     last = OutboxMessage.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     company.turn()
     company.recover()
@@ -216,16 +216,17 @@ def storm(company: Company) -> Outcome:
     asked = OutboxMessage.objects.filter(pk__gt=last, topic="decisions.held_back")
     for message in asked:
         decisions_notify(uids=message.payload["decision_uids"])
-    told = Event.objects.filter(
+    notified = Event.objects.filter(
         kind=NotificationKind.HEALTH_HELD_BACK, subject_uid=company.cluster.uid
     )
-    checks.that(told.exists(), "no person was told")
-    words = f"{len(out)} of {sum(node.cards for node in hit)} cards out of use, {held.count()} decisions held back"
+    checks.that(notified.exists(), "no person was told")
+    share = f"{len(out)} of {sum(node.cards for node in hit)} cards out of use"
+    summary = f"{share}, {held.count()} decisions held back"
     return Outcome(
         name="storm beyond the guard",
         wrong=tuple(checks.wrong),
-        figures=(_misplaced(company),),
-        words=words,
+        metrics=(_misplaced(company),),
+        summary=summary,
     )
 
 
@@ -236,27 +237,27 @@ def throughput(company: Company) -> Outcome:
             company.voices.say(node.name, index, HARMLESS[node.vendor][-1])
     before, began = spent(), time.perf_counter()
     known = Fault.objects.count()
-    signs = company.voices.tell_all(at=company.at)
+    conditions = company.voices.report_all(at=company.at)
     recorded = spent().since(before)
     company.turn()
     wall, used = time.perf_counter() - began, spent().since(before)
-    wrong = [] if Fault.objects.count() - known == signs else ["not every sign became a fault"]
+    wrong = [] if Fault.objects.count() - known == conditions else ["not every sign became a fault"]
     return Outcome(
         name="events",
         wrong=tuple(wrong),
-        figures=(
-            Figure(
-                name=f"{signs} events, from text to decision",
-                value=signs / max(1e-9, used.ours + used.database),
+        metrics=(
+            Measurement(
+                name=f"{conditions} events, from text to decision",
+                value=conditions / max(1e-9, used.ours + used.database),
                 unit="/s a core",
                 least=1000,
             ),
-            Figure(
+            Measurement(
                 name="… from text to fault",
-                value=signs / max(1e-9, recorded.ours + recorded.database),
+                value=conditions / max(1e-9, recorded.ours + recorded.database),
                 unit="/s a core",
             ),
-            Figure(name="… of the wall", value=signs / wall, unit="/s"),
+            Measurement(name="… of the wall", value=conditions / wall, unit="/s"),
         ),
     )
 
@@ -264,7 +265,7 @@ def throughput(company: Company) -> Outcome:
 SCENARIOS: Mapping[str, Callable[[Company], Outcome]] = {
     "burst": burst,
     "flapping": flapping,
-    "silent": silent_node,
+    "silent": unreachable_node,
     "outage": outage,
     "database": database_restart,
     "garbage": garbage,
@@ -292,8 +293,10 @@ def _some(company: Company, vendor: str) -> Node:
     return company.draws.choice([node for node in company.nodes if node.vendor == vendor])
 
 
-def _misplaced(company: Company) -> Figure:
-    return Figure(name="placed on a card out of use", value=company.placed_on_isolated(), most=0)
+def _misplaced(company: Company) -> Measurement:
+    return Measurement(
+        name="placed on a card out of use", value=company.placed_on_isolated(), most=0
+    )
 
 
 def _allowed(company: Company) -> int:

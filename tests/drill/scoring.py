@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Measurement:
     """One figure, and what it may be; with neither limit it is told and not judged."""
 
     name: str
@@ -36,12 +36,12 @@ class Outcome:
 
     name: str
     wrong: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    words: str = ""
+    metrics: tuple[Measurement, ...] = ()
+    summary: str = ""
 
     @property
     def passed(self) -> bool:
-        return not self.wrong and all(figure.met for figure in self.figures)
+        return not self.wrong and all(metric.met for metric in self.metrics)
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from typing import Any
 
 from tests.drill.expositions import exposition
 from tests.drill.faults import WORST, Node
-from tests.drill.scoring import Figure, Outcome, centile
+from tests.drill.scoring import Measurement, Outcome, centile
 from tests.e2e.product import ROOT, Product, running_product
 from tests.e2e.rest_client import RestClient
 from tests.e2e.waiting import wait_until
@@ -141,13 +141,13 @@ def outcome(delays: Sequence[Delay], *, nodes: int) -> Outcome:
     changed = [delay.from_change for delay in delays]
     return Outcome(
         name="scrape",
-        figures=(
-            Figure(name="scrape until unschedulable, p50", value=centile(scraped, 0.5), unit="s", most=1),
-            Figure(name="scrape until unschedulable, p99", value=centile(scraped, 0.99), unit="s", most=3),
-            Figure(name="exporter's change until unschedulable, p50", value=centile(changed, 0.5), unit="s"),
-            Figure(name="exporter's change until unschedulable, p99", value=centile(changed, 0.99), unit="s"),
+        metrics=(
+            Measurement(name="scrape until unschedulable, p50", value=centile(scraped, 0.5), unit="s", most=1),
+            Measurement(name="scrape until unschedulable, p99", value=centile(scraped, 0.99), unit="s", most=3),
+            Measurement(name="exporter's change until unschedulable, p50", value=centile(changed, 0.5), unit="s"),
+            Measurement(name="exporter's change until unschedulable, p99", value=centile(changed, 0.99), unit="s"),
         ),
-        words=f"{len(delays)} faults, {nodes} exporters scraped every {INTERVAL} s",
+        summary=f"{len(delays)} faults, {nodes} exporters scraped every {INTERVAL} s",
     )  # fmt: skip
 
 

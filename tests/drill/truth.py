@@ -15,7 +15,7 @@ class Struck:
 
     onset: Onset
     #: When a text told of it first.
-    told_at: datetime
+    reported_at: datetime
     #: Seconds of the wall from the text to the card out of use; None where a later turn did it.
     seconds: float | None = None
     #: When it was answered as it should be; None: it was not.
@@ -32,7 +32,7 @@ class Struck:
 
     @property
     def delay(self) -> timedelta:
-        return self.told_at - self.onset.at
+        return self.reported_at - self.onset.at
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class Truth:
 
     struck: list[Struck] = field(default_factory=list)
 
-    def add(self, onset: Onset, *, told_at: datetime) -> Struck:
-        one = Struck(onset=onset, told_at=told_at)
+    def add(self, onset: Onset, *, reported_at: datetime) -> Struck:
+        one = Struck(onset=onset, reported_at=reported_at)
         self.struck.append(one)
         return one
 
@@ -61,7 +61,7 @@ class Truth:
         return any(
             one.onset.node.name == node
             and (index is None or one.onset.index in (None, index))
-            and one.told_at <= at
+            and one.reported_at <= at
             and (one.mended_at is None or at <= one.mended_at)
             for one in self.struck
             if one.expected is Expected.OUT

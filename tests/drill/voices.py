@@ -81,7 +81,7 @@ class Voices:
 
     # -- And how it is heard --
 
-    def tell(self, name: str, *, at: datetime) -> None:
+    def report(self, name: str, *, at: datetime) -> None:
         """That node's agent pushes, or its exporter is read."""
         node = self._nodes[name]
         if name in self._tokens:
@@ -89,7 +89,7 @@ class Voices:
         else:
             self.read({node.vendor: [(node, self.text(node))]}, at=at)
 
-    def tell_all(self, *, at: datetime, but: Iterable[str] = ()) -> int:
+    def report_all(self, *, at: datetime, but: Iterable[str] = ()) -> int:
         """Every exporter is read in one round, agents' nodes too; how many signs came of it."""
         left_out = set(but)
         texts: dict[str, list[tuple[Node, str]]] = {vendor: [] for vendor in self.vendors}
@@ -105,29 +105,31 @@ class Voices:
         done = []
         for vendor, printed in texts.items():
             readings: list[Reading] = []
-            silent: dict[str, str] = {}
+            unreachable: dict[str, str] = {}
             for node, text in printed:
                 try:
                     readings += self._readers[vendor].read(text, at=at, node=node.name).readings
                 except MalformedExposition as malformed:
-                    silent[node.name] = str(malformed)
+                    unreachable[node.name] = str(malformed)
             if not printed:
                 continue
             source = self._sources[vendor]
             recorded = readings_record(source=source, readings=readings, at=at)
-            batch = TelemetryBatch(readings=tuple(readings), unreachable=silent)
+            batch = TelemetryBatch(readings=tuple(readings), unreachable=unreachable)
             source_read(source=source, at=at, recorded=recorded, batch=batch)
             done.append(recorded)
         return done
 
-    def tell_conditions(self, *, at: datetime) -> None:
+    def report_conditions(self, *, at: datetime) -> None:
         """All nodes as their cluster's interface would list them."""
-        signs = tuple(
+        conditions = tuple(
             sign
             for name in self._nodes
             for sign in node_condition_signals(self._listed(name, at=at))
         )
-        signals = tuple(diagnosis_changes(self._cluster, ClusterDiagnosis(signals=signs), at=at))
+        signals = tuple(
+            diagnosis_changes(self._cluster, ClusterDiagnosis(signals=conditions), at=at)
+        )
         if signals:
             signals_record(signals=signals, at=at)
 

@@ -22,7 +22,7 @@ from controlplane.domain.health.decisions import Action
 from controlplane.domain.quotas.claims import GangShape
 from tests.drill.company import Company
 from tests.drill.faults import HARMLESS, HARMLESS_CONDITIONS, Expected, Onset, onsets
-from tests.drill.scoring import Figure, Outcome, centile
+from tests.drill.scoring import Measurement, Outcome, centile
 from tests.drill.truth import Struck, Truth
 
 #: Between two readings of an exporter, or two pushes.
@@ -74,23 +74,23 @@ class _Course:
     def _strike(self, onset: Onset) -> None:
         company, node = self.company, onset.node.name
         self.busy.add(node)
-        told_at = company.move_to(onset.at + timedelta(seconds=company.draws.uniform(0, EVERY)))
-        struck = self.truth.add(onset, told_at=told_at)
+        reported_at = company.move_to(onset.at + timedelta(seconds=company.draws.uniform(0, EVERY)))
+        struck = self.truth.add(onset, reported_at=reported_at)
         if onset.index is None:
             company.voices.condition(node, onset.sign.condition)
         else:
             company.voices.say(node, onset.index, onset.sign.code)
         began = time.perf_counter()
-        self._tell(onset)
+        self._report(onset)
         company.turn()
         seconds = time.perf_counter() - began
-        self._look()
+        self._observe()
         if struck.answered_at is not None:
             struck.seconds = seconds
         company.recover()
         self.replaced.append(time.perf_counter() - began)
         lasts = REPAIR if struck.expected is Expected.OUT else PASSES
-        heapq.heappush(self.mending, (told_at + lasts, next(self.numbers), node, struck))
+        heapq.heappush(self.mending, (reported_at + lasts, next(self.numbers), node, struck))
 
     def _make_noise(self, onset: Onset) -> None:
         company, node = self.company, onset.node
@@ -99,23 +99,23 @@ class _Course:
         company.move_to(onset.at)
         if onset.index is None or company.draws.random() < 0.1:
             company.voices.condition(node.name, company.draws.choice(HARMLESS_CONDITIONS))
-            company.voices.tell_conditions(at=company.at)
+            company.voices.report_conditions(at=company.at)
         else:
             code = company.draws.choice(HARMLESS[node.vendor])
             company.voices.say(node.name, onset.index, code)
-            company.voices.tell(node.name, at=company.at)
+            company.voices.report(node.name, at=company.at)
         company.turn()
-        self._look()
+        self._observe()
         company.recover()
         entry = (company.at + PASSES, next(self.numbers), node.name, None)
         heapq.heappush(self.mending, entry)
 
-    def _tell(self, onset: Onset) -> None:
+    def _report(self, onset: Onset) -> None:
         company = self.company
         if onset.index is None:
-            company.voices.tell_conditions(at=company.at)
+            company.voices.report_conditions(at=company.at)
         else:
-            company.voices.tell(onset.node.name, at=company.at)
+            company.voices.report(onset.node.name, at=company.at)
 
     def _mend_until(self, at: datetime) -> None:
         company = self.company
@@ -123,18 +123,18 @@ class _Course:
             when, _, node, struck = heapq.heappop(self.mending)
             company.move_to(when)
             company.voices.hush(node)
-            company.voices.tell(node, at=company.at)
-            company.voices.tell_conditions(at=company.at)
+            company.voices.report(node, at=company.at)
+            company.voices.report_conditions(at=company.at)
             if struck is not None:
                 # What a guard held back until now was not answered while it stood.
                 struck.mended_at = company.at
             company.release(node=node)
             company.turn()
-            self._look()
+            self._observe()
             company.recover()
             self.busy.discard(node)
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         """Which faults have been answered by now."""
         for struck in self.truth.unanswered():
             node, index = struck.place
@@ -144,7 +144,7 @@ class _Course:
                 restarts = Decision.objects.filter(
                     outcome=Decision.Outcome.DONE,
                     action=Action.RESTART_JOB,
-                    at__gte=struck.told_at,
+                    at__gte=struck.reported_at,
                 )
                 answered = (node, index) in restarts.values_list("node__name", "card__index")
             if answered:
@@ -159,8 +159,8 @@ def replay(company: Company, *, hours: float, rate: float) -> Outcome:
     wall = time.perf_counter() - began
     return Outcome(
         name="the week",
-        figures=tuple(_figures(course, began_at)),
-        words=(
+        metrics=tuple(_metrics(course, began_at)),
+        summary=(
             f"{hours:g} hours at {rate:g} times the published rate in {wall:.0f} s: "
             f"{_mix(course.truth)}; {course.noises} of healthy noise; {course.passed_over} passed over, "
             f"as something went on at their node already{_slips(course, began_at)}"
@@ -168,7 +168,7 @@ def replay(company: Company, *, hours: float, rate: float) -> Outcome:
     )
 
 
-def _figures(course: _Course, began_at: datetime) -> Iterator[Figure]:
+def _metrics(course: _Course, began_at: datetime) -> Iterator[Measurement]:
     company, struck = course.company, course.truth.struck
     seconds = [
         one.seconds for one in struck if one.seconds is not None and one.expected is Expected.OUT
@@ -177,25 +177,31 @@ def _figures(course: _Course, began_at: datetime) -> Iterator[Figure]:
     late = [one for one in answered if one.seconds is None]
     replaced = centile(course.replaced, 0.99)
     taken, unjustified = _unjustified(course, began_at)
-    yield Figure(name="faults", value=len(struck), least=1)
-    yield Figure(
+    yield Measurement(name="faults", value=len(struck), least=1)
+    yield Measurement(
         name="told until unschedulable, p50", value=centile(seconds, 0.5), unit="s", most=1
     )
-    yield Figure(
+    yield Measurement(
         name="told until unschedulable, p99", value=centile(seconds, 0.99), unit="s", most=3
     )
-    yield Figure(name="told until the gang is placed again, p99", value=replaced, unit="s", most=10)
-    yield Figure(name="recall", value=len(answered) / max(1, len(struck)), least=1.0)
-    yield Figure(name="precision", value=1 - len(unjustified) / max(1, taken), least=0.95)
-    yield Figure(name="held back by the guard first", value=len(late))
-    yield Figure(name="placed on a card out of use", value=company.placed_on_isolated(), most=0)
-    yield Figure(
+    yield Measurement(
+        name="told until the gang is placed again, p99", value=replaced, unit="s", most=10
+    )
+    yield Measurement(name="recall", value=len(answered) / max(1, len(struck)), least=1.0)
+    yield Measurement(name="precision", value=1 - len(unjustified) / max(1, taken), least=0.95)
+    yield Measurement(name="held back by the guard first", value=len(late))
+    yield Measurement(
+        name="placed on a card out of use", value=company.placed_on_isolated(), most=0
+    )
+    yield Measurement(
         name="effective training time",
         value=100 * _effective(course, began_at, timedelta(seconds=replaced)),
         unit="%",
         least=97,
     )
-    yield Figure(name="turn of the health loop, p50", value=centile(company.turns, 0.5), unit="s")
+    yield Measurement(
+        name="turn of the health loop, p50", value=centile(company.durations, 0.5), unit="s"
+    )
 
 
 def _unjustified(course: _Course, began_at: datetime) -> tuple[int, list[str]]:
@@ -216,7 +222,7 @@ def _effective(course: _Course, began_at: datetime, placing: timedelta) -> float
     Lost are: what was computed since the last checkpoint before the fault, the time until it was told, the time
     until the gang was placed again (of the wall), and its start.
     """
-    until, told = course.company.at, timedelta(seconds=EVERY)
+    until, reported = course.company.at, timedelta(seconds=EVERY)
     useful = 0.0
     rows = Attempt.objects.filter(admitted_at__isnull=False).exclude(ended_at__lt=began_at)
     for attempt in rows.select_related("job"):
@@ -226,8 +232,8 @@ def _effective(course: _Course, began_at: datetime, placing: timedelta) -> float
         again = attempt.number > 1 and (attempt.admitted_at or until) > began_at
         lost = placing + STARTING if again else timedelta()
         if attempt.ended_at is not None:
-            computed = max(timedelta(), ended - started - lost - told)
-            lost += told + computed % CHECKPOINTS
+            computed = max(timedelta(), ended - started - lost - reported)
+            lost += reported + computed % CHECKPOINTS
         useful += cards * max(timedelta(), ended - started - lost).total_seconds()
     gangs = Attempt.objects.filter(number=1).values_list("job__shape", flat=True)
     cards = sum(GangShape.from_json(shape).cards for shape in gangs)
@@ -248,6 +254,6 @@ def _slips(course: _Course, began_at: datetime) -> str:
         if one.answered_at is None
     ]
     _, unjustified = _unjustified(course, began_at)
-    told = [f"missed {each}" for each in missed[:3]]
-    told += [f"taken for nothing {each}" for each in unjustified[:3]]
-    return "".join(f"; {each}" for each in told)
+    texts = [f"missed {each}" for each in missed[:3]]
+    texts += [f"taken for nothing {each}" for each in unjustified[:3]]
+    return "".join(f"; {each}" for each in texts)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from playwright.sync_api import BrowserContext
 from playwright.sync_api import Error as BrowserError
 
-from tests.e2e import contact_sheets
+from tests.e2e import picture_grids
 from tests.e2e.browsers import ACCOUNTS, PASSWORD, browser_started, opened
 from tests.e2e.pages import MAIN, Choice, Page
 from tests.e2e.sample_product import SampleProduct, sample_product
@@ -36,7 +36,7 @@ LOCALES = {"en": "en-GB", "zh-hans": "zh-CN"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Appearance:
     """How a page is looked at."""
 
     width: int
@@ -53,8 +53,8 @@ class Findings:
 
     lines: list[str] = field(default_factory=list)
 
-    def add(self, page: Page, look: Look, what: str) -> None:
-        self.lines.append(f"{page.title} [{look}]: {what}")
+    def add(self, page: Page, appearance: Appearance, what: str) -> None:
+        self.lines.append(f"{page.title} [{appearance}]: {what}")
 
 
 def main() -> int:
@@ -72,60 +72,64 @@ def main() -> int:
             _serve(product)
             return 0
         findings = take(
-            product, pages=pages, looks=list(_looks(asked)), account=asked.account, out=asked.out
+            product,
+            pages=pages,
+            appearances=list(_appearances(asked)),
+            account=asked.account,
+            out=asked.out,
         )
     for line in findings.lines:
         print(line)
     print(f"{len(findings.lines)} findings; pictures in {asked.out}")
     if asked.sheet:
-        contact_sheets.write(asked.out, into=asked.sheet)
+        picture_grids.write(asked.out, into=asked.sheet)
     return 0
 
 
 def _arguments() -> argparse.Namespace:
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    words.add_argument(
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="PREFIX",
         help="of a path or a title; may be given more than once",
     )
-    words.add_argument("--main", action="store_true", help="only the pages of a contact sheet")
-    words.add_argument("--widths", default="1440,390")
-    words.add_argument("--themes", default="light,dark")
-    words.add_argument("--languages", default="en,zh-hans")
-    words.add_argument(
+    parser.add_argument("--main", action="store_true", help="only the pages of a contact sheet")
+    parser.add_argument("--widths", default="1440,390")
+    parser.add_argument("--themes", default="light,dark")
+    parser.add_argument("--languages", default="en,zh-hans")
+    parser.add_argument(
         "--as",
         dest="account",
         choices=ACCOUNTS,
         default="engineer",
         help="who looks (default: engineer)",
     )
-    words.add_argument("--out", type=Path, default=Path("/tmp/ninefold-gallery"))
-    words.add_argument(
+    parser.add_argument("--out", type=Path, default=Path("/tmp/ninefold-gallery"))
+    parser.add_argument(
         "--sheet",
         type=Path,
         metavar="FOLDER",
         help="write contact sheets of the pictures there as well",
     )
-    words.add_argument(
+    parser.add_argument(
         "--serve", action="store_true", help="take no picture: keep the pages up until Ctrl-C"
     )
-    return words.parse_args()
+    return parser.parse_args()
 
 
-def _looks(asked: argparse.Namespace) -> Iterator[Look]:
+def _appearances(asked: argparse.Namespace) -> Iterator[Appearance]:
     themes: list[Theme] = asked.themes.split(",")
     for language, theme, width in itertools.product(
         asked.languages.split(","), themes, map(int, asked.widths.split(","))
     ):
-        yield Look(width=width, theme=theme, language=language)
+        yield Appearance(width=width, theme=theme, language=language)
 
 
 def _serve(product: SampleProduct) -> None:
-    people = ", ".join(f"{name} ({role})" for role, name in ACCOUNTS.items())
-    print(f"password “{PASSWORD}”; people: {people}\nCtrl-C ends it", flush=True)
+    accounts = ", ".join(f"{name} ({role})" for role, name in ACCOUNTS.items())
+    print(f"password “{PASSWORD}”; people: {accounts}\nCtrl-C ends it", flush=True)
     try:
         while True:
             time.sleep(3600)
@@ -134,24 +138,36 @@ def _serve(product: SampleProduct) -> None:
 
 
 def take(
-    product: SampleProduct, *, pages: tuple[Page, ...], looks: list[Look], account: str, out: Path
+    product: SampleProduct,
+    *,
+    pages: tuple[Page, ...],
+    appearances: list[Appearance],
+    account: str,
+    out: Path,
 ) -> Findings:
     """Pictures in ``out``, named ``<title>-<width>-<theme>-<language>.png``; and what is wrong."""
     out.mkdir(parents=True, exist_ok=True)
     findings = Findings()
     with browser_started() as browser:
-        for look in looks:
+        for appearance in appearances:
             with contexts(
                 browser,
                 product,
                 account=account,
-                locale=LOCALES[look.language],
-                color_scheme=look.theme,
-                viewport={"width": look.width, "height": HEIGHT},
+                locale=LOCALES[appearance.language],
+                color_scheme=appearance.theme,
+                viewport={"width": appearance.width, "height": HEIGHT},
             ) as viewers:
                 for page in pages:
                     context = viewers[page.viewer]
-                    _picture(context, product, page=page, look=look, out=out, findings=findings)
+                    _picture(
+                        context,
+                        product,
+                        page=page,
+                        appearance=appearance,
+                        out=out,
+                        findings=findings,
+                    )
     return findings
 
 
@@ -160,19 +176,19 @@ def _picture(
     product: SampleProduct,
     *,
     page: Page,
-    look: Look,
+    appearance: Appearance,
     out: Path,
     findings: Findings,
 ) -> None:
     def found(what: str) -> None:
-        findings.add(page, look, what)
+        findings.add(page, appearance, what)
 
     try:
         with opened(context, page.address(product.names), found=found) as tab:
             if page.wait_for:
                 tab.wait_for_selector(page.wait_for, timeout=5_000)
             _overflow(tab, found=found)
-            name = f"{page.title}-{look.width}-{look.theme}-{look.language}.png"
+            name = f"{page.title}-{appearance.width}-{appearance.theme}-{appearance.language}.png"
             tab.screenshot(path=out / name, full_page=True)
     except BrowserError as error:
         found(str(error).splitlines()[0])

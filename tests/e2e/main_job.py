@@ -58,7 +58,7 @@ class Report:
     """What happened, step by step."""
 
     steps: list[tuple[str, float, str]] = field(default_factory=list)
-    figures: dict[str, Any] = field(default_factory=dict)
+    measurements: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def step(self, name: str) -> Iterator[list[str]]:
@@ -93,8 +93,8 @@ class MainJob:
         tuned = self._finetune(model, dataset)
         after = self._evaluate(tuned, dataset, "the tuned model")
         for name in METRICS:
-            self.report.figures[f"{name}_before"] = before[name]
-            self.report.figures[f"{name}_after"] = after[name]
+            self.report.measurements[f"{name}_before"] = before[name]
+            self.report.measurements[f"{name}_after"] = after[name]
         self._serve(tuned)
         return self.report
 
@@ -180,7 +180,7 @@ class MainJob:
             version = self.client.get("model-versions", job=job["uid"])["results"][0]
             notes.append(f"loss {losses[0]:.2f} → {losses[-1]:.3f} in {points[-1]['step']} steps")
             notes.append(version["name"])
-        self.report.figures["finetune_seconds"] = self.report.steps[-1][1]
+        self.report.measurements["finetune_seconds"] = self.report.steps[-1][1]
         uid: str = version["uid"]
         return uid
 
@@ -265,11 +265,11 @@ def main() -> int:
     client = RestClient(options.web, username="admin", password=password)
     report = MainJob(client, gateway=options.gateway, recipe=RECIPES[options.recipe]).run()
     print(report.table())
-    print(json.dumps(report.figures))
+    print(json.dumps(report.measurements))
     results = home / "bench"
     results.mkdir(exist_ok=True)
     (results / f"main-job-{options.recipe}.json").write_text(
-        json.dumps({"figures": report.figures, "steps": report.steps}, indent=2)
+        json.dumps({"figures": report.measurements, "steps": report.steps}, indent=2)
     )
     return 0
 

@@ -53,16 +53,16 @@ class MainPipeline(MainJob):
         """The pipeline that has served an answer, as REST tells of it at its end."""
         model, dataset = self._base_model(), self._upload()
         with self.report.step("submit") as notes:
-            made = self.client.post("pipelines", self._body(model, dataset))
-            notes.append(" → ".join(step["kind"] for step in made["steps"]))
-        ended = self._rests(made["uid"], within=self.size.within + ENGINE_WITHIN)
-        self.report.steps += [_told(step) for step in ended["steps"]]
+            submitted = self.client.post("pipelines", self._body(model, dataset))
+            notes.append(" → ".join(step["kind"] for step in submitted["steps"]))
+        ended = self._rests(submitted["uid"], within=self.size.within + ENGINE_WITHIN)
+        self.report.steps += [_step_result(step) for step in ended["steps"]]
         if ended["state"] != "succeeded":
-            raise RuntimeError(self._trouble(ended))
+            raise RuntimeError(self._failure_text(ended))
         key = self.client.post("keys", {"team": self._team(), "name": f"pipeline {self.stamp}"})
         with self.report.step("talk to the quantized version") as notes:
             notes.append(self._answer(key["text"]))
-        self._hold_and_wave(model, dataset)
+        self._hold_and_override(model, dataset)
         return ended
 
     def _body(self, model: str, dataset: str) -> dict[str, Any]:
@@ -114,13 +114,13 @@ class MainPipeline(MainJob):
         )
         return found
 
-    def _trouble(self, ended: Mapping[str, Any]) -> str:
+    def _failure_text(self, ended: Mapping[str, Any]) -> str:
         """Why it did not end well, with the last lines of the job that it stands at."""
-        told = f"{ended['state']}: {ended['state_reason']}"
+        text = f"{ended['state']}: {ended['state_reason']}"
         for step in ended["steps"]:
             if step["state"] == "failed" and step["job"]:
-                told += "\n" + self.client.text(f"jobs/{step['job']['uid']}/log", offset=-4000)
-        return told
+                text += "\n" + self.client.text(f"jobs/{step['job']['uid']}/log", offset=-4000)
+        return text
 
     def _answer(self, key: str) -> str:
         question: Any = [{"role": "user", "content": QUESTION}]
@@ -133,7 +133,7 @@ class MainPipeline(MainJob):
             raise AssertionError("the quantized version answered nothing")
         return text
 
-    def _hold_and_wave(self, model: str, dataset: str) -> None:
+    def _hold_and_override(self, model: str, dataset: str) -> None:
         """A gate that nothing passes holds a pipeline of the same model, until somebody waves it through."""
         step = {
             "kind": "evaluate",
@@ -151,7 +151,7 @@ class MainPipeline(MainJob):
             uid = self.client.post("pipelines", body)["uid"]
             held = self._rests(uid, within=600)
             if held["state"] != "held":
-                raise RuntimeError(self._trouble(held))
+                raise RuntimeError(self._failure_text(held))
             notes.append(held["state_reason"])
         with self.report.step("it is waved through") as notes:
             self.client.post(
@@ -159,11 +159,11 @@ class MainPipeline(MainJob):
             )
             ended = self._rests(uid, within=600)
             if ended["state"] != "succeeded":
-                raise RuntimeError(self._trouble(ended))
+                raise RuntimeError(self._failure_text(ended))
             notes.append(ended["steps"][0]["override_reason"])
 
 
-def _told(step: Mapping[str, Any]) -> tuple[str, float, str]:
+def _step_result(step: Mapping[str, Any]) -> tuple[str, float, str]:
     """The step's name, how many seconds it took, waiting for cards included, and what came of it."""
     began, ended = (
         datetime.fromisoformat(step[name]) if step[name] else None

@@ -38,13 +38,13 @@ class Product:
     def client(self) -> RestClient:
         return RestClient(self.web, username="admin", password=self.password)
 
-    def launcher(self, *words: str, within: float = UP_WITHIN) -> str:
+    def launcher(self, *arguments: str, within: float = UP_WITHIN) -> str:
         """Run ``python -m launcher`` and give back what it printed.
 
         :raises RuntimeError: with what it printed, if it failed.
         """
         done = subprocess.run(
-            [sys.executable, "-m", "launcher", *words],
+            [sys.executable, "-m", "launcher", *arguments],
             cwd=ROOT,
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
@@ -55,11 +55,11 @@ class Product:
             check=False,
         )
         if done.returncode:
-            raise RuntimeError(f"launcher {' '.join(words)} failed:\n{done.stdout}")
+            raise RuntimeError(f"launcher {' '.join(arguments)} failed:\n{done.stdout}")
         return done.stdout
 
 
-def processes(product: Product, *words: str) -> list[psutil.Process]:
+def processes(product: Product, *fragments: str) -> list[psutil.Process]:
     """Processes of this product whose command line has all the words."""
     home = str(product.home)
     found = []
@@ -69,7 +69,7 @@ def processes(product: Product, *words: str) -> list[psutil.Process]:
             ours = home in line or process.environ().get("NINEFOLD_HOME") == home
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-        if ours and all(word in line for word in words):
+        if ours and all(word in line for word in fragments):
             found.append(process)
     return found
 

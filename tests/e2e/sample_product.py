@@ -56,8 +56,8 @@ def sample_product(*, collected: bool = False) -> Iterator[SampleProduct]:
             (port,) = free_ports(1)
             environment = _environment(folder, database=server.url, port=port, collected=collected)
             if collected:
-                words = ("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
-                _run(*words, environment=environment)
+                arguments = ("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
+                _run(*arguments, environment=environment)
             names = folder / "names.json"
             _run("-m", "tests.e2e.demo", str(names), environment=environment)
             with _serving(folder, port=port, environment=environment) as url:
@@ -153,9 +153,9 @@ def _environment(folder: Path, *, database: str, port: int, collected: bool) -> 
     }
 
 
-def _run(*words: str, environment: Mapping[str, str]) -> None:
+def _run(*arguments: str, environment: Mapping[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", *words],
+        [sys.executable, "-W", "ignore", *arguments],
         cwd=ROOT,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
@@ -166,7 +166,7 @@ def _run(*words: str, environment: Mapping[str, str]) -> None:
         check=False,
     )
     if done.returncode:
-        raise SampleFailed(f"{' '.join(words)} failed:\n{done.stdout}")
+        raise SampleFailed(f"{' '.join(arguments)} failed:\n{done.stdout}")
 
 
 @contextmanager
@@ -201,15 +201,15 @@ def _serving(folder: Path, *, port: int, environment: Mapping[str, str]) -> Iter
         if server.poll() is None:
             server.kill()
             server.wait()
-        _tell(log)
+        _print_errors(log)
 
 
-def _tell(log: Path) -> None:
+def _print_errors(log: Path) -> None:
     """What the server complained of, once it has gone."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    troubles = [line for line in lines if "[INFO]" not in line]
-    if troubles:
-        print("\n".join(["the web server said:", *troubles[-60:]]), file=sys.stderr)
+    errors = [line for line in lines if "[INFO]" not in line]
+    if errors:
+        print("\n".join(["the web server said:", *errors[-60:]]), file=sys.stderr)
 
 
 if __name__ == "__main__":

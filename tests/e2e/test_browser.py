@@ -210,8 +210,8 @@ def test_somebody_new_talks_to_their_own_model_within_twelve_clicks(
         what="more points of the loss",
     )
     expect(page.get_by_role("button", name="Deploy")).to_be_visible(timeout=8 * MINUTE)
-    told = page.locator("#bell-menu li", has_text="addresses-model")
-    expect(told).to_have_count(1, timeout=MINUTE)
+    notice = page.locator("#bell-menu li", has_text="addresses-model")
+    expect(notice).to_have_count(1, timeout=MINUTE)
 
     page.get_by_role("button", name="Deploy").click()
     page.get_by_role("link", name="Try it").click(timeout=4 * MINUTE)
@@ -229,9 +229,9 @@ def test_somebody_new_talks_to_their_own_model_within_twelve_clicks(
     context.close()
 
 
-def submit_a_script(page: Page, *, words: str) -> None:
+def submit_a_script(page: Page, *, command: str) -> None:
     page.goto("/jobs/new/script")
-    page.get_by_label("Command").fill(words)
+    page.get_by_label("Command").fill(command)
     page.get_by_role("button", name="Submit").dblclick()
     expect(page).to_have_url(JOB)
 
@@ -240,7 +240,7 @@ def test_a_form_pressed_twice_makes_one_job_and_so_does_going_back_to_it(
     page: Page, client: RestClient
 ) -> None:
     before = len(client.get("jobs")["results"])
-    submit_a_script(page, words="python\n-V")
+    submit_a_script(page, command="python\n-V")
     job = page.url
     page.go_back()
     expect(page.get_by_label("Command")).to_have_value("python\n-V")
@@ -254,7 +254,7 @@ def test_logging_out_in_another_tab_breaks_neither_a_live_page_nor_a_form(
     context: BrowserContext, product: Product, client: RestClient
 ) -> None:
     live = signed_in(context, product)
-    submit_a_script(live, words="python\n-c\nimport time; time.sleep(600)")
+    submit_a_script(live, command="python\n-c\nimport time; time.sleep(600)")
     job = live.url
     form = context.new_page()
     form.goto("/jobs/new/script")

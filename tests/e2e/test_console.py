@@ -21,8 +21,8 @@ OURS = "main.qc"
 
 @pytest.fixture(scope="module")
 def viewers(browser: Browser, sample: SampleProduct) -> Iterator[Viewers]:
-    with contexts(browser, sample, color_scheme="light", viewport=WIDE) as made:
-        yield made
+    with contexts(browser, sample, color_scheme="light", viewport=WIDE) as by_account:
+        yield by_account
 
 
 @pytest.mark.parametrize("page", CONSOLE, ids=lambda page: page.title)

@@ -39,7 +39,7 @@ def submit_script(
     folder: Path,
     *,
     text: str = PATIENT,
-    words: tuple[str, ...] = ("20",),
+    arguments: tuple[str, ...] = ("20",),
     max_retries: int = 3,
 ) -> str:
     """A script job; its uid."""
@@ -56,7 +56,7 @@ def submit_script(
             "kind": "script",
             "name": "patient",
             "code": code["uid"],
-            "spec": {"argv": ["python", "main.py", *words]},
+            "spec": {"argv": ["python", "main.py", *arguments]},
             "retry_policy": {"max_retries": max_retries},
         },
     )
@@ -84,10 +84,10 @@ def ended(client: RestClient, uid: str, *, within: float = 120) -> dict[str, Any
     return job
 
 
-def kill(product: Product, *words: str) -> None:
+def kill(product: Product, *fragments: str) -> None:
     """Kill -9 what has those words on its command line, once it is there."""
     victims = wait_until(
-        lambda: processes(product, *words), bool, within=60, what=f"a process of {words}"
+        lambda: processes(product, *fragments), bool, within=60, what=f"a process of {fragments}"
     )
     for victim in victims:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -103,7 +103,7 @@ def attempts_of(client: RestClient, uid: str) -> list[dict[str, Any]]:
 def test_a_job_outlives_a_restart_of_the_whole_product(
     product: Product, client: RestClient, tmp_path: Path
 ) -> None:
-    uid = submit_script(client, tmp_path, words=("60",))
+    uid = submit_script(client, tmp_path, arguments=("60",))
     running(client, uid)
     record = json.loads((product.home / "run" / "supervisor.json").read_text())
     supervisor = record["pid"]
@@ -123,7 +123,7 @@ def test_a_job_outlives_a_restart_of_the_whole_product(
 def test_a_job_ends_right_although_workers_are_killed_and_the_broker_is_emptied(
     product: Product, client: RestClient, tmp_path: Path
 ) -> None:
-    uid = submit_script(client, tmp_path, words=("16",))
+    uid = submit_script(client, tmp_path, arguments=("16",))
     for _ in range(3):
         kill(product, "celery", "worker")
         for message in (product.home / "broker").glob("*.msg"):
@@ -157,7 +157,7 @@ def test_without_retries_a_killed_program_fails_and_a_retry_by_hand_succeeds(
 def test_a_cancelled_job_leaves_no_process_behind(
     product: Product, client: RestClient, tmp_path: Path
 ) -> None:
-    uid = submit_script(client, tmp_path, words=("600",))
+    uid = submit_script(client, tmp_path, arguments=("600",))
     running(client, uid)
     client.post(f"jobs/{uid}/cancel")
     assert ended(client, uid)["state"] == "cancelled"
@@ -168,7 +168,7 @@ def test_a_cancelled_job_leaves_no_process_behind(
 def test_a_live_page_goes_on_by_itself_after_the_web_process_was_killed(
     product: Product, client: RestClient, browser: Browser, tmp_path: Path
 ) -> None:
-    uid = submit_script(client, tmp_path, words=("40",))
+    uid = submit_script(client, tmp_path, arguments=("40",))
     running(client, uid)
     context = browser.new_context(base_url=product.web, locale="en")
     page = context.new_page()
@@ -237,7 +237,7 @@ def test_no_secret_of_the_product_is_within_reach_of_a_job(
 def test_down_stops_the_jobs_as_well(tmp_path: Path) -> None:
     with running_product() as other:
         client = other.client()
-        uid = submit_script(client, tmp_path, words=("600",))
+        uid = submit_script(client, tmp_path, arguments=("600",))
         running(client, uid)
         other.launcher("down")
         assert not processes(other, "main.py")

@@ -35,11 +35,11 @@ def large_fleet() -> dict[str, Any]:
         if number % OF_A_LEAF == 0:
             domains.append(["leaf", f"l{leaf}", f"leaf:big/l{leaf}", above])
         values = [(number * 7 + place * 13) % 101 for place in range(CARDS)]
-        figures = [values, values, [30 + value // 2 for value in values], [None] * CARDS]
+        series = [values, values, [30 + value // 2 for value in values], [None] * CARDS]
         place = len(domains) - 1
         uses, ages = "hhhhfffi", [number % 90] * CARDS
         nodes.append(
-            [f"n-{number}", place, [0, 8], uses, [-1, 8], [4], 0, 0, ages, [*figures, [0] * CARDS]]
+            [f"n-{number}", place, [0, 8], uses, [-1, 8], [4], 0, 0, ages, [*series, [0] * CARDS]]
         )
     heats = ["utilization", "memory", "temperature", "power", "ecc"]
     lists: dict[str, list[str]] = {"claims": [], "queues": [], "teams": [], "chips": ["npu"]}
@@ -58,8 +58,8 @@ def page(browser: Browser, sample: SampleProduct) -> Iterator[Page]:
             route.continue_()
 
     size = {"width": 1440, "height": 900}
-    with contexts(browser, sample, viewport=size) as made:
-        opened = made["person"].new_page()
+    with contexts(browser, sample, viewport=size) as by_account:
+        opened = by_account["person"].new_page()
         opened.route(
             "**/fleet/map/cards.json*", lambda route: route.fulfill(json=json.loads(document))
         )

@@ -16,4 +16,6 @@ def test_the_main_job_runs_by_rest_and_the_tuned_model_answers_better(
 ) -> None:
     report = MainJob(client, gateway=product.gateway, recipe=RECIPES["quick"]).run()
     print(report.table())
-    assert report.figures["label_accuracy_after"] > report.figures["label_accuracy_before"]
+    assert (
+        report.measurements["label_accuracy_after"] > report.measurements["label_accuracy_before"]
+    )

@@ -121,12 +121,12 @@ class Traffic:
 
 @pytest.fixture(scope="module")
 def viewers(browser: Browser, sample: SampleProduct) -> Iterator[Viewers]:
-    with contexts(browser, sample, color_scheme="light", viewport=WIDE) as made:
-        yield made
+    with contexts(browser, sample, color_scheme="light", viewport=WIDE) as by_account:
+        yield by_account
 
 
 @pytest.fixture(scope="module")
-def figures() -> Iterator[dict[str, tuple[float, float]]]:
+def page_sizes() -> Iterator[dict[str, tuple[float, float]]]:
     """Bytes, and milliseconds to the first content, by page; written to the file ``NINEFOLD_FIGURES``."""
     by_page: dict[str, tuple[float, float]] = {}
     yield by_page
@@ -138,7 +138,7 @@ def figures() -> Iterator[dict[str, tuple[float, float]]]:
 def test_a_page_is_light_accessible_and_usable_by_keyboard(
     viewers: Viewers,
     sample: SampleProduct,
-    figures: dict[str, tuple[float, float]],
+    page_sizes: dict[str, tuple[float, float]],
     page: Page,
 ) -> None:
     problems: list[str] = []
@@ -147,7 +147,7 @@ def test_a_page_is_light_accessible_and_usable_by_keyboard(
     with opened(
         viewers[page.viewer], address, found=problems.append, session=traffic.record
     ) as tab:
-        figures[page.title] = traffic.size, float(tab.evaluate(FIRST_CONTENT))
+        page_sizes[page.title] = traffic.size, float(tab.evaluate(FIRST_CONTENT))
         problems += _weight(traffic, page, origin=sample.url)
         problems += _keyboard(tab, skip_link=not page.stranger)
         problems += violations(tab, "light", WCAG)
@@ -219,11 +219,11 @@ def test_a_job_is_submitted_without_a_mouse(viewers: Viewers, sample: SampleProd
 
 
 def violations(
-    tab: Tab, look: str, options: dict[str, Any], *, within: str | None = None
+    tab: Tab, appearance: str, options: dict[str, Any], *, within: str | None = None
 ) -> list[str]:
     """Serious violations that axe finds.
 
-    :param look: theme and size, for the messages.
+    :param appearance: theme and size, for the messages.
     :param within: a CSS selector of the part to check; without it the whole page.
     """
     if not tab.evaluate("() => 'axe' in window"):
@@ -242,7 +242,7 @@ def violations(
         if violation["impact"] in SERIOUS:
             places = [" ".join(map(str, node["target"])) for node in violation["nodes"]]
             problems.append(
-                f"{look}: {violation['id']}: {violation['help']}: {', '.join(places[:6])}"
+                f"{appearance}: {violation['id']}: {violation['help']}: {', '.join(places[:6])}"
             )
     return problems
 

@@ -75,7 +75,7 @@ def say(tab: Tab, text: str) -> None:
     tab.get_by_label("Message").press("Enter")
 
 
-def turns(tab: Tab) -> list[str]:
+def messages(tab: Tab) -> list[str]:
     return tab.locator("#conversation .nf-bubble > span").all_inner_texts()
 
 
@@ -88,10 +88,10 @@ def test_an_answer_is_written_and_measured(tab: Tab, gateway: Gateway) -> None:
     gateway.will_say("Old ", "Mill ", "Lane")
     say(tab, "Where?")
     answered(tab, "Old Mill Lane")
-    told = tab.locator("[data-figures]").last
-    expect(told).to_contain_text("12 tokens read, 5 written")
-    expect(told).to_contain_text("first token after")
-    expect(told).to_contain_text("s in all")
+    measured = tab.locator("[data-figures]").last
+    expect(measured).to_contain_text("12 tokens read, 5 written")
+    expect(measured).to_contain_text("first token after")
+    expect(measured).to_contain_text("s in all")
 
 
 def test_the_conversation_goes_on_with_settings_and_survives_another_model(
@@ -105,7 +105,7 @@ def test_the_conversation_goes_on_with_settings_and_survives_another_model(
     other = tab.get_by_label("Deployment", exact=True).locator("option:not([selected])").first
     tab.get_by_label("Deployment", exact=True).select_option(other.get_attribute("value"))
     tab.wait_for_url("**deployment=**")
-    assert turns(tab) == ["first", "one"]
+    assert messages(tab) == ["first", "one"]
     gateway.will_say("two")
     say(tab, "second")
     answered(tab, "two")
@@ -125,7 +125,7 @@ def test_the_last_answer_is_tried_again_in_its_place(tab: Tab, gateway: Gateway)
     answered(tab, "one")
     tab.get_by_role("button", name="Try again").click()
     answered(tab, "another")
-    assert turns(tab) == ["hello", "another"]
+    assert messages(tab) == ["hello", "another"]
     assert gateway.asked[0]["messages"] == gateway.asked[1]["messages"]
 
 
@@ -136,7 +136,7 @@ def test_the_last_question_comes_back_to_be_edited(tab: Tab, gateway: Gateway) -
     tab.get_by_role("button", name="Edit").click()
     expect(tab.get_by_label("Message")).to_have_value("helo")
     expect(tab.get_by_label("Message")).to_be_focused()
-    assert turns(tab) == []
+    assert messages(tab) == []
 
 
 def test_an_answer_is_stopped_with_escape(tab: Tab, gateway: Gateway) -> None:
@@ -161,13 +161,13 @@ def test_starting_over_while_an_answer_is_on_its_way_leaves_nothing(
 def test_a_refusal_says_what_to_do_next_and_can_be_tried_again(tab: Tab, gateway: Gateway) -> None:
     gateway.will_refuse(429, "too many requests", **{"Retry-After": "7"})
     say(tab, "hello")
-    trouble = tab.locator('[data-role="error"]')
-    expect(trouble).to_contain_text("too many requests")
-    expect(trouble).to_contain_text("Try again in 7 s.")
+    error = tab.locator('[data-role="error"]')
+    expect(error).to_contain_text("too many requests")
+    expect(error).to_contain_text("Try again in 7 s.")
     gateway.will_say("here I am")
     tab.get_by_role("button", name="Try again").click()
     answered(tab, "here I am")
-    expect(trouble).to_have_count(0)
+    expect(error).to_have_count(0)
 
 
 def test_a_question_after_a_failure_is_asked_together_with_the_one_before(
@@ -186,7 +186,7 @@ def test_what_was_written_before_an_answer_broke_off_is_kept(tab: Tab, gateway: 
     gateway.will_break_off("Old ", "Mill")
     say(tab, "Where?")
     expect(tab.locator('[data-role="error"]')).to_contain_text("broke off")
-    assert turns(tab)[1] == "Old Mill"
+    assert messages(tab)[1] == "Old Mill"
 
 
 def test_an_answer_that_reached_the_most_tokens_says_so(tab: Tab, gateway: Gateway) -> None:

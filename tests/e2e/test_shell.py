@@ -18,10 +18,10 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def context(browser: Browser, sample: SampleProduct) -> Iterator[BrowserContext]:
-    made = browser.new_context(base_url=sample.url, locale="en-US")
-    logged_in(made, name="admin")
-    yield made
-    made.close()
+    browser_context = browser.new_context(base_url=sample.url, locale="en-US")
+    logged_in(browser_context, name="admin")
+    yield browser_context
+    browser_context.close()
 
 
 @pytest.fixture

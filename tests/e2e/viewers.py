@@ -20,13 +20,13 @@ def contexts(
     browser: Browser, product: SampleProduct, *, account: str = "engineer", **options: Any
 ) -> Iterator[Viewers]:
     """``account`` is who looks at ordinary pages; ``options`` are those of a browser's context."""
-    made: dict[str, BrowserContext] = {}
+    opened: dict[str, BrowserContext] = {}
     for viewer in ("stranger", "person", "staff"):
-        made[viewer] = browser.new_context(
+        opened[viewer] = browser.new_context(
             base_url=product.url, reduced_motion="reduce", **{"locale": "en-GB", **options}
         )
-    logged_in(made["person"], name=ACCOUNTS[account])
-    logged_in(made["staff"], name=ACCOUNTS["admin"])
-    yield made
-    for context in made.values():
+    logged_in(opened["person"], name=ACCOUNTS[account])
+    logged_in(opened["staff"], name=ACCOUNTS["admin"])
+    yield opened
+    for context in opened.values():
         context.close()

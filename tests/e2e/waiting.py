@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wait_until(
-    look: Callable[[], T],
+    read: Callable[[], T],
     done: Callable[[T], bool],
     *,
     within: float,
@@ -23,7 +23,7 @@ def wait_until(
     """
     deadline = time.monotonic() + within
     while True:
-        value = look()
+        value = read()
         if done(value):
             return value
         if time.monotonic() > deadline:

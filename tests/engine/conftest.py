@@ -91,14 +91,14 @@ class Run:
                 self._queue.put(line.rstrip("\n"))
         self._queue.put(None)
 
-    def wait_for(self, words: str) -> str:
+    def wait_for(self, text: str) -> str:
         """The next line that has these words; fails when the output ends or time runs out."""
         while True:
             line = self._queue.get(timeout=LIMIT_SECONDS)
             if line is None:
-                pytest.fail(f"{words!r} never came; the output was:\n" + "\n".join(self.lines))
+                pytest.fail(f"{text!r} never came; the output was:\n" + "\n".join(self.lines))
             self.lines.append(line)
-            if words in line:
+            if text in line:
                 return line
 
     def finish(self) -> int:
@@ -122,8 +122,8 @@ class Run:
 
     def losses(self) -> list[float]:
         """The training losses that were printed, in order."""
-        words = [line.split(" · loss ")[1] for line in self.lines if " · loss " in line]
-        return [float(each.split(" ")[0]) for each in words]
+        values = [line.split(" · loss ")[1] for line in self.lines if " · loss " in line]
+        return [float(each.split(" ")[0]) for each in values]
 
 
 Start = Callable[..., Run]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-_KEPT = PROJECT / "var" / "published"
+_CACHE = PROJECT / "var" / "published"
 _READERS = Path(__file__).parent / "readers"
 _LIMIT_SECONDS = 600.0
 
@@ -49,7 +49,7 @@ MS_SWIFT = {version: (f"ms-swift=={version}", *_OF_SWIFT) for version in ("4.3.0
 def installed(requirements: Sequence[str]) -> Path:
     """The folder to put on ``PYTHONPATH``; the test is skipped where no registry can be reached."""
     digest = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:12]
-    return _kept(
+    return _cached(
         f"{requirements[0].replace('==', '-')}-{digest}",
         requirements,
         pip=["install", "--no-deps", "--target"],
@@ -58,7 +58,7 @@ def installed(requirements: Sequence[str]) -> Path:
 
 def modules(requirement: str) -> Path:
     """As ``installed``, with the modules only: the compiled libraries would be gigabytes."""
-    return _kept(
+    return _cached(
         f"{requirement.replace('==', '-')}-modules",
         [requirement],
         pip=["download", "--no-deps", "--only-binary=:all:", "--python-version=3.11", "--dest"],
@@ -78,7 +78,7 @@ def _is_read(name: str) -> bool:
     return name.endswith((".py", ".json", "METADATA")) or name.startswith("msgspec/")
 
 
-def _kept(
+def _cached(
     name: str,
     requirements: Sequence[str],
     *,
@@ -86,7 +86,7 @@ def _kept(
     settle: Callable[[Path], None] = lambda folder: None,
 ) -> Path:
     """The folder of that name, which pip fills and ``settle`` puts in order the first time."""
-    folder = _KEPT / name
+    folder = _CACHE / name
     if folder.is_dir():
         return folder
     staging = folder.with_name(f".{name}.{os.getpid()}")

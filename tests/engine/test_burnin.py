@@ -153,14 +153,14 @@ def test_a_bit_that_does_not_keep_its_value_fails_with_its_address(burn_in: Burn
 
 
 @pytest.mark.parametrize(
-    ("entry", "words"),
+    ("entry", "message"),
     [
         # Always wrong, and wrong now and then.
         ("if True: out[1, 5] += 9", "the first product differs from the true one by "),
         ("if calls[0] > 20: out[200, 5] = float('nan')", "differs from the first by nan"),
     ],
 )
-def test_a_unit_that_computes_wrongly_fails(burn_in: BurnIn, entry: str, words: str) -> None:
+def test_a_unit_that_computes_wrongly_fails(burn_in: BurnIn, entry: str, message: str) -> None:
     fault = f"""
         from ninefold_runtime.burnin import matrix_test
         multiply, calls = matrix_test.multiply_into, [0]
@@ -172,7 +172,7 @@ def test_a_unit_that_computes_wrongly_fails(burn_in: BurnIn, entry: str, words: 
         """
     done = burn_in(fault=fault)
     assert done.code == ExitCode.UNFIT, done.said
-    assert words in done.of("matrix")["message"]
+    assert message in done.of("matrix")["message"]
     assert "the card computes wrongly" in done.of("matrix")["message"]
 
 
@@ -189,7 +189,7 @@ def test_a_card_that_takes_its_process_with_it_fails_where_it_stood(burn_in: Bur
 
 
 @pytest.mark.parametrize(
-    ("seconds_a_block", "verdict", "words"),
+    ("seconds_a_block", "verdict", "message"),
     [
         # A block is made eight times: written in four patterns, and made again to compare.
         (0.02, "passed", " GiB, as much as there was time for"),
@@ -197,7 +197,7 @@ def test_a_card_that_takes_its_process_with_it_fails_where_it_stood(burn_in: Bur
     ],
 )
 def test_memory_that_is_slow_is_tested_in_part_and_too_slow_is_no_pass(
-    burn_in: BurnIn, seconds_a_block: float, verdict: str, words: str
+    burn_in: BurnIn, seconds_a_block: float, verdict: str, message: str
 ) -> None:
     # On a clock that only writing moves: how fast the machine is does not matter.
     fault = f"""
@@ -215,7 +215,7 @@ def test_memory_that_is_slow_is_tested_in_part_and_too_slow_is_no_pass(
         """
     done = burn_in(fault=fault, memory={"share": 1.0})
     assert done.of("memory")["verdict"] == verdict, done.said
-    assert words in done.of("memory")["message"]
+    assert message in done.of("memory")["message"]
 
 
 def test_cards_that_torch_does_not_find_are_no_fault_of_theirs(burn_in: BurnIn) -> None:

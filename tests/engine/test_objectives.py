@@ -43,7 +43,7 @@ def _preferences(count: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _figures(run: Run, name: str) -> list[float]:
+def _values(run: Run, name: str) -> list[float]:
     """What was printed under that name at each step."""
     return [
         float(found[1])
@@ -69,7 +69,7 @@ def test_preferences_are_learnt(start: Start, inputs: Path, method: str) -> None
     # A model that cannot tell the two apart has a loss of ln 2.
     assert losses[0] == pytest.approx(0.69, abs=0.15)
     assert losses[-1] < 0.5 * losses[0]
-    assert _figures(run, "preference accuracy")[-1] > 0.9
+    assert _values(run, "preference accuracy")[-1] > 0.9
     assert "eval loss" in run.text()
     assert (run.work / "result" / "model.safetensors").is_file()
 
@@ -122,7 +122,7 @@ def test_rewards_rise(start: Start, inputs: Path, method: str) -> None:
     )
     run = start(Task.FINETUNE, spec, inputs=inputs)
     assert run.finish() == ExitCode.FINISHED, run.text()
-    rewards = _figures(run, "reward")
+    rewards = _values(run, "reward")
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.2, rewards
     assert (run.work / "result" / "model.safetensors").is_file()
 
@@ -148,4 +148,4 @@ def test_a_killed_run_of_preferences_goes_on_from_its_checkpoint(
     resumed = start(Task.FINETUNE, spec | {"max_steps": 30}, inputs=inputs)
     assert resumed.finish() == ExitCode.FINISHED, resumed.text()
     assert "going on from the checkpoint at step " in resumed.text()
-    assert _figures(resumed, "preference accuracy")[-1] > 0.9
+    assert _values(resumed, "preference accuracy")[-1] > 0.9

@@ -121,8 +121,8 @@ def by_swift(
         written(launch, folder)
         asked.append([str(folder), *commands(launch, "swift")[0][1:]])
     asked.append(_merging(folder_of(work, "merge", model=model)))
-    told = {*ms_swift.FAMILIES.values(), ms_swift.LLAMA_3}
-    asked.append(["families", *([each.model_type, each.template] for each in told)])
+    families = {*ms_swift.FAMILIES.values(), ms_swift.LLAMA_3}
+    asked.append(["families", *([each.model_type, each.template] for each in families)])
     asked.append(["families", ["qwen2", "no such template"]])
     packages = [published.installed(published.MS_SWIFT[request.param])]
     answers = published.read(engine_python, "read_ms_swift", packages=packages, asked=asked)
@@ -137,10 +137,10 @@ def _merging(folder: Path) -> list[str]:
     for name in ("adapter_config.json", "args.json"):
         (adapter / name).write_text("{}")
     values = {"{newest}": "checkpoints/checkpoint-7", "{inputs}": str(folder / "inputs")}
-    words = commands(launch, "swift")[1][1:]
+    arguments = commands(launch, "swift")[1][1:]
     for name, value in values.items():
-        words = [word.replace(name, value) for word in words]
-    return [str(folder), *words]
+        arguments = [word.replace(name, value) for word in arguments]
+    return [str(folder), *arguments]
 
 
 @pytest.mark.parametrize(("chip", "objective", "method"), CASES_OF_LLAMAFACTORY)
@@ -202,14 +202,14 @@ def test_ms_swift_knows_every_family_that_it_is_told_of(
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "reason"),
     [
         ("learning_rat: 1.0\n", "learning_rat"),
         ("predict_with_generate: true\ncompute_accuracy: true\n", "together"),
     ],
 )
 def test_what_llamafactory_does_not_know_or_refuses_is_noticed(
-    engine_python: Path, model: Path, tmp_path: Path, line: str, why: str
+    engine_python: Path, model: Path, tmp_path: Path, line: str, reason: str
 ) -> None:
     folder = folder_of(tmp_path, "wrong", model=model)
     written(rendered("llamafactory", EVERYTHING, chip="nvidia-h800"), folder)
@@ -217,5 +217,5 @@ def test_what_llamafactory_does_not_know_or_refuses_is_noticed(
         file.write(line)
     packages = [published.installed(published.LLAMAFACTORY)]
     asked = [[str(folder), "train.yaml"]]
-    with pytest.raises(AssertionError, match=why):
+    with pytest.raises(AssertionError, match=reason):
         published.read(engine_python, "read_llamafactory", packages=packages, asked=asked)

@@ -105,31 +105,31 @@ def test_every_scheme_shrinks_a_trained_model_which_answers_as_before_and_serves
         spec = quantize_spec(scheme.name)
         run = start(Task.QUANTIZE, spec, inputs=learned, work=tmp_path / scheme.short)
         assert run.finish() == ExitCode.FINISHED, run.text()
-        made = Quantized.of(run)
+        quantized = Quantized.of(run)
 
         config = parse_model_config(
-            json.loads((made.folder / "config.json").read_text(encoding="utf-8"))
+            json.loads((quantized.folder / "config.json").read_text(encoding="utf-8"))
         )
         assert (config.scheme, config.format) == (scheme.short, "compressed-tensors")
-        assert made.metrics["exact_match_before"] == 1.0
+        assert quantized.metrics["exact_match_before"] == 1.0
         verdict = compare_metrics(
-            made.metrics,
+            quantized.metrics,
             metric_names=QUICK["metrics"],
             tolerance={"perplexity_increase": 0.05, "accuracy_drop": 0.0},
         )
         assert verdict.acceptance is GateDecision.ACCEPTED, verdict.reason
-        assert [answer["after"] for answer in made.answers] == [
-            answer["reference"] for answer in made.answers
+        assert [answer["after"] for answer in quantized.answers] == [
+            answer["reference"] for answer in quantized.answers
         ]
-        share = made.metrics["layers_size_after"] / made.metrics["layers_size_before"]
+        share = quantized.metrics["layers_size_after"] / quantized.metrics["layers_size_before"]
         assert SHARES[scheme.short] < share < SHARES[scheme.short] + OVERHEAD
         # The embeddings keep their precision, and of so small a model they are a third.
-        assert made.metrics["size_after"] < 0.5 * made.metrics["size_before"]
-        weights = sum(path.stat().st_size for path in made.folder.glob("*.safetensors"))
-        assert weights == pytest.approx(made.metrics["size_after"], rel=0.02)
+        assert quantized.metrics["size_after"] < 0.5 * quantized.metrics["size_before"]
+        weights = sum(path.stat().st_size for path in quantized.folder.glob("*.safetensors"))
+        assert weights == pytest.approx(quantized.metrics["size_after"], rel=0.02)
 
-        answer = made.answers[0]
-        _with_model(learned, made.folder)
+        answer = quantized.answers[0]
+        _with_model(learned, quantized.folder)
         assert _served(start, learned, question=answer["prompt"]) == answer["reference"]
 
 
@@ -195,11 +195,11 @@ def test_what_cannot_be_quantized_ends_with_one_line_that_says_why(
         ({"calibration_split": "holiday"}, "the dataset has no split 'holiday'"),
         ({"ignore": ["re:.*"]}, "ignore leaves no linear layer to quantize: re:.*"),
     ]
-    for number, (changes, words) in enumerate(cases):
+    for number, (changes, message) in enumerate(cases):
         spec = quantize_spec("w4a16-awq", metrics=["perplexity"], limit=1, **changes)
         run = start(Task.QUANTIZE, spec, inputs=inputs, work=tmp_path / str(number))
         assert run.finish() == ExitCode.BAD_INPUT, run.text()
-        assert words in run.text()
+        assert message in run.text()
         assert not (run.work / "result").exists()
 
 

@@ -33,7 +33,7 @@ class Server:
     run: Run
     port: int
 
-    def ask(
+    def send(
         self, path: str, body: dict[str, Any] | None = None, *, key: str | None = KEY
     ) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -47,7 +47,7 @@ class Server:
             connection.close()
 
     def chat(self, **changes: Any) -> tuple[int, Any]:
-        status, body = self.ask("/v1/chat/completions", CHAT | changes)
+        status, body = self.send("/v1/chat/completions", CHAT | changes)
         return status, json.loads(body)
 
     def text(self, **changes: Any) -> str:
@@ -56,7 +56,7 @@ class Server:
         return str(body["choices"][0]["message"]["content"])
 
     def gauge(self, name: str) -> int:
-        _, body = self.ask("/metrics")
+        _, body = self.send("/metrics")
         lines = body.decode().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
@@ -82,7 +82,7 @@ def server(start: Start, inputs: Path) -> Iterator[Server]:
     deadline = time.monotonic() + LIMIT_SECONDS
     while True:
         try:
-            if server.ask("/health", key=None)[0] == 200:
+            if server.send("/health", key=None)[0] == 200:
                 break
         except ConnectionRefusedError:
             assert time.monotonic() < deadline, run.text()
@@ -129,7 +129,7 @@ def test_sampling_and_stop_strings_do_what_they_say(server: Server) -> None:
 
 
 def test_a_streamed_completion_ends_with_done(server: Server) -> None:
-    status, raw = server.ask(
+    status, raw = server.send(
         "/v1/completions", {"model": "parser", "prompt": PROMPT, "stream": True}
     )
     assert status == 200
@@ -143,8 +143,8 @@ def test_what_cannot_be_done_is_refused_in_openais_words(server: Server) -> None
     assert (status, body["error"]["param"]) == (400, "n")
     status, body = server.chat(model="other")
     assert (status, body["error"]["code"]) == (404, "model_not_found")
-    assert server.ask("/v1/models", key="wrong")[0] == 401
-    assert server.ask("/v1/models", key=None)[0] == 401
+    assert server.send("/v1/models", key="wrong")[0] == 401
+    assert server.send("/v1/models", key=None)[0] == 401
     # After all this it still answers.
     assert server.chat()[0] == 200
 

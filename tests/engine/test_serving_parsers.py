@@ -141,7 +141,7 @@ def test_an_option_that_vllm_does_not_have_is_refused(engine_python: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "words", "why"),
+    ("name", "version", "arguments", "reason"),
     [
         (
             "vllm",
@@ -158,8 +158,8 @@ def test_an_option_that_vllm_does_not_have_is_refused(engine_python: Path) -> No
     ],
 )
 def test_what_an_engine_refuses_after_it_has_read_it_is_refused(
-    name: str, version: str, words: str, why: str, engine_python: Path
+    name: str, version: str, arguments: str, reason: str, engine_python: Path
 ) -> None:
     """So that a test above can fail for what the parser lets through."""
-    with pytest.raises(AssertionError, match=why):
-        parsed(name, [words.split()], version=version, python=engine_python)
+    with pytest.raises(AssertionError, match=reason):
+        parsed(name, [arguments.split()], version=version, python=engine_python)

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from controlplane.domain.architectures import parse_architecture
-from tests.benchmarks.sizing.running import REAL, TINY, Run, ask, compare, measure, measure_real
+from tests.benchmarks.sizing.running import (
+    REAL,
+    TINY,
+    Run,
+    compare,
+    measure,
+    measure_real,
+    run_requests,
+)
 
 #: ``model_type`` → what a small build of it needs beside the usual fields.
 _COUNTED: Mapping[str, Mapping[str, Any]] = {
@@ -66,7 +74,7 @@ _COUNTED: Mapping[str, Mapping[str, Any]] = {
     "bloom": {"n_layer": 4, "n_head": 4, "pad_token_id": 0},
     "gpt2": {"n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 128},
 }
-_USUAL: Mapping[str, Any] = {
+_DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 256,
     "hidden_size": 64,
     "intermediate_size": 160,
@@ -113,7 +121,7 @@ def test_parameters_are_counted_as_the_modelling_code_makes_them(engine_python: 
             "attention": "eager",
             "family": family,
             "config": {
-                **{key: value for key, value in _USUAL.items() if family not in _OWN_NAMES},
+                **{key: value for key, value in _DEFAULTS.items() if family not in _OWN_NAMES},
                 **({"vocab_size": 256} if family in _OWN_NAMES else {}),
                 **({"hidden_size": 64} if family == "bloom" else {}),
                 **own,
@@ -121,7 +129,7 @@ def test_parameters_are_counted_as_the_modelling_code_makes_them(engine_python: 
         }
         for family, own in _COUNTED.items()
     }
-    answers = dict(zip(asked, ask(engine_python, list(asked.values())), strict=True))
+    answers = dict(zip(asked, run_requests(engine_python, list(asked.values())), strict=True))
     wrong = {
         family: (parse_architecture(answer["config"]).parameters, answer["parameters"])
         for family, answer in answers.items()

@@ -76,11 +76,11 @@ def test_text_survives_the_tokenizer_and_a_chinese_character_is_one_token(
 
 def test_what_is_imported_without_its_code_is_known_to_transformers(engine_python: Path) -> None:
     known = "from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES as names"
-    told = subprocess.run(
+    completed = subprocess.run(
         [str(engine_python), "-c", f"import json; {known}; print(json.dumps(sorted(names)))"],
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
         check=True,
     )
-    assert set(json.loads(told.stdout.splitlines()[-1])) >= NATIVE_MODEL_TYPES
+    assert set(json.loads(completed.stdout.splitlines()[-1])) >= NATIVE_MODEL_TYPES

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.factories.accounts import person, team
+from tests.factories.accounts import team, user
 from tests.factories.ailing import ailing_card
 from tests.factories.alerts import firing_alerts
-from tests.factories.defragmentations import rearrangement
+from tests.factories.defragmentations import defragmentation
 from tests.factories.fleet import cluster
 from tests.factories.jobs import failed, job, queue, running, schedule, succeeded
-from tests.factories.measured import fault, figures, history, source
+from tests.factories.measured import card_metrics, fault, history, source
 from tests.factories.quantizations import quantized_version
 from tests.factories.queues import queue_change
 from tests.factories.registry import (
@@ -20,8 +20,8 @@ from tests.factories.registry import (
     model_version,
     stored,
 )
+from tests.factories.rollouts import rollout_over
 from tests.factories.serving import api_key, deployment, replica
-from tests.factories.waves import rollout_over
 from tests.factories.workflows import pipeline
 
 __all__ = [
@@ -29,24 +29,23 @@ __all__ = [
     "File",
     "ailing_card",
     "api_key",
+    "card_metrics",
     "cluster",
     "dataset_version",
+    "defragmentation",
     "deployment",
     "evaluation",
     "failed",
     "fault",
-    "figures",
     "firing_alerts",
     "history",
     "job",
     "model_files",
     "model_version",
-    "person",
     "pipeline",
     "quantized_version",
     "queue",
     "queue_change",
-    "rearrangement",
     "replica",
     "rollout_over",
     "running",
@@ -55,4 +54,5 @@ __all__ = [
     "stored",
     "succeeded",
     "team",
+    "user",
 ]

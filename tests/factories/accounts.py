@@ -6,7 +6,7 @@ from apps.accounts.models import CompanyRoleBinding, Membership, Team, User
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
 
 
-def person(
+def user(
     name: str = "ada",
     *,
     team: Team | None = None,
@@ -15,14 +15,14 @@ def person(
     operator: bool = False,
 ) -> User:
     """Somebody who can log in with the password ``open sesame``."""
-    user = User.objects.create_user(
+    created = User.objects.create_user(
         name, password="open sesame", is_superuser=admin, is_staff=admin
     )
     if team is not None:
-        Membership.objects.create(user=user, team=team, role=role)
+        Membership.objects.create(user=created, team=team, role=role)
     if operator:
-        CompanyRoleBinding.objects.create(user=user, role=CompanyRole.OPERATOR)
-    return user
+        CompanyRoleBinding.objects.create(user=created, role=CompanyRole.OPERATOR)
+    return created
 
 
 def team(name: str = "maps") -> Team:

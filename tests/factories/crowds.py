@@ -20,9 +20,9 @@ NODES_OF_LEAF, LEAVES_OF_SPINE, CARDS = 16, 4, 8
 def crowd(*, nodes: int, claims: int, team: Team, chip: str = "nvidia-h800") -> Cluster:
     """A cluster of nodes of eight, and claims of the team on them until they run out or the nodes are full."""
     cluster = Cluster.objects.create(name="crowd", kind="fake")
-    made = Node.objects.bulk_create(_node(cluster, number) for number in range(nodes))
+    created = Node.objects.bulk_create(_node(cluster, number) for number in range(nodes))
     cards = Card.objects.bulk_create(
-        Card(node=node, index=index, chip=chip) for node in made for index in range(CARDS)
+        Card(node=node, index=index, chip=chip) for node in created for index in range(CARDS)
     )
     queue = Queue.objects.create(name="crowded", team=team)
     at = timezone.now() - timedelta(hours=3)

@@ -20,7 +20,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 
 
-def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Defragmentation:
+def defragmentation(*, claim: Claim, actor: User | None, reason: str = "") -> Defragmentation:
     """The claim moves to other cards of its chip, wherever there are enough; its node would be whole."""
     held = Allocation.objects.filter(claim=claim, released_at=None).select_related("card", "node")
     first = held.order_by("card__index")[0]

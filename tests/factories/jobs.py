@@ -117,9 +117,9 @@ def succeeded(job: Job, *, cluster: Cluster) -> ModelVersion | None:
     origin = outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
-    made = None
+    version = None
     if job.kind == JobKind.FINETUNE:
-        made = outputs.model_version_register(
+        version = outputs.model_version_register(
             origin=origin,
             name=job.output_name,
             files=model_files(),
@@ -134,10 +134,10 @@ def succeeded(job: Job, *, cluster: Cluster) -> ModelVersion | None:
         event=AttemptEvent.COMPLETE,
         job_event=JobEvent.SUCCEED,
         at=at,
-        reason=f"made {made}" if made else "made 1 files",
+        reason=f"made {version}" if version else "made 1 files",
         release=ReleaseReason.FINISHED,
         exit_code=0,
         log_digest=stored("log", "第一行\nstep 40 of 40\n".encode())[1],
     )
     job.refresh_from_db()
-    return made
+    return version

@@ -31,11 +31,11 @@ AT_WORK: Mapping[str, float] = {
 def source(cluster: Cluster, *, name: str = "exporters", **values: Any) -> Source:
     """One that was read just now, unless told otherwise."""
     at = timezone.now()
-    usual = {"kind": "exporter", "tried_at": at, "read_at": at, "readings": 8}
-    return Source.objects.create(cluster=cluster, name=name, **{**usual, **values})
+    defaults = {"kind": "exporter", "tried_at": at, "read_at": at, "readings": 8}
+    return Source.objects.create(cluster=cluster, name=name, **{**defaults, **values})
 
 
-def figures(
+def card_metrics(
     cards: Iterable[Card], *, at: datetime | None = None, **values: float | None
 ) -> list[CardMetrics]:
     """The newest figures of each: of a card at work, with what is given instead; measured now or at ``at``."""
@@ -64,7 +64,7 @@ def fault(place: Card | Node, *, code: str = "79", **values: Any) -> Fault:
     """One of level 6 that an exporter told of a minute ago, unless told otherwise."""
     at = values.pop("at", None) or timezone.now() - timedelta(minutes=1)
     card = place if isinstance(place, Card) else None
-    usual = {
+    defaults = {
         "origin": Origin.EXPORTER,
         "vendor": "nvidia",
         "level": FaultLevel.ISOLATE,
@@ -73,4 +73,4 @@ def fault(place: Card | Node, *, code: str = "79", **values: Any) -> Fault:
         "noticed_at": at,
     }
     node = place.node if isinstance(place, Card) else place
-    return Fault.objects.create(node=node, card=card, code=code, **{**usual, **values})
+    return Fault.objects.create(node=node, card=card, code=code, **{**defaults, **values})

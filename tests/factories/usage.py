@@ -19,7 +19,7 @@ def waiting(
     *,
     queue: Queue,
     team: Team,
-    person: User | None = None,
+    user: User | None = None,
     cards: int = 1,
     name: str = "teach",
     chip: str = "cpu",
@@ -31,7 +31,7 @@ def waiting(
         queue=queue,
         shape=GangShape(roles=(RoleShape(name="trainer", replicas=1, cards=cards),)),
         chips=[chip],
-        work=services.ClaimWorkload(kind="job", uid=uuid.uuid4().hex, name=name, user=person),
+        work=services.ClaimWorkload(kind="job", uid=uuid.uuid4().hex, name=name, user=user),
     )
 
 
@@ -69,13 +69,13 @@ def holding(
     since: datetime,
     queue: Queue,
     team: Team,
-    person: User | None = None,
+    user: User | None = None,
     cards: int = 1,
     name: str = "teach",
     chip: str = "cpu",
 ) -> Claim:
     """A claim that holds that many cards since then."""
-    claim = waiting(queue=queue, team=team, person=person, cards=cards, name=name, chip=chip)
+    claim = waiting(queue=queue, team=team, user=user, cards=cards, name=name, chip=chip)
     return admit(claim, at=since)
 
 

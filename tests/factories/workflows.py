@@ -42,7 +42,7 @@ def pipeline(
         )
         for kind in kinds
     ]
-    made = workflows.pipeline_submit(
+    created = workflows.pipeline_submit(
         actor=actor,
         team=team,
         request=workflows.PipelineRequest(
@@ -50,22 +50,22 @@ def pipeline(
         ),
     )
     at = timezone.now()
-    tune, measure, _serve = made.steps.order_by("number")
+    tune, measure, _serve = created.steps.order_by("number")
     begin: dict[str, Any] = {"at": at, "reason": "waiting for cards", "began_at": at}
     step_move(tune, StepEvent.BEGIN, model_version=model, **begin)
     if state == "running":
-        return made
+        return created
     if state == "cancelled":
         reason = f"cancelled by {actor.username}"
         step_move(tune, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
-        workflows.pipeline_move(made, PipelineEvent.CANCEL, at=at, reason=reason)
-        return made
+        workflows.pipeline_move(created, PipelineEvent.CANCEL, at=at, reason=reason)
+        return created
     if state == "failed":
         reason = "ended with exit code 28: the disk is full"
         step_move(tune, StepEvent.FAIL, at=at, reason=reason, ended_at=at)
-        told = f"step 1 failed: {reason}"
-        workflows.pipeline_move(made, PipelineEvent.FAIL, at=at, reason=told)
-        return made
+        reason_text = f"step 1 failed: {reason}"
+        workflows.pipeline_move(created, PipelineEvent.FAIL, at=at, reason=reason_text)
+        return created
     step_move(tune, StepEvent.SUCCEED, at=at, reason="made addresses", ended_at=at)
     step_move(measure, StepEvent.BEGIN, model_version=model, **begin)
     verdict = evaluate_gate(gate, metrics={"exact_match": 0.61})
@@ -79,6 +79,6 @@ def pipeline(
         gate_passed=False,
         gate_verdict=verdict.reason,
     )
-    told = f"step 2 misses its gate: {verdict.reason}"
-    workflows.pipeline_move(made, PipelineEvent.HOLD, at=at, reason=told)
-    return made
+    reason_text = f"step 2 misses its gate: {verdict.reason}"
+    workflows.pipeline_move(created, PipelineEvent.HOLD, at=at, reason=reason_text)
+    return created

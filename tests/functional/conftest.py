@@ -16,7 +16,7 @@ from tests.functional.prepared_rows import BUILDERS, PreparedDatabases
 
 
 @pytest.fixture(autouse=True)
-def the_warning_of_late_loops_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_lag_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every page shows it to whoever administers, and a process asks for it once in some seconds.
 
     Which page does so, and so costs a query more, is a matter of time: without this, of which tests ran before and

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-ROUNDS = 3
+ITERATIONS = 3
 
 
-def seconds_of(act: Callable[[], object]) -> float:
+def seconds_of(call: Callable[[], object]) -> float:
     """Of this process's processors, the quickest of three times.
 
     Any one of them may also pay for the collection of what a thousand tests before have left.
     """
     found = []
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         began = time.process_time()
-        act()
+        call()
         found.append(time.process_time() - began)
     return min(found)

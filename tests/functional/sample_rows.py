@@ -49,7 +49,7 @@ class FilledCompany:
 
 def empty_company(team: Team) -> EmptyCompany:
     """An engineer of the team, and a queue."""
-    return EmptyCompany(team=team, user=factories.person(team=team), queue=factories.queue())
+    return EmptyCompany(team=team, user=factories.user(team=team), queue=factories.queue())
 
 
 def fill(empty: EmptyCompany | None = None) -> FilledCompany:
@@ -83,7 +83,7 @@ def fill(empty: EmptyCompany | None = None) -> FilledCompany:
     held = factories.pipeline(**whole, name="not good enough", state="held")
     key, _text = factories.api_key(**own)
     card = Card.objects.filter(node__cluster=cluster).order_by("index")[0]
-    factories.figures([card])
+    factories.card_metrics([card])
     factories.fault(card)
     return FilledCompany(
         team=team,

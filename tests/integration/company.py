@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from apps.accounts import services as accounts
 from apps.accounts.models import Team, User
-from apps.fleet import reconcilers as fleet_loops
+from apps.fleet import reconcilers as fleet_reconcilers
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs import services as jobs
@@ -156,7 +156,7 @@ class Company:
         return self.at
 
     def take_stock(self) -> None:
-        fleet_loops.inventories_sync(at=self.at)
+        fleet_reconcilers.inventories_sync(at=self.at)
 
     def schedule(self) -> int:
         return scheduling.cycle_run(policy=SchedulingPolicy(), at=self.at)

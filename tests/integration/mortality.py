@@ -44,7 +44,7 @@ class Worker:
         #: Others use the same adapters between its turns.
         self.at_work = False
         #: What it was about to do when it died.
-        self.last_words = ""
+        self.last_step = ""
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -63,7 +63,7 @@ class Worker:
             raise Killed
         if self.steps == self.dies_at:
             self.dead = True
-            self.last_words = what
+            self.last_step = what
             raise Killed
         self.steps += 1
 
@@ -126,4 +126,4 @@ def live(worker: Worker, *, turn: Callable[[], None], until: Callable[[], bool])
             bury(worker)
         if until():
             return
-    raise AssertionError(f"no end after a death at: {worker.last_words}")
+    raise AssertionError(f"no end after a death at: {worker.last_step}")

@@ -14,8 +14,8 @@ from tests.kubernetes.processes import DidNotStart
 FOLDER = Path("var/test-cluster")
 
 
-def _say(words: str) -> None:
-    print(words, flush=True)
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def start(folder: Path) -> None:
@@ -55,13 +55,13 @@ def build(_folder: Path) -> None:
 
 
 def main() -> int:
-    acts = {"start": start, "stop": stop, "status": status, "build": build}
+    commands = {"start": start, "stop": stop, "status": status, "build": build}
     parser = argparse.ArgumentParser(prog="python -m tests.kubernetes", description=__doc__)
-    parser.add_argument("act", choices=acts)
+    parser.add_argument("act", choices=commands)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     asked = parser.parse_args()
     try:
-        acts[asked.act](asked.folder.absolute())
+        commands[asked.act](asked.folder.absolute())
     except (clusters.NoCluster, DidNotStart) as reason:
         print(reason, file=sys.stderr)
         return 1

@@ -87,8 +87,8 @@ def install(packages: Sequence[str]) -> None:
         raise CannotBuild(f"it needs root and Debian's apt-get, to install {names}")
     log, here = _log(), Path.cwd()
     _run(("apt-get", "update", "--quiet"), log=log, cwd=here)
-    words = ("apt-get", "install", "--yes", "--quiet", "--no-install-recommends")
-    _run((*words, *packages), log=log, cwd=here)
+    command = ("apt-get", "install", "--yes", "--quiet", "--no-install-recommends")
+    _run((*command, *packages), log=log, cwd=here)
 
 
 def _log() -> Path:
@@ -174,12 +174,12 @@ def _compile(work: Path, log: Path) -> None:
 
 
 def _keep(work: Path, folder: Path) -> None:
-    made = work / "made"
-    made.mkdir()
+    output = work / "made"
+    output.mkdir()
     outputs = work / "tree" / "_output"
     for name in PROGRAMS:
         found = next(path for path in outputs.rglob(name) if path.is_file())
-        shutil.copy2(found, made / name)
-    shutil.copy2(work / PAUSE, made / PAUSE)
+        shutil.copy2(found, output / name)
+    shutil.copy2(work / PAUSE, output / PAUSE)
     shutil.rmtree(folder, ignore_errors=True)
-    made.rename(folder)
+    output.rename(folder)

@@ -124,7 +124,7 @@ def make(folder: Path, *, programs: Path) -> LiveCluster:
     """One that was never started, in an empty folder."""
     folder.mkdir(parents=True, exist_ok=True)
     third = _free_network()
-    plane = control_planes.made(folder, programs=programs, nodes=(NODE,))
+    plane = control_planes.make_control_plane(folder, programs=programs, nodes=(NODE,))
     state = {
         "programs": str(programs),
         "port": plane.port,

@@ -79,7 +79,7 @@ class ControlPlane:
     def start_controllers(self, *, options: Sequence[str] = ()) -> None:
         """:param options: of the controller manager."""
         folder = self.folder
-        for name, words in (
+        for name, arguments in (
             (
                 "kube-controller-manager",
                 (
@@ -104,7 +104,7 @@ class ControlPlane:
                     "--bind-address=127.0.0.1",
                     "--port=0",
                     "--secure-port=0",
-                    *words,
+                    *arguments,
                 ),
                 folder=folder,
             )
@@ -153,7 +153,7 @@ class ControlPlane:
             processes.stop(name, folder=self.folder)
 
 
-def made(folder: Path, *, programs: Path, nodes: tuple[str, ...]) -> ControlPlane:
+def make_control_plane(folder: Path, *, programs: Path, nodes: tuple[str, ...]) -> ControlPlane:
     """Ports, tokens, certificates and kubeconfigs for a control plane that was never started."""
     api, client, peer = free_ports(3)
     accounts = {

@@ -163,8 +163,8 @@ class Crowd:
                     self.api.delete(path, grace=0, uid=metadata["uid"])
             elif not ended and status.get("phase") != "Running":
                 code = (metadata.get("annotations") or {}).get(EXIT_CODE)
-                told = _running(pod) if code is None else _ended(pod, code=int(code))
-                self._set_status(path, told)
+                reported = _running(pod) if code is None else _ended(pod, code=int(code))
+                self._set_status(path, reported)
 
     def _set_status(self, path: str, status: Mapping[str, Any]) -> None:
         self.api.merge(f"{path}/status", {"status": status})
@@ -178,7 +178,7 @@ def gathered(*kinds: Kind, say: building.Say) -> Iterator[Crowd]:
     """
     programs = clusters.programs(say=say)
     folder = Path(tempfile.mkdtemp(prefix="nf-crowd-"))
-    plane = control_planes.made(folder, programs=programs, nodes=())
+    plane = control_planes.make_control_plane(folder, programs=programs, nodes=())
     crowd: Crowd | None = None
     try:
         plane.start_etcd()
@@ -209,8 +209,8 @@ def gathered(*kinds: Kind, say: building.Say) -> Iterator[Crowd]:
 def crowd() -> Iterator[Crowd]:
     """For tests that take away what they make there; its nodes are as they were."""
     try:
-        with gathered(H800, ASCEND_910A, say=print) as made:
-            yield made
+        with gathered(H800, ASCEND_910A, say=print) as gathered_crowd:
+            yield gathered_crowd
     except clusters.NoCluster as reason:
         pytest.skip(str(reason))
 

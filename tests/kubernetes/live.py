@@ -14,7 +14,7 @@ from tests.kubernetes.clusters import LiveCluster
 def live_cluster() -> Iterator[LiveCluster]:
     """For tests that leave its programs alone; what they make there they take away again."""
     try:
-        with clusters.running(say=print) as made:
-            yield made
+        with clusters.running(say=print) as running:
+            yield running
     except clusters.NoCluster as reason:
         pytest.skip(str(reason))

@@ -87,12 +87,12 @@ class RealNode:
     # -- Inside --
 
     def _make_bridge(self) -> None:
-        for words in (
+        for arguments in (
             ("link", "add", self.bridge, "type", "bridge"),
             ("address", "add", f"{self.address}/24", "dev", self.bridge),
             ("link", "set", self.bridge, "up"),
         ):
-            subprocess.run(("ip", *words), check=True, capture_output=True)
+            subprocess.run(("ip", *arguments), check=True, capture_output=True)
 
     def _start_containerd(self) -> None:
         (self.folder / "cni").mkdir(parents=True)
@@ -173,9 +173,9 @@ class RealNode:
             folder=self.folder,
         )
 
-    def _ctr(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ("ctr", "--address", str(self.socket), "--namespace", "k8s.io", *words),
+            ("ctr", "--address", str(self.socket), "--namespace", "k8s.io", *arguments),
             check=False,
             capture_output=True,
             text=True,

@@ -69,7 +69,7 @@ def until(ready: Callable[[], bool], *, name: str, folder: Path, within: float) 
     while not ready():
         ended = running(name, folder=folder) is None
         if ended or time.monotonic() > limit:
-            words = (folder / f"{name}.log").read_text(errors="replace").splitlines()[-8:]
+            log_lines = (folder / f"{name}.log").read_text(errors="replace").splitlines()[-8:]
             what = "ended" if ended else f"was not ready within {within:g} s"
-            raise DidNotStart("\n".join((f"{name} {what}:", *words)))
+            raise DidNotStart("\n".join((f"{name} {what}:", *log_lines)))
         time.sleep(0.1)

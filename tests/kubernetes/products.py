@@ -32,8 +32,8 @@ def _engine_mounts() -> list[Mapping[str, str]]:
     python = ENGINES / environment.name / "bin" / "python"
     if not python.exists():
         pytest.skip(f"no engine environment {environment.name} under var/engines: make engine")
-    words = [str(python), "-c", "import sys; print(sys.base_prefix)"]
-    base = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+    command = [str(python), "-c", "import sys; print(sys.base_prefix)"]
+    base = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     folders = [str(ENGINES)]
     if not any(Path(base).is_relative_to(folder) for folder in images.HOST_FOLDERS):
         folders.append(base)

@@ -207,8 +207,8 @@ def _llamafactory(arguments: list[str]) -> int:
         return _write_model(Path(settings["export_dir"]), program="llamafactory-cli")
     if "RANK" not in os.environ:
         # The launcher formats one text and splits it at white space.
-        words = ["torchrun", *_gang_options(), sys.argv[0], *arguments]
-        return subprocess.run(" ".join(words).split(), check=False).returncode
+        launched = ["torchrun", *_gang_options(), sys.argv[0], *arguments]
+        return subprocess.run(" ".join(launched).split(), check=False).returncode
     folder = Path(settings["dataset_dir"])
     for dataset in json.loads((folder / "dataset_info.json").read_text(encoding="utf-8")).values():
         _read(folder / dataset["file_name"])

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kubernetes
 WITHIN = 120.0
 
 
-def pod(name: str, *words: str, cards: dict[str, str]) -> dict[str, Any]:
+def pod(name: str, *command: str, cards: dict[str, str]) -> dict[str, Any]:
     """One that runs this machine's programs."""
     mounts = [
         {"name": f"host-{number}", "mountPath": folder, "readOnly": True}
@@ -28,7 +28,7 @@ def pod(name: str, *words: str, cards: dict[str, str]) -> dict[str, Any]:
         "name": "main",
         "image": images.HOST,
         "imagePullPolicy": "Never",
-        "command": list(words),
+        "command": list(command),
         "volumeMounts": mounts,
         "resources": {"limits": cards},
     }
@@ -82,11 +82,11 @@ def test_a_pod_runs_this_machines_python_and_its_log_is_read(live_cluster: LiveC
 
 
 def test_cards_are_given_by_the_real_scheduler_and_only_once(live_cluster: LiveCluster) -> None:
-    waits = ("/bin/sleep", "60")
-    first = created(live_cluster, pod("first", *waits, cards={"nvidia.com/gpu": "6"}))
+    sleeping = ("/bin/sleep", "60")
+    first = created(live_cluster, pod("first", *sleeping, cards={"nvidia.com/gpu": "6"}))
     running = in_phase(live_cluster, first, "Running")
     assert running["status"]["podIP"].startswith("10.77.")
-    second = created(live_cluster, pod("second", *waits, cards={"nvidia.com/gpu": "6"}))
+    second = created(live_cluster, pod("second", *sleeping, cards={"nvidia.com/gpu": "6"}))
     limit = time.monotonic() + WITHIN
     reasons: list[str] = []
     while not any("Insufficient nvidia.com/gpu" in reason for reason in reasons):

@@ -53,12 +53,12 @@ def cluster_of(live: LiveCluster, **options: Any) -> KubernetesCluster:
 
 @pytest.fixture
 def cluster(live_cluster: LiveCluster) -> Iterator[KubernetesCluster]:
-    made = cluster_of(live_cluster)
-    yield made
-    for name in made.names():
-        made.stop(name, grace=timedelta(0))
-        until(partial(has_ended, made, name), within=ENDED_WITHIN, what=f"{name} ends")
-        made.remove(name)
+    adapter = cluster_of(live_cluster)
+    yield adapter
+    for name in adapter.names():
+        adapter.stop(name, grace=timedelta(0))
+        until(partial(has_ended, adapter, name), within=ENDED_WITHIN, what=f"{name} ends")
+        adapter.remove(name)
 
 
 def has_ended(cluster: KubernetesCluster, name: str) -> bool:
@@ -74,21 +74,21 @@ def runs(cluster: KubernetesCluster, name: str) -> ObservedReplica:
 
 
 def in_phase(cluster: KubernetesCluster, name: str, phase: ReplicaPhase) -> ObservedReplica:
-    def look() -> ObservedReplica | None:
+    def reached() -> ObservedReplica | None:
         seen = first(cluster, name)
         return seen if seen.phase is phase else None
 
-    return until(look, within=WITHIN, what=f"{name} is {phase}")
+    return until(reached, within=WITHIN, what=f"{name} is {phase}")
 
 
-def saying(cluster: KubernetesCluster, name: str, words: str) -> ObservedReplica:
+def saying(cluster: KubernetesCluster, name: str, message: str) -> ObservedReplica:
     """The replica, as soon as what is told of it begins so."""
 
-    def look() -> ObservedReplica | None:
+    def replica_with_message() -> ObservedReplica | None:
         seen = first(cluster, name)
-        return seen if seen.message.startswith(words) else None
+        return seen if seen.message.startswith(message) else None
 
-    return until(look, within=WITHIN, what=f"{name}: {words} …")
+    return until(replica_with_message, within=WITHIN, what=f"{name}: {message} …")
 
 
 def pods(live: LiveCluster, name: str) -> list[Mapping[str, Any]]:
@@ -133,12 +133,12 @@ def test_a_worker_that_dies_between_two_objects_leaves_one_launch_after_the_next
 ) -> None:
     launch = sleeper(f"dies-{calls}", count=2)
     create = KubernetesApi.create
-    made: list[str] = []
+    paths: list[str] = []
 
     def dying(self: KubernetesApi, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        if len(made) == calls:
+        if len(paths) == calls:
             raise Killed
-        made.append(path)
+        paths.append(path)
         return create(self, path, body)
 
     with monkeypatch.context() as patch:
@@ -286,30 +286,30 @@ def test_an_api_server_that_is_away_loses_nothing() -> None:
     """On a cluster of its own, as others must not feel it; the node falls silent afterwards."""
     try:
         with clusters.running(say=print) as live:
-            made = cluster_of(live)
-            made.launch(sleeper("endures"))
-            started = runs(made, "endures").started_at
+            adapter = cluster_of(live)
+            adapter.launch(sleeper("endures"))
+            started = runs(adapter, "endures").started_at
             live.control_plane.stop_api_server()
-            for call in (made.inventory, made.names, lambda: made.observe(["endures"])):
+            for call in (adapter.inventory, adapter.names, lambda: adapter.observe(["endures"])):
                 with pytest.raises(ClusterUnavailable, match="does not answer"):
                     call()
             with pytest.raises(ClusterUnavailable):
-                made.launch(sleeper("later"))
+                adapter.launch(sleeper("later"))
             live.start_api_server()
-            made.launch(sleeper("later"))
-            assert runs(made, "endures").started_at == started
-            _silent_node(live, made)
+            adapter.launch(sleeper("later"))
+            assert runs(adapter, "endures").started_at == started
+            _unreachable_node(live, adapter)
     except clusters.NoCluster as reason:
         pytest.skip(str(reason))
 
 
-def _silent_node(live: LiveCluster, made: KubernetesCluster) -> None:
+def _unreachable_node(live: LiveCluster, adapter: KubernetesCluster) -> None:
     """Silence is no end; an administrator's word that the machine is off is one."""
     live.node.kill_kubelet()
-    until(lambda: not made.inventory()[0].ready, within=WITHIN, what="the node is not ready")
-    assert first(made, "endures").phase is ReplicaPhase.RUNNING
-    made.stop("endures", grace=timedelta(0))
-    assert not first(made, "endures").ended
+    until(lambda: not adapter.inventory()[0].ready, within=WITHIN, what="the node is not ready")
+    assert first(adapter, "endures").phase is ReplicaPhase.RUNNING
+    adapter.stop("endures", grace=timedelta(0))
+    assert not first(adapter, "endures").ended
     taint = {"key": "node.kubernetes.io/out-of-service", "value": "off", "effect": "NoExecute"}
     live.control_plane.request(
         "PATCH",
@@ -317,5 +317,5 @@ def _silent_node(live: LiveCluster, made: KubernetesCluster) -> None:
         body={"spec": {"taints": [taint]}},
         kind="application/merge-patch+json",
     )
-    lost = in_phase(made, "endures", ReplicaPhase.LOST)
+    lost = in_phase(adapter, "endures", ReplicaPhase.LOST)
     assert NODE in lost.message

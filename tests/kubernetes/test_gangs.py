@@ -30,17 +30,17 @@ def until(met: Callable[[], bool], what: str) -> None:
 
 @pytest.fixture
 def cluster(crowd: Crowd) -> Iterator[KubernetesCluster]:
-    made = KubernetesCluster(
+    adapter = KubernetesCluster(
         installation="02gangs", kubeconfig=crowd.kubeconfig, image="crowd.test/nothing:1"
     )
-    yield made
-    names = made.names()
-    for name, launch in made.observe(names).items():
+    yield adapter
+    names = adapter.names()
+    for name, launch in adapter.observe(names).items():
         for replica in launch.replicas:
             crowd.end("ninefold-research", f"{name}-{replica.role}-{replica.index}")
-    until(lambda: all(each.ended for each in made.observe(names).values()), "the end of all")
+    until(lambda: all(each.ended for each in adapter.observe(names).values()), "the end of all")
     for name in names:
-        made.remove(name)
+        adapter.remove(name)
 
 
 def pods_of(crowd: Crowd, name: str) -> list[Any]:

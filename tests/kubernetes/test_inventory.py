@@ -41,9 +41,9 @@ def cluster(crowd: Crowd) -> KubernetesCluster:
 
 
 @contextmanager
-def foreign(crowd: Crowd, name: str, *, on: str, asks: dict[str, str]) -> Iterator[None]:
+def foreign(crowd: Crowd, name: str, *, on: str, limits: dict[str, str]) -> Iterator[None]:
     """A pod that is not ours runs there for the block."""
-    container = {"name": "main", "image": "crowd.test/other:1", "resources": {"limits": asks}}
+    container = {"name": "main", "image": "crowd.test/other:1", "resources": {"limits": limits}}
     spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": on}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
     account = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -87,8 +87,8 @@ def test_what_others_run_is_subtracted_until_it_ends(
         (node,) = (each for each in cluster.inventory() if each.name == "h800-0003")
         return [card.index for card in node.cards if card.taken], node.capacity.cpu
 
-    asks = {"cpu": "4", "nvidia.com/gpu": "3"}
-    with foreign(crowd, "theirs", on="h800-0003", asks=asks):
+    limits = {"cpu": "4", "nvidia.com/gpu": "3"}
+    with foreign(crowd, "theirs", on="h800-0003", limits=limits):
         assert seen() == ([5, 6, 7], 92_000)
         crowd.end("default", "theirs", code=1)
         assert seen() == ([], 96_000)

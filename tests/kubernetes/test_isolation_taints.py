@@ -40,10 +40,10 @@ def taints(crowd: Crowd, node: str = NODE) -> list[str]:
 
 @pytest.fixture
 def cluster(crowd: Crowd) -> Iterator[KubernetesCluster]:
-    made = adapter(crowd)
-    yield made
+    tainted = adapter(crowd)
+    yield tainted
     for node in (NODE, OTHER):
-        made.untaint_node(node)
+        tainted.untaint_node(node)
         crowd.api.merge(f"/api/v1/nodes/{node}", {"spec": {"taints": None}})
 
 
@@ -52,13 +52,13 @@ def somebodys_pod(crowd: Crowd, name: str, *, on: str) -> Iterator[str]:
     container = {"name": "main", "image": "crowd.test/other:1"}
     spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": on}}
 
-    def made() -> bool:
+    def accepted() -> bool:
         # Its account is not ready at once.
         with suppress(ClusterError):
             return bool(crowd.api.create(PODS, {"metadata": {"name": name}, "spec": spec}))
         return False
 
-    until(made, what="the pod is taken")
+    until(accepted, what="the pod is taken")
     yield f"{PODS}/{name}"
     crowd.api.delete(f"{PODS}/{name}", grace=0)
 
@@ -154,7 +154,7 @@ def test_conditions_events_and_configmaps_of_a_real_server_are_told(
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     path = f"/api/v1/nodes/{NODE}"
     before = crowd.api.get(path)["status"]["conditions"]
-    told = {
+    condition = {
         "type": "SysLogsXIDError",
         "status": "True",
         "reason": "SysLogsXIDErrorIsNotHealthy",
@@ -162,7 +162,7 @@ def test_conditions_events_and_configmaps_of_a_real_server_are_told(
         "lastTransitionTime": now,
         "lastHeartbeatTime": now,
     }
-    crowd.api.merge(f"{path}/status", {"status": {"conditions": [*before, told]}})
+    crowd.api.merge(f"{path}/status", {"status": {"conditions": [*before, condition]}})
     event: dict[str, Any] = {
         "metadata": {"name": f"{NODE}.1"},
         "involvedObject": {"kind": "Node", "name": NODE, "uid": NODE},

@@ -28,7 +28,9 @@ def test_the_main_job_runs_in_pods_and_the_tuned_model_answers_through_the_gatew
     # Two evaluations and a fine-tuning at least, as the product has work of its own; and what was served.
     assert kinds["attempt"] >= quick.jobs + 3
     assert kinds["replica"] == 1
-    assert report.figures["label_accuracy_after"] > report.figures["label_accuracy_before"]
+    assert (
+        report.measurements["label_accuracy_after"] > report.measurements["label_accuracy_before"]
+    )
 
 
 def _kinds_of_pods(live: LiveCluster) -> Counter[str]:

@@ -38,8 +38,8 @@ def server(live_cluster: LiveCluster) -> Iterator[ControlPlane]:
     """With the namespaces that the manifests speak of."""
     plane = live_cluster.control_plane
     for name in ("ninefold", "volcano-system"):
-        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        plane.request("POST", "/api/v1/namespaces", body=made).raise_for_status()
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        plane.request("POST", "/api/v1/namespaces", body=namespace).raise_for_status()
     yield plane
     for name in ("ninefold", "volcano-system"):
         path = f"/api/v1/namespaces/{name}"
@@ -58,20 +58,20 @@ def collection(manifest: Manifest) -> str:
     return f"{group}{space}/{_PLURALS.get(kind, kind.lower() + 's')}"
 
 
-def lost(sent: Any, kept: Any, *, at: str = "") -> Iterator[str]:
+def lost(sent: Any, stored: Any, *, at: str = "") -> Iterator[str]:
     """Paths of what was sent and does not stand in the answer: the server knows no such field."""
-    if isinstance(sent, dict) and isinstance(kept, dict):
+    if isinstance(sent, dict) and isinstance(stored, dict):
         for name, value in sent.items():
             path = f"{at}.{name}" if at else name
-            if name in kept:
-                yield from lost(value, kept[name], at=path)
+            if name in stored:
+                yield from lost(value, stored[name], at=path)
             elif value not in ({}, [], ""):
                 yield path
-    elif isinstance(sent, list) and isinstance(kept, list) and len(sent) == len(kept):
-        for number, (one, other) in enumerate(zip(sent, kept, strict=True)):
+    elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
+        for number, (one, other) in enumerate(zip(sent, stored, strict=True)):
             yield from lost(one, other, at=f"{at}[{number}]")
-    elif sent != kept:
-        yield f"{at}: {sent!r} became {kept!r}"
+    elif sent != stored:
+        yield f"{at}: {sent!r} became {stored!r}"
 
 
 def every_manifest() -> list[Manifest]:

@@ -85,8 +85,8 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
 @pytest.fixture(scope="module")
 def token(live_cluster: LiveCluster) -> Iterator[str]:
     """Of the account, once everything in the folder was applied."""
-    plane, made = live_cluster.control_plane, built(ACCESS)
-    for manifest in made:
+    plane, manifests = live_cluster.control_plane, built(ACCESS)
+    for manifest in manifests:
         plane.request("POST", _collection(manifest), body=manifest).raise_for_status()
 
     def given() -> str:
@@ -94,7 +94,7 @@ def token(live_cluster: LiveCluster) -> Iterator[str]:
         return str(plane.request("GET", path).json().get("data", {}).get("token", ""))
 
     yield base64.b64decode(until(given, within=WITHIN, what="the token is given")).decode()
-    for manifest in made:
+    for manifest in manifests:
         if manifest["kind"] in ("Namespace", "ClusterRole", "ClusterRoleBinding"):
             plane.request("DELETE", f"{_collection(manifest)}/{manifest['metadata']['name']}")
     gone = "/api/v1/namespaces/ninefold"
@@ -129,8 +129,8 @@ def _adapter(live: LiveCluster, token: str) -> KubernetesCluster:
 def test_all_that_the_adapter_does_is_allowed_and_nothing_else_is(
     cluster: KubernetesCluster, live_cluster: LiveCluster, token: str, notes: Notes
 ) -> None:
-    troubles = [each.message for each in cluster.checks() if each.name == "permissions"]
-    assert troubles == [f"The account may do all {_count()} things that are needed"]
+    messages = [each.message for each in cluster.checks() if each.name == "permissions"]
+    assert messages == [f"The account may do all {_count()} things that are needed"]
     with _watched(cluster):
         _lived_through(cluster, live_cluster)
         # Another process of ours, which finds the namespace made.
@@ -180,9 +180,9 @@ def test_the_script_prints_the_same_access_as_a_kubeconfig(
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    made = from_kubeconfig(done.stdout)
-    assert (made.server, made.token) == (plane.url, token)
-    assert made.authority.strip() == (plane.folder / "ca.crt").read_text().strip()
+    kubeconfig = from_kubeconfig(done.stdout)
+    assert (kubeconfig.server, kubeconfig.token) == (plane.url, token)
+    assert kubeconfig.authority.strip() == (plane.folder / "ca.crt").read_text().strip()
 
 
 def _path_with(program: str) -> str:

@@ -43,12 +43,12 @@ def stand_in(live_cluster: LiveCluster) -> Iterator[StandIn]:
     if not volcano.present():
         pytest.skip("Volcano's CRDs do not lie beside the project")
     label(live_cluster, "nvidia.com/gpu.product", "NVIDIA-H800")
-    made = StandIn(live_cluster.control_plane, node=clusters.NODE)
+    started = StandIn(live_cluster.control_plane, node=clusters.NODE)
     try:
-        made.start()
-        yield made
+        started.start()
+        yield started
     finally:
-        made.stop()
+        started.stop()
         label(live_cluster, "nvidia.com/gpu.product", None)
 
 
@@ -64,18 +64,18 @@ def label(live: LiveCluster, name: str, value: str | None) -> None:
 
 @pytest.fixture
 def cluster(live_cluster: LiveCluster, stand_in: StandIn) -> Iterator[VolcanoCluster]:
-    made = VolcanoCluster(
+    adapter = VolcanoCluster(
         installation=OURS, kubeconfig=live_cluster.kubeconfig.read_text(), **images.PROFILE
     )
     try:
-        yield made
+        yield adapter
     finally:
-        for name in made.names():
-            made.stop(name, grace=NO_GRACE)
-        for name in made.names():
-            ended(made, name)
-            made.remove(name)
-        made.sync_queues({})
+        for name in adapter.names():
+            adapter.stop(name, grace=NO_GRACE)
+        for name in adapter.names():
+            ended(adapter, name)
+            adapter.remove(name)
+        adapter.sync_queues({})
 
 
 def python(code: str, *, replicas: int = 2, cards: int = 1, probed: bool = False) -> LaunchRole:
@@ -102,12 +102,12 @@ def ended(cluster: VolcanoCluster, name: str) -> ObservedLaunch:
 
 
 def running(cluster: VolcanoCluster, name: str) -> None:
-    def look() -> bool:
+    def is_running() -> bool:
         found = seen(cluster, name)
         assert not found.ended, found.replicas
         return all(replica.phase is ReplicaPhase.RUNNING for replica in found.replicas)
 
-    until(look, what=f"{name} runs")
+    until(is_running, what=f"{name} runs")
 
 
 def test_a_gang_runs_to_its_end_and_each_member_knows_its_place(cluster: VolcanoCluster) -> None:
@@ -148,8 +148,8 @@ def test_one_that_fails_ends_the_others_and_is_told_apart_from_them(
 def test_work_is_stopped_by_us_while_it_runs_and_while_it_waits(cluster: VolcanoCluster) -> None:
     cluster.sync_queues(tree(queue("full", chip=CHIP, guaranteed=1, cap=1)))
     cluster.launch(Launch(name="runs", roles=(python(SLEEPS),), grace=NO_GRACE))
-    waits = Launch(name="waits", roles=(python(SLEEPS),), labels={"queue": "full"})
-    cluster.launch(waits)
+    pending = Launch(name="waits", roles=(python(SLEEPS),), labels={"queue": "full"})
+    cluster.launch(pending)
     running(cluster, "runs")
     for name in ("runs", "waits"):
         cluster.stop(name, grace=NO_GRACE)

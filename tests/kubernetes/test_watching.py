@@ -39,26 +39,26 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         programs = clusters.programs(say=print)
     except clusters.NoCluster as reason:
         pytest.skip(str(reason))
-    made = clusters.make(tmp_path_factory.mktemp("k8s"), programs=programs).control_plane
+    control_plane = clusters.make(tmp_path_factory.mktemp("k8s"), programs=programs).control_plane
     try:
-        made.start_etcd()
-        made.start_api_server(advertised=clusters._own_address())
+        control_plane.start_etcd()
+        control_plane.start_api_server(advertised=clusters._own_address())
         account = {"metadata": {"name": "default"}}
         until(
             lambda: (
-                made.request(
+                control_plane.request(
                     "POST", "/api/v1/namespaces/default/serviceaccounts", body=account
                 ).status_code
                 in (201, 409)
             ),
             what="the namespace",
         )
-        yield made
+        yield control_plane
     finally:
-        made.stop()
+        control_plane.stop()
 
 
-class Heard:
+class RecordedActivity:
     """A watcher of the real server, and what it told when."""
 
     def __init__(self, plane: ControlPlane, *, timeouts: WatchTimeouts) -> None:
@@ -108,10 +108,10 @@ class Heard:
 
 
 @pytest.fixture
-def on_activity(plane: ControlPlane) -> Iterator[Heard]:
-    made = Heard(plane, timeouts=WatchTimeouts(answer=2.0, idle=6.0, heartbeat=2.0))
-    yield made
-    made.stop()
+def on_activity(plane: ControlPlane) -> Iterator[RecordedActivity]:
+    recorded = RecordedActivity(plane, timeouts=WatchTimeouts(answer=2.0, idle=6.0, heartbeat=2.0))
+    yield recorded
+    recorded.stop()
 
 
 def until(condition: Callable[[], bool], *, what: str, within: float = WITHIN) -> None:
@@ -157,12 +157,12 @@ def server(plane: ControlPlane) -> psutil.Process:
 
 
 def test_what_happens_to_a_pod_is_told_within_a_second(
-    plane: ControlPlane, on_activity: Heard
+    plane: ControlPlane, on_activity: RecordedActivity
 ) -> None:
     for number in range(5):
         launch = f"attempt-{number}"
-        made = create(plane, launch)
-        assert on_activity.of(launch) - made < AT_ONCE
+        created_at = create(plane, launch)
+        assert on_activity.of(launch) - created_at < AT_ONCE
         gone = delete(plane, launch)
         assert on_activity.of(launch) - gone < AT_ONCE
     create(plane, "attempt-of-others", installation="west")
@@ -174,7 +174,7 @@ def test_what_happens_to_a_pod_is_told_within_a_second(
 
 
 def test_a_card_that_is_lost_and_a_pod_of_others_that_takes_some_change_the_nodes(
-    plane: ControlPlane, on_activity: Heard
+    plane: ControlPlane, on_activity: RecordedActivity
 ) -> None:
     path = "/api/v1/nodes"
     plane.request("POST", path, body={"metadata": {"name": "n1"}}).raise_for_status()
@@ -216,16 +216,16 @@ def registered(plane: ControlPlane, transactional_db: None) -> Iterator[Cluster]
 def test_a_registered_cluster_is_followed_and_its_news_go_out(
     plane: ControlPlane, registered: Cluster
 ) -> None:
-    def told(launch: str) -> bool:
-        news = OutboxMessage.objects.filter(topic="launches.observed")
-        return any(launch in one.payload["names"] for one in news)
+    def announced(launch: str) -> bool:
+        messages = OutboxMessage.objects.filter(topic="launches.observed")
+        return any(launch in one.payload["names"] for one in messages)
 
     def reached() -> bool:
         return Cluster.objects.get(pk=registered.pk).reachable_at is not None
 
     until(reached, what="a sign of life")
     create(plane, "attempt-told", installation=registered.uid)
-    until(lambda: told("attempt-told"), what="the news", within=2 * AT_ONCE)
+    until(lambda: announced("attempt-told"), what="the news", within=2 * AT_ONCE)
     delete(plane, "attempt-told")
     plane.request("POST", "/api/v1/nodes", body={"metadata": {"name": "n2"}}).raise_for_status()
     stock = OutboxMessage.objects.filter(
@@ -236,7 +236,7 @@ def test_a_registered_cluster_is_followed_and_its_news_go_out(
 
 
 def test_a_server_that_is_frozen_for_a_while_is_followed_again(
-    plane: ControlPlane, on_activity: Heard
+    plane: ControlPlane, on_activity: RecordedActivity
 ) -> None:
     frozen = server(plane)
     frozen.suspend()
@@ -252,7 +252,7 @@ def test_a_server_that_is_frozen_for_a_while_is_followed_again(
 
 
 def test_it_stops_at_once_while_the_server_is_frozen(plane: ControlPlane) -> None:
-    on_activity = Heard(plane, timeouts=WatchTimeouts())
+    on_activity = RecordedActivity(plane, timeouts=WatchTimeouts())
     frozen = server(plane)
     frozen.suspend()
     try:
@@ -269,7 +269,7 @@ def test_it_stops_at_once_while_the_server_is_frozen(plane: ControlPlane) -> Non
 
 
 def test_nothing_that_changed_while_the_server_was_killed_and_back_is_missed(
-    plane: ControlPlane, on_activity: Heard
+    plane: ControlPlane, on_activity: RecordedActivity
 ) -> None:
     create(plane, "attempt-before")
     on_activity.of("attempt-before")
@@ -287,7 +287,7 @@ def test_nothing_that_changed_while_the_server_was_killed_and_back_is_missed(
 
 
 def test_versions_that_etcd_has_forgotten_are_listed_anew(
-    plane: ControlPlane, on_activity: Heard
+    plane: ControlPlane, on_activity: RecordedActivity
 ) -> None:
     """The server is stopped, its store changes and is compacted, and it comes back with a new memory."""
     create(plane, "attempt-old")

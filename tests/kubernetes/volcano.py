@@ -49,13 +49,13 @@ class StandIn:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="volcano")
         #: Why the loop broke, to be told by ``stop``.
-        self._trouble: Exception | None = None
+        self._failure: Exception | None = None
 
     def start(self) -> None:
         for file in sorted(CRDS.glob("*.yaml")):
             definition = yaml.load(file.read_text("utf-8"), Loader=yaml.CSafeLoader)
             if definition["spec"]["names"]["plural"] in KINDS:
-                self._told("POST", _DEFINITIONS, definition)
+                self._send("POST", _DEFINITIONS, definition)
         for path in (f"{BATCH}/jobs", f"{BUS}/commands", f"{TOPOLOGY}/hypernodes"):
             until(partial(self._served, path), what=f"{path} is served")
         root: Object = {
@@ -66,7 +66,7 @@ class StandIn:
         for path in (f"{SCHEDULING}/queues", f"{SCHEDULING}/podgroups"):
             until(partial(self._served, path), what=f"{path} is served")
         for name in ("root", "default"):
-            self._told("POST", f"{SCHEDULING}/queues", {**root, "metadata": {"name": name}})
+            self._send("POST", f"{SCHEDULING}/queues", {**root, "metadata": {"name": name}})
         self._thread.start()
 
     def stop(self) -> None:
@@ -75,21 +75,21 @@ class StandIn:
         for definition in self._listed(_DEFINITIONS) or ():
             if definition["spec"]["group"].endswith(".volcano.sh"):
                 self._plane.request("DELETE", f"{_DEFINITIONS}/{definition['metadata']['name']}")
-        if self._trouble is not None:
-            raise self._trouble
+        if self._failure is not None:
+            raise self._failure
 
     def evict(self, job: str, *, namespace: str) -> None:
         """Take one pod of the gang away, as the scheduler's eviction does."""
         metadata = self._pods(namespace, job)[0]["metadata"]
-        name, why = metadata["name"], "Pod is evicted, because of reclaim"
+        name, reason = metadata["name"], "Pod is evicted, because of reclaim"
         event = {
             "metadata": {"generateName": f"{name}-"},
             "involvedObject": {"kind": "Pod", "namespace": namespace, "name": name},
             "reason": "Evict",
             "type": "Warning",
-            "message": why,
+            "message": reason,
         }
-        self._told("POST", f"/api/v1/namespaces/{namespace}/events", event)
+        self._send("POST", f"/api/v1/namespaces/{namespace}/events", event)
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -98,8 +98,8 @@ class StandIn:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         body = {"status": {"conditions": [condition]}}
         kind = "application/strategic-merge-patch+json"
-        self._told("PATCH", f"{path}/status", body, kind=kind)
-        self._told("DELETE", path)
+        self._send("PATCH", f"{path}/status", body, kind=kind)
+        self._send("DELETE", path)
 
     def get(self, path: str) -> dict[str, Any]:
         answer: dict[str, Any] = self._plane.request("GET", path).json()
@@ -119,7 +119,7 @@ class StandIn:
             except requests.RequestException:
                 continue
             except Exception as trouble:  # noqa: BLE001 - the thread's end has to be told to the test
-                self._trouble = trouble
+                self._failure = trouble
                 return
 
     def _commands(self) -> None:
@@ -167,7 +167,7 @@ class StandIn:
             self._end(job, pods, path)
             return
         if not phase:
-            self._told("POST", path.rpartition("/")[0], _group_of(job, name=group))
+            self._send("POST", path.rpartition("/")[0], _group_of(job, name=group))
             self._phase(job, "Pending")
             return
         answer = self._plane.request("GET", path)
@@ -186,11 +186,11 @@ class StandIn:
         So Volcano's job controller has it: how a pod ends that was deleted no longer counts.
         """
         wanted = sum(task["replicas"] for task in job["spec"]["tasks"])
-        kept = [pod for pod in pods.values() if not pod["metadata"].get("deletionTimestamp")]
-        phases = Counter(pod["status"]["phase"] for pod in kept)
+        running = [pod for pod in pods.values() if not pod["metadata"].get("deletionTimestamp")]
+        phases = Counter(pod["status"]["phase"] for pod in running)
         policies = {each["event"]: each["action"] for each in job["spec"]["policies"]}
         ending = {"AbortJob": "Aborting", "TerminateJob": "Terminating"}
-        if len(kept) < wanted:
+        if len(running) < wanted:
             self._phase(job, ending[policies["PodEvicted"]], message="a pod was evicted")
         elif phases["Failed"]:
             self._phase(job, ending[policies["PodFailed"]], message="a pod failed")
@@ -203,7 +203,7 @@ class StandIn:
         alive = [pod for pod in pods.values() if pod["status"]["phase"] in _LIVES]
         for pod in alive:
             if not pod["metadata"].get("deletionTimestamp"):
-                self._told(
+                self._send(
                     "DELETE",
                     f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}",
                 )
@@ -215,7 +215,7 @@ class StandIn:
         path = f"/api/v1/namespaces/{job['metadata']['namespace']}/pods"
         for task in job["spec"]["tasks"]:
             for index in range(task["replicas"]):
-                self._told("POST", path, _pod(job, task, index, group=group))
+                self._send("POST", path, _pod(job, task, index, group=group))
 
     def _group(self, group: Object, queues: Mapping[str, dict[str, Any]]) -> None:
         """Let it in where its queue has room; bind the pods of one that we made ourselves."""
@@ -236,7 +236,7 @@ class StandIn:
             )
             admitted = fits and queue["status"]["state"] == "Open"
             new = {"phase": "Inqueue" if admitted else "Pending"}
-            self._told("PATCH", path, {"status": new}, kind=_MERGE)
+            self._send("PATCH", path, {"status": new}, kind=_MERGE)
             # What it holds counts before the next one asks.
             if admitted:
                 both = Counter({each: int(n) for each, n in held.items()}) + _wanted(group)
@@ -261,7 +261,7 @@ class StandIn:
             "metadata": {"name": pod},
             "target": {"apiVersion": "v1", "kind": "Node", "name": self._node},
         }
-        self._told("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body)
+        self._send("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body)
 
     # -- The API --
 
@@ -277,7 +277,7 @@ class StandIn:
         self._status(path, {"state": state})
 
     def _status(self, path: str, status: Object) -> None:
-        self._told("PATCH", f"{path}/status", {"status": status}, kind=_MERGE)
+        self._send("PATCH", f"{path}/status", {"status": status}, kind=_MERGE)
 
     def _served(self, path: str) -> bool:
         return self._plane.request("GET", path).ok
@@ -286,7 +286,7 @@ class StandIn:
         answer = self._plane.request("GET", path)
         return answer.json()["items"] if answer.ok else None
 
-    def _told(
+    def _send(
         self, method: str, path: str, body: object = None, *, kind: str = "application/json"
     ) -> None:
         """What is there already, or gone meanwhile, is as it shall be."""

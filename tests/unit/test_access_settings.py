@@ -38,7 +38,7 @@ def test_a_provider_is_read_with_sensible_defaults(oidc: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "words"),
+    ("variable", "value", "message"),
     [
         ("NINEFOLD_OIDC_ISSUER", "http://id.acme.example", "must begin with https://"),
         ("NINEFOLD_OIDC_CLIENT_ID", "", "set NINEFOLD_OIDC_CLIENT_ID"),
@@ -48,10 +48,10 @@ def test_a_provider_is_read_with_sensible_defaults(oidc: pytest.MonkeyPatch) -> 
     ],
 )
 def test_a_provider_that_cannot_work_is_refused_at_once(
-    oidc: pytest.MonkeyPatch, variable: str, value: str, words: str
+    oidc: pytest.MonkeyPatch, variable: str, value: str, message: str
 ) -> None:
     oidc.setenv(variable, value)
-    with pytest.raises(ImproperlyConfigured, match=words):
+    with pytest.raises(ImproperlyConfigured, match=message):
         sign_on_provider()
 
 

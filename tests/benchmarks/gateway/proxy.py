@@ -54,7 +54,7 @@ CASES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Measurements:
     requests_per_second: float
     p50_ms: float
     p99_ms: float
@@ -71,7 +71,7 @@ def body_of(*, stream: bool) -> str:
     return json.dumps(content, separators=(",", ":"))
 
 
-def by_wrk(url: str, case: Case, *, seconds: int, folder: Path) -> Figures:
+def by_wrk(url: str, case: Case, *, seconds: int, folder: Path) -> Measurements:
     script = folder / "request.lua"
     script.write_text(
         'wrk.method = "POST"\n'
@@ -95,7 +95,7 @@ def by_wrk(url: str, case: Case, *, seconds: int, folder: Path) -> Figures:
     if found is None:
         raise RuntimeError(f"wrk printed no result: {output}")
     requests, microseconds, p50, p99, failures = map(int, found.groups())
-    return Figures(
+    return Measurements(
         requests_per_second=requests / microseconds * 1e6,
         p50_ms=p50 / 1000,
         p99_ms=p99 / 1000,
@@ -103,7 +103,7 @@ def by_wrk(url: str, case: Case, *, seconds: int, folder: Path) -> Figures:
     )
 
 
-async def by_asyncio(url: str, case: Case, *, seconds: int) -> Figures:
+async def by_asyncio(url: str, case: Case, *, seconds: int) -> Measurements:
     body = body_of(stream=case.stream).encode()
     headers = {"Authorization": f"Bearer {_SECRET}", "Content-Type": "application/json"}
     durations: list[float] = []
@@ -121,7 +121,7 @@ async def by_asyncio(url: str, case: Case, *, seconds: int) -> Figures:
     async with aiohttp.ClientSession() as session:
         await asyncio.gather(*(call(session) for _ in range(case.connections)))
     cuts = statistics.quantiles(durations, n=100)
-    return Figures(
+    return Measurements(
         requests_per_second=len(durations) / seconds,
         p50_ms=cuts[49] * 1000,
         p99_ms=cuts[98] * 1000,
@@ -185,17 +185,17 @@ def product(engine_url: str, folder: Path) -> Iterator[GatewayProcess]:
 
 
 def measure(
-    urls: dict[str, str], case: Case, *, seconds: int, rounds: int, folder: Path
-) -> dict[str, Figures]:
+    urls: dict[str, str], case: Case, *, seconds: int, iterations: int, folder: Path
+) -> dict[str, Measurements]:
     """The best round of each way; the ways take turns, so that noise falls on both."""
-    found: dict[str, list[Figures]] = {way: [] for way in urls}
-    for _ in range(rounds):
+    found: dict[str, list[Measurements]] = {way: [] for way in urls}
+    for _ in range(iterations):
         for way, url in urls.items():
             if shutil.which("wrk"):
-                figures = by_wrk(url, case, seconds=seconds, folder=folder)
+                measurements = by_wrk(url, case, seconds=seconds, folder=folder)
             else:
-                figures = asyncio.run(by_asyncio(url, case, seconds=seconds))
-            found[way].append(figures)
+                measurements = asyncio.run(by_asyncio(url, case, seconds=seconds))
+            found[way].append(measurements)
     return {
         way: max(all_, key=lambda each: each.requests_per_second) for way, all_ in found.items()
     }
@@ -221,17 +221,17 @@ def main(arguments: Sequence[str] = ()) -> int:
         path = "/v1/chat/completions"
         urls = {"direct": engine_url + path, "gateway": gateway.url + path}
         for case in CASES:
-            figures = measure(
-                urls, case, seconds=options.seconds, rounds=options.rounds, folder=Path(name)
+            measurements = measure(
+                urls, case, seconds=options.seconds, iterations=options.rounds, folder=Path(name)
             )
             for way in _WAYS:
-                each = figures[way]
+                each = measurements[way]
                 print(
                     f"{case.name:<18}{case.connections:>6}  {way:<8}"
                     f"{each.requests_per_second:>9.0f}{each.p50_ms:>9.2f}{each.p99_ms:>9.2f}"
                     f"{each.failures:>8}"
                 )
-            result["cases"].append(asdict(case) | {way: asdict(figures[way]) for way in _WAYS})
+            result["cases"].append(asdict(case) | {way: asdict(measurements[way]) for way in _WAYS})
         first = {way: asyncio.run(first_event_ms(urls[way], times=300)) for way in _WAYS}
         memory = psutil.Process(gateway.pid).memory_info().rss / 2**20
     print(

@@ -44,7 +44,7 @@ LIMITS = {
 }
 _TEAM = "bench"
 _CARDS, _PER_NODE = 4, 2
-_ROUNDS = 5
+_ITERATIONS = 5
 _WORKERS = 4
 _WITHIN = 900.0
 
@@ -62,7 +62,7 @@ FULL = Size(nodes=1250, launches=2000, alone=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Measurements:
     """Seconds where nothing else is said."""
 
     nodes: int
@@ -139,7 +139,7 @@ def main() -> int:
     return int(any(getattr(found, name) > limit for name, limit in LIMITS.items()))
 
 
-def measure(crowd: Crowd, kind: Kind, size: Size, *, say: Callable[[str], None]) -> Figures:
+def measure(crowd: Crowd, kind: Kind, size: Size, *, say: Callable[[str], None]) -> Measurements:
     """Fill the nodes, measure, and end those that were launched one by one.
 
     :param size: of it, the first ``alone`` launches are timed.
@@ -172,7 +172,7 @@ def measure(crowd: Crowd, kind: Kind, size: Size, *, say: Callable[[str], None])
     ending = Calls()
     ends = [_timed(partial(_end, cluster, name, ending)) for name in names[: size.alone]]
     say(f"ended {size.alone}")
-    return Figures(
+    return Measurements(
         nodes=size.nodes,
         cards=size.nodes * kind.cards,
         pods=size.launches,
@@ -183,7 +183,7 @@ def measure(crowd: Crowd, kind: Kind, size: Size, *, say: Callable[[str], None])
         calls_to_launch=launching.count / len(alone),
         launches_per_second=rate,
         observe_all=observe_all,
-        calls_to_observe_all=observing.count / _ROUNDS,
+        calls_to_observe_all=observing.count / _ITERATIONS,
         end_p50=statistics.median(ends),
         calls_to_end=ending.count / len(ends),
         memory_before=memory_before,
@@ -251,14 +251,14 @@ def _until(met: Callable[[], bool], what: str) -> None:
         time.sleep(0.2)
 
 
-def _timed(act: Callable[[], object]) -> float:
+def _timed(call: Callable[[], object]) -> float:
     began = time.perf_counter()
-    act()
+    call()
     return time.perf_counter() - began
 
 
-def _median(act: Callable[[], object]) -> float:
-    return statistics.median(_timed(act) for _ in range(_ROUNDS))
+def _median(call: Callable[[], object]) -> float:
+    return statistics.median(_timed(call) for _ in range(_ITERATIONS))
 
 
 def _mebibytes(process: psutil.Process) -> float:

@@ -39,7 +39,7 @@ _PROGRAM = b"print('done')\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Measurements:
     """Seconds from the request until the pod stands."""
 
     jobs: int
@@ -54,7 +54,7 @@ class Arrivals:
     def __init__(self) -> None:
         self._at: dict[str, float] = {}
 
-    def told(self, name: str) -> None:
+    def pod_seen(self, name: str) -> None:
         if name.startswith(_PREFIX):
             self._at.setdefault(name, time.monotonic())
 
@@ -79,7 +79,7 @@ def followed(plane: ControlPlane) -> Iterator[Arrivals]:
     def read() -> None:
         try:
             for line in answer.iter_lines():
-                arrivals.told(json.loads(line)["object"]["metadata"]["name"])
+                arrivals.pod_seen(json.loads(line)["object"]["metadata"]["name"])
         except (requests.RequestException, AttributeError, ValueError):
             # So ends a stream that is closed from here; a server that ended it is another matter.
             assert over.is_set()
@@ -93,13 +93,13 @@ def followed(plane: ControlPlane) -> Iterator[Arrivals]:
         answer.close()
 
 
-def measure(client: RestClient, plane: ControlPlane, *, jobs: int) -> Figures:
+def measure(client: RestClient, plane: ControlPlane, *, jobs: int) -> Measurements:
     """One job after another, so that each meets an idle cluster."""
     with tempfile.TemporaryDirectory() as folder:
         code = client.upload("code", file=_archive(Path(folder)))["uid"]
     with followed(plane) as arrivals:
         seconds = sorted(_seconds(client, code, arrivals) for _ in range(jobs))
-    return Figures(
+    return Measurements(
         jobs=jobs,
         p50=statistics.median(seconds),
         p99=seconds[min(jobs - 1, round(jobs * 0.99))],

@@ -88,7 +88,7 @@ def node(name: str, *, version: int) -> dict[str, Any]:
     }
 
 
-def serve(told: Connection, pods: int, nodes: int) -> None:
+def serve(connection: Connection, pods: int, nodes: int) -> None:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -145,7 +145,7 @@ def serve(told: Connection, pods: int, nodes: int) -> None:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        told.send(server.server_address[1])
+        connection.send(server.server_address[1])
         server.serve_forever()
 
 

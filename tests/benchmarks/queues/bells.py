@@ -15,14 +15,14 @@ _ALL = 65_536
 class Bell:
     """A pipe's two ends; each process uses one, by its number."""
 
-    heard: int
+    reading: int
     rung: int
 
     @classmethod
     def hung(cls) -> Bell:
-        heard, rung = os.pipe()
+        reading, rung = os.pipe()
         os.set_blocking(rung, False)
-        return cls(heard, rung)
+        return cls(reading, rung)
 
     def ring(self) -> None:
         """Never waits: a full pipe has been rung often enough."""
@@ -34,9 +34,9 @@ class Bell:
 
         :raises EOFError: if nobody can ring it any more.
         """
-        ready, _, _ = select.select([self.heard], [], [], seconds)
+        ready, _, _ = select.select([self.reading], [], [], seconds)
         if not ready:
             return False
-        if not os.read(self.heard, _ALL):
+        if not os.read(self.reading, _ALL):
             raise EOFError("nobody can ring it any more")
         return True

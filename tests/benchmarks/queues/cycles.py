@@ -25,7 +25,7 @@ from tests.benchmarks.scheduling.companies import Company as Drawn
 
 #: Chips with the same geometry as the drawn ones, that plug-ins know.
 CHIPS = {"gpu": "nvidia-h800", "npu": "ascend-910a"}
-ROUNDS = 5
+ITERATIONS = 5
 #: One of so many running claims ends between two cycles.
 ENDING = 40
 PHASES = ("load", "plan", "commit")
@@ -55,23 +55,23 @@ class _Listener(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.turns: list[Turn] = []
+        self.cycles: list[Turn] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        told = vars(record)
-        if "plan_seconds" in told:
-            self.turns.append(
+        fields = vars(record)
+        if "plan_seconds" in fields:
+            self.cycles.append(
                 Turn(
-                    waiting=told["waiting"],
-                    admitted=told["admitted"],
-                    revoked=told["revoked"],
-                    refused=told["refused"],
-                    seconds={phase: told[f"{phase}_seconds"] for phase in PHASES},
+                    waiting=fields["waiting"],
+                    admitted=fields["admitted"],
+                    revoked=fields["revoked"],
+                    refused=fields["refused"],
+                    seconds={phase: fields[f"{phase}_seconds"] for phase in PHASES},
                 )
             )
 
 
-def turns(*, nodes: int, waiting: int, rounds: int = ROUNDS) -> list[Turn]:
+def measured_cycles(*, nodes: int, waiting: int, iterations: int = ITERATIONS) -> list[Turn]:
     """Each cycle of that many rounds, in an empty database."""
     drawn = Drawn(nodes=nodes)
     snapshot = with_known_chips(drawn.nearly_full(waiting=waiting))
@@ -80,17 +80,17 @@ def turns(*, nodes: int, waiting: int, rounds: int = ROUNDS) -> list[Turn]:
     log.addHandler(listener)
     log.setLevel(logging.INFO)
     try:
-        for number in range(rounds):
+        for number in range(iterations):
             at = NOW + timedelta(minutes=number)
             if number:
                 _let_end(at)
                 _top_up(snapshot.claims, waiting, number)
             before = spent()
             reconcilers.cycle_run(policy=SchedulingPolicy(), at=at)
-            listener.turns[-1] = replace(listener.turns[-1], spent=spent().since(before))
+            listener.cycles[-1] = replace(listener.cycles[-1], spent=spent().since(before))
     finally:
         log.removeHandler(listener)
-    return listener.turns
+    return listener.cycles
 
 
 def _let_end(at: datetime) -> None:
@@ -139,7 +139,7 @@ def _known(view: ClaimSnapshot | RunningClaim) -> tuple[str, ...]:
 
 def main() -> int:
     nodes, waiting = map(int, sys.argv[1:3])
-    print(json.dumps([asdict(turn) for turn in turns(nodes=nodes, waiting=waiting)]))
+    print(json.dumps([asdict(turn) for turn in measured_cycles(nodes=nodes, waiting=waiting)]))
     return 0
 
 

@@ -33,18 +33,18 @@ def product_database() -> Iterator[Mapping[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def program(module: str, *words: str) -> list[str]:
+def program(module: str, *arguments: str) -> list[str]:
     """The command that runs the module with Django set up."""
-    return [sys.executable, "-W", "ignore", "-c", _RUN, module, *words]
+    return [sys.executable, "-W", "ignore", "-c", _RUN, module, *arguments]
 
 
-def ran(module: str, *words: str, environment: Mapping[str, str]) -> str:
+def ran(module: str, *arguments: str, environment: Mapping[str, str]) -> str:
     """What the program printed.
 
     :raises subprocess.CalledProcessError: if it failed; its complaints are on the screen.
     """
     done = subprocess.run(
-        program(module, *words),
+        program(module, *arguments),
         cwd=ROOT,
         env=dict(environment),
         stdout=subprocess.PIPE,
@@ -73,5 +73,5 @@ def _environment(folder: Path, *, database: str) -> dict[str, str]:
 
 
 def _migrate(environment: Mapping[str, str]) -> None:
-    words = [sys.executable, "-W", "ignore", "manage.py", "migrate", "--noinput", "-v", "0"]
-    subprocess.run(words, cwd=ROOT, env=dict(environment), check=True)
+    command = [sys.executable, "-W", "ignore", "manage.py", "migrate", "--noinput", "-v", "0"]
+    subprocess.run(command, cwd=ROOT, env=dict(environment), check=True)

@@ -61,7 +61,7 @@ class Owners:
     load: Load
     team: Team
     #: Rung when there may be some.
-    news: Bell
+    changes: Bell
     #: By claim, that waits or runs.
     work: dict[str, Work] = field(default_factory=dict)
     finished: list[Work] = field(default_factory=list)
@@ -89,13 +89,13 @@ class Owners:
         first = time.monotonic()
         with ThreadPoolExecutor(max_workers=2) as pool:
             asking = pool.submit(
-                self._repeat, lambda: self._ask(coming, queues), until=lambda: not coming
+                self._repeat, lambda: self._submit(coming, queues), until=lambda: not coming
             )
             giving = pool.submit(self._repeat, self._give_back)
             try:
                 while (not asking.done() or self.work) and not giving.done():
-                    if not self._hear(queues):
-                        self.news.wait(seconds=BEAT)
+                    if not self._relay(queues):
+                        self.changes.wait(seconds=BEAT)
                     if time.monotonic() - first > within:
                         raise TimeoutError(
                             f"{len(self.finished)} of {self.load.pieces} pieces have ended within {within} s"
@@ -106,18 +106,18 @@ class Owners:
             giving.result()
         return time.monotonic() - first
 
-    def _repeat(self, act: Callable[[], int], *, until: Callable[[], bool] = bool) -> None:
+    def _repeat(self, step: Callable[[], int], *, until: Callable[[], bool] = bool) -> None:
         """Do it until that holds, or all is over; with a pause whenever it found nothing to do."""
         try:
             while not (until() or self._over.is_set()):
-                if not act():
+                if not step():
                     time.sleep(PAUSE)
             with self._lock:
                 self.database += spent().database
         finally:
             connection.close()
 
-    def _ask(self, coming: deque[Piece], queues: Mapping[str, Queue]) -> int:
+    def _submit(self, coming: deque[Piece], queues: Mapping[str, Queue]) -> int:
         """Ask for each that is due; how many were."""
         begin = time.monotonic()
         asked = self._due(coming, at=begin)
@@ -145,19 +145,19 @@ class Owners:
                     self._start(claim.uid)
 
     def _asked(self, work: Work, queues: Mapping[str, Queue]) -> services.ClaimRequest:
-        wants = work.piece.work
+        wanted = work.piece.work
         return services.ClaimRequest(
             owner=("load", f"{work.name}-{work.starts}"),
             team=self.team,
             queue=queues[leaf(self.load, work.piece.queue)],
-            shape=shape_of(wants),
+            shape=shape_of(wanted),
             chips=(CHIP,),
-            priority=wants.priority,
+            priority=wanted.priority,
             work=services.ClaimWorkload(kind="load", uid=work.name, name=work.name),
             terms=services.ClaimTerms(
                 preemptible=True,
-                within=wants.within,
-                near=wants.near,
+                within=wanted.within,
+                near=wanted.near,
                 in_line_since=work.since if work.starts else None,
             ),
         )
@@ -179,7 +179,7 @@ class Owners:
         self.spent["release"] += time.monotonic() - begin
         return len(ended)
 
-    def _hear(self, queues: Mapping[str, Queue]) -> int:
+    def _relay(self, queues: Mapping[str, Queue]) -> int:
         begin = time.monotonic()
         evicted: dict[str, Work] = {}
 
@@ -193,7 +193,7 @@ class Owners:
                 elif topic == "claim.revoking" and uid in self.work:
                     evicted[uid] = self.work.pop(uid)
 
-        heard = messages.relay_messages(send)
+        relayed = messages.relay_messages(send)
         if evicted:
             services.claims_release(
                 uids=list(evicted), reason=ReleaseReason.PREEMPTED, at=timezone.now()
@@ -201,7 +201,7 @@ class Owners:
             self._request(list(evicted.values()), queues)
             self.evictions += len(evicted)
         self.spent["hear"] += time.monotonic() - begin
-        return heard
+        return relayed
 
     def _start(self, uid: str) -> None:
         work, now = self.work[uid], time.monotonic()

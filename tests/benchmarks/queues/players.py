@@ -44,7 +44,7 @@ class Played:
     #: Of the guaranteed cards, the part that was held on average.
     held: float
     #: Seconds from the first request to the first admission on average, by the name of the set.
-    waits: Mapping[str, float]
+    waiting_times: Mapping[str, float]
     #: Seconds that the owners spent asking, giving back and listening.
     spent: Mapping[str, float]
     #: The same in seconds of processors.
@@ -59,10 +59,10 @@ class Played:
 def prepared(load: Load) -> Owners:
     """The owners of the load, in an empty database; whatever it is about, they hear it."""
     messages.set_subscribed_topics(TOPICS)
-    return Owners(load=load, team=record(company(load), at=timezone.now()), news=Bell.hung())
+    return Owners(load=load, team=record(company(load), at=timezone.now()), changes=Bell.hung())
 
 
-def figures_of(owners: Owners, *, seconds: float, processors: Spent) -> Played:
+def measurements_of(owners: Owners, *, seconds: float, processors: Spent) -> Played:
     """What came of it.
 
     :raises RuntimeError: if anything is held still, or the ledger is not what was held.
@@ -72,9 +72,9 @@ def figures_of(owners: Owners, *, seconds: float, processors: Spent) -> Played:
     if held := Allocation.objects.filter(released_at=None).count():
         raise RuntimeError(f"{held} cards are held by nobody's claim")
     load = owners.load
-    waits: dict[str, list[float]] = {}
+    waiting_times: dict[str, list[float]] = {}
     for work in owners.finished:
-        waits.setdefault(work.piece.work.name, []).append(work.waited)
+        waiting_times.setdefault(work.piece.work.name, []).append(work.waited)
     guaranteed = load.cohorts * load.queues * load.guaranteed
     return Played(
         load=load.name,
@@ -82,7 +82,7 @@ def figures_of(owners: Owners, *, seconds: float, processors: Spent) -> Played:
         seconds=seconds,
         evictions=owners.evictions,
         held=_card_seconds() / guaranteed / seconds,
-        waits={name: statistics.fmean(each) for name, each in waits.items()},
+        waiting_times={name: statistics.fmean(each) for name, each in waiting_times.items()},
         spent=dict(owners.spent),
         processors=processors,
     )
@@ -96,7 +96,7 @@ def _card_seconds() -> float:
 def main() -> int:
     name, one_in = sys.argv[1], int(sys.argv[2])
     owners, work = prepared(LOADS[name].shortened(one_in=one_in)), Bell.hung()
-    pipes = (work.heard, owners.news.rung)
+    pipes = (work.reading, owners.changes.rung)
     scheduler = subprocess.Popen(
         program("tests.benchmarks.queues.schedulers", *map(str, pipes)),
         cwd=ROOT,
@@ -111,7 +111,7 @@ def main() -> int:
     messages.set_wake_callbacks(work.ring)
     try:
         # A company's scheduler runs before anybody asks for anything.
-        if not owners.news.wait(seconds=START):
+        if not owners.changes.wait(seconds=START):
             raise TimeoutError(f"the scheduler did not start within {START} s")
         before = spent()
         seconds = owners.run(within=PATIENCE)
@@ -121,7 +121,7 @@ def main() -> int:
         cycles, _ = scheduler.communicate(timeout=60)
     used = spent().since(before)
     used = replace(used, database=used.database + owners.database)
-    played = figures_of(owners, seconds=seconds, processors=used)
+    played = measurements_of(owners, seconds=seconds, processors=used)
     print(json.dumps({**asdict(played), "cycles": json.loads(cycles)}))
     return 0
 

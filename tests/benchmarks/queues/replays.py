@@ -40,9 +40,11 @@ def hurried(one_in: int) -> int:
 def _main(load: Load, *, one_in: int) -> int:
     """0 if the goal is met, or there is none, as for a part of a load."""
     with product_database() as environment:
-        words = (load.name, str(one_in))
-        played = json.loads(ran("tests.benchmarks.queues.players", *words, environment=environment))
-    print(f"{load.name}: {_in_words(played)}")
+        arguments = (load.name, str(one_in))
+        played = json.loads(
+            ran("tests.benchmarks.queues.players", *arguments, environment=environment)
+        )
+    print(f"{load.name}: {_format_result(played)}")
     if one_in > 1:
         return 0
     limits = _limits(load, played)
@@ -65,13 +67,15 @@ def _limits(load: Load, played: Mapping[str, Any]) -> list[Limit]:
     return []
 
 
-def _in_words(played: Mapping[str, Any]) -> str:
+def _format_result(played: Mapping[str, Any]) -> str:
     cycles = played["cycles"]
-    waits = ", ".join(f"{name} {wait:.1f} s" for name, wait in played["waits"].items())
-    spent = ", ".join(f"{act} {seconds:.0f} s" for act, seconds in played["spent"].items())
+    waiting_times = ", ".join(
+        f"{name} {wait:.1f} s" for name, wait in played["waiting_times"].items()
+    )
+    spent = ", ".join(f"{action} {seconds:.0f} s" for action, seconds in played["spent"].items())
     return (
         f"{played['pieces']:,} pieces in {played['seconds']:.1f} s, {played['evictions']:,} evictions; "
-        f"{played['held']:.1%} of the guaranteed cards held; waited on average: {waits}; "
+        f"{played['held']:.1%} of the guaranteed cards held; waited on average: {waiting_times}; "
         f"{cycles['cycles']:,} cycles of {cycles['seconds'] / max(1, cycles['cycles']):.3f} s, the longest "
         f"{cycles['longest']:.2f} s; owners: {spent}; seconds of processors: owners "
         f"{_used(played['processors'])}, scheduler {_used(cycles['spent'])}, "

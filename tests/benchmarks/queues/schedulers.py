@@ -26,7 +26,7 @@ POLICY = SchedulingPolicy(cycle=CYCLE_BUDGET)
 
 
 @dataclass(slots=True)
-class Figures:
+class Measurements:
     """What the cycles did, and the seconds that they took."""
 
     cycles: int = 0
@@ -37,9 +37,9 @@ class Figures:
     spent: Spent | None = None
 
 
-def schedule(work: Bell) -> Figures:
+def schedule(work: Bell) -> Measurements:
     """Run cycles until nobody can ring the bell any more."""
-    figures, again, before = Figures(), False, spent()
+    measurements, again, before = Measurements(), False, spent()
     while True:
         try:
             work.wait(seconds=0 if again else BEAT)
@@ -49,21 +49,21 @@ def schedule(work: Bell) -> Figures:
         admitted = reconcilers.cycle_run(policy=POLICY, at=timezone.now())
         took = time.monotonic() - begin
         again = admitted >= POLICY.placements_per_cycle
-        figures.cycles += 1
-        figures.admitted += admitted
-        figures.seconds += took
-        figures.longest = max(figures.longest, took)
-    figures.spent = spent().since(before)
-    return figures
+        measurements.cycles += 1
+        measurements.admitted += admitted
+        measurements.seconds += took
+        measurements.longest = max(measurements.longest, took)
+    measurements.spent = spent().since(before)
+    return measurements
 
 
 def main() -> int:
-    heard, rung = map(int, sys.argv[1:])
-    news = Bell(rung, rung)
-    messages.set_wake_callbacks(news.ring)
+    reading, rung = map(int, sys.argv[1:])
+    changes = Bell(rung, rung)
+    messages.set_wake_callbacks(changes.ring)
     reconcilers.cycle_run(policy=POLICY, at=timezone.now())
-    news.ring()
-    print(json.dumps(asdict(schedule(Bell(heard, heard)))))
+    changes.ring()
+    print(json.dumps(asdict(schedule(Bell(reading, reading)))))
     return 0
 
 

@@ -122,7 +122,7 @@ def _fitting(job: Job, free: Cards) -> Cards | None:
 def easy(jobs: Sequence[Job], *, nodes: int) -> Seconds:
     """Waits in seconds, by number."""
     line, estimates = Easy(nodes), Estimates()
-    waits = np.zeros(len(jobs))
+    waiting_times = np.zeros(len(jobs))
     ends: list[tuple[float, int]] = []
     arrived = 0
     while arrived < len(jobs) or line.waiting:
@@ -138,6 +138,6 @@ def easy(jobs: Sequence[Job], *, nodes: int) -> Seconds:
             line.waiting.append((job, np.inf if known is None else known.total_seconds()))
             arrived += 1
         for job in line.start_all(now):
-            waits[job.number] = now - job.arrives
+            waiting_times[job.number] = now - job.arrives
             heappush(ends, (now + job.duration, job.number))
-    return waits
+    return waiting_times

@@ -25,7 +25,7 @@ MOST_CYCLES = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
+class ForecastSample:
     job: int
     #: Seconds since the first arrival.
     asked: float
@@ -48,7 +48,7 @@ class Foretelling:
     jobs: Sequence[Job]
     #: Seconds between questions.
     every: float
-    foretold: list[Foretold] = field(default_factory=list)
+    samples: list[ForecastSample] = field(default_factory=list)
     _asked: float = 0.0
 
     def __call__(self, snapshot: SchedulingSnapshot, now: float, history: RuntimeHistory) -> None:
@@ -63,11 +63,11 @@ class Foretelling:
             runtimes=history,
             arrivals=self._to_come(now, history),
         )
-        told = forecast_starts(snapshot, POLICY, at=at, assumptions=assumptions)
+        forecasts = forecast_starts(snapshot, POLICY, at=at, assumptions=assumptions)
         for claim in snapshot.claims:
-            starts = told[claim.uid].starts_at or at + HORIZON
-            self.foretold.append(
-                Foretold(
+            starts = forecasts[claim.uid].starts_at or at + HORIZON
+            self.samples.append(
+                ForecastSample(
                     job=number_of(claim.uid),
                     asked=now,
                     starts=now + (starts - at).total_seconds(),
@@ -86,17 +86,17 @@ class Foretelling:
             if now - DAY < job.arrives <= now
         )
 
-    def errors(self, waits: Seconds) -> Errors:
+    def errors(self, waiting_times: Seconds) -> Errors:
         """Against when the jobs did start.
 
         :raises ValueError: if nothing was foretold of a queue with a past.
         """
         arrives = np.array([job.arrives for job in self.jobs])
         queues = np.array([job.queue for job in self.jobs])
-        starts = arrives + waits
+        starts = arrives + waiting_times
         by_forecast, by_median = [], []
-        for each in self.foretold:
-            past = waits[(queues == queues[each.job]) & (starts < each.asked)]
+        for each in self.samples:
+            past = waiting_times[(queues == queues[each.job]) & (starts < each.asked)]
             if len(past):
                 simple = max(each.asked, arrives[each.job] + float(np.median(past)))
                 by_forecast.append(abs(each.starts - starts[each.job]))

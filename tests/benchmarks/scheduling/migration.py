@@ -98,8 +98,8 @@ class Migration:
             self._mover = Relocator(
                 self.placer, pods, at=ninefold.START, restart=DefragmentationLimits().restart
             )
-        rooms = CapacityPlanner(self._mover, moves=most, tries=DefragmentationLimits().tries)
-        seats = rooms.make(claim, ninefold.ANY_CHIP, worth=math.inf)
+        planner = CapacityPlanner(self._mover, moves=most, tries=DefragmentationLimits().tries)
+        seats = planner.make(claim, ninefold.ANY_CHIP, worth=math.inf)
         if seats is None:
             self._failed[shape] = self.moves
         else:

@@ -154,7 +154,7 @@ class _Line:
 def in_line(jobs: Sequence[Job], *, nodes: int, passing: bool) -> Seconds:
     """Waits in seconds, by number: strictly in order of arrival, or letting those pass who fit."""
     pool, line = Pool(nodes), _Line(passing)
-    waits = np.zeros(len(jobs))
+    waiting_times = np.zeros(len(jobs))
     ends: list[tuple[float, int, tuple[int, ...]]] = []
     arrived = 0
     while arrived < len(jobs) or line.waiting:
@@ -167,9 +167,9 @@ def in_line(jobs: Sequence[Job], *, nodes: int, passing: bool) -> Seconds:
             line.waiting.append(jobs[arrived])
             arrived += 1
         for job, held in line.starting(pool):
-            waits[job.number] = now - job.arrives
+            waiting_times[job.number] = now - job.arrives
             heappush(ends, (now + job.duration, job.number, held))
-    return waits
+    return waiting_times
 
 
 def least_left_first(jobs: Sequence[Job], *, nodes: int) -> Seconds:
@@ -177,7 +177,7 @@ def least_left_first(jobs: Sequence[Job], *, nodes: int) -> Seconds:
     capacity = nodes * CARDS_OF_NODE
     cards = np.array([job.cards for job in jobs])
     left = np.array([job.duration for job in jobs], dtype=np.float64)
-    waits = np.zeros(len(jobs))
+    waiting_times = np.zeros(len(jobs))
     active = np.zeros(0, dtype=np.int64)
     running = np.zeros(0, dtype=np.int64)
     now, arrived = 0.0, 0
@@ -188,14 +188,14 @@ def least_left_first(jobs: Sequence[Job], *, nodes: int) -> Seconds:
         now += passed
         left[running] -= passed
         for number in running[left[running] <= 1e-6]:
-            waits[number] = now - jobs[number].arrives - jobs[number].duration
+            waiting_times[number] = now - jobs[number].arrives - jobs[number].duration
         active = active[left[active] > 1e-6]
         while arrived < len(jobs) and jobs[arrived].arrives <= now:
             active = np.append(active, arrived)
             arrived += 1
         active = active[np.argsort(left[active], kind="stable")]
         running = _fitting(active, cards[active], capacity)
-    return waits
+    return waiting_times
 
 
 def _fitting(order: NDArray[np.int64], cards: NDArray[np.int64], free: int) -> NDArray[np.int64]:

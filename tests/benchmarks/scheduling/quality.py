@@ -49,7 +49,7 @@ def _reference(policy: str) -> Run:
 
 
 POLICIES: Mapping[str, Run] = {
-    **{policy: _reference(policy) for policy in references.MAKERS},
+    **{policy: _reference(policy) for policy in references.FACTORIES},
     OURS: ninefold.run,
 }
 
@@ -112,7 +112,7 @@ def measure(folder: Path, *, names: Sequence[str], seeds: Sequence[int]) -> list
 
 
 def _head() -> str:
-    names = " | ".join(f"{name} (published)" for name in references.MAKERS)
+    names = " | ".join(f"{name} (published)" for name in references.FACTORIES)
     return f"| trace | {names} | ours | goal | s a run |\n|{'---|' * (len(POLICIES) + 3)}"
 
 

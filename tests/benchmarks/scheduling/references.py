@@ -202,7 +202,7 @@ def _whole_number(gained: Floats) -> Numbers:
 
 
 Policy = Random | BestFit | Gradient
-MAKERS: dict[str, Callable[[Trace, Cluster, int], Policy]] = {
+FACTORIES: dict[str, Callable[[Trace, Cluster, int], Policy]] = {
     "Random": lambda trace, cluster, seed: Random(cluster, np.random.default_rng([seed, 2])),
     "BestFit": lambda trace, cluster, seed: BestFit(cluster),
     "FGD": lambda trace, cluster, seed: Gradient(
@@ -214,7 +214,7 @@ MAKERS: dict[str, Callable[[Trace, Cluster, int], Policy]] = {
 def run(policy: str, trace: Trace, seed: int) -> tuple[Numbers, Numbers]:
     """Thousandths of cards that had been asked for, and that were in use, after each arrival."""
     cluster = Cluster(trace.nodes_in_order(seed))
-    chooser = MAKERS[policy](trace, cluster, seed)
+    chooser = FACTORIES[policy](trace, cluster, seed)
     accepted = [cluster.accepts(shape) for shape in trace.shapes]
     arrivals = trace.arrivals(seed)
     placed = np.zeros(len(arrivals), dtype=np.int64)

@@ -84,7 +84,7 @@ def _node(number: int) -> NodeSnapshot:
 
 
 @dataclass(slots=True)
-class Books:
+class ReplayLedger:
     """Who holds what, by the placements alone."""
 
     cap: int
@@ -147,13 +147,13 @@ class Replay:
         self._every = every
         self._watch = watch
         self._world = SnapshotSimulator(cluster.empty())
-        self._books = Books(cluster.cap)
+        self._ledger = ReplayLedger(cluster.cap)
         self._estimates = Estimates()
         self._free = nodes * CARDS_OF_NODE
         self._waiting = 0
         self._ends: list[tuple[float, int]] = []
-        self.waits: Seconds = np.zeros(len(jobs))
-        self.rounds = 0
+        self.waiting_times: Seconds = np.zeros(len(jobs))
+        self.cycles = 0
 
     def run(self) -> Seconds:
         """Waits in seconds, by number."""
@@ -171,10 +171,10 @@ class Replay:
                 arrived += 1
             if self._waiting and self._free:
                 self._round(now)
-        return self.waits
+        return self.waiting_times
 
     def _round(self, now: float) -> None:
-        self.rounds += 1
+        self.cycles += 1
         snapshot = self._world.snapshot()
         if self._watch is not None:
             self._watch(snapshot, now, self._estimates.at(now))
@@ -189,19 +189,19 @@ class Replay:
     def _start(self, placement: ClaimPlacement, now: float) -> None:
         job = self._jobs[number_of(placement.claim)]
         runtime = self._world.claim(placement.claim).runtime
-        self._books.enter(job, placement)
+        self._ledger.enter(job, placement)
         at = START + timedelta(seconds=now)
         held = self._world.start(
             placement, at=at, ends_at=None if runtime is None else at + runtime
         )
         self._free -= len(held)
         self._waiting -= 1
-        self.waits[job.number] = now - job.arrives
+        self.waiting_times[job.number] = now - job.arrives
         heappush(self._ends, (now + job.duration, job.number))
 
     def _end(self, job: Job) -> None:
         cards = self._world.end(uid_of(job))
-        self._books.leave(job, cards)
+        self._ledger.leave(job, cards)
         self._free += len(cards)
         self._estimates.learn(job)
 

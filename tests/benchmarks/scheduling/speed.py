@@ -29,7 +29,7 @@ from tests.benchmarks.scheduling.companies import NOW, UNBOUNDED, Company
 RESULTS = Path(__file__).resolve().parents[3] / "var" / "bench" / "scheduling-speed.json"
 NODES = 1250
 WAITING = 10_000
-ROUNDS = 7
+ITERATIONS = 7
 NO_NODE_HAS = 1 << 50
 
 
@@ -54,10 +54,12 @@ class Limit:
         return f"| {self.name} | {self.value:,.3g} {self.unit} | {goal} {self.unit} |"
 
 
-def cycle(snapshot: SchedulingSnapshot, *, rounds: int = ROUNDS) -> tuple[float, SchedulingPlan]:
+def cycle(
+    snapshot: SchedulingSnapshot, *, iterations: int = ITERATIONS
+) -> tuple[float, SchedulingPlan]:
     """Seconds of one cycle, the median, and its plan. Garbage is collected between cycles, as in the product."""
     took: list[float] = []
-    for _round in range(rounds):
+    for _round in range(iterations):
         gc.collect()
         gc.disable()
         begin = time.process_time()

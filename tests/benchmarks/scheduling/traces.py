@@ -167,8 +167,8 @@ def typical(trace: Trace, *, popularity: float = 0.95) -> tuple[tuple[PodShape, 
     """
     parts: dict[PodShape, float] = {}
     for shape, part in zip(trace.shapes, trace.popularity, strict=True):
-        alike = replace(shape, memory=0)
-        parts[alike] = parts.get(alike, 0) + part
+        equivalent = replace(shape, memory=0)
+        parts[equivalent] = parts.get(equivalent, 0) + part
     chosen: list[tuple[PodShape, float]] = []
     covered = 0.0
     for shape, part in sorted(

@@ -34,11 +34,11 @@ RESULTS = Path(__file__).resolve().parents[3] / "var" / "bench" / "scheduling-wa
 #: Of eight cards: 656 cards, of which jobs that arrive in October 2017 ask for 589 on average.
 NODES = 82
 #: Seconds.
-BETWEEN_ROUNDS = 120.0
+BETWEEN_CYCLES = 120.0
 #: Of the mean wait with FIFO.
 GOAL = 0.4
 #: The busiest three weeks, in days since the first arrival, and seconds between questions.
-FORETOLD = (20.0, 40.0)
+FORECAST_PERIOD = (20.0, 40.0)
 BETWEEN_QUESTIONS = DAY
 
 FIFO, FIRST_FIT, EASY = "FIFO", "first that fits", "EASY backfill"
@@ -49,7 +49,7 @@ LOAD = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
+class WaitingTimes:
     """Of all jobs under one policy, in seconds."""
 
     policy: str
@@ -67,20 +67,20 @@ POLICIES: Mapping[str, Callable[[Sequence[Job], int], Seconds]] = {
     FIRST_FIT: lambda jobs, nodes: in_line(jobs, nodes=nodes, passing=True),
     EASY: lambda jobs, nodes: easy(jobs, nodes=nodes),
     ORACLE: lambda jobs, nodes: least_left_first(jobs, nodes=nodes),
-    OURS: lambda jobs, nodes: Replay(jobs, nodes=nodes, every=BETWEEN_ROUNDS).run(),
+    OURS: lambda jobs, nodes: Replay(jobs, nodes=nodes, every=BETWEEN_CYCLES).run(),
 }
 
 
-def measure(jobs: Sequence[Job]) -> dict[str, Waits]:
+def measure(jobs: Sequence[Job]) -> dict[str, WaitingTimes]:
     """Every policy on the same jobs."""
-    measured: dict[str, Waits] = {}
+    measured: dict[str, WaitingTimes] = {}
     for policy, wait in POLICIES.items():
         begin = time.perf_counter()
-        waits = wait(jobs, NODES)
-        median, p90, p99 = np.quantile(waits, (0.5, 0.9, 0.99)).tolist()
-        measured[policy] = Waits(
+        waiting_times = wait(jobs, NODES)
+        median, p90, p99 = np.quantile(waiting_times, (0.5, 0.9, 0.99)).tolist()
+        measured[policy] = WaitingTimes(
             policy=policy,
-            mean=float(waits.mean()),
+            mean=float(waiting_times.mean()),
             median=median,
             p90=p90,
             p99=p99,
@@ -98,16 +98,16 @@ class Slice:
     jobs: int
     nodes: int
     #: Mean wait in seconds, by policy.
-    waits: Mapping[str, float]
+    waiting_times: Mapping[str, float]
 
     @property
     def ratio(self) -> float:
         """Ours against first fit."""
-        return self.waits[OURS] / self.waits[FIRST_FIT]
+        return self.waiting_times[OURS] / self.waiting_times[FIRST_FIT]
 
     def line(self) -> str:
-        waits = " | ".join(f"{wait:,.0f} s" for wait in self.waits.values())
-        return f"| {self.first:.0f} | {self.jobs:,} | {self.nodes} | {waits} | {self.ratio:.2f} |"
+        columns = " | ".join(f"{wait:,.0f} s" for wait in self.waiting_times.values())
+        return f"| {self.first:.0f} | {self.jobs:,} | {self.nodes} | {columns} | {self.ratio:.2f} |"
 
 
 def slices(jobs: Sequence[Job]) -> Iterator[Slice]:
@@ -117,23 +117,23 @@ def slices(jobs: Sequence[Job]) -> Iterator[Slice]:
         chosen = between(jobs, first, first + SLICE)
         asked = sum(job.duration * job.cards for job in chosen) / SLICE / CARDS_OF_NODE
         nodes = max(ceil(asked / LOAD), *(job.replicas for job in chosen))
-        waits = {
+        waiting_times = {
             policy: float(POLICIES[policy](chosen, nodes).mean())
             for policy in (FIFO, FIRST_FIT, EASY, OURS)
         }
-        yield Slice(first=first / DAY, jobs=len(chosen), nodes=nodes, waits=waits)
+        yield Slice(first=first / DAY, jobs=len(chosen), nodes=nodes, waiting_times=waiting_times)
 
 
-def foretell(jobs: Sequence[Job]) -> Errors:
+def forecast(jobs: Sequence[Job]) -> Errors:
     """Errors of forecasts in a busy time that starts with an empty cluster."""
-    first, last = FORETOLD
+    first, last = FORECAST_PERIOD
     busy = between(jobs, first * DAY, last * DAY)
     watch = Foretelling(busy, every=BETWEEN_QUESTIONS)
-    waits = Replay(busy, nodes=NODES, every=BETWEEN_ROUNDS, watch=watch).run()
-    return watch.errors(waits)
+    waiting_times = Replay(busy, nodes=NODES, every=BETWEEN_CYCLES, watch=watch).run()
+    return watch.errors(waiting_times)
 
 
-def table(measured: Mapping[str, Waits]) -> str:
+def table(measured: Mapping[str, WaitingTimes]) -> str:
     lines = ["| policy | mean wait | median | p90 | p99 | × FIFO | × oracle |", f"|{'---|' * 7}"]
     lines += [
         f"| {row.policy} | {row.mean:,.0f} s | {row.median:,.0f} s | {row.p90:,.0f} s "
@@ -163,18 +163,18 @@ def main(folder: Path) -> int:
     for each in slices(jobs):
         sliced.append(each)
         print(each.line(), flush=True)
-    errors = foretell(jobs)
+    errors = forecast(jobs)
     print(
         f"forecast off by {errors.forecast:,.0f} s on average over {errors.claims:,} claims, "
         f"the queue's median wait by {errors.median_wait:,.0f} s"
     )
-    figures = {
+    results = {
         "waits": [asdict(row) for row in measured.values()],
         "slices": [asdict(each) | {"ratio": each.ratio} for each in sliced],
         "forecast": asdict(errors),
     }
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(figures, indent=2))
+    RESULTS.write_text(json.dumps(results, indent=2))
     shorter = measured[OURS].mean <= GOAL * measured[FIFO].mean
     shorter &= all(each.ratio <= 1 for each in sliced)
     return int(not (shorter and errors.forecast < errors.median_wait))

@@ -25,28 +25,28 @@ _TENSORS_ONLY = ServingTraits(
 _WRITTEN = 2048
 
 
-def estimated_gib(figure: Published) -> float:
+def estimated_gib(published: Published) -> float:
     """What the estimate says of the run that was published, in 2³⁰ bytes."""
-    architecture = parse_architecture(SHAPES[figure.model])
-    if figure.what == "train":
+    architecture = parse_architecture(SHAPES[published.model])
+    if published.what == "train":
         wanted = TrainingWorkload(
             batch=1,
-            length=figure.context,
+            length=published.context,
             accumulation=8,
             mixed=MixedPrecision.AUTOCAST,
-            adapter=Adapter(rank=figure.rank or 0, base=weight_scheme(figure.adapter_base)),
+            adapter=Adapter(rank=published.rank or 0, base=weight_scheme(published.adapter_base)),
             recompute=True,
         )
         return training_memory(architecture, wanted).total / GIB
     serving = ServingWorkload(
-        scheme=weight_scheme(figure.scheme),
-        context=figure.context,
-        plan=ParallelPlan(tensor=figure.tensor),
+        scheme=weight_scheme(published.scheme),
+        context=published.context,
+        plan=ParallelPlan(tensor=published.tensor),
         traits=_TENSORS_ONLY,
         graphs=False,
     )
     held = serving_memory(architecture, serving)
-    if figure.what == "weights":
+    if published.what == "weights":
         return held.weights / GIB
-    share = max(1, figure.context - _WRITTEN) / figure.context
+    share = max(1, published.context - _WRITTEN) / published.context
     return (held.total - held.activations * (1 - share)) / GIB

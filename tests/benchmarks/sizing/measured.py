@@ -45,41 +45,41 @@ class Peak(TorchDispatchMode):  # type: ignore[misc]  # torch is not there besid
     def __torch_dispatch__(
         self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        made = operation(*args, **(kwargs or {}))
-        tree_map_only(torch.Tensor, self.add, made)
-        return made
+        results = operation(*args, **(kwargs or {}))
+        tree_map_only(torch.Tensor, self.add, results)
+        return results
 
 
-def build(ask: dict[str, Any]) -> Any:
-    config = CONFIG_MAPPING[ask["family"]](**ask["config"])
+def build(request: dict[str, Any]) -> Any:
+    config = CONFIG_MAPPING[request["family"]](**request["config"])
     torch.manual_seed(0)
     return AutoModelForCausalLM.from_config(
         config,
-        attn_implementation=ask.get("attention", "sdpa"),
-        dtype=getattr(torch, ask.get("dtype", "float32")),
+        attn_implementation=request.get("attention", "sdpa"),
+        dtype=getattr(torch, request.get("dtype", "float32")),
     )
 
 
-def train(ask: dict[str, Any]) -> dict[str, Any]:
+def train(request: dict[str, Any]) -> dict[str, Any]:
     """Two steps: only in the second the optimizer has its moments."""
-    model = build(ask)
+    model = build(request)
     model.train()
     model.config.use_cache = False
-    if ask.get("recompute"):
+    if request.get("recompute"):
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    if ask.get("rank"):
-        lora = LoraConfig(r=ask["rank"], target_modules="all-linear", task_type="CAUSAL_LM")
+    if request.get("rank"):
+        lora = LoraConfig(r=request["rank"], target_modules="all-linear", task_type="CAUSAL_LM")
         model = get_peft_model(model, lora)
         model.enable_input_require_grads()
     trained = [each for each in model.parameters() if each.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=not ask.get("fake"), foreach=False)
+    optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=not request.get("fake"), foreach=False)
     peak = Peak()
     for each in [*model.parameters(), *model.buffers()]:
         peak.add(each)
-    rows = torch.randint(0, model.config.vocab_size, (ask["batch"], ask["length"]))
+    rows = torch.randint(0, model.config.vocab_size, (request["batch"], request["length"]))
     with peak:
         for _ in range(2):
-            with torch.autocast("cpu", torch.bfloat16, enabled=ask.get("autocast", False)):
+            with torch.autocast("cpu", torch.bfloat16, enabled=request.get("autocast", False)):
                 loss = model(input_ids=rows, labels=rows).loss
             loss.backward()
             optimizer.step()
@@ -93,21 +93,25 @@ def train(ask: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def serve(ask: dict[str, Any]) -> dict[str, Any]:
+def serve(request: dict[str, Any]) -> dict[str, Any]:
     """A whole prompt, and then a few tokens one by one."""
-    model = build(ask)
+    model = build(request)
     model.eval()
     peak = Peak()
     for each in [*model.parameters(), *model.buffers()]:
         peak.add(each)
-    written = ask.get("written", 4)
-    rows = torch.randint(3, model.config.vocab_size, (ask["batch"], ask["length"] - written))
+    written = request.get("written", 4)
+    rows = torch.randint(
+        3, model.config.vocab_size, (request["batch"], request["length"] - written)
+    )
     with torch.no_grad(), peak:
-        made = model(input_ids=rows, use_cache=True, logits_to_keep=1)
-        cache = made.past_key_values
+        output = model(input_ids=rows, use_cache=True, logits_to_keep=1)
+        cache = output.past_key_values
         for _ in range(written):
-            chosen = made.logits[:, -1:].argmax(-1)
-            made = model(input_ids=chosen, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            chosen = output.logits[:, -1:].argmax(-1)
+            output = model(
+                input_ids=chosen, past_key_values=cache, use_cache=True, logits_to_keep=1
+            )
     storages = {
         tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes()
         for layer in cache.layers
@@ -122,10 +126,10 @@ def serve(ask: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def count(ask: dict[str, Any]) -> dict[str, Any]:
+def count(request: dict[str, Any]) -> dict[str, Any]:
     """Parameters of a real shape, of which nothing is allocated."""
     with torch.device("meta"):
-        model = build(ask)
+        model = build(request)
     return {
         "parameters": sum(each.numel() for each in model.parameters()),
         "config": _config(model),
@@ -142,9 +146,9 @@ def main() -> None:
     """Questions from standard input, answers to standard output, one JSON object a line."""
     does = {"train": train, "serve": serve, "count": count}
     for line in sys.stdin:
-        ask = json.loads(line)
-        with FakeTensorMode() if ask.get("fake") else contextlib.nullcontext():
-            answer = does[ask["does"]](ask)
+        request = json.loads(line)
+        with FakeTensorMode() if request.get("fake") else contextlib.nullcontext():
+            answer = does[request["does"]](request)
         print(json.dumps(answer), flush=True)
 
 

@@ -37,7 +37,9 @@ class Published:
     adapter_base: str = ""
 
 
-def _qwen2(layers: int, hidden: int, heads: int, kv: int, wide: int, words: int, tied: bool) -> Any:
+def _qwen2(
+    layers: int, hidden: int, heads: int, kv: int, wide: int, vocabulary: int, tied: bool
+) -> Any:
     return {
         "architectures": ["Qwen2ForCausalLM"],
         "num_hidden_layers": layers,
@@ -45,7 +47,7 @@ def _qwen2(layers: int, hidden: int, heads: int, kv: int, wide: int, words: int,
         "num_attention_heads": heads,
         "num_key_value_heads": kv,
         "intermediate_size": wide,
-        "vocab_size": words,
+        "vocab_size": vocabulary,
         "tie_word_embeddings": tied,
         "max_position_embeddings": 32_768,
         "torch_dtype": "bfloat16",
@@ -88,7 +90,7 @@ _WRITTEN = 2048
 
 
 def _served(
-    model: str, *figures: tuple[int, float], scheme: str = "bfloat16"
+    model: str, *points: tuple[int, float], scheme: str = "bfloat16"
 ) -> tuple[Published, ...]:
     return tuple(
         Published(
@@ -99,11 +101,11 @@ def _served(
             context=prompt + _WRITTEN,
             scheme=scheme,
         )
-        for prompt, gib in figures
+        for prompt, gib in points
     )
 
 
-def _trained(base: str, *figures: tuple[int, float]) -> tuple[Published, ...]:
+def _trained(base: str, *points: tuple[int, float]) -> tuple[Published, ...]:
     return tuple(
         Published(
             model="Qwen-7B",
@@ -114,7 +116,7 @@ def _trained(base: str, *figures: tuple[int, float]) -> tuple[Published, ...]:
             rank=64,
             adapter_base=base,
         )
-        for length, gib in figures
+        for length, gib in points
     )
 
 

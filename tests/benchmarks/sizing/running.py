@@ -130,7 +130,7 @@ class Run:
 
     model: str
     title: str
-    ask: Mapping[str, Any]
+    request: Mapping[str, Any]
     answer: Mapping[str, Any]
 
 
@@ -156,7 +156,7 @@ def engine_python() -> Path | None:
     return found if found.exists() else None
 
 
-def ask(
+def run_requests(
     python: Path, questions: Sequence[Mapping[str, Any]], *, limit_seconds: float = 900
 ) -> list[Any]:
     """The answers, in order. One process for all, since importing takes longest."""
@@ -182,9 +182,9 @@ def measure(python: Path, *, titles: Sequence[str] = tuple(RUNS)) -> Iterator[Ru
         for title, run in RUNS.items()
         if title in titles
     ]
-    answers = ask(python, [question for _, _, question in asked])
+    answers = run_requests(python, [question for _, _, question in asked])
     for (model, title, question), answer in zip(asked, answers, strict=True):
-        yield Run(model=model, title=title, ask=question, answer=answer)
+        yield Run(model=model, title=title, request=question, answer=answer)
 
 
 def measure_real(
@@ -202,23 +202,23 @@ def measure_real(
         }
         for name, run in runs
     ]
-    answers = ask(python, questions)
+    answers = run_requests(python, questions)
     for (name, _), question, answer in zip(runs, questions, answers, strict=True):
         title = f"{question['does']}{', recomputed' if question.get('recompute') else ''}"
-        yield Run(model=name, title=title, ask=question, answer=answer)
+        yield Run(model=name, title=title, request=question, answer=answer)
 
 
 def compare(run: Run) -> Errors:
     """Estimated beside measured, the process left out."""
     architecture = parse_architecture(run.answer["config"])
-    if run.ask["does"] == "serve":
+    if run.request["does"] == "serve":
         traits = registry.engine("transformers").profile().memory.serving
         held = serving_memory(
             architecture,
             ServingWorkload(
                 scheme=weight_scheme("float32"),
-                context=run.ask["length"],
-                concurrency=run.ask["batch"],
+                context=run.request["length"],
+                concurrency=run.request["batch"],
                 cache_value_bytes=4,
                 value_bytes=4,
                 traits=_without_process(traits),
@@ -229,15 +229,15 @@ def compare(run: Run) -> Errors:
             cache=held.cache / run.answer["cache"] - 1,
             total=held.total / run.answer["total"] - 1,
         )
-    rank = run.ask.get("rank")
-    half = run.ask.get("autocast", False)
+    rank = run.request.get("rank")
+    half = run.request.get("autocast", False)
     base = weight_scheme("bfloat16" if half else "float32")
     wanted = TrainingWorkload(
-        batch=run.ask["batch"],
-        length=run.ask["length"],
+        batch=run.request["batch"],
+        length=run.request["length"],
         mixed=MixedPrecision.AUTOCAST if half else MixedPrecision.FLOAT32,
         adapter=Adapter(rank=rank, base=base) if rank else None,
-        recompute=run.ask.get("recompute", False),
+        recompute=run.request.get("recompute", False),
         drops_gradients=True,
         # Processors have no fused kernel for keys and values of unlike size.
         fused_attention=architecture.latent is None,

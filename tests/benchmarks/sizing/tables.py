@@ -19,16 +19,16 @@ def main() -> int:
     print(
         "| model | what | tokens | weights | published GiB | estimated | error |\n|---|---|---|---|---|---|---|"
     )
-    for figure in PUBLISHED:
-        told = estimated_gib(figure)
-        error = told / figure.gib - 1
-        kept = figure.adapter_base or figure.scheme
-        tokens = figure.context or "–"
+    for published in PUBLISHED:
+        estimated = estimated_gib(published)
+        error = estimated / published.gib - 1
+        weights = published.adapter_base or published.scheme
+        tokens = published.context or "–"
         print(
-            f"| {figure.model} | {figure.what} | {tokens} | {kept} × {figure.tensor} | {figure.gib:.2f} "
-            f"| {told:.2f} | {error:+.1%} |"
+            f"| {published.model} | {published.what} | {tokens} | {weights} × {published.tensor} "
+            f"| {published.gib:.2f} | {estimated:.2f} | {error:+.1%} |"
         )
-        rows.append({"model": figure.model, "what": figure.what, "error": error})
+        rows.append({"model": published.model, "what": published.what, "error": error})
     python = engine_python()
     if python is None:
         print("no engine environment: set NINEFOLD_ENGINE_PYTHON or run a job first")

@@ -57,14 +57,14 @@ def main(cards: int, targets: int) -> None:
         [exposition(share, variant=variant) for variant in range(_VARIANTS)]
         for share in shares(cards, targets)
     ]
-    turns = count()
+    requests = count()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             target = int(self.path.split("/")[1])
-            body = bodies[target][next(turns) // len(bodies) % _VARIANTS]
+            body = bodies[target][next(requests) // len(bodies) % _VARIANTS]
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))

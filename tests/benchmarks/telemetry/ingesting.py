@@ -95,9 +95,9 @@ def turn() -> float:
     return seconds
 
 
-def steady(turns: int, *, every: float) -> list[float]:
+def steady(runs: int, *, every: float) -> list[float]:
     lags = []
-    for _ in range(turns):
+    for _ in range(runs):
         began = time.monotonic()
         lags.append(turn())
         # The loop of a benchmark waits for the clock, as the beat does.
@@ -152,7 +152,7 @@ def centile(values: Sequence[float], share: float) -> float:
 
 
 def main(
-    port: int, cards: int, targets: int, turns: int, flat_out: int, every: float
+    port: int, cards: int, targets: int, runs: int, flat_out: int, every: float
 ) -> dict[str, Any]:
     settings.NINEFOLD_TELEMETRY = EgressPolicy.parse(
         allow=["127.0.0.0/8"], schemes=["http"], ports=range(1, 65536)
@@ -166,12 +166,12 @@ def main(
     turn()
     samples = cards * len(SERIES)
     lags: list[float] = []
-    in_steps = measured(lambda: lags.extend(steady(turns, every=every)))
+    in_steps = measured(lambda: lags.extend(steady(runs, every=every)))
     at_once = measured(lambda: [turn() for _ in range(flat_out)])
     assert CardMetrics.objects.count() == cards
     rows = CardHistory.objects.count()
     source = Source.objects.get()
-    assert rows == cards * (turns + flat_out + 1), (
+    assert rows == cards * (runs + flat_out + 1), (
         f"{rows} rows; {source.error or source.unreachable}"
     )
     send, pushed = agents(cluster, cards), list[float]()
@@ -179,11 +179,11 @@ def main(
     send(0)
     by_push = measured(lambda: pushed.extend(map(send, range(1, PUSHES + 1))))
     assert NodeToken.objects.filter(sequence__gt=0).count() == _AGENTS
-    kept = CardHistory.objects.count()
+    stored = CardHistory.objects.count()
     summing = measured(lambda: history_cleanup(at=timezone.now() + timedelta(hours=1)))
     return {
         "samples_a_turn": samples,
-        "turns": turns,
+        "turns": runs,
         "flat_out": flat_out,
         "every": every,
         "steady": asdict(in_steps),
@@ -196,13 +196,13 @@ def main(
         "push_p50": statistics.median(pushed),
         "push_p99": centile(pushed, 0.99),
         "sum_up": asdict(summing),
-        "history_rows": kept,
-        "bytes_a_history_row": size_of("telemetry_history") / kept,
+        "history_rows": stored,
+        "bytes_a_history_row": size_of("telemetry_history") / stored,
         "newest_bytes": size_of("telemetry_cardfigures"),
     }
 
 
 if __name__ == "__main__":
     numbers = sys.argv[1:]
-    port, cards, targets, turns, flat_out = map(int, numbers[:5])
-    print(json.dumps(main(port, cards, targets, turns, flat_out, float(numbers[5]))))
+    port, cards, targets, runs, flat_out = map(int, numbers[:5])
+    print(json.dumps(main(port, cards, targets, runs, flat_out, float(numbers[5]))))

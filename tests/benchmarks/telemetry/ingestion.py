@@ -26,7 +26,7 @@ from tests.benchmarks.telemetry.exporters import shares
 from tests.prometheus_servers import PROGRAM, prometheus
 
 RESULTS = ROOT / "var" / "bench" / "ingestion.json"
-CARDS, TARGETS, TURNS, FLAT_OUT, EVERY = 10_000, 50, 60, 6, 10.0
+CARDS, TARGETS, RUNS, FLAT_OUT, EVERY = 10_000, 50, 60, 6, 10.0
 _SCRAPES = 10
 
 
@@ -35,13 +35,13 @@ def ingestion(one_in: int) -> int:
     cards, every = CARDS // one_in, EVERY / one_in
     with exporters(cards) as port:
         with product_database() as environment:
-            words = map(str, (port, cards, TARGETS, TURNS, FLAT_OUT, every))
+            arguments = map(str, (port, cards, TARGETS, RUNS, FLAT_OUT, every))
             ours = json.loads(
-                ran("tests.benchmarks.telemetry.ingesting", *words, environment=environment)
+                ran("tests.benchmarks.telemetry.ingesting", *arguments, environment=environment)
             )
         theirs = prometheus_reads(port, cards) if PROGRAM else None
     limits = list(_limits(ours, theirs))
-    print(_told(ours, theirs))
+    print(_format_comparison(ours, theirs))
     print("\n| what | measured | goal |\n|---|---|---|")
     for limit in limits:
         print(limit.line())
@@ -117,7 +117,7 @@ def _limits(ours: Mapping[str, Any], theirs: Mapping[str, float] | None) -> Iter
     yield Limit(name="posted until visible, p99", value=ours["push_p99"], unit=" s", most=1.0)
 
 
-def _told(ours: Mapping[str, Any], theirs: Mapping[str, float] | None) -> str:
+def _format_comparison(ours: Mapping[str, Any], theirs: Mapping[str, float] | None) -> str:
     share, ceiling, a_core = _rates(ours)
     steady, flat_out, push = ours["steady"], ours["ceiling"], ours["push"]
     rows = [

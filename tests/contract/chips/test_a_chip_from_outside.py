@@ -200,8 +200,8 @@ def test_its_exporter_is_read_and_its_faults_have_levels(outside: Path) -> None:
 
 
 @pytest.fixture
-def person(db: None) -> User:
-    return factories.person(team=factories.team())
+def user(db: None) -> User:
+    return factories.user(team=factories.team())
 
 
 def script(team: Team, queue: Queue, *, cards: int) -> JobRequest:
@@ -221,13 +221,13 @@ def offered(form: forms.Form) -> set[object]:
     return {value for value, _label in field.widget.choices}
 
 
-def test_forms_offer_it_once_the_fleet_has_it(fleet_with_it: Cluster, person: User) -> None:
-    assert NAME in offered(ScriptForm(user=person))
-    assert NAME in offered(DeploymentForm(user=person))
+def test_forms_offer_it_once_the_fleet_has_it(fleet_with_it: Cluster, user: User) -> None:
+    assert NAME in offered(ScriptForm(user=user))
+    assert NAME in offered(DeploymentForm(user=user))
 
 
 def test_a_request_that_its_hardware_does_not_give_out_is_refused(
-    outside: Path, person: User
+    outside: Path, user: User
 ) -> None:
     found = job_check(script(Team.objects.get(), factories.queue(), cards=3))
     assert [(one.field, one.message) for one in found] == [
@@ -238,10 +238,10 @@ def test_a_request_that_its_hardware_does_not_give_out_is_refused(
     ]
 
 
-def test_jobs_get_cards_of_one_ring(fleet_with_it: Cluster, person: User) -> None:
+def test_jobs_get_cards_of_one_ring(fleet_with_it: Cluster, user: User) -> None:
     team, queue = Team.objects.get(), factories.queue()
     for cards in (2, 4):
-        job_submit(actor=person, team=team, request=script(team, queue, cards=cards))
+        job_submit(actor=user, team=team, request=script(team, queue, cards=cards))
     factories.schedule()
 
     given = [
@@ -252,7 +252,7 @@ def test_jobs_get_cards_of_one_ring(fleet_with_it: Cluster, person: User) -> Non
 
 
 def test_rings_that_a_cluster_saw_go_before_those_of_the_chip(
-    fleet_with_it: Cluster, person: User
+    fleet_with_it: Cluster, user: User
 ) -> None:
     node = ObservedNode(
         name="perch",
@@ -262,16 +262,16 @@ def test_rings_that_a_cluster_saw_go_before_those_of_the_chip(
     )
     fleet.inventory_record(cluster=fleet_with_it, nodes=[node], isolation="", at=timezone.now())
     team, queue = Team.objects.get(), factories.queue()
-    job_submit(actor=person, team=team, request=script(team, queue, cards=4))
+    job_submit(actor=user, team=team, request=script(team, queue, cards=4))
     factories.schedule()
 
     cards = Claim.objects.get().allocations.values_list("card__index", flat=True)
     assert sorted(cards) == [0, 2, 4, 6]
 
 
-def test_pages_and_rest_show_it(fleet_with_it: Cluster, person: User) -> None:
+def test_pages_and_rest_show_it(fleet_with_it: Cluster, user: User) -> None:
     client = Client()
-    client.force_login(person)
+    client.force_login(user)
 
     everything = client.get("/fleet/chips").content.decode()
     page = client.get(f"/fleet/chips/{NAME}").content.decode()
@@ -279,13 +279,13 @@ def test_pages_and_rest_show_it(fleet_with_it: Cluster, person: User) -> None:
 
     assert "Osprey 2" in everything
     assert "Not run on hardware" in page
-    for words in (
+    for text in (
         "96 GiB",
         "500 TFLOPS",
         "osprey.example/npu",
         "osprey_power_mw",
         "OSPREY_RT_DEVICES=0,1",
     ):
-        assert words in page
+        assert text in page
     assert (answer["vendor"], answer["cards"], answer["run_on_hardware"]) == ("osprey", 8, False)
     assert NAME in {one["name"] for one in client.get("/api/v1/chips").json()}

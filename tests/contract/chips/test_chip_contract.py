@@ -16,7 +16,7 @@ from controlplane.ports.chips import ChipPlugin, discover_cards
 from controlplane.ports.expositions import FAULT
 from tests.cases import for_each_case
 
-FIGURES = {*Metric, FAULT}
+METRICS = {*Metric, FAULT}
 UNVERIFIED = {
     "memory",
     "memory_bandwidth",
@@ -60,7 +60,7 @@ def test_its_metric_map_names_figures_of_the_product(plugin: ChipPlugin) -> None
     exporter = plugin.profile().exporter
     if exporter is None:
         return
-    assert set(exporter.series) <= FIGURES
+    assert set(exporter.series) <= METRICS
     assert exporter.name
     assert exporter.fault_base in (10, 16)
     for series in exporter.series.values():
@@ -112,12 +112,12 @@ def test_its_figures_are_of_the_right_size_or_unknown(chip: Chip) -> None:
 @each_chip
 def test_what_is_unverified_is_said(chip: Chip) -> None:
     assert chip.unverified <= UNVERIFIED
-    figures = (chip.memory, chip.memory_bandwidth, chip.link_bandwidth, chip.peak_rates)
+    specifications = (chip.memory, chip.memory_bandwidth, chip.link_bandwidth, chip.peak_rates)
     if chip.confidence is Confidence.UNVERIFIED:
-        assert not any(figures), "an unverified chip has a name and no figures"
+        assert not any(specifications), "an unverified chip has a name and no figures"
     if chip.confidence is Confidence.VERIFIED:
         assert not chip.unverified
-    if any(figures):
+    if any(specifications):
         assert chip.sources
 
 

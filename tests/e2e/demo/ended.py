@@ -17,11 +17,11 @@ from tests.e2e.demo.work import Work, end, report, start, submit, succeed
 
 
 def evaluations(work: Work, fleet: Fleet, versions: tuple[ModelVersion, ...]) -> Job:
-    for number, made in enumerate(versions):
+    for number, version in enumerate(versions):
         with ago(days=5, hours=-number):
             job = submit(
-                replace(work, model=made),
-                f"measure {made}",
+                replace(work, model=version),
+                f"measure {version}",
                 kind=JobKind.EVALUATE,
                 spec={"split": "test"},
             )
@@ -50,11 +50,11 @@ def quantized(work: Work, fleet: Fleet) -> tuple[ModelVersion, ModelVersion]:
             )
         attempt = start(job, at=before(hours=hours, minutes=-2), fleet=fleet)
         with ago(hours=hours, minutes=-9):
-            made = succeed(job, attempt, at=before(hours=hours, minutes=-8), loss=lost)
-        assert made is not None
-        found.append(made)
-    kept, unfit = found
-    return kept, unfit
+            version = succeed(job, attempt, at=before(hours=hours, minutes=-8), loss=lost)
+        assert version is not None
+        found.append(version)
+    accepted, unfit = found
+    return accepted, unfit
 
 
 def script(work: Work, fleet: Fleet) -> Job:

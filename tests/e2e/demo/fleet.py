@@ -15,7 +15,7 @@ from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import CardLocality
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.e2e.demo.clock import before
-from tests.e2e.demo.people import People
+from tests.e2e.demo.users import Users
 
 #: Chips that plug-ins know; the cards are made up.
 GPU = "nvidia-h800"
@@ -36,7 +36,7 @@ class Fleet:
     search: Queue
 
 
-def fleet(people: People) -> Fleet:
+def fleet(users: Users) -> Fleet:
     cluster = services.cluster_ensure(name="workshop", kind="local")
     _inventory(cluster, chip="cpu", memory=0, nodes=2)
     gpus = services.cluster_ensure(name="sample-gpus", kind="fake")
@@ -46,15 +46,15 @@ def fleet(people: People) -> Fleet:
     lost = services.cluster_ensure(name="sample-lab", kind="fake")
     services.cluster_error_record(cluster=lost, error="the cluster did not answer within 10 s")
     services.node_cordon(
-        node=Node.objects.get(name="sample-npus-4"), cordoned=True, actor=people.admin
+        node=Node.objects.get(name="sample-npus-4"), cordoned=True, actor=users.admin
     )
-    for told in (gpus, lost):
-        clusters.cluster_check(cluster=told, actor=people.admin, at=timezone.now())
+    for checked in (gpus, lost):
+        clusters.cluster_check(cluster=checked, actor=users.admin, at=timezone.now())
     _card("sample-gpus-3", 2, CardState.ISOLATED, "uncorrectable memory errors: 4 in 10 min")
     _card("sample-gpus-3", 3, CardState.NO_NEW_WORK, "kept free for a firmware update tonight")
     _card("sample-npus-2", 6, CardState.UNKNOWN, services.UNHEALTHY)
     Node.objects.filter(cluster=gpus).update(locality=_locality())
-    maps = Queue.objects.create(name="maps-training", team=people.maps)
+    maps = Queue.objects.create(name="maps-training", team=users.maps)
     for chip, cap in {GPU: 16, "cpu": 8}.items():
         maps.entitlements.create(chip=chip, guaranteed=cap // 2, cap=cap)
     return Fleet(
@@ -63,7 +63,7 @@ def fleet(people: People) -> Fleet:
         lost=lost,
         default=Queue.objects.create(name="default"),
         maps=maps,
-        search=Queue.objects.create(name="search-nightly", team=people.search),
+        search=Queue.objects.create(name="search-nightly", team=users.search),
     )
 
 

@@ -24,7 +24,7 @@ from controlplane.domain.health.faults import FaultLevel, Origin
 from tests import factories
 from tests.e2e.demo.clock import NOW, ago
 from tests.e2e.demo.fleet import GPU, Fleet
-from tests.e2e.demo.people import People
+from tests.e2e.demo.users import Users
 from tests.factories import usage
 
 #: How far back what was measured of one card goes, and its hourly sums.
@@ -43,11 +43,11 @@ class Health:
     broken: Card
     #: A source that is read, one that does not answer, and one that agents push to.
     measured: Source
-    troubled: Source
+    failing: Source
     agents: Source
 
 
-def health(who: People, where: Fleet) -> Health:
+def health(who: Users, where: Fleet) -> Health:
     """To be called when all work is placed: what is held is warm, what is not is cool."""
     measured = factories.source(
         where.gpus,
@@ -68,7 +68,7 @@ def health(who: People, where: Fleet) -> Health:
         refusals=["DCGM_FI_DEV_GPU_TEMP: 4294967295 is no temperature (card 6 of sample-gpus-4)"],
         unreachable={"sample-gpus-3": "it answered with status 503"},
     )
-    troubled = factories.source(
+    failing = factories.source(
         where.lost,
         name="lab-prometheus",
         kind="prometheus",
@@ -85,7 +85,7 @@ def health(who: People, where: Fleet) -> Health:
     _past(well)
     _faults(who)
     broken = _card("sample-gpus-3", 2)
-    return Health(well=well, broken=broken, measured=measured, troubled=troubled, agents=agents)
+    return Health(well=well, broken=broken, measured=measured, failing=failing, agents=agents)
 
 
 def _agents(where: Fleet) -> Source:
@@ -108,19 +108,19 @@ def _card(node: str, index: int) -> Card:
     return Card.objects.select_related("node").get(node__name=node, index=index)
 
 
-def _holding(who: People, where: Fleet, *, cards: int, hours: float, name: str) -> Claim:
+def _holding(who: Users, where: Fleet, *, cards: int, hours: float, name: str) -> Claim:
     return usage.holding(
         since=NOW - timedelta(hours=hours),
         queue=where.default,
         team=who.maps,
-        person=who.ada,
+        user=who.ada,
         cards=cards,
         name=name,
         chip=GPU,
     )
 
 
-def _assistant(who: People, where: Fleet) -> None:
+def _assistant(who: Users, where: Fleet) -> None:
     """A deployment on GPUs of a model that the catalog knows."""
     known = ModelVersion.objects.filter(catalog_model__isnull=False).order_by("pk")[0]
     with ago(hours=30):
@@ -131,7 +131,7 @@ def _assistant(who: People, where: Fleet) -> None:
     Claim.objects.filter(pk=claim.pk).update(work_kind="deployment", work_uid=row.uid)
 
 
-def _forgotten(who: People, where: Fleet) -> list[Card]:
+def _forgotten(who: Users, where: Fleet) -> list[Card]:
     """Cards of a job that somebody left open in the morning."""
     claim = _holding(who, where, cards=2, hours=5.5, name="notebook for a look")
     cards = [row.card for row in claim.allocations.select_related("card__node")]
@@ -159,7 +159,7 @@ def _newest(*, idle: Collection[Card]) -> None:
         load = chance.uniform(35, 99) if busy else chance.uniform(0, 3)
         old = card.node.name == "sample-npus-3"
         watched = (card.node.name, card.index) not in ALONE
-        factories.figures(
+        factories.card_metrics(
             [card],
             at=NOW - timedelta(minutes=25) if old else LASTS if watched else None,
             utilization=load,
@@ -213,7 +213,7 @@ def _past(card: Card) -> None:
     )
 
 
-def _faults(who: People) -> None:
+def _faults(who: Users) -> None:
     ecc = factories.fault(
         _card("sample-gpus-3", 2), code="48", at=NOW - timedelta(hours=3), count=4
     )

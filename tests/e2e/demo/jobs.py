@@ -8,8 +8,8 @@ from apps.jobs.models import Job
 from apps.models.models import ModelVersion
 from tests.e2e.demo import ended, unended
 from tests.e2e.demo.fleet import Fleet
-from tests.e2e.demo.people import People
 from tests.e2e.demo.registry import Registry
+from tests.e2e.demo.users import Users
 from tests.e2e.demo.work import Work, finetune
 
 
@@ -36,10 +36,10 @@ class Jobs:
     unfit: ModelVersion
 
 
-def jobs(people: People, fleet: Fleet, known: Registry) -> Jobs:
+def jobs(users: Users, fleet: Fleet, known: Registry) -> Jobs:
     work = Work(
-        actor=people.ada,
-        team=people.maps,
+        actor=users.ada,
+        team=users.maps,
         queue=fleet.maps,
         model=known.base,
         dataset=known.addresses,
@@ -49,7 +49,7 @@ def jobs(people: People, fleet: Fleet, known: Registry) -> Jobs:
     siblings = []
     tuned = v2
     for number, (rate, loss) in enumerate(((1e-4, 0.36), (2e-4, 0.29), (4e-4, 0.41))):
-        job, made = finetune(
+        job, version = finetune(
             replace(work, model=v2),
             f"learning rate {rate:g}",
             days=6 - number / 4,
@@ -58,11 +58,11 @@ def jobs(people: People, fleet: Fleet, known: Registry) -> Jobs:
             spec={"learning_rate": rate},
         )
         siblings.append(job)
-        tuned = made if loss < 0.3 else tuned
+        tuned = version if loss < 0.3 else tuned
     theirs, theirs_tuned = finetune(
         Work(
-            actor=people.noor,
-            team=people.search,
+            actor=users.noor,
+            team=users.search,
             queue=fleet.default,
             model=known.base,
             dataset=known.queries,
@@ -77,7 +77,7 @@ def jobs(people: People, fleet: Fleet, known: Registry) -> Jobs:
     script = ended.script(work, fleet)
     ended.history(work, fleet)
     failed = ended.failed(work, fleet)
-    unended.others(work, people, fleet, known)
+    unended.others(work, users, fleet, known)
     running = unended.running(replace(work, model=tuned), fleet)
     return Jobs(
         preparing=unended.preparing(work, fleet),
@@ -85,7 +85,7 @@ def jobs(people: People, fleet: Fleet, known: Registry) -> Jobs:
         stopping=unended.stopping(work, fleet),
         failed=failed,
         cancelled=ended.cancelled(work),
-        waiting=unended.pressure(work, people, fleet, known),
+        waiting=unended.pressure(work, users, fleet, known),
         succeeded=siblings[1],
         siblings=(first, *siblings),
         evaluation=evaluation,

@@ -14,7 +14,7 @@ from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.encryption import encrypt
 from tests.e2e.demo.clock import NOW
-from tests.e2e.demo.people import People
+from tests.e2e.demo.users import Users
 
 TOPICS = (
     "job.ended",
@@ -37,26 +37,26 @@ class Monitoring:
     notification: Notification
 
 
-def monitoring(people: People) -> Monitoring:
-    working = _webhook(people, "chat of the team", "https://chat.example.com/hooks/maps")
-    failing = _webhook(people, "ticket desk", "https://tickets.example.com/api/ninefold")
+def monitoring(users: Users) -> Monitoring:
+    working = _webhook(users, "chat of the team", "https://chat.example.com/hooks/maps")
+    failing = _webhook(users, "ticket desk", "https://tickets.example.com/api/ninefold")
     for message in OutboxMessage.objects.filter(topic__in=TOPICS).order_by("id"):
         for task in wiring.TOPICS[message.topic]:
             task.run(**message.payload)
     for delivery in WebhookDelivery.objects.select_related("webhook", "event").order_by("id"):
         at = max(delivery.event.at, NOW - timedelta(hours=30))
         _delivered(delivery, at=at, fails=delivery.webhook == failing)
-    told = Notification.objects.filter(recipient=people.ada)
-    old = told.filter(at__lt=NOW - timedelta(days=1)).values_list("uid", flat=True)
-    notifications_read(user=people.ada, uids=list(old), at=NOW - timedelta(hours=20))
-    return Monitoring(working=working, failing=failing, notification=told[0])
+    notifications = Notification.objects.filter(recipient=users.ada)
+    old = notifications.filter(at__lt=NOW - timedelta(days=1)).values_list("uid", flat=True)
+    notifications_read(user=users.ada, uids=list(old), at=NOW - timedelta(hours=20))
+    return Monitoring(working=working, failing=failing, notification=notifications[0])
 
 
-def _webhook(people: People, name: str, url: str) -> Webhook:
+def _webhook(users: Users, name: str, url: str) -> Webhook:
     """Without a look at where it leads: the sample company's addresses lead nowhere."""
     return Webhook.objects.create(
-        team=people.maps,
-        created_by=people.wei,
+        team=users.maps,
+        created_by=users.wei,
         name=name,
         url=url,
         kinds=sorted(KINDS),

@@ -11,7 +11,7 @@ from controlplane.domain.scheduling.what_if import AddNodes
 from tests.e2e.demo.clock import NOW, before
 
 
-def foretold(waiting: Job) -> WhatIf:
+def stored_forecast(waiting: Job) -> WhatIf:
     """Foretell all that waits, and answer what two more nodes would change for one of them."""
     Queue.objects.update(created_at=before(days=180))
     forecasts_refresh(policy=SchedulingPolicy(), at=NOW)

@@ -24,12 +24,12 @@ from controlplane.domain.pipelines import (
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import Fleet
 from tests.e2e.demo.jobs import Jobs
-from tests.e2e.demo.people import People
 from tests.e2e.demo.registry import Registry
 from tests.e2e.demo.serving import Serving
+from tests.e2e.demo.users import Users
 
 BAR = Gate(metric="exact_match", threshold=0.7)
-FIGURES = {"exact_match": 0.7425, "label_accuracy": 0.9312, "perplexity": 1.384}
+METRICS = {"exact_match": 0.7425, "label_accuracy": 0.9312, "perplexity": 1.384}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Pipelines:
 class Line:
     """Whose pipelines these are, and what they take and make."""
 
-    people: People
+    users: Users
     fleet: Fleet
     known: Registry
     jobs: Jobs
@@ -52,9 +52,9 @@ class Line:
 
 
 def pipelines(
-    people: People, fleet: Fleet, known: Registry, jobs: Jobs, served: Serving
+    users: Users, fleet: Fleet, known: Registry, jobs: Jobs, served: Serving
 ) -> Pipelines:
-    line = Line(people=people, fleet=fleet, known=known, jobs=jobs, served=served)
+    line = Line(users=users, fleet=fleet, known=known, jobs=jobs, served=served)
     _cancelled(line)
     return Pipelines(
         failed=_failed(line),
@@ -89,8 +89,8 @@ def _submit(line: Line, name: str, *, gate: Gate = BAR) -> Pipeline:
         services.StepRequest(kind=StepKind.DEPLOY, deployment_name=line.served.ready.name),
     )
     return services.pipeline_submit(
-        actor=line.people.ada,
-        team=line.people.maps,
+        actor=line.users.ada,
+        team=line.users.maps,
         request=services.PipelineRequest(
             name=name, model_version=line.known.base, queue=line.fleet.maps, steps=steps
         ),
@@ -120,19 +120,21 @@ def _succeed(step: Step, *, hours: float, reason: str, **changes: Any) -> None:
 
 
 def _tuned(line: Line, step: Step, *, hours: float, job: Job) -> ModelVersion:
-    made: ModelVersion = ModelVersion.objects.get(job_uid=job.uid)
+    version: ModelVersion = ModelVersion.objects.get(job_uid=job.uid)
     _begin(step, hours=hours, model=line.known.base, job=job)
-    figures = {"loss": 0.2931, "eval_loss": 0.3117}
-    _succeed(step, hours=hours - 1.4, reason=f"made {made}", output_version=made, metrics=figures)
-    return made
+    metrics = {"loss": 0.2931, "eval_loss": 0.3117}
+    _succeed(
+        step, hours=hours - 1.4, reason=f"made {version}", output_version=version, metrics=metrics
+    )
+    return version
 
 
 def _measured(step: Step, *, hours: float, model: ModelVersion, job: Job | None = None) -> None:
     _begin(step, hours=hours, model=model, job=job)
-    changes: dict[str, Any] = {"metrics": FIGURES}
+    changes: dict[str, Any] = {"metrics": METRICS}
     reason = f"evaluated {model}"
     if step.condition is not None:
-        verdict = evaluate_gate(step.condition, metrics=FIGURES)
+        verdict = evaluate_gate(step.condition, metrics=METRICS)
         reason = verdict.reason
         changes |= {"gate_passed": verdict.passed, "gate_verdict": verdict.reason}
     _succeed(step, hours=hours - 0.3, reason=reason, **changes)
@@ -142,9 +144,9 @@ def _running(line: Line) -> Pipeline:
     with ago(hours=3):
         pipeline = _submit(line, "addresses, the whole way")
     tune, measure, shrink, _again, _serve = _steps(pipeline)
-    made = _tuned(line, tune, hours=3, job=line.jobs.siblings[3])
-    _measured(measure, hours=1.6, model=made, job=line.jobs.evaluation)
-    _begin(shrink, hours=1.2, model=made)
+    tuned = _tuned(line, tune, hours=3, job=line.jobs.siblings[3])
+    _measured(measure, hours=1.6, model=tuned, job=line.jobs.evaluation)
+    _begin(shrink, hours=1.2, model=tuned)
     Pipeline.objects.filter(pk=pipeline.pk).update(state_reason="step 3 of 5 is under way")
     return pipeline
 
@@ -154,9 +156,9 @@ def _held(line: Line) -> Pipeline:
     with ago(hours=30):
         pipeline = _submit(line, "addresses, a stricter bar", gate=gate)
     tune, measure, *_rest = _steps(pipeline)
-    made = _tuned(line, tune, hours=30, job=line.jobs.siblings[1])
-    _begin(measure, hours=28, model=made)
-    verdict = evaluate_gate(gate, metrics=FIGURES)
+    tuned = _tuned(line, tune, hours=30, job=line.jobs.siblings[1])
+    _begin(measure, hours=28, model=tuned)
+    verdict = evaluate_gate(gate, metrics=METRICS)
     at = before(hours=27)
     step_move(
         measure,
@@ -164,12 +166,12 @@ def _held(line: Line) -> Pipeline:
         at=at,
         reason=verdict.reason,
         ended_at=at,
-        metrics=FIGURES,
+        metrics=METRICS,
         gate_passed=False,
         gate_verdict=verdict.reason,
     )
-    told = f"step 2 misses its gate: {verdict.reason}"
-    services.pipeline_move(pipeline, PipelineEvent.HOLD, at=at, reason=told)
+    reason = f"step 2 misses its gate: {verdict.reason}"
+    services.pipeline_move(pipeline, PipelineEvent.HOLD, at=at, reason=reason)
     return pipeline
 
 
@@ -177,10 +179,10 @@ def _succeeded(line: Line) -> Pipeline:
     with ago(days=4):
         pipeline = _submit(line, "weekly address parser")
     tune, measure, shrink, again, serve = _steps(pipeline)
-    made = _tuned(line, tune, hours=96, job=line.jobs.siblings[2])
-    _measured(measure, hours=94, model=made)
+    tuned = _tuned(line, tune, hours=96, job=line.jobs.siblings[2])
+    _measured(measure, hours=94, model=tuned)
     shrunk = line.jobs.tuned
-    _begin(shrink, hours=93, model=made)
+    _begin(shrink, hours=93, model=tuned)
     verdict = evaluate_gate(Gate(metric=ACCEPTED), metrics={})
     _succeed(
         shrink,
@@ -210,8 +212,8 @@ def _failed(line: Line) -> Pipeline:
     _begin(tune, hours=19, model=line.known.base, job=job)
     at = before(hours=4)
     step_move(tune, StepEvent.FAIL, at=at, reason=job.state_reason, ended_at=at)
-    told = f"step 1 failed: {job.state_reason}"
-    services.pipeline_move(pipeline, PipelineEvent.FAIL, at=at, reason=told)
+    reason = f"step 1 failed: {job.state_reason}"
+    services.pipeline_move(pipeline, PipelineEvent.FAIL, at=at, reason=reason)
     return pipeline
 
 
@@ -221,6 +223,6 @@ def _cancelled(line: Line) -> None:
     tune = _steps(pipeline)[0]
     _begin(tune, hours=144, model=line.known.base, job=line.jobs.cancelled)
     at = before(hours=143) + timedelta(minutes=5)
-    reason = f"cancelled by {line.people.ada.username}"
+    reason = f"cancelled by {line.users.ada.username}"
     step_move(tune, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
     services.pipeline_move(pipeline, PipelineEvent.CANCEL, at=at, reason=reason)

@@ -22,7 +22,7 @@ from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
 from tests import factories
 from tests.e2e.demo.clock import ago, before
-from tests.e2e.demo.people import People
+from tests.e2e.demo.users import Users
 
 _PROVINCES = (
     "浙江省丽水市龙泉市",
@@ -50,8 +50,8 @@ class Registry:
     refused: ModelVersion
 
 
-def registry(people: People) -> Registry:
-    maps: dict[str, Any] = {"actor": people.ada, "team": people.maps}
+def registry(users: Users) -> Registry:
+    maps: dict[str, Any] = {"actor": users.ada, "team": users.maps}
     for count, days in ((240, 150), (900, 64)):
         with ago(days=days):
             _upload(**maps, name="addresses", body=_instructions(count), suffix="jsonl")
@@ -62,19 +62,19 @@ def registry(people: People) -> Registry:
         _upload(**maps, name="street-names", body=_spreadsheet(480), suffix="csv")
     with ago(days=40):
         queries = _upload(
-            actor=people.noor,
-            team=people.search,
+            actor=users.noor,
+            team=users.search,
             name="query-rewrites",
             body=_instructions(200, seed=8),
             suffix="jsonl",
         )
     catalog_load(catalog=published_catalog(), at=timezone.now())
     with ago(days=180):
-        base = _shared(people, "ninefold-tiny-qwen2", "attempt-of-the-first-base")
-        other = _shared(people, "ninefold-tiny-llama", "attempt-of-the-other-base")
-    catalogued = _catalogued(people)
-    importing, refused = _imports(people)
-    arriving = _arrival(people)
+        base = _shared(users, "ninefold-tiny-qwen2", "attempt-of-the-first-base")
+        other = _shared(users, "ninefold-tiny-llama", "attempt-of-the-other-base")
+    catalogued = _catalogued(users)
+    importing, refused = _imports(users)
+    arriving = _arrival(users)
     return Registry(
         addresses=addresses,
         chats=chats,
@@ -182,19 +182,19 @@ def version(
     )
 
 
-def _shared(people: People, name: str, attempt_uid: str) -> ModelVersion:
+def _shared(users: Users, name: str, attempt_uid: str) -> ModelVersion:
     origin = outputs.OutputOrigin(
-        team=people.maps, actor=people.admin, job_uid="", attempt_uid=attempt_uid, shared=True
+        team=users.maps, actor=users.admin, job_uid="", attempt_uid=attempt_uid, shared=True
     )
     return version(origin=origin, name=name, base=None, dataset=None, loss=0.0)
 
 
-def _imports(people: People) -> tuple[ModelVersion, ModelVersion]:
+def _imports(users: Users) -> tuple[ModelVersion, ModelVersion]:
     """One that is being copied and one that was refused."""
     line = ModelLine.objects.create(
-        team=people.maps, name="qwen2.5-7b-instruct", description="From the shared drive"
+        team=users.maps, name="qwen2.5-7b-instruct", description="From the shared drive"
     )
-    values = {"line": line, "created_by": people.ada, "architecture": "Qwen2ForCausalLM"}
+    values = {"line": line, "created_by": users.ada, "architecture": "Qwen2ForCausalLM"}
     with ago(hours=30):
         refused = ModelVersion.objects.create(
             **values, number=1, source_path="/models/qwen2.5-7b-instruct-old"
@@ -211,12 +211,12 @@ def _imports(people: People) -> tuple[ModelVersion, ModelVersion]:
     return importing, refused
 
 
-def _arrival(people: People) -> ModelVersion:
+def _arrival(users: Users) -> ModelVersion:
     """One that comes from a hub, with a third of it here and a line that broke a moment ago."""
     size, third = 3_554_214_752, 1_190_000_000
     with ago(minutes=6):
-        line = ModelLine.objects.create(team=people.maps, name="qwen3-1.7b")
-        arriving = ModelVersion.objects.create(line=line, number=1, created_by=people.ada)
+        line = ModelLine.objects.create(team=users.maps, name="qwen3-1.7b")
+        arriving = ModelVersion.objects.create(line=line, number=1, created_by=users.ada)
     HubImport.objects.create(
         version=arriving,
         hub="modelscope",
@@ -236,10 +236,10 @@ def _arrival(people: People) -> ModelVersion:
 
 
 @transaction.atomic
-def _catalogued(people: People) -> ModelVersion:
+def _catalogued(users: Users) -> ModelVersion:
     with ago(days=12):
         version = factories.model_version(
-            actor=people.ada, team=people.maps, name="qwen-for-long-texts"
+            actor=users.ada, team=users.maps, name="qwen-for-long-texts"
         )
     version.catalog_model = CatalogModel.objects.get(key="qwen2.5-7b-instruct")
     version.parameters = 7_615_616_512

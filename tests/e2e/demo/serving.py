@@ -23,8 +23,8 @@ from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import Fleet
 from tests.e2e.demo.jobs import Jobs
-from tests.e2e.demo.people import People
 from tests.e2e.demo.registry import Registry
+from tests.e2e.demo.users import Users
 
 DAYS_OF_USAGE = 21
 CALLS_A_DAY = 40
@@ -41,32 +41,32 @@ class Serving:
     key: ApiKey
 
 
-def serving(people: People, fleet: Fleet, known: Registry, made: Jobs) -> Serving:
-    maps: dict[str, Any] = {"actor": people.ada, "team": people.maps, "queue": fleet.default}
+def serving(users: Users, fleet: Fleet, known: Registry, jobs: Jobs) -> Serving:
+    maps: dict[str, Any] = {"actor": users.ada, "team": users.maps, "queue": fleet.default}
     with ago(days=30):
         ready = _deployment(**maps, name="address-parser", model=known.base, replicas=2)
         _ready(ready, fleet, days=30)
-    _revise(ready, made.tuned, people.ada, fleet)
+    _revise(ready, jobs.tuned, users.ada, fleet)
     with ago(days=3):
-        degraded = _deployment(**maps, name="address-parser-beta", model=made.tuned, replicas=2)
+        degraded = _deployment(**maps, name="address-parser-beta", model=jobs.tuned, replicas=2)
         _crashing(degraded, fleet)
     with ago(days=50):
         stopped = _deployment(**maps, name="address-parser-old", model=known.other_base)
         _ready(stopped, fleet, days=50)
-    _stop(stopped, people.ada)
+    _stop(stopped, users.ada)
     with ago(days=11):
         theirs = _deployment(
-            actor=people.noor,
-            team=people.search,
+            actor=users.noor,
+            team=users.search,
             queue=fleet.default,
             name="query-rewriter",
-            model=made.theirs_tuned,
+            model=jobs.theirs_tuned,
         )
         _ready(theirs, fleet, days=11)
     with ago(minutes=1):
-        starting = _deployment(**maps, name="address-parser-next", model=made.tuned)
+        starting = _deployment(**maps, name="address-parser-next", model=jobs.tuned)
         services.replica_create(backend=_newest(starting), deployment=starting)
-    key = _keys(people)
+    key = _keys(users)
     _usage(key, ready)
     return Serving(
         ready=ready,
@@ -147,18 +147,18 @@ def _revise(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fle
         for _ in old:
             _replica(deployment, fleet, at_days=5)
         services.traffic_shift(deployment=deployment, backend=_newest(deployment))
-        _end_replicas(old, why="its revision is no longer served", days=5)
+        _end_replicas(old, reason="its revision is no longer served", days=5)
         deployment.refresh_from_db()
         services.deployment_transition(
             deployment, DeploymentEvent.BECOME_READY, at=at, reason="2 of 2 replicas ready"
         )
 
 
-def _end_replicas(rows: list[Replica], *, why: str, days: float) -> None:
+def _end_replicas(rows: list[Replica], *, reason: str, days: float) -> None:
     at = before(days=days)
-    services.replicas_stop(replicas=rows, reason=ReleaseReason.FINISHED, message=why, at=at)
+    services.replicas_stop(replicas=rows, reason=ReleaseReason.FINISHED, message=reason, at=at)
     for row in rows:
-        services.replica_transition(row, ReplicaEvent.CONFIRM, at=at, reason=why)
+        services.replica_transition(row, ReplicaEvent.CONFIRM, at=at, reason=reason)
         claim_release(uid=row.claim_uid, reason=ReleaseReason.FINISHED, at=at)
 
 
@@ -184,15 +184,15 @@ def _stop(deployment: Deployment, actor: User) -> None:
     with ago(days=14) as at:
         services.deployment_stop(deployment=deployment, actor=actor, at=at)
         rows = list(Replica.objects.filter(backend__revision__deployment=deployment))
-        _end_replicas(rows, why="the deployment is stopped", days=14)
+        _end_replicas(rows, reason="the deployment is stopped", days=14)
         deployment.refresh_from_db()
         services.deployment_transition(
             deployment, DeploymentEvent.CONFIRM, at=at, reason=f"stopped by {actor.username}"
         )
 
 
-def _keys(people: People) -> ApiKey:
-    own: dict[str, Any] = {"actor": people.ada, "team": people.maps}
+def _keys(users: Users) -> ApiKey:
+    own: dict[str, Any] = {"actor": users.ada, "team": users.maps}
     with ago(days=29) as at:
         key, _text = key_create(
             **own, name="parcel routing", at=at, requests_per_minute=600, tokens_per_minute=200_000
@@ -200,7 +200,7 @@ def _keys(people: People) -> ApiKey:
         key_create(**own, name="trial of last month", at=at, expires_at=before(days=2))
         leaked, _text = key_create(**own, name="pasted in a chat", at=at)
     with ago(days=13) as at:
-        key_revoke(key=leaked, actor=people.wei, at=at)
+        key_revoke(key=leaked, actor=users.wei, at=at)
     with ago(days=10) as at:
         key_create(
             **own,
@@ -210,7 +210,7 @@ def _keys(people: People) -> ApiKey:
             concurrency=4,
             expires_at=before(days=-80),
         )
-        key_create(actor=people.noor, team=people.search, name="front page", at=at)
+        key_create(actor=users.noor, team=users.search, name="front page", at=at)
     return key
 
 

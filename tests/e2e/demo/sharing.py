@@ -12,10 +12,10 @@ from apps.quotas.services.queue_trees import tree_apply
 from controlplane.domain.quotas.documents import QueueDocument, TreeAction, TreeEdit
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
-from tests.e2e.demo.people import People
+from tests.e2e.demo.users import Users
 
 
-def shared(people: People, fleet: Fleet) -> QueueChange:
+def shared(users: Users, fleet: Fleet) -> QueueChange:
     """Give both teams a queue above theirs, and Search cards of its own; the last change."""
     research = QueueDocument(
         uid="new:research",
@@ -32,7 +32,7 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
         TreeEdit(
             queues={research.uid: research}, action=TreeAction.CREATE, note="agreed for the year"
         ),
-        actor=people.admin,
+        actor=users.admin,
         at=timezone.now(),
     )
     documents = tree_documents()
@@ -56,6 +56,6 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
             action=TreeAction.BULK,
             note="both now lend to each other first; nights are closed until the move",
         ),
-        actor=people.admin,
+        actor=users.admin,
         at=timezone.now(),
     )

@@ -16,12 +16,12 @@ from controlplane.domain.jobs.lifecycle import ENDED_ATTEMPT_STATES
 from controlplane.domain.storage.retention import RetentionRules
 from controlplane.domain.storage.usage import StorageKind
 from tests import factories
-from tests.e2e.demo.people import People
+from tests.e2e.demo.users import Users
 
 MIB = 1 << 20
 
 
-def stored(who: People) -> None:
+def stored(who: Users) -> None:
     """Sizes of working folders are made up: nothing ran."""
     at = timezone.now()
     with transaction.atomic():

@@ -12,8 +12,8 @@ from controlplane.domain.jobs.lifecycle import AttemptEvent
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
-from tests.e2e.demo.people import People
 from tests.e2e.demo.registry import Registry
+from tests.e2e.demo.users import Users
 from tests.e2e.demo.work import Work, report, start, submit
 
 
@@ -65,10 +65,10 @@ def stopping(work: Work, fleet: Fleet) -> Job:
     return job
 
 
-def others(work: Work, people: People, fleet: Fleet, known: Registry) -> None:
+def others(work: Work, users: Users, fleet: Fleet, known: Registry) -> None:
     """What another team runs: most of the sample cards."""
     voice = replace(
-        work, actor=people.lin, team=people.voice, queue=fleet.default, model=known.other_base
+        work, actor=users.lin, team=users.voice, queue=fleet.default, model=known.other_base
     )
     asked = [
         ("speaker labels", GPU, 8, 9.0),
@@ -82,13 +82,13 @@ def others(work: Work, people: People, fleet: Fleet, known: Registry) -> None:
         report(attempt, steps=90, total=600, at=before(seconds=9), seed=cards)
 
 
-def pressure(work: Work, people: People, fleet: Fleet, known: Registry) -> Job:
+def pressure(work: Work, users: Users, fleet: Fleet, known: Registry) -> Job:
     """More is asked for than there is, by three teams; the last is the one to look at."""
     theirs = replace(
-        work, actor=people.noor, team=people.search, queue=fleet.search, dataset=known.queries
+        work, actor=users.noor, team=users.search, queue=fleet.search, dataset=known.queries
     )
     voice = replace(
-        work, actor=people.lin, team=people.voice, queue=fleet.default, model=known.other_base
+        work, actor=users.lin, team=users.voice, queue=fleet.default, model=known.other_base
     )
     asked = (
         (theirs, "nightly rewrites", GPU, 8, 5.0),

@@ -10,7 +10,7 @@ from apps.quotas.models import CardRate
 from apps.quotas.services.usage import usage_roll_up
 from tests.e2e.demo.clock import NOW
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
-from tests.e2e.demo.people import People
+from tests.e2e.demo.users import Users
 from tests.factories import usage
 
 DAYS = 40
@@ -18,19 +18,19 @@ DAYS = 40
 RATES = {GPU: Decimal("26.5"), NPU: Decimal("13.8")}
 
 
-def used(who: People, where: Fleet) -> None:
+def used(who: Users, where: Fleet) -> None:
     """A few claims a day, more on working days, each ended."""
     chance = Random(9)
     asking = ((where.maps, who.maps, who.ada), (where.search, who.search, None))
     for days in range(DAYS, 0, -1):
         day = NOW - timedelta(days=days)
         for _ in range(chance.randint(2, 4) if day.weekday() < 5 else 1):
-            queue, team, person = chance.choice(asking)
+            queue, team, user = chance.choice(asking)
             chip = chance.choice((GPU, GPU, NPU, "cpu"))
             claim = usage.waiting(
                 queue=queue,
                 team=team,
-                person=person,
+                user=user,
                 cards=chance.choice((1, 2, 4, 4)),
                 name="nightly fine-tune",
                 chip=chip,

@@ -51,18 +51,18 @@ def submit(
     output: str = "address-parser",
 ) -> Job:
     """A job that waits; asked for on a chip that this installation need not have."""
-    wants_model = kind is not JobKind.SCRIPT
+    needs_model = kind is not JobKind.SCRIPT
     job = services.job_submit(
         actor=work.actor,
         team=work.team,
         request=services.JobRequest(
             kind=kind,
             name=name,
-            spec=spec or ({"argv": ["python", "count.py"]} if not wants_model else {}),
+            spec=spec or ({"argv": ["python", "count.py"]} if not needs_model else {}),
             queue=work.queue,
             engine="llm_compressor" if kind is JobKind.QUANTIZE else "transformers",
-            model_version=work.model if wants_model else None,
-            dataset_version=work.dataset if wants_model else None,
+            model_version=work.model if needs_model else None,
+            dataset_version=work.dataset if needs_model else None,
             output_name=output if kind in (JobKind.FINETUNE, JobKind.QUANTIZE) else "",
             cards=work.cards,
         ),
@@ -144,17 +144,17 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
     origin = outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
-    made: ModelVersion | None = None
+    version: ModelVersion | None = None
     said = "made 2 files"
     if job.kind == JobKind.FINETUNE:
-        made = registry.version(
+        version = registry.version(
             origin=origin,
             name=job.output_name,
             base=job.model_version,
             dataset=job.dataset_version,
             loss=loss,
         )
-        said = f"made {made}"
+        said = f"made {version}"
     elif job.kind == JobKind.EVALUATE:
         report_file = factories.stored("report.json", f'{{"exact_match": {loss}}}'.encode())
         outputs.evaluation_register(
@@ -168,7 +168,7 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
         said = f"evaluated {job.model_version} on {job.dataset_version}"
     elif job.kind == JobKind.QUANTIZE:
         assert job.model_version is not None
-        made = factories.quantized_version(
+        version = factories.quantized_version(
             actor=job.created_by,
             team=job.team,
             base=job.model_version,
@@ -176,13 +176,13 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
             lost=loss,
             attempt=attempt,
         )
-        said = f"made {made}"
+        said = f"made {version}"
     else:
         files = [("lines.csv", b"province,rows\nZhejiang,412\n"), ("notes/summary.txt", b"1,600\n")]
         outputs.outputs_register(origin=origin, files=[factories.stored(*file) for file in files])
     end(attempt, AttemptEvent.COMPLETE, JobEvent.SUCCEED, at=at, reason=said, exit_code=0)
     job.refresh_from_db()
-    return made
+    return version
 
 
 def end(
@@ -224,6 +224,6 @@ def finetune(
     ended = began + timedelta(hours=hours)
     with ago(days=days - (hours / 24)):
         report(attempt, steps=600, total=600, at=ended, floor=loss, seed=round(loss * 1000))
-        made = succeed(job, attempt, at=ended, loss=loss)
-    assert made is not None
-    return job, made
+        version = succeed(job, attempt, at=ended, loss=loss)
+    assert version is not None
+    return job, version

@@ -24,7 +24,7 @@ get_dataset_list = import_module("llamafactory.data.parser").get_dataset_list
 parser = import_module("llamafactory.hparams.parser")
 
 
-def told(folder: str, path: str) -> dict[str, Any]:
+def parsed(folder: str, path: str) -> dict[str, Any]:
     os.chdir(folder)
     if path == "merge.yaml":
         sys.argv = ["llamafactory-cli", path]
@@ -49,4 +49,4 @@ def told(folder: str, path: str) -> dict[str, Any]:
     }
 
 
-sys.stdout.write(json.dumps([told(*each) for each in json.load(sys.stdin)]))
+sys.stdout.write(json.dumps([parsed(*each) for each in json.load(sys.stdin)]))

@@ -37,10 +37,10 @@ def unknown(pairs: list[list[str]]) -> list[list[str]]:
     ]
 
 
-def told(folder: str, command: str, *words: str) -> dict[str, Any]:
+def parsed(folder: str, command: str, *arguments: str) -> dict[str, Any]:
     assert command in ROUTE_MAPPING
     os.chdir(folder)
-    argv = list(words)
+    argv = list(arguments)
     parse_yaml_args(argv)
     if command != "export":
         argv += ["--use_cpu", "true"]
@@ -64,5 +64,5 @@ def told(folder: str, command: str, *words: str) -> dict[str, Any]:
 
 
 asked = json.load(sys.stdin)
-answers = [unknown(each[1:]) if each[0] == "families" else told(*each) for each in asked]
+answers = [unknown(each[1:]) if each[0] == "families" else parsed(*each) for each in asked]
 sys.stdout.write(json.dumps(answers, default=str))

@@ -171,14 +171,14 @@ def check_sglang(arguments: argparse.Namespace) -> None:
     checked.check_server_args()
 
 
-def told(parser: Any, words: list[str], check: Callable[[argparse.Namespace], None]) -> Any:
+def parsed(parser: Any, command: list[str], check: Callable[[argparse.Namespace], None]) -> Any:
     try:
-        arguments = parser.parse_args(words)
+        arguments = parser.parse_args(command)
         values = dict(vars(arguments))
         check(arguments)
     except (SystemExit, ValueError, TypeError, AssertionError) as refusal:
         # A parser's own words are on stderr already.
-        raise SystemExit(f"refused: {' '.join(words)}: {refusal}") from refusal
+        raise SystemExit(f"refused: {' '.join(command)}: {refusal}") from refusal
     return {name: _plain(value) for name, value in values.items()}
 
 
@@ -193,7 +193,7 @@ def main() -> None:
         engine
     ]
     parser = make()
-    answers = [told(parser, words, check) for words in json.load(sys.stdin)]
+    answers = [parsed(parser, command, check) for command in json.load(sys.stdin)]
     sys.stdout.write(f"\n{json.dumps(answers)}")
 
 

@@ -42,7 +42,7 @@ def static_folder() -> None:
 
 
 @pytest.fixture(autouse=True)
-def nobody_has_failed_yet() -> None:
+def no_failed_logins() -> None:
     """Failures are counted in the process, which all tests share."""
     cache.clear()
 
@@ -53,9 +53,9 @@ def staffed(db: None) -> Staffed:
     return Staffed(
         maps=maps,
         search=search,
-        of={role: factories.person(f"a-{role.value}", team=maps, role=role) for role in TeamRole},
-        other=factories.person("other", team=search, role=TeamRole.ADMINISTRATOR),
-        root=factories.person("root", admin=True),
+        of={role: factories.user(f"a-{role.value}", team=maps, role=role) for role in TeamRole},
+        other=factories.user("other", team=search, role=TeamRole.ADMINISTRATOR),
+        root=factories.user("root", admin=True),
     )
 
 

@@ -136,10 +136,10 @@ def test_every_sentence_is_there_in_both_languages(staffed: Staffed) -> None:
     for entry in entries:
         assert entry.action not in audit_message(entry)
         with translation.override("zh-hans"):
-            assert audit_message(entry) != deed_in("en", entry), entry.action
+            assert audit_message(entry) != message_in("en", entry), entry.action
 
 
-def deed_in(language: str, entry: AuditEntry) -> str:
+def message_in(language: str, entry: AuditEntry) -> str:
     with translation.override(language):
         return audit_message(entry)
 

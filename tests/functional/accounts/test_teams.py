@@ -58,21 +58,21 @@ def test_only_administrators_change_members(staffed: Staffed, role: TeamRole) ->
 
 def test_users_without_permission_cannot_probe_user_names(staffed: Staffed) -> None:
     client = browser(staffed.of[TeamRole.VIEWER])
-    for person in ("other", "nobody at all"):
-        form = {"user": person, "roles": ["viewer"]}
-        assert client.post("/teams/maps", form).status_code == 403, person
+    for name in ("other", "nobody at all"):
+        form = {"user": name, "roles": ["viewer"]}
+        assert client.post("/teams/maps", form).status_code == 403, name
 
 
 @pytest.mark.parametrize("named_by", ["username", "email"])
 def test_somebody_is_added_with_several_roles(staffed: Staffed, named_by: str) -> None:
-    newcomer = factories.person("newcomer")
-    newcomer.email = "new@acme.example"
-    newcomer.save()
-    form = {"user": getattr(newcomer, named_by), "roles": ["engineer", "queue_admin"]}
+    invited = factories.user("newcomer")
+    invited.email = "new@acme.example"
+    invited.save()
+    form = {"user": getattr(invited, named_by), "roles": ["engineer", "queue_admin"]}
     done = browser(staffed.lead).post("/teams/maps", form, follow=True)
     assert "newcomer is in the team now." in done.text
-    assert roles(newcomer, staffed.maps) == {"engineer", "queue_admin"}
-    entry = AuditEntry.objects.get(action="membership.set", object_uid=newcomer.uid)
+    assert roles(invited, staffed.maps) == {"engineer", "queue_admin"}
+    entry = AuditEntry.objects.get(action="membership.set", object_uid=invited.uid)
     assert (entry.actor, entry.team) == (staffed.lead, staffed.maps)
     assert entry.detail == {"roles": ["engineer", "queue_admin"], "before": []}
 
@@ -93,7 +93,7 @@ def test_the_last_administrator_cannot_leave(staffed: Staffed) -> None:
     assert "is the last administrator of maps" in refused.text
     assert roles(staffed.lead, staffed.maps) == {"administrator"}
     # One who is deactivated keeps no team.
-    second = factories.person("second", team=staffed.maps, role=TeamRole.ADMINISTRATOR)
+    second = factories.user("second", team=staffed.maps, role=TeamRole.ADMINISTRATOR)
     User.objects.filter(pk=second.pk).update(is_active=False)
     client.post(f"/teams/maps/members/{staffed.lead.uid}/remove")
     assert roles(staffed.lead, staffed.maps) == {"administrator"}
@@ -105,7 +105,7 @@ def test_the_administrator_of_the_company_may_leave_a_team_without_one(staffed: 
 
 
 def test_lowering_oneself_asks_first(staffed: Staffed) -> None:
-    factories.person("second", team=staffed.maps, role=TeamRole.ADMINISTRATOR)
+    factories.user("second", team=staffed.maps, role=TeamRole.ADMINISTRATOR)
     client = browser(staffed.lead)
     address = f"/teams/maps/members/{staffed.lead.uid}"
     asked = client.post(address, {"roles": ["viewer"]})
@@ -164,5 +164,5 @@ def test_rest_keeps_others_out(staffed: Staffed) -> None:
     problem(engineer.get(other), 404, "not-found")
     problem(engineer.put(f"{other}/{staffed.engineer.uid}", body), 404, "not-found")
     problem(engineer.post(f"{API}/teams", {"name": "x", "slug": "x"}), 403, "permission-refused")
-    made = caller(staffed.root).post(f"{API}/teams", {"name": "Voice", "slug": "voice"})
-    assert made.status_code == 201
+    created = caller(staffed.root).post(f"{API}/teams", {"name": "Voice", "slug": "voice"})
+    assert created.status_code == 201

@@ -111,8 +111,8 @@ def test_all_scopes_together_grant_what_people_can_be_granted() -> None:
 
 
 def test_without_scopes_a_new_token_only_reads(staffed: Staffed) -> None:
-    made = caller(staffed.engineer).post(f"{API}/tokens", {"name": "plain"}).json()
-    assert made["scopes"] == ["read"]
+    created = caller(staffed.engineer).post(f"{API}/tokens", {"name": "plain"}).json()
+    assert created["scopes"] == ["read"]
 
 
 def test_a_scope_grants_nothing_that_its_owner_has_not(staffed: Staffed) -> None:
@@ -149,8 +149,8 @@ def test_a_confined_token_neither_makes_nor_touches_wider_ones(staffed: Staffed)
         assert "the team maps only" in wrong_fields(refused, 422, "refused")["team"]
     elsewhere = {"name": "elsewhere", "team": staffed.search.uid}
     assert "team" in wrong_fields(confined.post(f"{API}/tokens", elsewhere))
-    made = confined.post(f"{API}/tokens", {"name": "narrow", "team": staffed.maps.uid})
-    assert made.status_code == 201
+    created = confined.post(f"{API}/tokens", {"name": "narrow", "team": staffed.maps.uid})
+    assert created.status_code == 201
     listed = confined.get(f"{API}/tokens").json()["results"]
     assert {one["team"] for one in listed} == {staffed.maps.uid}
     problem(confined.delete(f"{API}/tokens/{wide.uid}"), 404, "not-found")

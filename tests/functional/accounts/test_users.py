@@ -21,7 +21,7 @@ from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, problem
 
 ADDRESSES = ("/people", "/people/new", "/people/{uid}")
-ACTS = ("invite", "activate", "deactivate", "unlock", "promote")
+ACTIONS = ("invite", "activate", "deactivate", "unlock", "promote")
 
 
 def test_the_page_of_people_is_for_administrators_of_the_company(staffed: Staffed) -> None:
@@ -30,8 +30,8 @@ def test_the_page_of_people_is_for_administrators_of_the_company(staffed: Staffe
         path = address.format(uid=staffed.other.uid)
         assert lead.get(path).status_code == 403
         assert root.get(path).status_code == 200
-    for act in ACTS:
-        assert lead.post(f"/people/{staffed.other.uid}/{act}").status_code == 403
+    for action in ACTIONS:
+        assert lead.post(f"/people/{staffed.other.uid}/{action}").status_code == 403
     assert User.objects.get(pk=staffed.other.pk).is_active
 
 
@@ -52,24 +52,24 @@ def test_people_are_found_by_name_team_and_state(staffed: Staffed) -> None:
 
 def test_somebody_is_invited_by_a_link_that_works_once(staffed: Staffed) -> None:
     form = {"username": "nova", "email": "", "team": staffed.maps.uid, "roles": ["engineer"]}
-    made = browser(staffed.root).post("/people/new", form)
+    response = browser(staffed.root).post("/people/new", form)
     nova = User.objects.get(username="nova")
     assert not nova.has_usable_password()
     assert list(nova.memberships.values_list("team__slug", "role")) == [("maps", "engineer")]
-    link = re.search(r"http://testserver(/password/set/[^<\s]+)", made.text)
+    link = re.search(r"http://testserver(/password/set/[^<\s]+)", response.text)
     assert link is not None
     assert link[1] not in browser(staffed.root).get(f"/people/{nova.uid}").text
 
-    newcomer = Client()
-    form_page = newcomer.get(link[1], follow=True)
+    invited = Client()
+    form_page = invited.get(link[1], follow=True)
     address = form_page.redirect_chain[-1][0]
-    words = {"new_password1": "a longer sentence 7", "new_password2": "a longer sentence 7"}
-    assert newcomer.post(address, words)["Location"] == "/login"
+    passwords = {"new_password1": "a longer sentence 7", "new_password2": "a longer sentence 7"}
+    assert invited.post(address, passwords)["Location"] == "/login"
     login = {"username": "nova", "password": "a longer sentence 7"}
-    assert newcomer.post("/login", login)["Location"] == "/"
+    assert invited.post("/login", login)["Location"] == "/"
     assert "This link no longer works" in Client().get(link[1]).text
-    deeds = AuditEntry.objects.filter(object_uid=nova.uid).values_list("action", flat=True)
-    assert {"user.create", "user.invite", "password.set", "session.begin"} <= set(deeds)
+    actions = AuditEntry.objects.filter(object_uid=nova.uid).values_list("action", flat=True)
+    assert {"user.create", "user.invite", "password.set", "session.begin"} <= set(actions)
 
 
 def test_where_mail_is_configured_the_link_is_sent_as_well(
@@ -127,8 +127,8 @@ def test_deactivation_ends_sessions_and_tokens_at_once(staffed: Staffed) -> None
 
 def test_the_last_company_administrator_is_kept(staffed: Staffed) -> None:
     root = browser(staffed.root)
-    for act in ("deactivate", "promote"):
-        refused = root.post(f"/people/{staffed.root.uid}/{act}", follow=True)
+    for action in ("deactivate", "promote"):
+        refused = root.post(f"/people/{staffed.root.uid}/{action}", follow=True)
         assert "is the last administrator of the company" in refused.text
     root.post(f"/people/{staffed.other.uid}/promote", {"to": "administrator"})
     promoted = User.objects.get(username="other")
@@ -241,8 +241,8 @@ def test_a_new_password_and_logging_out_everywhere_end_other_sessions(staffed: S
     there = Client()
     there.post("/login", {"username": "a-engineer", "password": "open sesame"})
     key = here.session.session_key
-    words = "a longer sentence 7"
-    form = {"old_password": "open sesame", "new_password1": words, "new_password2": words}
+    password = "a longer sentence 7"
+    form = {"old_password": "open sesame", "new_password1": password, "new_password2": password}
     here.post("/profile/password", form)
     assert there.get("/").status_code == 302
     assert here.get("/").status_code == 200
@@ -296,9 +296,9 @@ def test_an_undelivered_invitation_is_not_reported_as_sent(
     root, address = browser(staffed.root), f"/people/{staffed.other.uid}/invite"
     assert "The link was sent to them." in root.post(address).text
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    with socket.socket() as nobody_listens:
-        nobody_listens.bind(("127.0.0.1", 0))
-        settings.EMAIL_HOST, settings.EMAIL_PORT = nobody_listens.getsockname()
+    with socket.socket() as unserved:
+        unserved.bind(("127.0.0.1", 0))
+        settings.EMAIL_HOST, settings.EMAIL_PORT = unserved.getsockname()
         page = root.post(address).text
     assert "Give them this link" in page
     assert "/password/set/" in page

@@ -44,7 +44,7 @@ def filled(browser: Client, address: str, **changes: object) -> dict[str, Any]:
     return {name: value for name, value in {**values, **changes}.items() if value is not None}
 
 
-def look(browser: Client, address: str, **changes: object) -> Any:
+def preview(browser: Client, address: str, **changes: object) -> Any:
     """The live preview of a page with those changes."""
     sent = filled(browser, address, **changes)
     response = browser.post(address, sent, headers={"HX-Request": "true"})
@@ -66,16 +66,16 @@ def queue(
     **cpu: Any,
 ) -> Queue:
     """A queue with that quota of the chip ``cpu``."""
-    made = Queue.objects.create(name=name, team=team, parent=parent)
+    created = Queue.objects.create(name=name, team=team, parent=parent)
     if cpu:
-        entitle(made, **cpu)
-    return made
+        entitle(created, **cpu)
+    return created
 
 
-def borrowing(company: Company, lender: Queue, borrower: Queue, *, person: User) -> Claim:
+def borrowing(company: Company, lender: Queue, borrower: Queue, *, user: User) -> Claim:
     """All cards are allocated to a preemptible claim of the borrower; a claim of the lender is pending."""
     running = usage.waiting(
-        queue=borrower, team=company.other_team, person=person, cards=2, name="secret sweep"
+        queue=borrower, team=company.other_team, user=user, cards=2, name="secret sweep"
     )
     Claim.objects.filter(pk=running.pk).update(preemptible=True)
     usage.admit(running, at=company.at)

@@ -21,7 +21,7 @@ def page(model: type[Model], name: str = "changelist", *args: object) -> str:
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{name}", args=args)
 
 
-def act(browser: Client, model: type[Model], action: str, *rows: Model) -> list[str]:
+def run_action(browser: Client, model: type[Model], action: str, *rows: Model) -> list[str]:
     """Run an action on those rows; return the messages."""
     response = browser.post(
         page(model), {"action": action, "_selected_action": [row.pk for row in rows]}

@@ -43,7 +43,7 @@ def _usage_record() -> Model:
 
 
 #: Tables whose columns depend on each other.
-_MADE: Mapping[type[Model], Callable[[], Model]] = {UsageRecord: _usage_record}
+_FACTORIES: Mapping[type[Model], Callable[[], Model]] = {UsageRecord: _usage_record}
 _LEAST: Mapping[type[Field[Any, Any]], Callable[[], Any]] = {
     BinaryField: lambda: b"x",
     BooleanField: lambda: False,
@@ -61,8 +61,8 @@ def some_row(model: type[Model]) -> Model:
     newest = model._default_manager.order_by("-pk").first()
     if newest is not None:
         return newest
-    if model in _MADE:
-        return _MADE[model]()
+    if model in _FACTORIES:
+        return _FACTORIES[model]()
     wanted = [field for field in model._meta.concrete_fields if _is_needed(field)]
     return model._default_manager.create(**{field.name: _least(field) for field in wanted})
 

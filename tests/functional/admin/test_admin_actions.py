@@ -16,15 +16,15 @@ from apps.models.models import ModelVersion
 from apps.monitoring.services.isolations import isolations_request
 from apps.serving.models import ApiKey, Deployment, GatewaySnapshot
 from tests.functional.admin.conftest import LivedIn
-from tests.functional.admin.pages import act
+from tests.functional.admin.pages import run_action
 
 
 def test_jobs_are_cancelled_and_retried(lived_in: LivedIn, browser: Client) -> None:
     job = lived_in.running
-    assert act(browser, Job, "retry", job) == [
+    assert run_action(browser, Job, "retry", job) == [
         "tune the parser: a job that is running cannot retry"
     ]
-    assert act(browser, Job, "cancel", job) == ["tune the parser: is being cancelled."]
+    assert run_action(browser, Job, "cancel", job) == ["tune the parser: is being cancelled."]
     job.refresh_from_db()
     assert job.cancel_requested_by == "boss"
     entry = AuditEntry.objects.get(action="job.cancel")
@@ -32,24 +32,26 @@ def test_jobs_are_cancelled_and_retried(lived_in: LivedIn, browser: Client) -> N
 
     lived_in.company.turn_jobs()
     lived_in.company.turn_jobs()
-    assert act(browser, Job, "retry", job) == ["tune the parser: waits for cards again."]
+    assert run_action(browser, Job, "retry", job) == ["tune the parser: waits for cards again."]
     job.refresh_from_db()
     assert job.state == "waiting"
 
 
 def test_a_deployment_is_stopped(lived_in: LivedIn, browser: Client) -> None:
-    assert act(browser, Deployment, "stop", lived_in.deployment) == ["parser: is being stopped."]
+    assert run_action(browser, Deployment, "stop", lived_in.deployment) == [
+        "parser: is being stopped."
+    ]
     assert (
         "a deployment that is stopping cannot stop"
-        in act(browser, Deployment, "stop", lived_in.deployment)[-1]
+        in run_action(browser, Deployment, "stop", lived_in.deployment)[-1]
     )
     assert AuditEntry.objects.filter(action="deployment.stop").count() == 1
 
 
 def test_keys_and_tokens_are_revoked(lived_in: LivedIn, browser: Client) -> None:
     before = GatewaySnapshot.objects.latest("version")
-    act(browser, ApiKey, "revoke", lived_in.key)
-    act(browser, PersonalToken, "revoke", lived_in.token)
+    run_action(browser, ApiKey, "revoke", lived_in.key)
+    run_action(browser, PersonalToken, "revoke", lived_in.token)
 
     lived_in.key.refresh_from_db()
     lived_in.token.refresh_from_db()
@@ -64,11 +66,11 @@ def test_a_node_is_cordoned_and_uncordoned_with_audit_events(
     lived_in: LivedIn, browser: Client
 ) -> None:
     node = Node.objects.get()
-    assert act(browser, Node, "cordon", node) == ["1 of 1 nodes changed; all are cordoned."]
-    act(browser, Node, "cordon", node)
+    assert run_action(browser, Node, "cordon", node) == ["1 of 1 nodes changed; all are cordoned."]
+    run_action(browser, Node, "cordon", node)
     node.refresh_from_db()
     assert node.cordoned
-    act(browser, Node, "uncordon", node)
+    run_action(browser, Node, "uncordon", node)
     node.refresh_from_db()
     assert not node.cordoned
     actions = AuditEntry.objects.filter(object_uid=node.uid).order_by("id")
@@ -80,7 +82,7 @@ def test_an_isolated_node_cannot_be_uncordoned(lived_in: LivedIn, browser: Clien
     began_at = datetime(2030, 5, 1, 12, 30, tzinfo=UTC)
     isolations_request(nodes=[node.uid], reason="new fans", actor=lived_in.boss, at=began_at)
 
-    refusal, rest = act(browser, Node, "uncordon", node)
+    refusal, rest = run_action(browser, Node, "uncordon", node)
 
     assert refusal == f"{node} is out of use since 2030-05-01 12:30 UTC: give it back instead"
     assert rest == "0 of 1 nodes changed; all others are open to new work."
@@ -90,7 +92,9 @@ def test_an_isolated_node_cannot_be_uncordoned(lived_in: LivedIn, browser: Clien
 
 def test_a_failed_import_can_be_retried(lived_in: LivedIn, browser: Client) -> None:
     broken = ModelVersion.objects.get(number=99)
-    assert act(browser, ModelVersion, "retry", broken) == ["tiny v99: its import is tried again."]
+    assert run_action(browser, ModelVersion, "retry", broken) == [
+        "tiny v99: its import is tried again."
+    ]
     broken.refresh_from_db()
     assert broken.state == "importing"
-    assert "cannot retry" in act(browser, ModelVersion, "retry", lived_in.company.model)[-1]
+    assert "cannot retry" in run_action(browser, ModelVersion, "retry", lived_in.company.model)[-1]

@@ -23,7 +23,7 @@ from tests.integration.company import Company
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "words"),
+    ("changes", "field", "message"),
     [
         (
             {"kind": "abacus"},
@@ -34,13 +34,13 @@ from tests.integration.company import Company
     ],
 )
 def test_an_unreachable_cluster_is_refused(
-    browser: Client, changes: dict[str, str], field: str, words: str
+    browser: Client, changes: dict[str, str], field: str, message: str
 ) -> None:
     form = {"name": "east", "kind": "fake", "options": "{}", "binding": "card", **changes}
 
     response = browser.post(page(Cluster, "add"), form)
 
-    assert words in errors_of(response)[field][0]
+    assert message in errors_of(response)[field][0]
     assert not Cluster.objects.filter(name="east").exists()
 
 
@@ -143,8 +143,10 @@ def test_a_priority_class_is_created_changed_and_deleted_with_audit_events(brows
 
 
 def test_the_default_priority_class_cannot_be_deleted(browser: Client) -> None:
-    usual = PriorityClass.objects.get(value=0)
+    default = PriorityClass.objects.get(value=0)
 
-    assert browser.post(page(PriorityClass, "delete", usual.pk), {"post": "yes"}).status_code == 403
+    assert (
+        browser.post(page(PriorityClass, "delete", default.pk), {"post": "yes"}).status_code == 403
+    )
 
-    assert PriorityClass.objects.filter(pk=usual.pk).exists()
+    assert PriorityClass.objects.filter(pk=default.pk).exists()

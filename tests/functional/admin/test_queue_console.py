@@ -11,7 +11,7 @@ from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queues import QueueState
 from tests.factories import usage
 from tests.functional.admin import consoles
-from tests.functional.admin.consoles import at, edit_page, filled, look, save
+from tests.functional.admin.consoles import at, edit_page, filled, preview, save
 from tests.functional.admin.pages import page
 from tests.integration.company import Company, entitle
 
@@ -87,7 +87,7 @@ def test_a_refused_change_keeps_the_input_and_saves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("changes", "label", "words"),
+    ("changes", "label", "message"),
     [
         ({"name": ""}, "Name", "This field is required."),
         ({"name": "two words"}, "Name", "Use Latin letters"),
@@ -98,13 +98,13 @@ def test_a_refused_change_keeps_the_input_and_saves_nothing(
     ],
 )
 def test_an_invalid_field_is_named_in_the_preview(
-    company: Company, browser: Client, changes: dict[str, str], label: str, words: str
+    company: Company, browser: Client, changes: dict[str, str], label: str, message: str
 ) -> None:
-    review = look(browser, edit_page(company.queue), **changes).context["review"]
+    review = preview(browser, edit_page(company.queue), **changes).context["review"]
 
     (error,) = review.form_errors
     assert error.label == label
-    assert words in error.message
+    assert message in error.message
     assert review.blocked
 
 
@@ -113,11 +113,11 @@ def test_the_preview_lists_claims_that_the_next_cycle_evicts(
 ) -> None:
     mine = consoles.queue(company, "mine", team=company.team)
     theirs = consoles.queue(company, "theirs", team=company.other_team)
-    running = consoles.borrowing(company, mine, theirs, person=company.stranger)
+    running = consoles.borrowing(company, mine, theirs, user=company.stranger)
     address = edit_page(mine)
-    promised = {"cards-cpu-guaranteed": "2"}
+    reduced = {"cards-cpu-guaranteed": "2"}
 
-    response = look(browser, address, **promised)
+    response = preview(browser, address, **reduced)
     review = response.context["review"]
 
     assert [(one.uid, one.work_name, one.cards) for one in review.reclaims] == [
@@ -130,11 +130,11 @@ def test_the_preview_lists_claims_that_the_next_cycle_evicts(
     assert review.label in response.content.decode()
     assert not QueueChange.objects.exists()
 
-    unconfirmed = save(browser, address, **promised)
+    unconfirmed = save(browser, address, **reduced)
     assert "Type mine to confirm it" in str(unconfirmed.context["saving"].errors)
     assert not QueueChange.objects.exists()
 
-    assert save(browser, address, **promised, confirm="mine").status_code == 302
+    assert save(browser, address, **reduced, confirm="mine").status_code == 302
     company.schedule()
     running.refresh_from_db()
     assert running.state == ClaimState.REVOKING
@@ -175,9 +175,11 @@ def test_a_queue_is_created_below_another_with_its_own_chip(
     sent |= {"chips": ["cpu", "nvidia-h800"], "cards-nvidia-h800-guaranteed": "4"}
     assert browser.post(address, {**sent, "save": "1"}).status_code == 302
 
-    made = Queue.objects.get(name="vision")
-    assert (made.parent, made.team) == (top, company.team)
-    assert [(one.chip, one.guaranteed) for one in made.entitlements.all()] == [("nvidia-h800", 4)]
+    created = Queue.objects.get(name="vision")
+    assert (created.parent, created.team) == (top, company.team)
+    assert [(one.chip, one.guaranteed) for one in created.entitlements.all()] == [
+        ("nvidia-h800", 4)
+    ]
 
 
 def test_a_queue_is_moved_but_not_below_itself(company: Company, browser: Client) -> None:

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.quotas.models import Queue, QueueChange
 from controlplane.domain.quotas.queues import QueueState
 from tests.functional.admin import consoles
-from tests.functional.admin.consoles import at, edit_page, filled, look, save
+from tests.functional.admin.consoles import at, edit_page, filled, preview, save
 from tests.functional.admin.pages import page
 from tests.integration.company import Company, entitle
 
@@ -75,7 +75,7 @@ def test_an_exported_tree_is_imported_without_a_difference(
     assert whole["Content-Disposition"] == 'attachment; filename="queues.yaml"'
     assert "default" not in part.content.decode()
     for file in (whole, part):
-        review = look(browser, at("import"), text=file.content.decode()).context["review"]
+        review = preview(browser, at("import"), text=file.content.decode()).context["review"]
         assert review.summary == "Nothing would be different."
 
 
@@ -87,10 +87,10 @@ def test_an_import_is_previewed_as_differences(
     )
     changes = QueueChange.objects.count()
 
-    kept = look(browser, at("import"), text=text).context["review"]
-    pruned = look(browser, at("import"), text=text, prune="on")
+    review = preview(browser, at("import"), text=text).context["review"]
+    pruned = preview(browser, at("import"), text=text, prune="on")
 
-    messages = [one.message for one in kept.differences]
+    messages = [one.message for one in review.differences]
     assert "queue lab is guaranteed 3 × cpu instead of 2" in messages
     assert "queue speech is created below lab" in messages
     assert not [message for message in messages if "retired" in message]
@@ -115,11 +115,11 @@ def test_every_error_of_a_file_is_shown_with_its_position(
 ) -> None:
     text = "queues: {lab: {cards: {cpu: {guaranteed: eight}}, colour: red}}"
 
-    form_errors = look(browser, at("import"), text=text).context["review"].form_errors
+    form_errors = preview(browser, at("import"), text=text).context["review"].form_errors
 
-    told = " ".join(one.message for one in form_errors)
-    assert "lab › cpu: guaranteed must be a whole number of cards from 0, got 'eight'" in told
-    assert "lab: there is no field 'colour'" in told
+    messages = " ".join(one.message for one in form_errors)
+    assert "lab › cpu: guaranteed must be a whole number of cards from 0, got 'eight'" in messages
+    assert "lab: there is no field 'colour'" in messages
 
 
 def test_the_history_shows_and_reverts_changes(
@@ -165,13 +165,13 @@ def test_a_bulk_edit_that_evicts_claims_requires_confirmation(
 ) -> None:
     mine = consoles.queue(company, "mine", team=company.team)
     theirs = consoles.queue(company, "theirs", team=company.other_team)
-    consoles.borrowing(company, mine, theirs, person=company.stranger)
+    consoles.borrowing(company, mine, theirs, user=company.stranger)
     address = at("bulk", of="chip:cpu", uid=[mine.uid])
-    promised = {f"{mine.uid}-guaranteed": "2"}
+    reduced = {f"{mine.uid}-guaranteed": "2"}
 
-    assert save(browser, address, **promised).status_code == 200
+    assert save(browser, address, **reduced).status_code == 200
     assert not mine.entitlements.exists()
-    assert save(browser, address, **promised, confirm="stop").status_code == 302
+    assert save(browser, address, **reduced, confirm="stop").status_code == 302
     assert mine.entitlements.get().guaranteed == 2
 
 

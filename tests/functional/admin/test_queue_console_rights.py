@@ -12,7 +12,7 @@ from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.quotas.queues import QueueState
 from tests import factories
 from tests.functional.admin import consoles
-from tests.functional.admin.consoles import at, edit_page, look, save
+from tests.functional.admin.consoles import at, edit_page, preview, save
 from tests.functional.admin.pages import page
 from tests.integration.company import Company, entitle
 
@@ -29,7 +29,7 @@ def given(company: Company) -> Queue:
 def quinn(company: Company) -> Client:
     """A queue admin of the team."""
     client = Client()
-    client.force_login(factories.person("quinn", team=company.team, role=TeamRole.QUEUE_ADMIN))
+    client.force_login(factories.user("quinn", team=company.team, role=TeamRole.QUEUE_ADMIN))
     return client
 
 
@@ -55,7 +55,7 @@ def test_access_to_the_console_by_role(
     company: Company, given: Queue, role: TeamRole, status: int
 ) -> None:
     client = Client()
-    client.force_login(factories.person("somebody", team=company.team, role=role))
+    client.force_login(factories.user("somebody", team=company.team, role=role))
 
     shared = (page(Queue), at("list"), at("bulk"), at("import"), at("changes"), page(Queue, "add"))
     for address in (*shared, *pages_of(given)):
@@ -127,11 +127,11 @@ def test_a_queue_admin_manages_queues_below_the_assigned_queue_within_its_quota(
     assert "speech has 4" in " ".join(refused.context["review"].refusals)
     assert save(quinn, address, **{**fields, "cards-cpu-guaranteed": "3"}).status_code == 302
 
-    made = Queue.objects.get(name="dialects")
-    assert save(quinn, edit_page(made), weight="2", lends=None).status_code in (200, 302)
-    assert save(quinn, at("retire", made.pk)).status_code == 302
-    made.refresh_from_db()
-    assert made.retired_at is not None
+    created = Queue.objects.get(name="dialects")
+    assert save(quinn, edit_page(created), weight="2", lends=None).status_code in (200, 302)
+    assert save(quinn, at("retire", created.pk)).status_code == 302
+    created.refresh_from_db()
+    assert created.retired_at is not None
 
 
 def test_an_import_respects_the_permissions_of_the_user(
@@ -139,7 +139,7 @@ def test_an_import_respects_the_permissions_of_the_user(
 ) -> None:
     text = "queues: {science: {cards: {cpu: {guaranteed: 99}}}}"
 
-    review = look(quinn, at("import"), text=text).context["review"]
+    review = preview(quinn, at("import"), text=text).context["review"]
     assert review.blocked
     assert "only an administrator of the company can change it" in " ".join(review.refusals)
     assert save(quinn, at("import"), text=text).status_code == 200
@@ -167,9 +167,9 @@ def test_workloads_of_other_teams_are_shown_by_team_and_size_only(
     below = consoles.queue(company, "dialects", team=company.team, parent=given)
     Queue.objects.filter(pk=below.pk).update(reclaims=False)
     secret = Queue.objects.get(name="secret-queue")
-    running = consoles.borrowing(company, below, secret, person=company.stranger)
+    running = consoles.borrowing(company, below, secret, user=company.stranger)
 
-    response = look(quinn, edit_page(below), reclaims="on")
+    response = preview(quinn, edit_page(below), reclaims="on")
 
     assert [one.uid for one in response.context["review"].reclaims] == [running.uid]
     shown = response.content.decode()

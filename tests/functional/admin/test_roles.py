@@ -14,7 +14,7 @@ from apps.jobs.models import Job
 from apps.quotas.models import Queue
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from tests import factories
-from tests.functional.admin.pages import MODELS, act, page
+from tests.functional.admin.pages import MODELS, page, run_action
 from tests.integration.company import Company
 
 FLEET = {"fleet.Cluster", "fleet.Node", "fleet.Card"}
@@ -97,10 +97,10 @@ class Shared:
     def as_(self, role: TeamRole | CompanyRole) -> Client:
         client = Client()
         if isinstance(role, TeamRole):
-            person = factories.person(f"a-{role}", team=self.company.team, role=role)
+            user = factories.user(f"a-{role}", team=self.company.team, role=role)
         else:
-            person = factories.person(f"a-{role}", operator=role is CompanyRole.OPERATOR)
-        client.force_login(person)
+            user = factories.user(f"a-{role}", operator=role is CompanyRole.OPERATOR)
+        client.force_login(user)
         return client
 
 
@@ -148,7 +148,7 @@ def test_rows_of_other_teams_are_not_visible(shared: Shared, role: TeamRole) -> 
 
 def test_an_action_reaches_rows_of_ones_own_team_only(shared: Shared) -> None:
     client = shared.as_(TeamRole.ADMINISTRATOR)
-    act(client, Job, "cancel", shared.my_job, shared.their_job)
+    run_action(client, Job, "cancel", shared.my_job, shared.their_job)
     for job in (shared.my_job, shared.their_job):
         job.refresh_from_db()
     assert shared.my_job.cancel_requested_at is not None
@@ -170,7 +170,7 @@ def test_choices_offer_nothing_of_other_teams(shared: Shared) -> None:
 def test_an_operator_cordons_nodes_and_adds_no_cluster(shared: Shared) -> None:
     client = shared.as_(CompanyRole.OPERATOR)
     node = Node.objects.get()
-    assert act(client, Node, "cordon", node) == ["1 of 1 nodes changed; all are cordoned."]
+    assert run_action(client, Node, "cordon", node) == ["1 of 1 nodes changed; all are cordoned."]
     assert client.get(page(Card)).status_code == 200
     assert client.get(page(type(shared.company.cluster_row), "add")).status_code == 403
     address = page(type(shared.company.cluster_row), "change", shared.company.cluster_row.pk)
@@ -178,7 +178,7 @@ def test_an_operator_cordons_nodes_and_adds_no_cluster(shared: Shared) -> None:
 
 
 def test_a_role_in_another_team_gives_no_access(shared: Shared) -> None:
-    user = factories.person("mixed", team=shared.company.team, role=TeamRole.VIEWER)
+    user = factories.user("mixed", team=shared.company.team, role=TeamRole.VIEWER)
     Membership.objects.create(user=user, team=shared.company.other_team, role=TeamRole.QUEUE_ADMIN)
     client = Client()
     client.force_login(User.objects.get(pk=user.pk))

@@ -33,23 +33,23 @@ def test_an_administrator_of_the_company_sees_every_team(
 
 
 def test_a_new_token_is_shown_once_and_works(company: Company, engineer: APIClient) -> None:
-    made = engineer.post(f"{API}/tokens", {"name": "nightly"})
-    assert made.status_code == 201
-    text = made.json()["text"]
+    created = engineer.post(f"{API}/tokens", {"name": "nightly"})
+    assert created.status_code == 201
+    text = created.json()["text"]
     listed = engineer.get(f"{API}/tokens").content.decode()
     assert text not in listed
-    assert made.json()["uid"] in listed
+    assert created.json()["uid"] in listed
     other = APIClient()
     other.credentials(HTTP_AUTHORIZATION=f"Bearer {text}")
     assert other.get(f"{API}/me").json()["username"] == "mei"
 
 
 def test_a_revoked_token_is_refused_at_once(company: Company, engineer: APIClient) -> None:
-    made = engineer.post(f"{API}/tokens", {"name": "nightly"}).json()
+    created = engineer.post(f"{API}/tokens", {"name": "nightly"}).json()
     for _ in range(2):
-        assert engineer.delete(f"{API}/tokens/{made['uid']}").status_code == 204
+        assert engineer.delete(f"{API}/tokens/{created['uid']}").status_code == 204
     other = APIClient()
-    other.credentials(HTTP_AUTHORIZATION=f"Bearer {made['text']}")
+    other.credentials(HTTP_AUTHORIZATION=f"Bearer {created['text']}")
     refused = other.get(f"{API}/me")
     assert "revoked" in problem(refused, 401, "authentication-failed")["detail"]
     assert refused["WWW-Authenticate"] == "Bearer"

@@ -35,7 +35,7 @@ def operator(company: Company) -> APIClient:
 
 @pytest.fixture
 def alarmed(operator: APIClient) -> Alerts:
-    root = factories.person("rita", admin=True)
+    root = factories.user("rita", admin=True)
     return factories.firing_alerts(actor=root, at=timezone.now())
 
 
@@ -54,9 +54,9 @@ def test_what_fires_is_listed_and_its_alerts_are_on_it(
 def test_a_rule_is_tried_made_changed_and_deleted(operator: APIClient) -> None:
     trial = operator.post(f"{API}/alert-rules/trial", RULE).json()
     assert trial == {"now": 0, "times": 0, "things": 0, "cut": False}
-    made = operator.post(f"{API}/alert-rules", RULE)
-    assert made.status_code == 201
-    uid = made.json()["uid"]
+    created = operator.post(f"{API}/alert-rules", RULE)
+    assert created.status_code == 201
+    uid = created.json()["uid"]
     changed = operator.patch(f"{API}/alert-rules/{uid}", {"threshold": 800, "enabled": False})
     assert changed.json()["document"]["threshold"] == 800
     assert changed.json()["enabled"] is False
@@ -76,9 +76,9 @@ def test_a_rule_that_cannot_be_is_refused_field_by_field(operator: APIClient) ->
 def test_a_silence_is_begun_and_ended(operator: APIClient) -> None:
     ends_at = (timezone.now() + timedelta(hours=1)).isoformat()
     asked = {"matchers": ["rule=power"], "ends_at": ends_at, "reason": "new cables"}
-    made = operator.post(f"{API}/alert-silences", asked).json()
-    assert operator.delete(f"{API}/alert-silences/{made['uid']}").status_code == 204
-    silence = AlertSilence.objects.get(uid=made["uid"])
+    created = operator.post(f"{API}/alert-silences", asked).json()
+    assert operator.delete(f"{API}/alert-silences/{created['uid']}").status_code == 204
+    silence = AlertSilence.objects.get(uid=created["uid"])
     assert silence.ends_at <= timezone.now()
     problem(
         operator.post(f"{API}/alert-silences", {**asked, "matchers": ["power"]}),
@@ -89,22 +89,22 @@ def test_a_silence_is_begun_and_ended(operator: APIClient) -> None:
 
 def test_a_receiver_keeps_its_address_to_itself(operator: APIClient) -> None:
     asked = {"name": "ops", "kind": "slack", "url": "https://203.0.114.7/t0ken", "secret": "s3"}
-    made = operator.post(f"{API}/alert-receivers", asked)
-    assert made.status_code == 201
-    assert "t0ken" not in made.content.decode()
-    uid = made.json()["uid"]
+    created = operator.post(f"{API}/alert-receivers", asked)
+    assert created.status_code == 201
+    assert "t0ken" not in created.content.decode()
+    uid = created.json()["uid"]
     assert operator.post(f"{API}/alert-receivers/{uid}/test").status_code == 202
     paused = operator.patch(f"{API}/alert-receivers/{uid}", {"active": False})
     assert paused.json()["active"] is False
     problem(operator.post(f"{API}/alert-receivers/{uid}/test"), 422, "alert-refused")
     route = {"name": "all", "severity": "info", "receivers": [uid]}
-    kept = operator.post(f"{API}/alert-routes", route).json()
-    assert [one["uid"] for one in kept["receivers"]] == [uid]
+    stored = operator.post(f"{API}/alert-routes", route).json()
+    assert [one["uid"] for one in stored["receivers"]] == [uid]
     changed = operator.put(
-        f"{API}/alert-routes/{kept['uid']}", {**route, "severity": "critical"}
+        f"{API}/alert-routes/{stored['uid']}", {**route, "severity": "critical"}
     ).json()
     assert changed["severity"] == "critical"
-    assert operator.delete(f"{API}/alert-routes/{kept['uid']}").status_code == 204
+    assert operator.delete(f"{API}/alert-routes/{stored['uid']}").status_code == 204
     assert operator.delete(f"{API}/alert-receivers/{uid}").status_code == 204
     assert not AlertReceiver.objects.exists()
 

@@ -69,8 +69,8 @@ def test_what_is_handed_over_becomes_a_model_version(
     company.cluster.finish(attempt.launch_name)
     company.turn_jobs()
     company.turn_jobs()
-    made = engineer.get(f"{API}/jobs/{job.uid}").json()["outputs"]["model_version"]
-    shown = engineer.get(f"{API}/model-versions/{made['uid']}").json()
+    version = engineer.get(f"{API}/jobs/{job.uid}").json()["outputs"]["model_version"]
+    shown = engineer.get(f"{API}/model-versions/{version['uid']}").json()
     assert (shown["metrics"], shown["job_uid"]) == ({"loss": 0.25}, job.uid)
 
 
@@ -112,11 +112,9 @@ def test_a_point_without_a_step_is_refused(ran: tuple[Job, Attempt]) -> None:
     assert "step" in problem(refused, 422, "report-refused")["detail"]
 
 
-@pytest.mark.parametrize(
-    "figure", ["oops", True, [1], 10**400], ids=["text", "yes", "list", "huge"]
-)
-def test_a_figure_that_is_no_number_is_refused(ran: tuple[Job, Attempt], figure: object) -> None:
-    refused = Reporter(ran[1]).progress({"step": 1, "eval_loss": figure})
+@pytest.mark.parametrize("value", ["oops", True, [1], 10**400], ids=["text", "yes", "list", "huge"])
+def test_a_figure_that_is_no_number_is_refused(ran: tuple[Job, Attempt], value: object) -> None:
+    refused = Reporter(ran[1]).progress({"step": 1, "eval_loss": value})
     assert "eval_loss must be a number or null" in problem(refused, 422, "report-refused")["detail"]
 
 
@@ -130,8 +128,8 @@ def test_nothing_but_the_attempts_own_token_is_taken(
         problem(reporter.progress({"step": 1}), 401, "authentication-failed")
         problem(reporter.file("config.json", b"{}"), 401, "authentication-failed")
         problem(reporter.manifest(kind="model", files=[]), 401, "authentication-failed")
-    person = engineer.post(f"{API}/attempts/{attempt.uid}/progress", {"points": []})
-    problem(person, 401, "authentication-failed")
+    response = engineer.post(f"{API}/attempts/{attempt.uid}/progress", {"points": []})
+    problem(response, 401, "authentication-failed")
     own = Reporter(attempt)
     problem(own.client.get(f"{API}/jobs"), 401, "authentication-failed")
 

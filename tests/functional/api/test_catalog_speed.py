@@ -47,14 +47,14 @@ def plain(company: Company) -> Any:
     """Asks the plain list, without a middleware in its way."""
     view = PlainList.as_view()
 
-    def ask() -> Response:
+    def send() -> Response:
         request = APIRequestFactory().get("/plain")
         force_authenticate(request, user=company.engineer)
         answer: Response = view(request)
         answer.render()
         return answer
 
-    return ask
+    return send
 
 
 def test_the_catalog_is_three_times_as_fast_as_a_plain_list_of_the_same_rows(

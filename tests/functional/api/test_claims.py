@@ -34,7 +34,7 @@ def waiting() -> Claim:
 
 @pytest.fixture
 def client(waiting: Claim) -> APIClient:
-    return caller(factories.person("ada", team=waiting.team), Scope.JOBS)
+    return caller(factories.user("ada", team=waiting.team), Scope.JOBS)
 
 
 def found(client: APIClient, path: str) -> Any:
@@ -44,12 +44,12 @@ def found(client: APIClient, path: str) -> Any:
 
 
 def test_an_explanation_has_numbers_and_the_queue(client: APIClient, waiting: Claim) -> None:
-    why = found(client, f"claims/{waiting.uid}/explanation")
-    assert why["numbers"]["wanted"] == 4
-    assert (why["place"], why["waiting"]) == (1, 1)
-    assert why["free"] == {"cpu": 2}
-    assert why["shares"][0]["standing"]["used"] == 2
-    assert why["forecast"] is None
+    explanation = found(client, f"claims/{waiting.uid}/explanation")
+    assert explanation["numbers"]["wanted"] == 4
+    assert (explanation["place"], explanation["waiting"]) == (1, 1)
+    assert explanation["free"] == {"cpu": 2}
+    assert explanation["shares"][0]["standing"]["used"] == 2
+    assert explanation["forecast"] is None
 
 
 def test_a_forecast_is_empty_before_the_first_run(client: APIClient, waiting: Claim) -> None:
@@ -59,10 +59,10 @@ def test_a_forecast_is_empty_before_the_first_run(client: APIClient, waiting: Cl
     usage.admit(past, at=now - timedelta(hours=2))
     usage.release(past, at=now)
     forecasts_refresh(policy=SchedulingPolicy(), at=now)
-    told = found(client, f"claims/{waiting.uid}/forecast")
-    assert told["starts_at"] is not None
-    assert told["place"] == 1
-    assert told["blocked_by"][0]["name"] == "holder"
+    forecast = found(client, f"claims/{waiting.uid}/forecast")
+    assert forecast["starts_at"] is not None
+    assert forecast["place"] == 1
+    assert forecast["blocked_by"][0]["name"] == "holder"
 
 
 def test_a_what_if_is_stored_and_computed(client: APIClient, waiting: Claim) -> None:
@@ -76,9 +76,9 @@ def test_a_what_if_is_stored_and_computed(client: APIClient, waiting: Claim) -> 
     uid = answer.json()["asked"]["uid"]
     assert answer.json()["answer"] is None
     what_ifs_reconcile(policy=SchedulingPolicy(), at=timezone.now())
-    told = found(client, f"what-ifs/{uid}")
-    assert told["answer"]["own"]["after"]["starts_at"] is not None
-    assert told["asked"]["state"] == "answered"
+    what_if = found(client, f"what-ifs/{uid}")
+    assert what_if["answer"]["own"]["after"]["starts_at"] is not None
+    assert what_if["asked"]["state"] == "answered"
 
 
 def test_a_what_if_about_an_admitted_claim_is_refused(client: APIClient, waiting: Claim) -> None:
@@ -95,9 +95,9 @@ def test_a_what_if_without_changes_is_refused(client: APIClient, waiting: Claim)
 
 def test_a_reclaim_preview_lists_victims(client: APIClient, waiting: Claim) -> None:
     Claim.objects.filter(state="admitted").update(preemptible=True)
-    owed = Queue.objects.create(name="owed", team=waiting.team)
-    owed.entitlements.create(chip="cpu", guaranteed=4)
-    preview = found(client, f"queues/{owed.uid}/reclaim-preview?chip=cpu&cards=4&together=4")
+    guaranteed = Queue.objects.create(name="owed", team=waiting.team)
+    guaranteed.entitlements.create(chip="cpu", guaranteed=4)
+    preview = found(client, f"queues/{guaranteed.uid}/reclaim-preview?chip=cpu&cards=4&together=4")
     assert (preview["starts"], preview["cards"]) == (False, 2)
     assert preview["losers"][0]["work"]["name"] == "holder"
     assert preview["losers"][0]["queue"] == "default"
@@ -109,6 +109,6 @@ def test_cards_that_do_not_divide_are_refused(client: APIClient, waiting: Claim)
 
 
 def test_a_claim_of_another_team_is_not_found(waiting: Claim) -> None:
-    stranger = caller(factories.person("bob", team=factories.team("search")))
+    stranger = caller(factories.user("bob", team=factories.team("search")))
     for path in ("why", "forecast"):
         assert stranger.get(f"{API}/claims/{waiting.uid}/{path}").status_code == 404

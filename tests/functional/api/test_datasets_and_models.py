@@ -25,9 +25,9 @@ def upload(client: APIClient, content: bytes, name: str = "rows.jsonl", **fields
 
 
 def test_an_upload_becomes_a_dataset_with_statistics_and_a_preview(engineer: APIClient) -> None:
-    made = upload(engineer, rows(50).getvalue(), description="from the shop")
-    assert made.status_code == 201, made.content
-    body = made.json()
+    created = upload(engineer, rows(50).getvalue(), description="from the shop")
+    assert created.status_code == 201, created.content
+    body = created.json()
     assert (body["name"], body["row_count"], body["statistics"]["format"]) == (
         "orders v1",
         50,
@@ -40,9 +40,11 @@ def test_an_upload_becomes_a_dataset_with_statistics_and_a_preview(engineer: API
 
 
 def test_a_very_long_file_name_is_kept_by_its_end(engineer: APIClient) -> None:
-    made = upload(engineer, rows(3).getvalue(), name="路" * 240 + ".jsonl")
-    assert made.status_code == 201, made.content
-    assert DatasetVersion.objects.get(uid=made.json()["uid"]).source_name == "路" * 194 + ".jsonl"
+    created = upload(engineer, rows(3).getvalue(), name="路" * 240 + ".jsonl")
+    assert created.status_code == 201, created.content
+    assert (
+        DatasetVersion.objects.get(uid=created.json()["uid"]).source_name == "路" * 194 + ".jsonl"
+    )
 
 
 def test_the_same_name_adds_a_version(engineer: APIClient) -> None:
@@ -76,8 +78,8 @@ def test_a_missing_column_is_said_with_what_is_expected(engineer: APIClient) -> 
 
 def test_columns_can_be_mapped(engineer: APIClient) -> None:
     columns = json.dumps({"instruction": "question", "output": "reply"})
-    made = upload(engineer, b"question,reply\na,b\nc,d\n", "rows.csv", columns=columns)
-    assert made.status_code == 201, made.content
+    created = upload(engineer, b"question,reply\na,b\nc,d\n", "rows.csv", columns=columns)
+    assert created.status_code == 201, created.content
     wrong = upload(engineer, b"a,b\n", "rows.csv", columns='{"instruktion": "a"}')
     assert "instruktion" in str(wrong_fields(wrong))
 
@@ -110,10 +112,10 @@ def test_a_full_store_is_said_and_nothing_is_kept(
 def test_inspecting_shows_the_same_and_keeps_nothing(engineer: APIClient) -> None:
     form = {"file": SimpleUploadedFile("rows.jsonl", rows(50).getvalue())}
     seen = engineer.post(f"{API}/datasets/inspect", form, format="multipart").json()
-    made = upload(engineer, rows(50).getvalue()).json()
-    assert seen["content_hash"] == made["content_hash"]
-    assert seen["statistics"] == made["statistics"]
-    assert seen["preview"] == made["preview"]
+    created = upload(engineer, rows(50).getvalue()).json()
+    assert seen["content_hash"] == created["content_hash"]
+    assert seen["statistics"] == created["statistics"]
+    assert seen["preview"] == created["preview"]
     assert seen["columns"]["instruction"] == "prompt"
     broken = {"file": SimpleUploadedFile("rows.jsonl", b"{")}
     problem(
@@ -164,10 +166,10 @@ def test_a_folder_is_registered_and_imported(
     folders = engineer.get(f"{API}/model-versions/folders").json()
     assert folders == [{"name": "tiny", "path": str(folder)}]
     body = {"name": "fresh", "path": str(folder)}
-    made = engineer.post(f"{API}/model-versions/import", body).json()
-    assert (made["state"], made["architecture"]) == ("importing", "Qwen2ForCausalLM")
+    created = engineer.post(f"{API}/model-versions/import", body).json()
+    assert (created["state"], created["architecture"]) == ("importing", "Qwen2ForCausalLM")
     folder_imports_reconcile(at=timezone.now())
-    shown = engineer.get(f"{API}/model-versions/{made['uid']}").json()
+    shown = engineer.get(f"{API}/model-versions/{created['uid']}").json()
     assert (shown["state"], shown["parameters"]) == ("ready", 64)
     files = engineer.get(f"{API}/artifacts/{shown['artifact']}").json()["files"]
     assert [file["path"] for file in files] == ["config.json", "model.safetensors"]
@@ -186,11 +188,11 @@ def test_a_failed_import_says_why_and_can_be_tried_again(
 ) -> None:
     folder = write_model(tmp_path / "models" / "tiny")
     body = {"name": "fresh", "path": str(folder)}
-    made = engineer.post(f"{API}/model-versions/import", body).json()
+    created = engineer.post(f"{API}/model-versions/import", body).json()
     config = (folder / "config.json").read_bytes()
     (folder / "config.json").unlink()
     folder_imports_reconcile(at=timezone.now())
-    address = f"{API}/model-versions/{made['uid']}"
+    address = f"{API}/model-versions/{created['uid']}"
     shown = engineer.get(address).json()
     assert (shown["state"], "config.json" in shown["state_reason"]) == ("failed", True)
     (folder / "config.json").write_bytes(config)

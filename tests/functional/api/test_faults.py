@@ -28,8 +28,8 @@ HOT = {"metric": "temperature", "op": ">", "value": 90, "for": "30s"}
 @pytest.fixture
 def fault(company: Company) -> Fault:
     node = Node.objects.get(cluster=company.cluster_row).name
-    told = sign(company.cluster_row, node=node, index=0, at=company.at)
-    signals_record(signals=[told], at=company.at)
+    signal = sign(company.cluster_row, node=node, index=0, at=company.at)
+    signals_record(signals=[signal], at=company.at)
     return Fault.objects.get()
 
 
@@ -83,16 +83,16 @@ def test_an_operator_takes_out_and_gives_back(operator: APIClient, company: Comp
 def test_what_cannot_be_isolated_says_why(operator: APIClient, company: Company) -> None:
     card = Card.objects.get(index=0).uid
     assert "reason" in wrong_fields(_post(operator, "isolations", {"cards": [card]}))
-    nobody = {"cards": ["0" * 32], "reason": "no"}
-    told = problem(_post(operator, "isolations", nobody), 422, "isolation-refused")
-    assert told["detail"].startswith("there is no node or card")
+    unknown = {"cards": ["0" * 32], "reason": "no"}
+    refusal = problem(_post(operator, "isolations", unknown), 422, "isolation-refused")
+    assert refusal["detail"].startswith("there is no node or card")
     empty = problem(_post(operator, "isolations", {"reason": "no"}), 422, "isolation-refused")
     assert empty["detail"] == "name 1 to 500 cards and nodes, not 0"
 
 
 def test_others_look_and_do_not_act(engineer: APIClient, fault: Fault) -> None:
     card = Card.objects.get(index=0).uid
-    acts: dict[str, dict[str, Any]] = {
+    requests: dict[str, dict[str, Any]] = {
         "faults/acknowledge": {"uids": [fault.uid]},
         "isolations": {"cards": [card], "reason": "no"},
         "isolations/release": {"uids": [fault.uid], "reason": "no"},
@@ -100,7 +100,7 @@ def test_others_look_and_do_not_act(engineer: APIClient, fault: Fault) -> None:
         "health-rules": {"name": "hot", "condition": HOT, "level": 1},
         "health-rules/dry-run": {"condition": HOT},
     }
-    for path, body in acts.items():
+    for path, body in requests.items():
         problem(_post(engineer, path, body), 403, "permission-refused")
     patch = engineer.patch(f"{API}/health-policy", {"automatic": False}, format="json")
     problem(patch, 403, "permission-refused")
@@ -108,9 +108,9 @@ def test_others_look_and_do_not_act(engineer: APIClient, fault: Fault) -> None:
 
 
 def test_a_rule_is_made_changed_and_deleted(operator: APIClient, company: Company) -> None:
-    made = _post(operator, "health-rules", {"name": "hot", "condition": HOT, "level": 4})
-    assert made.status_code == 201, made.content
-    rule = made.json()
+    created = _post(operator, "health-rules", {"name": "hot", "condition": HOT, "level": 4})
+    assert created.status_code == 201, created.content
+    rule = created.json()
     assert rule["condition"] == {**HOT, "how": "value", "value": 90.0}
     address = f"{API}/health-rules/{rule['uid']}"
     changed = operator.patch(address, {"level": 1, "enabled": False}, format="json").json()
@@ -127,8 +127,8 @@ def test_a_rule_is_made_changed_and_deleted(operator: APIClient, company: Compan
 
 def test_a_rule_that_makes_no_sense_says_which_field_and_why(operator: APIClient) -> None:
     wrong = {"name": "hot", "condition": {**HOT, "op": "~"}, "level": 4}
-    told = wrong_fields(_post(operator, "health-rules", wrong), 422, "health-rule-refused")
-    assert told["op"].startswith("op is '~'; it must be one of")
+    errors = wrong_fields(_post(operator, "health-rules", wrong), 422, "health-rule-refused")
+    assert errors["op"].startswith("op is '~'; it must be one of")
 
 
 def _measure(company: Company, card: Card, degrees: float, seconds: int) -> None:

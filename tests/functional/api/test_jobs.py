@@ -31,9 +31,9 @@ def finetune(company: Company, **changes: Any) -> dict[str, Any]:
 def test_a_submitted_job_has_every_default_in_its_spec(
     engineer: APIClient, company: Company
 ) -> None:
-    made = engineer.post(f"{API}/jobs", finetune(company))
-    assert made.status_code == 201, made.content
-    body = made.json()
+    created = engineer.post(f"{API}/jobs", finetune(company))
+    assert created.status_code == 201, created.content
+    body = created.json()
     assert (body["state"], body["queue"], body["chips"]) == ("waiting", "default", ["cpu"])
     assert body["spec"]["learning_rate"] == 0.001
     assert body["spec"]["scheduler"] == "cosine"
@@ -214,8 +214,8 @@ def test_code_is_uploaded_and_run_by_a_script_job(
         "code": code["uid"],
         "spec": {"argv": ["python", "main.py"]},
     }
-    made = engineer.post(f"{API}/jobs", body).json()
-    assert (made["code"], made["spec"]["maximum_run_time_seconds"]) == (code["uid"], 3600)
+    created = engineer.post(f"{API}/jobs", body).json()
+    assert (created["code"], created["spec"]["maximum_run_time_seconds"]) == (code["uid"], 3600)
     assert "for you" in wrong_fields(stranger.post(f"{API}/jobs", body))["code"]
     content = engineer.get(f"{API}/artifacts/{code['uid']}/files/code.tar.gz")
     assert body_of(content) == sent
@@ -245,8 +245,8 @@ def test_only_a_queue_admin_may_raise_the_priority(engineer: APIClient, company:
 
 
 def test_a_priority_class_can_be_requested_by_name(engineer: APIClient, company: Company) -> None:
-    made = engineer.post(f"{API}/jobs", finetune(company, priority_class="low"))
-    assert made.json()["priority"] == -10
+    created = engineer.post(f"{API}/jobs", finetune(company, priority_class="low"))
+    assert created.json()["priority"] == -10
     both = engineer.post(f"{API}/jobs", finetune(company, priority=3, priority_class="low"))
     assert "got both 3 and low" in wrong_fields(both)["priority_class"]
     unknown = engineer.post(f"{API}/jobs", finetune(company, priority_class="now"))
@@ -268,10 +268,10 @@ def test_a_job_has_the_default_retry_policy(engineer: APIClient, company: Compan
 
 def test_a_retry_policy_is_completed_and_returned(engineer: APIClient, company: Company) -> None:
     policy = {"max_retries": 1, "retry_on": ["killed", "user_error"]}
-    made = engineer.post(f"{API}/jobs", finetune(company, retry_policy=policy))
-    assert made.status_code == 201, made.content
+    created = engineer.post(f"{API}/jobs", finetune(company, retry_policy=policy))
+    assert created.status_code == 201, created.content
     expected = {**policy, "backoff_seconds": 10, "max_backoff_seconds": 360}
-    assert made.json()["retry_policy"] == expected
+    assert created.json()["retry_policy"] == expected
     (listed,) = engineer.get(f"{API}/jobs").json()["results"]
     assert listed["retry_policy"] == expected
 

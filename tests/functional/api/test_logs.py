@@ -92,10 +92,10 @@ def test_following_gives_what_comes_and_ends_with_the_attempt(
     company: Company, ran: tuple[Job, Attempt]
 ) -> None:
     _, attempt = ran
-    turns = iter(("first\n", "second\n", None))
+    chunks = iter(("first\n", "second\n", None))
 
     def meanwhile(seconds: float) -> None:
-        text = next(turns)
+        text = next(chunks)
         if text is None:
             company.cluster.finish(attempt.launch_name, exit_code=1)
             company.turn_jobs()

@@ -52,9 +52,9 @@ def test_nobody_sees_what_another_was_told(stranger: APIClient, company: Company
 
 def test_a_webhook_lives_its_life(company: Company) -> None:
     client = administrator(company)
-    made = client.post(f"{API}/webhooks", HOOK)
-    assert made.status_code == 201
-    uid, secret = made.json()["uid"], made.json()["secret"]
+    created = client.post(f"{API}/webhooks", HOOK)
+    assert created.status_code == 201
+    uid, secret = created.json()["uid"], created.json()["secret"]
     assert secret not in client.get(f"{API}/webhooks").content.decode()
     changed = client.patch(f"{API}/webhooks/{uid}", {"active": False}).json()
     assert (changed["active"], changed["kinds"]) == (False, ["job.failed"])
@@ -83,9 +83,9 @@ def test_webhooks_are_for_those_who_manage_the_team(
     engineer: APIClient, stranger: APIClient, company: Company
 ) -> None:
     problem(engineer.post(f"{API}/webhooks", HOOK), 403, "permission-refused")
-    made = administrator(company).post(f"{API}/webhooks", HOOK)
+    created = administrator(company).post(f"{API}/webhooks", HOOK)
     assert stranger.get(f"{API}/webhooks").json()["results"] == []
-    problem(stranger.delete(f"{API}/webhooks/{made.json()['uid']}"), 404, "not-found")
+    problem(stranger.delete(f"{API}/webhooks/{created.json()['uid']}"), 404, "not-found")
     narrow = caller(company.engineer, Scope.JOBS)
     assert narrow.get(f"{API}/webhooks").status_code == 200
     assert narrow.post(f"{API}/webhooks", HOOK).status_code == 403

@@ -49,21 +49,21 @@ def test_a_pipeline_is_submitted_followed_and_ends(
 ) -> None:
     answer = engineer.post(PIPELINES, body, format="json")
     assert answer.status_code == 201, answer.content
-    made = answer.json()
-    assert (made["state"], made["queue"]) == ("running", "default")
-    assert [step["kind"] for step in made["steps"]] == [
+    created = answer.json()
+    assert (created["state"], created["queue"]) == ("running", "default")
+    assert [step["kind"] for step in created["steps"]] == [
         "finetune",
         "evaluate",
         "quantize",
         "deploy",
     ]
-    assert made["steps"][1]["gate"] == {
+    assert created["steps"][1]["gate"] == {
         "metric": "exact_match",
         "threshold": 0.8,
         "otherwise": "stop",
     }
     drive(company, Pipeline.objects.get())
-    ended = engineer.get(f"{PIPELINES}/{made['uid']}").json()
+    ended = engineer.get(f"{PIPELINES}/{created['uid']}").json()
     assert ended["state"] == "succeeded"
     tuned, measured, small, served = ended["steps"]
     assert tuned["output_version"] == measured["model_version"]
@@ -71,7 +71,7 @@ def test_a_pipeline_is_submitted_followed_and_ends(
     assert measured["metrics"]["exact_match"] == 0.9
     assert measured["gate_verdict"] == "exact_match is 0.9; the gate asks for ≥ 0.8"
     assert served["deployment"]["name"] == "parser"
-    events = engineer.get(f"{PIPELINES}/{made['uid']}/events").json()
+    events = engineer.get(f"{PIPELINES}/{created['uid']}/events").json()
     assert (events[0]["step"], events[0]["event"]) == (None, "succeed")
     assert (events[1]["step"], events[1]["event"]) == (4, "succeed")
 
@@ -165,8 +165,8 @@ def test_others_see_nothing_and_who_may_only_look_changes_nothing(
     assert stranger.get(PIPELINES).json()["results"] == []
     assert stranger.get(f"{PIPELINES}/{pipeline.uid}").status_code == 404
     assert viewer.get(f"{PIPELINES}/{pipeline.uid}").status_code == 200
-    for act in ("cancel", "retry"):
-        answer = viewer.post(f"{PIPELINES}/{pipeline.uid}/{act}", format="json")
+    for action in ("cancel", "retry"):
+        answer = viewer.post(f"{PIPELINES}/{pipeline.uid}/{action}", format="json")
         problem(answer, 403, "permission-refused")
     problem(viewer.post(PIPELINES, body, format="json"), 403, "permission-refused")
     assert not Job.objects.exists()

@@ -46,7 +46,7 @@ def cards_of(client: APIClient, name: str) -> list[dict[str, Any]]:
 def test_a_queue_is_created_read_changed_moved_and_retired(
     administrator: APIClient, company: Company
 ) -> None:
-    made = administrator.post(
+    created = administrator.post(
         QUEUES,
         {
             "name": "vision",
@@ -57,8 +57,8 @@ def test_a_queue_is_created_read_changed_moved_and_retired(
         },
         format="json",
     )
-    assert made.status_code == 201, made.content
-    body = made.json()
+    assert created.status_code == 201, created.content
+    body = created.json()
     assert body["team"]["uid"] == company.team.uid
     assert body["entitlements"] == [{"chip": "cpu", "reserved": 0, "guaranteed": 2, "cap": None}]
     address = f"{QUEUES}/{body['uid']}"
@@ -76,8 +76,8 @@ def test_a_queue_is_created_read_changed_moved_and_retired(
     assert administrator.get(address).json() == moved
     assert administrator.delete(f"{address}?note=done").status_code == 204
     assert administrator.get(address).status_code == 404
-    acts = QueueChange.objects.values_list("action", "note").order_by("id")
-    assert list(acts) == [
+    actions = QueueChange.objects.values_list("action", "note").order_by("id")
+    assert list(actions) == [
         ("create", "they asked"),
         ("create", ""),
         ("move", ""),
@@ -137,8 +137,8 @@ def test_an_outdated_fingerprint_is_refused(administrator: APIClient, company: C
     assert first.status_code == 200
 
     late = administrator.patch(address, {"weight": 4}, format="json", HTTP_IF_MATCH=seen)
-    told = problem(late, 412, "queues-changed")
-    assert told["since"] == ["queue default has the weight 3 instead of 1"]
+    refusal = problem(late, 412, "queues-changed")
+    assert refusal["since"] == ["queue default has the weight 3 instead of 1"]
     again = administrator.patch(address, {"weight": 4}, format="json", HTTP_IF_MATCH=first["ETag"])
     assert again.status_code == 200
 
@@ -211,12 +211,12 @@ def test_a_queue_admin_manages_only_queues_of_their_team(
         row["name"] for row in engineer.get(QUEUES).json()["results"]
     }
     assert set(engineer.get(TREE).json()["queues"]) == {"lab", "default"}
-    made = engineer.post(
+    created = engineer.post(
         QUEUES,
         {"name": "speech", "parent": lab.uid, "team": company.team.uid},
         format="json",
     )
-    assert made.status_code == 201, made.content
+    assert created.status_code == 201, created.content
     (change, first) = engineer.get(CHANGES).json()["results"]
     assert change["differences"][0]["message"] == "queue speech is created below lab"
     assert first["action"] == "import"
@@ -248,13 +248,13 @@ def test_priority_classes_are_for_administrators_and_claims_keep_their_value(
         403,
         "permission-refused",
     )
-    made = administrator.post(CLASSES, {"name": "night", "value": -20}, format="json")
-    assert made.status_code == 201
+    created = administrator.post(CLASSES, {"name": "night", "value": -20}, format="json")
+    assert created.status_code == 201
     taken = administrator.post(CLASSES, {"name": "late", "value": -20}, format="json")
     assert "night has the value -20" in wrong_fields(taken, 422, "refused")["value"]
     company.submit(priority=-20)
 
-    address = f"{CLASSES}/{made.json()['uid']}"
+    address = f"{CLASSES}/{created.json()['uid']}"
     renamed = administrator.patch(address, {"name": "nightly"}, format="json").json()
     assert (renamed["name"], renamed["value"]) == ("nightly", -20)
     refused = wrong_fields(administrator.delete(address), 422, "refused")["value"]

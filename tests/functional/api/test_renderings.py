@@ -60,7 +60,7 @@ def test_an_unknown_engine_is_refused(engineer: APIClient, company: Company) -> 
 def test_any_chip_is_expanded_and_what_was_asked_for_is_kept(
     engineer: APIClient, company: Company
 ) -> None:
-    made = engineer.post(f"{API}/jobs", finetune(company, chips=["any"])).json()
-    assert (made["chips"], made["asked_chips"]) == (["cpu"], ["any"])
+    created = engineer.post(f"{API}/jobs", finetune(company, chips=["any"])).json()
+    assert (created["chips"], created["asked_chips"]) == (["cpu"], ["any"])
     checked = engineer.post(f"{API}/jobs/check", finetune(company, chips=["any"])).json()
     assert checked["chips"] == ["cpu"]

@@ -29,8 +29,8 @@ MAIN_REQUESTS = (
 def schema(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     file = tmp_path_factory.mktemp("schema") / "schema.json"
     call_command("spectacular", format="openapi-json", file=str(file))
-    made: dict[str, Any] = json.loads(file.read_text())
-    return made
+    generated: dict[str, Any] = json.loads(file.read_text())
+    return generated
 
 
 def operations(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -94,7 +94,7 @@ def test_internal_addresses_are_not_described(schema: dict[str, Any]) -> None:
 
 @pytest.mark.django_db
 def test_the_docs_page_runs_under_the_content_security_policy() -> None:
-    page = browser(factories.person("reader")).get(f"{API}/docs", headers={"Accept": "text/html"})
+    page = browser(factories.user("reader")).get(f"{API}/docs", headers={"Accept": "text/html"})
     assert page.status_code == 200
     html = page.content.decode()
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", html, flags=re.DOTALL)
@@ -110,7 +110,7 @@ def test_the_docs_page_runs_under_the_content_security_policy() -> None:
 
 @pytest.mark.django_db
 def test_the_schema_can_be_had() -> None:
-    answer = browser(factories.person("reader")).get(f"{API}/schema")
+    answer = browser(factories.user("reader")).get(f"{API}/schema")
     assert answer.status_code == 200
     assert b"/api/v1/jobs" in answer.content
 

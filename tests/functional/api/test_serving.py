@@ -26,9 +26,9 @@ def body(company: Company, **changes: Any) -> dict[str, Any]:
 
 
 def deploy(client: APIClient, company: Company, **changes: Any) -> dict[str, Any]:
-    made = client.post(f"{API}/deployments", body(company, **changes))
-    assert made.status_code == 201, made.content
-    answer: dict[str, Any] = made.json()
+    created = client.post(f"{API}/deployments", body(company, **changes))
+    assert created.status_code == 201, created.content
+    answer: dict[str, Any] = created.json()
     return answer
 
 
@@ -44,14 +44,14 @@ def serve(company: Company) -> None:
 
 
 def test_a_deployment_starts_and_becomes_ready(engineer: APIClient, company: Company) -> None:
-    made = deploy(engineer, company)
-    assert (made["state"], made["route"], made["replica_count"]) == (
+    created = deploy(engineer, company)
+    assert (created["state"], created["route"], created["replica_count"]) == (
         "starting",
         "address-parser",
         1,
     )
     serve(company)
-    shown = engineer.get(f"{API}/deployments/{made['uid']}").json()
+    shown = engineer.get(f"{API}/deployments/{created['uid']}").json()
     assert (shown["state"], shown["ready_replicas"]) == ("ready", 1)
     replica = shown["revisions"][0]["backends"][0]["replicas"][0]
     assert replica["state"] == "ready"
@@ -148,15 +148,15 @@ def test_another_teams_deployment_key_and_usage_are_not_found(
 
 def test_a_key_is_shown_once_and_revoked(engineer: APIClient) -> None:
     sent = {"name": "shop", "routes": ["address-parser"], "requests_per_minute": 60}
-    made = engineer.post(f"{API}/keys", sent).json()
-    digest = hashlib.sha256(made["text"].encode()).hexdigest()
+    created = engineer.post(f"{API}/keys", sent).json()
+    digest = hashlib.sha256(created["text"].encode()).hexdigest()
     assert ApiKey.objects.get().digest == digest
     shown = engineer.get(f"{API}/keys").content.decode()
-    assert made["text"] not in shown
+    assert created["text"] not in shown
     assert digest not in shown
     for _ in range(2):
-        assert engineer.delete(f"{API}/keys/{made['uid']}").status_code == 204
-    assert engineer.get(f"{API}/keys/{made['uid']}").json()["revoked_at"] is not None
+        assert engineer.delete(f"{API}/keys/{created['uid']}").status_code == 204
+    assert engineer.get(f"{API}/keys/{created['uid']}").json()["revoked_at"] is not None
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_chip_without_memory_of_its_own_has_no_limit(engineer: APIClient) -> N
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "words"),
+    ("changes", "field", "message"),
     [
         ({"chip": "abacus"}, "chip", "chip 'abacus' is not known; known are"),
         ({"engine": "abacus"}, "engine", "engine 'abacus' is not known; known are"),
@@ -94,10 +94,10 @@ def test_a_chip_without_memory_of_its_own_has_no_limit(engineer: APIClient) -> N
     ],
 )
 def test_what_is_wrong_is_refused_by_field(
-    engineer: APIClient, changes: Mapping[str, Any], field: str, words: str
+    engineer: APIClient, changes: Mapping[str, Any], field: str, message: str
 ) -> None:
     wrong = wrong_fields(asked(engineer, **changes), status=422, code="sizing-refused")
-    assert words in wrong[field]
+    assert message in wrong[field]
 
 
 def test_exactly_one_model_must_be_named(engineer: APIClient) -> None:

@@ -52,10 +52,10 @@ def test_a_dry_run_tells_the_numbers_of_the_list_and_the_act_is_done_once(
     dry = _post(operator, "isolate", {**body, "dry_run": True})
     assert dry.json() == {"pool": pool, "done": 0, "left_out": 0}
     assert _isolated() == 0
-    act = {**body, "reason": "bad batch"}
-    assert _post(operator, "isolate", act).json() == {"pool": pool, "done": 2, "left_out": 0}
+    request = {**body, "reason": "bad batch"}
+    assert _post(operator, "isolate", request).json() == {"pool": pool, "done": 2, "left_out": 0}
     assert _isolated() == 2
-    assert _post(operator, "isolate", act).json() == {"pool": None, "done": 0, "left_out": 2}
+    assert _post(operator, "isolate", request).json() == {"pool": None, "done": 0, "left_out": 2}
     assert viewer.get(f"{API}/held-back").json() == {"pools": []}
 
 
@@ -74,6 +74,6 @@ def test_others_look_and_do_not_act(engineer: APIClient, held: dict[str, Any]) -
 
 
 def test_what_is_wrong_with_a_request_is_named(operator: APIClient, held: dict[str, Any]) -> None:
-    told = problem(_post(operator, "isolate", held), 422, "isolation-refused")
-    assert told["detail"].startswith("say why")
+    refusal = problem(_post(operator, "isolate", held), 422, "isolation-refused")
+    assert refusal["detail"].startswith("say why")
     assert wrong_fields(_post(operator, "leave", {"all": True})).keys() >= {"all"}

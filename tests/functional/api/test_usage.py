@@ -24,7 +24,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def administrator(company: Company) -> APIClient:
     client = APIClient()
-    client.force_authenticate(factories.person("root", admin=True))
+    client.force_authenticate(factories.user("root", admin=True))
     return client
 
 
@@ -35,7 +35,7 @@ def ended(company: Company) -> Claim:
         since=NOON,
         queue=company.queue,
         team=company.team,
-        person=company.engineer,
+        user=company.engineer,
         cards=2,
         name="=teach()",
     )

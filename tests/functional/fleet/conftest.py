@@ -31,7 +31,7 @@ def fakes_stand_for_clusters_over_the_network(
 
 @pytest.fixture
 def root(db: None) -> User:
-    return factories.person("root", admin=True)
+    return factories.user("root", admin=True)
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_options_and_checks_are_for_operators(client: Client, cluster: Cluster) 
     Cluster.objects.filter(pk=cluster.pk).update(options={"node": "secret-place"})
     team = factories.team()
     for name, sees in (("vera", False), ("olga", True)):
-        client.force_login(factories.person(name, team=team, role=TeamRole.VIEWER, operator=sees))
+        client.force_login(factories.user(name, team=team, role=TeamRole.VIEWER, operator=sees))
         shown = text(client, f"/fleet/clusters/{cluster.uid}")
         assert ("secret-place" in shown) is sees
         assert ("Checks of the connection" in shown) is sees
@@ -129,7 +129,7 @@ def test_a_node_shows_its_cards_at_once_and_asks_the_cluster_afterwards(
 
     fragment = text(browser, f"{address}?asked=1", HX_Request="true")
     assert "<html" not in fragment
-    for words in (
+    for expected in (
         "disk is full",
         "attempt-1-main-0",
         "nvidia.com/gpu=4",
@@ -138,7 +138,7 @@ def test_a_node_shows_its_cards_at_once_and_asks_the_cluster_afterwards(
         "dedicated=ml:NoSchedule",
         "v1.34.1",
     ):
-        assert words in fragment
+        assert expected in fragment
     assert fragment.index("disk is full") < fragment.index("well")
     assert fragment.index("attempt-1-main-0") < fragment.index("proxy-1")
     assert "disk is full" in text(browser, f"{address}?asked=1")
@@ -161,17 +161,17 @@ def test_a_node_shows_where_its_cards_are_attached(client: Client, cluster: Clus
         },
     }
     team = factories.team()
-    client.force_login(factories.person("olga", team=team, operator=True))
+    client.force_login(factories.user("olga", team=team, operator=True))
     assert "Card topology" not in text(client, address)
     Node.objects.filter(cluster=cluster, name="east-1").update(locality=documents)
 
     shown = text(client, address)
-    for words in ("Card topology", "0000:1b:00.0", "mlx5_0, mlx5_1", "mlx5_7", "Unknown"):
-        assert words in shown
+    for expected in ("Card topology", "0000:1b:00.0", "mlx5_0, mlx5_1", "mlx5_7", "Unknown"):
+        assert expected in shown
     node = Node.objects.get(cluster=cluster, name="east-1")
     assert client.get(f"/api/v1/nodes/{node.uid}").json()["locality"] == documents
 
-    client.force_login(factories.person("vera", team=team, role=TeamRole.VIEWER))
+    client.force_login(factories.user("vera", team=team, role=TeamRole.VIEWER))
     assert "Card topology" not in text(client, address)
 
 
@@ -200,7 +200,7 @@ def test_pods_of_a_node_are_not_for_everybody(
     client: Client, cluster: Cluster, fake: FakeCluster
 ) -> None:
     fake.set_node(VIEW)
-    client.force_login(factories.person("ada", team=factories.team()))
+    client.force_login(factories.user("ada", team=factories.team()))
     shown = text(client, f"/fleet/clusters/{cluster.uid}/nodes/east-1?asked=1")
     assert "card 3" in shown
     assert "attempt-1-main-0" not in shown
@@ -209,10 +209,10 @@ def test_pods_of_a_node_are_not_for_everybody(
 def test_an_operator_cordons_a_node_and_opens_it_again(client: Client, cluster: Cluster) -> None:
     address = f"/fleet/clusters/{cluster.uid}/nodes/east-1"
     team = factories.team()
-    client.force_login(factories.person("ada", team=team))
+    client.force_login(factories.user("ada", team=team))
     assert client.post(f"{address}/cordon").status_code == 403
 
-    client.force_login(factories.person("olga", team=team, role=TeamRole.VIEWER, operator=True))
+    client.force_login(factories.user("olga", team=team, role=TeamRole.VIEWER, operator=True))
     assert client.post(f"{address}/cordon")["Location"] == address
     assert Node.objects.get(name="east-1").cordoned
     assert f'action="{address}/uncordon"' in text(client, address)
@@ -223,7 +223,7 @@ def test_an_operator_cordons_a_node_and_opens_it_again(client: Client, cluster: 
 def test_an_isolated_node_cannot_be_uncordoned(client: Client, cluster: Cluster) -> None:
     address = f"/fleet/clusters/{cluster.uid}/nodes/east-1"
     client.force_login(
-        factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
+        factories.user("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     )
     client.post(f"{address}/isolate", {"reason": "new fans"})
     assert f'action="{address}/uncordon"' not in text(client, address)

@@ -82,7 +82,7 @@ def test_what_fails_is_named_with_its_remedy_and_the_cluster_is_kept_only_if_ask
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"kubeconfig": "users: []"}, "does not know this kubeconfig"),
         ({"kubeconfig": ""}, "Paste a kubeconfig"),
@@ -96,12 +96,12 @@ def test_what_fails_is_named_with_its_remedy_and_the_cluster_is_kept_only_if_ask
     ],
 )
 def test_a_description_that_cannot_be_is_refused_beside_its_field(
-    browser: Client, cluster: Cluster, changes: dict[str, str], words: str
+    browser: Client, cluster: Cluster, changes: dict[str, str], message: str
 ) -> None:
     answer = browser.post("/fleet/clusters/new", {**FORM, **changes})
 
     assert answer.status_code == 422
-    assert words in answer.content.decode()
+    assert message in answer.content.decode()
     assert Cluster.objects.count() == 1
 
 
@@ -143,7 +143,7 @@ def test_without_an_adapter_the_page_says_what_to_install(
 
 
 @pytest.mark.parametrize(
-    ("user", "words"),
+    ("user", "message"),
     [
         ({"exec": {"command": "curl"}}, "would run a program here"),
         ({"auth-provider": {"name": "oidc"}}, "would run a program here"),
@@ -152,7 +152,7 @@ def test_without_an_adapter_the_page_says_what_to_install(
     ],
 )
 def test_a_kubeconfig_that_would_run_or_read_something_is_refused_in_the_adapters_words(
-    browser: Client, monkeypatch: pytest.MonkeyPatch, user: dict[str, Any], words: str
+    browser: Client, monkeypatch: pytest.MonkeyPatch, user: dict[str, Any], message: str
 ) -> None:
     monkeypatch.setattr(selectors, "REMOTE_KINDS", ("kubernetes",))
     server = {"server": "https://cluster.example.com:6443"}
@@ -168,12 +168,12 @@ def test_a_kubeconfig_that_would_run_or_read_something_is_refused_in_the_adapter
 
     errors = answer.context["form"].errors
     assert (answer.status_code, list(errors)) == (422, ["kubeconfig"])
-    assert words in errors["kubeconfig"][0]
+    assert message in errors["kubeconfig"][0]
 
 
 def test_only_administrators_of_the_company_register(client: Client, db: None) -> None:
     team = factories.team()
-    client.force_login(factories.person("ada", team=team))
+    client.force_login(factories.user("ada", team=team))
     assert client.get("/fleet/clusters/new").status_code == 403
     assert client.post("/fleet/clusters/new", FORM).status_code == 403
     assert not Cluster.objects.exists()

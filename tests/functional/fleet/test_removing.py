@@ -20,7 +20,7 @@ from tests.functional.fleet.conftest import text
 
 def submitted() -> Job:
     team = factories.team()
-    own: dict[str, Any] = {"actor": factories.person(team=team), "team": team}
+    own: dict[str, Any] = {"actor": factories.user(team=team), "team": team}
     return factories.job(
         **own,
         queue=factories.queue(),
@@ -84,8 +84,8 @@ def test_a_removed_cluster_is_hidden_and_its_name_is_free(
     assert selectors.cards_by_chip() == {}
     assert "No cluster yet" in text(browser, "/fleet/clusters")
     assert AuditEntry.objects.get(action="cluster.remove").object_name == "east"
-    kept = Cluster._base_manager.get(pk=cluster.pk)
-    assert kept.kubeconfig is None
+    removed = Cluster._base_manager.get(pk=cluster.pk)
+    assert removed.kubeconfig is None
     assert factories.cluster(name="east", kind="fake").pk != cluster.pk
 
 

@@ -27,17 +27,17 @@ def send(client: Client, method: str, path: str, body: object = None) -> tuple[i
 
 
 def test_a_cluster_is_registered_checked_changed_and_removed(browser: Client) -> None:
-    status, made = send(browser, "POST", "clusters", BODY)
-    assert status == 201, made
-    assert "kubeconfig" not in made
-    assert {check["verdict"] for check in made["checks"]} == {"passed"}
-    address = f"clusters/{made['uid']}"
+    status, created = send(browser, "POST", "clusters", BODY)
+    assert status == 201, created
+    assert "kubeconfig" not in created
+    assert {check["verdict"] for check in created["checks"]} == {"passed"}
+    address = f"clusters/{created['uid']}"
 
     status, changed = send(browser, "PATCH", address, {"binding": "card"})
     assert (status, changed["binding"], changed["options"]) == (200, "card", BODY["options"])
     status, checked = send(browser, "POST", f"{address}/check")
     assert status == 200
-    assert checked["checked_at"] > made["checked_at"]
+    assert checked["checked_at"] > created["checked_at"]
     assert send(browser, "DELETE", address)[0] == 204
     assert not Cluster.objects.exists()
 

@@ -22,16 +22,16 @@ def static_folder() -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
-    kept = (
+def empty_caches() -> Iterator[None]:
+    caches = (
         self_monitoring.MEASURES.families,
         self_monitoring.READINESS.parts,
         system_status.lagging_controllers,
     )
-    for one in kept:
+    for one in caches:
         one.invalidate()
     yield
-    for one in kept:
+    for one in caches:
         one.invalidate()
 
 
@@ -54,4 +54,4 @@ def home(settings: Settings, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def admin(db: None) -> User:
-    return factories.person("root", admin=True)
+    return factories.user("root", admin=True)

@@ -81,8 +81,8 @@ def test_frequent_requests_run_the_checks_once(
 
 def test_checks_run_again_after_the_cache_time() -> None:
     seconds = [0.0]
-    words = iter(["ok", "ok"])
-    readiness = health.Readiness({"part": lambda: next(words)}, clock=lambda: seconds[0])
+    answers = iter(["ok", "ok"])
+    readiness = health.Readiness({"part": lambda: next(answers)}, clock=lambda: seconds[0])
     assert readiness.answer().status_code == 200
     seconds[0] += health.CACHE_SECONDS
     assert readiness.answer().status_code == 200

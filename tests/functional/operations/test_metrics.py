@@ -23,7 +23,7 @@ from tests import factories
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
 TOKEN = "a-token-for-prometheus"
-LOOP = "apps.quotas.tasks.run_cycle"
+CONTROLLER = "apps.quotas.tasks.run_cycle"
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_jobs_are_counted_by_state(client: Client, home: Path, filled_rows: None
 @pytest.fixture
 def filled_rows(db: None) -> None:
     team, queue = factories.team(), factories.queue()
-    own: dict[str, Any] = {"actor": factories.person(team=team), "team": team}
+    own: dict[str, Any] = {"actor": factories.user(team=team), "team": team}
     cluster = factories.cluster(cards=2)
     model = factories.model_version(**own)
     work: dict[str, Any] = {
@@ -99,18 +99,18 @@ def test_requests_are_counted_by_the_pattern_of_their_address(client: Client, ho
 
 @pytest.mark.django_db
 def test_controllers_report_lag_and_runs(client: Client, home: Path) -> None:
-    reconcile_runs.run_started(LOOP)
-    reconcile_runs.run_ended(LOOP, seconds=0.25, handled=3)
-    reconcile_runs.run_started(LOOP)
-    reconcile_runs.run_ended(LOOP, seconds=0.5, error="ValueError: no")
+    reconcile_runs.run_started(CONTROLLER)
+    reconcile_runs.run_ended(CONTROLLER, seconds=0.25, handled=3)
+    reconcile_runs.run_started(CONTROLLER)
+    reconcile_runs.run_ended(CONTROLLER, seconds=0.5, error="ValueError: no")
     found = samples(client)
-    assert 0 <= value(found, "ninefold_loop_lag_seconds", loop=LOOP) < 60
-    assert value(found, "ninefold_loop_interval_seconds", loop=LOOP) == 2
-    assert value(found, "ninefold_loop_turns", loop=LOOP, outcome="good") == 1
-    assert value(found, "ninefold_loop_turns", loop=LOOP, outcome="bad") == 1
-    assert value(found, "ninefold_loop_turn_seconds", loop=LOOP) == 0.75
-    assert value(found, "ninefold_loop_last_turn_seconds", loop=LOOP) == 0.5
-    assert value(found, "ninefold_loop_troubled", loop=LOOP) == 0
+    assert 0 <= value(found, "ninefold_loop_lag_seconds", loop=CONTROLLER) < 60
+    assert value(found, "ninefold_loop_interval_seconds", loop=CONTROLLER) == 2
+    assert value(found, "ninefold_loop_turns", loop=CONTROLLER, outcome="good") == 1
+    assert value(found, "ninefold_loop_turns", loop=CONTROLLER, outcome="bad") == 1
+    assert value(found, "ninefold_loop_turn_seconds", loop=CONTROLLER) == 0.75
+    assert value(found, "ninefold_loop_last_turn_seconds", loop=CONTROLLER) == 0.5
+    assert value(found, "ninefold_loop_troubled", loop=CONTROLLER) == 0
 
 
 @pytest.mark.django_db
@@ -162,8 +162,8 @@ def test_metrics_cost_few_queries_and_are_cached(
 def test_every_metric_is_in_the_docs_and_the_docs_name_no_other(
     client: Client, home: Path, filled_rows: None
 ) -> None:
-    reconcile_runs.run_started(LOOP)
-    reconcile_runs.run_ended(LOOP, seconds=0.25)
+    reconcile_runs.run_started(CONTROLLER)
+    reconcile_runs.run_ended(CONTROLLER, seconds=0.25)
     client.get("/healthz")
     self_monitoring.MEASURES.families.invalidate()
     text = client.get("/metrics").content.decode()
@@ -234,8 +234,8 @@ def test_the_token_lets_anybody_read_them(client: Client, home: Path, settings: 
 
 @pytest.mark.django_db
 def test_the_time_since_the_last_heartbeat_is_measured(client: Client, home: Path) -> None:
-    heard = timezone.now() - timedelta(seconds=90)
-    Cluster.objects.create(name="east", kind="fake", reachable_at=heard)
+    seen_at = timezone.now() - timedelta(seconds=90)
+    Cluster.objects.create(name="east", kind="fake", reachable_at=seen_at)
     Cluster.objects.create(name="here", kind="fake")
     found = samples(client)
     assert [one.labels for one in found["ninefold_cluster_silence_seconds"]] == [

@@ -80,7 +80,7 @@ def test_the_500_page_and_its_log_line_have_the_request_id(
 @pytest.mark.parametrize("address", ["/jobs/%00", "/people/%00"])
 def test_a_url_with_a_nul_character_is_a_bad_request(db: None, address: str) -> None:
     client = Client()
-    client.force_login(factories.person("root", admin=True))
+    client.force_login(factories.user("root", admin=True))
     assert client.get(address).status_code == 400
 
 
@@ -130,7 +130,7 @@ def test_a_line_names_whoever_asked_by_session_or_by_token(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger=ACCESS)
-    user = factories.person("mei", team=factories.team())
+    user = factories.user("mei", team=factories.team())
     client.force_login(user)
     client.get("/profile")
     caller(user).get("/api/v1/me")
@@ -146,7 +146,7 @@ def test_a_line_names_whoever_asked_by_session_or_by_token(
 @pytest.mark.django_db
 def test_a_token_that_was_sent_is_in_no_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    user = factories.person("mei", team=factories.team())
+    user = factories.user("mei", team=factories.team())
     _, token = token_create(user=user, name="test", scopes=frozenset({Scope.ALL}))
     for path in ("/api/v1/me", "/api/v1/nothing"):
         Client().get(path, headers={"Authorization": f"Bearer {token}"})

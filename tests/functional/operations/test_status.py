@@ -79,8 +79,8 @@ def test_a_healthy_product_is_shown_as_healthy(page: Client) -> None:
     all_turn()
     found = status(page)
     assert found["condition"] == "well"
-    assert {loop["health"] for loop in found["controllers"]} == {"on_time"}
-    assert {loop["handled"] for loop in found["controllers"]} == {1}
+    assert {controller["health"] for controller in found["controllers"]} == {"on_time"}
+    assert {controller["handled"] for controller in found["controllers"]} == {1}
     assert set(conditions(page).values()) == {"well"}
     text = page.get("/status").text
     check(text)
@@ -121,7 +121,7 @@ def test_a_failing_controller_is_shown_with_its_error(page: Client) -> None:
     for _ in range(3):
         reconcile_runs.run_ended(QUICK, seconds=0.02, error="ConnectionError: <refused> & closed")
     found = status(page)
-    (failing,) = [loop for loop in found["controllers"] if loop["name"] == QUICK]
+    (failing,) = [controller for controller in found["controllers"] if controller["name"] == QUICK]
     assert (failing["health"], failing["failures"], failing["failed_runs"]) == ("failing", 3, 3)
     assert conditions(page)["worker"] == "troubled"
     text = page.get("/status").text
@@ -234,10 +234,10 @@ def test_it_is_for_operators_and_administrators_of_all_kinds(
     client: Client, home: Path, db: None, role: TeamRole | CompanyRole, code: int
 ) -> None:
     if isinstance(role, TeamRole):
-        person = factories.person("mei", team=factories.team(), role=role)
+        user = factories.user("mei", team=factories.team(), role=role)
     else:
-        person = factories.person("mei", operator=role is CompanyRole.OPERATOR)
-    client.force_login(person)
+        user = factories.user("mei", operator=role is CompanyRole.OPERATOR)
+    client.force_login(user)
     for path in ("/status", "/api/v1/status"):
         answer = client.get(path)
         assert answer.status_code == code, path
@@ -268,7 +268,7 @@ def test_operators_see_lagging_controllers_on_every_page(page: Client) -> None:
 def test_engineers_do_not_see_lagging_controllers(client: Client, home: Path, db: None) -> None:
     all_turn()
     age(1000)
-    client.force_login(factories.person(team=factories.team()))
+    client.force_login(factories.user(team=factories.team()))
     assert "nf-lagging" not in client.get("/profile").text
 
 
@@ -276,9 +276,9 @@ def test_queue_admins_do_not_see_lagging_controllers(client: Client, home: Path,
     all_turn()
     age(1000)
     lagging_controllers.invalidate()
-    person = factories.person("queues")
-    User.objects.filter(pk=person.pk).update(is_staff=True)
-    client.force_login(person)
+    user = factories.user("queues")
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    client.force_login(user)
     assert "nf-lagging" not in client.get("/profile").text
 
 

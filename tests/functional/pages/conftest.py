@@ -56,7 +56,7 @@ def browser(client: Client, empty: EmptyCompany) -> Client:
 def outsider(empty: EmptyCompany) -> Client:
     """Logged in as an engineer of another team."""
     client = Client()
-    client.force_login(factories.person("bob", team=factories.team("search")))
+    client.force_login(factories.user("bob", team=factories.team("search")))
     return client
 
 
@@ -65,7 +65,7 @@ def logged_in(
 ) -> Client:
     """Logged in as somebody new in the team, who by default may only look."""
     client = Client()
-    client.force_login(factories.person(name, team=team, role=role, operator=operator))
+    client.force_login(factories.user(name, team=team, role=role, operator=operator))
     return client
 
 

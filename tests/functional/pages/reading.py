@@ -8,7 +8,7 @@ from django.test import Client
 CHINESE = {"accept-language": "zh-hans"}
 
 
-def words_of(text: str) -> str:
+def single_line(text: str) -> str:
     """The text in one line, with one space between two words."""
     return " ".join(text.split())
 
@@ -17,4 +17,4 @@ def text_of(client: Client, path: str) -> str:
     """What a page that is there says, in one line."""
     answer = client.get(path)
     assert answer.status_code == 200, path
-    return words_of(answer.text)
+    return single_line(answer.text)

@@ -101,7 +101,7 @@ def test_chinese_pages_have_no_english_landmarks(browser: Client, address: str) 
 def test_the_admin_is_offered_to_staff_only(browser: Client) -> None:
     assert 'href="/admin/"' not in browser.get("/").text
     client = Client()
-    client.force_login(factories.person("root", admin=True))
+    client.force_login(factories.user("root", admin=True))
     assert 'href="/admin/"' in client.get("/").text
 
 

@@ -91,8 +91,8 @@ def test_agents_are_heard_silent_or_were_never_heard(
     operator: Client, cluster: Cluster, token: NodeToken
 ) -> None:
     assert "never connected" in text_of(operator, f"{_AT}/agents")
-    heard = {"name": "ninefold-agent", "vendor": "nvidia", "reader_ok": False}
-    NodeToken.objects.update(used_at=timezone.now(), agent=heard)
+    agent = {"name": "ninefold-agent", "vendor": "nvidia", "reader_ok": False}
+    NodeToken.objects.update(used_at=timezone.now(), agent=agent)
     page = text_of(operator, f"{_AT}/agents?state=well")
     assert "ninefold-agent · nvidia" in page
     assert "the tool that reads its cards does not answer" in page

@@ -35,14 +35,14 @@ RULE = {
 @pytest.fixture
 def operator(db: None) -> Client:
     client = Client()
-    client.force_login(factories.person("root", admin=True))
+    client.force_login(factories.user("root", admin=True))
     return client
 
 
 @pytest.fixture
 def alarmed(operator: Client) -> Alerts:
     factories.cluster()
-    root = factories.person("rita", admin=True)
+    root = factories.user("rita", admin=True)
     return factories.firing_alerts(actor=root, at=timezone.now())
 
 
@@ -132,8 +132,8 @@ def test_what_is_wrong_with_a_rule_is_said_before_and_after(
 ) -> None:
     checked = operator.post(f"{_AT}/rules/new?check=1", {**RULE, **changes})
     assert (checked.status_code, says in checked.content.decode()) == (200, True)
-    kept = operator.post(f"{_AT}/rules/new", {**RULE, **changes})
-    assert (kept.status_code, says in kept.content.decode()) == (422, True)
+    saved = operator.post(f"{_AT}/rules/new", {**RULE, **changes})
+    assert (saved.status_code, says in saved.content.decode()) == (422, True)
     assert not AlertRule.objects.exists()
 
 
@@ -189,6 +189,6 @@ def test_pages_of_alerts_cost_the_same_however_many_fire(
 
 def test_the_pages_are_for_operators(db: None) -> None:
     client = Client()
-    client.force_login(factories.person("ada", team=factories.team()))
+    client.force_login(factories.user("ada", team=factories.team()))
     for path in ("", "/past", "/silences", "/rules", "/routes", "/rules/new"):
         assert client.get(f"{_AT}{path}").status_code == 403

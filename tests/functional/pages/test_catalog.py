@@ -86,10 +86,10 @@ def test_selected_facets_filter_and_stay_in_the_url(
 def test_facet_counts_equal_the_results_of_a_click(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
-    promised = counts(browser.get("/models/catalog?modality=vlm"), "serve")
-    assert promised["ascend"] > 0
+    counted = counts(browser.get("/models/catalog?modality=vlm"), "serve")
+    assert counted["ascend"] > 0
     narrowed = browser.get("/models/catalog?modality=vlm&serve=ascend")
-    assert narrowed.context["listing"].count == promised["ascend"]
+    assert narrowed.context["listing"].count == counted["ascend"]
 
 
 def test_the_counts_of_both_kinds_of_chips_are_what_the_plug_ins_accept(
@@ -186,12 +186,12 @@ def test_the_matrix_says_what_each_source_says_and_no_more(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/chatglm3-6b")
-    words = text_of(page)
-    assert "vLLM Ascend unsupported" in words
-    assert "MindSpeed-LLM older release" in words
-    assert "said of ==2.3.0" in words
-    assert "LLM Compressor unknown" in words
-    assert "Ascend/MindSpeed-LLM tags v2.0.0..v26.1.0" in words
+    text = text_of(page)
+    assert "vLLM Ascend unsupported" in text
+    assert "MindSpeed-LLM older release" in text
+    assert "said of ==2.3.0" in text
+    assert "LLM Compressor unknown" in text
+    assert "Ascend/MindSpeed-LLM tags v2.0.0..v26.1.0" in text
     rows = {drawn.row.vendor.name for drawn in page.context["rows"]}
     assert rows == {"nvidia", "ascend"}
 
@@ -200,9 +200,9 @@ def test_a_vendor_without_evidence_is_unknown(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/qwen3-8b")
-    silent = {vendor.name for vendor in page.context["unattested"]}
-    assert "cpu" in silent
-    assert silent.isdisjoint({"nvidia", "ascend"})
+    without_evidence = {vendor.name for vendor in page.context["unattested"]}
+    assert "cpu" in without_evidence
+    assert without_evidence.isdisjoint({"nvidia", "ascend"})
 
 
 def claims(page: Any, vendor: str, task: CatalogTask) -> dict[str, SupportClaim]:
@@ -250,10 +250,10 @@ def test_the_pages_of_models_lead_to_the_engines(
 def test_what_has_no_source_is_unknown_whatever_people_say(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
-    words = text_of(browser.get("/models/catalog/deepfm"))
-    assert "TensorFlow Serving unknown" in words
-    assert "People say so; no source was read." in words
-    assert "Ninefold does not render it for any engine yet" in words
+    text = text_of(browser.get("/models/catalog/deepfm"))
+    assert "TensorFlow Serving unknown" in text
+    assert "People say so; no source was read." in text
+    assert "Ninefold does not render it for any engine yet" in text
 
 
 def reasons(page: Any) -> dict[str, str]:
@@ -290,9 +290,9 @@ def test_a_viewer_gets_the_reason_for_disabled_actions(
     client: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     linked(filled, "qwen3-8b")
-    client.force_login(factories.person("vera", team=filled.team, role=TeamRole.VIEWER))
-    told = reasons(client.get("/models/catalog/qwen3-8b"))
-    assert set(told.values()) == {
+    client.force_login(factories.user("vera", team=filled.team, role=TeamRole.VIEWER))
+    reasons_shown = reasons(client.get("/models/catalog/qwen3-8b"))
+    assert set(reasons_shown.values()) == {
         "Your roles let you look; an administrator of a team can change that."
     }
 
@@ -301,7 +301,7 @@ def test_another_teams_version_is_not_shown(
     client: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     version = linked(filled, "qwen3-8b")
-    client.force_login(factories.person("otto", team=factories.team("routing")))
+    client.force_login(factories.user("otto", team=factories.team("routing")))
     page = client.get("/models/catalog/qwen3-8b")
     assert version.uid not in page.content.decode()
     assert set(reasons(page).values()) == {"Import its weights first."}
@@ -323,9 +323,9 @@ def test_a_field_that_contradicts_the_catalog_is_shown_on_both_pages(
     }
     ModelVersion.objects.filter(pk=version.pk).update(config=config, parameters=7_620_000_000)
     for address in ("/models/catalog/qwen2-7b-instruct", f"/models/versions/{version.uid}"):
-        words = text_of(browser.get(address))
-        assert "Its config.json says something else than the catalog in 1 field" in words
-        assert "Heads of keys and values 28 4" in words
+        text = text_of(browser.get(address))
+        assert "Its config.json says something else than the catalog in 1 field" in text
+        assert "Heads of keys and values 28 4" in text
 
 
 def test_a_configuration_that_cannot_be_read_is_told_with_its_field(
@@ -335,9 +335,9 @@ def test_a_configuration_that_cannot_be_read_is_told_with_its_field(
     ModelVersion.objects.filter(pk=version.pk).update(
         config={"architectures": ["Qwen2ForCausalLM"], "num_hidden_layers": "many"}
     )
-    words = text_of(browser.get("/models/catalog/qwen2-7b-instruct"))
-    assert "num_hidden_layers" in words
-    assert "many" in words
+    text = text_of(browser.get("/models/catalog/qwen2-7b-instruct"))
+    assert "num_hidden_layers" in text
+    assert "many" in text
 
 
 def test_a_withdrawn_entry_is_still_shown(
@@ -368,10 +368,10 @@ def test_up_to_four_models_stand_side_by_side(
         "deepseek-v3",
         "gpt-oss-20b",
     ]
-    words = text_of(page)
-    assert "left out: gpt-oss-120b" in words
-    assert "The catalog has no model called “nothing”" in words
-    assert "Layers 28 36 61 24" in words
+    text = text_of(page)
+    assert "left out: gpt-oss-120b" in text
+    assert "The catalog has no model called “nothing”" in text
+    assert "Layers 28 36 61 24" in text
 
 
 def test_a_model_can_be_removed_from_the_comparison(

@@ -27,7 +27,7 @@ def send(
     return DatasetVersion.objects.exclude(pk__in=known).get()
 
 
-def look(browser: Client, empty: EmptyCompany, body: str, **fields: str) -> str:
+def inspect_upload(browser: Client, empty: EmptyCompany, body: str, **fields: str) -> str:
     file = SimpleUploadedFile("parcels.jsonl", body.encode())
     form = {"team": empty.team.uid, "name": "parcels", "file": file, **fields}
     return browser.post("/datasets/check", form).text
@@ -101,10 +101,10 @@ def test_rows_with_images_are_told_before_and_after_the_upload(
     browser: Client, empty: EmptyCompany
 ) -> None:
     lines = [row(n, image="a.png" if n % 2 else "") for n in range(20)]
-    told = "10 rows have images, audio or video: only their text is kept."
-    assert told in look(browser, empty, "\n".join(lines))
+    notice = "10 rows have images, audio or video: only their text is kept."
+    assert notice in inspect_upload(browser, empty, "\n".join(lines))
     version = send(browser, empty, lines)
-    assert told in browser.get(f"/datasets/versions/{version.uid}").text
+    assert notice in browser.get(f"/datasets/versions/{version.uid}").text
 
 
 def test_a_version_of_before_warnings_were_noted_still_tells_what_it_knows(
@@ -210,33 +210,33 @@ def test_an_unused_dataset_can_be_deleted_by_contributors(
 ) -> None:
     version = send(browser, empty, [row(n) for n in range(20)])
     address = f"/datasets/versions/{version.uid}"
-    act = f"/storage/artifacts/{version.artifact.uid}/delete"
-    assert act in browser.get(address).text
-    assert act not in viewer.get(address).text
-    browser.post(act)
+    path = f"/storage/artifacts/{version.artifact.uid}/delete"
+    assert path in browser.get(address).text
+    assert path not in viewer.get(address).text
+    browser.post(path)
     version.artifact.refresh_from_db()
     assert not version.artifact.usable
     text = browser.get(address).text
     assert "Have it back" in text
-    assert act not in text
+    assert path not in text
 
 
 def test_a_check_describes_the_file_and_stores_nothing(
     browser: Client, empty: EmptyCompany
 ) -> None:
     send(browser, empty, [row(n) for n in range(20)])
-    text = look(browser, empty, "\n".join(row(n) for n in range(12)))
+    text = inspect_upload(browser, empty, "\n".join(row(n) for n in range(12)))
     assert "All 12 rows are good." in text
     assert "It becomes version 2 of parcels." in text
     assert DatasetVersion.objects.count() == 1
-    fresh = look(browser, empty, row(1), name="streets", part="1")
+    fresh = inspect_upload(browser, empty, row(1), name="streets", part="1")
     assert "The first 1 row is good" in fresh
     assert "It makes the new dataset streets." in fresh
     assert not Dataset.objects.filter(name="streets").exists()
 
 
 def test_a_check_names_invalid_rows(browser: Client, empty: EmptyCompany) -> None:
-    text = look(browser, empty, row(1) + '\n{"instruction": "no answer"}')
+    text = inspect_upload(browser, empty, row(1) + '\n{"instruction": "no answer"}')
     assert "1 problem already" in text
     assert "Row 2:" in text
 
@@ -245,7 +245,7 @@ def test_a_check_reveals_nothing_of_another_teams_dataset(
     browser: Client, outsider: Client, empty: EmptyCompany
 ) -> None:
     send(browser, empty, [row(n) for n in range(20)])
-    text = look(outsider, empty, "\n".join(row(n) for n in range(12)))
+    text = inspect_upload(outsider, empty, "\n".join(row(n) for n in range(12)))
     assert "version 2" not in text
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def head(team: Team) -> User:
-    return factories.person("hana", team=team, role=TeamRole.QUEUE_ADMIN)
+    return factories.user("hana", team=team, role=TeamRole.QUEUE_ADMIN)
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def scattered(team: Team) -> None:
         Claim.objects.filter(pk=claim.pk).update(checkpointed_at="2100-01-01T00:00Z")
 
 
-WISH = {"purpose": "whole_nodes", "nodes": "1"}
+GOAL = {"purpose": "whole_nodes", "nodes": "1"}
 
 
 def test_a_preview_shows_relocations_and_stores_nothing(browser: Client, scattered: None) -> None:
-    text = browser.get("/rearrangements/new", WISH).text
+    text = browser.get("/rearrangements/new", GOAL).text
     assert "would be whole" in text
     assert "Propose these moves" in text
     assert text.count('class="nf-node-cards"') == 4
@@ -51,7 +51,7 @@ def test_a_preview_shows_relocations_and_stores_nothing(browser: Client, scatter
 
 
 def test_a_proposed_plan_can_be_approved_and_dismissed(browser: Client, scattered: None) -> None:
-    answer = browser.post("/rearrangements/new", WISH, follow=True)
+    answer = browser.post("/rearrangements/new", GOAL, follow=True)
     row = Defragmentation.objects.get()
     assert answer.redirect_chain == [(f"/rearrangements/{row.uid}", 302)]
     assert "Approve the moves" in answer.text
@@ -63,25 +63,27 @@ def test_a_proposed_plan_can_be_approved_and_dismissed(browser: Client, scattere
     browser.post(f"/rearrangements/{row.uid}/dismiss")
     row.refresh_from_db()
     assert row.state == "dismissed"
-    acts = (
+    actions = (
         AuditEntry.objects.filter(object_uid=row.uid)
         .order_by("id")
         .values_list("action", flat=True)
     )
-    assert list(acts) == [f"rearrangement.{act}" for act in ("propose", "approve", "dismiss")]
+    assert list(actions) == [
+        f"rearrangement.{action}" for action in ("propose", "approve", "dismiss")
+    ]
 
 
 def test_a_reason_is_shown_if_no_relocation_helps(browser: Client, scattered: None) -> None:
     Claim.objects.update(preemptible=False)
-    assert "no node can be emptied" in browser.get("/rearrangements/new", WISH).text
-    assert browser.post("/rearrangements/new", WISH).status_code == 422
+    assert "no node can be emptied" in browser.get("/rearrangements/new", GOAL).text
+    assert browser.post("/rearrangements/new", GOAL).status_code == 422
 
 
 def test_a_user_without_permission_is_refused_with_the_required_roles(
     team: Team, scattered: None
 ) -> None:
     client = Client()
-    client.force_login(factories.person("vera", team=team, role=TeamRole.VIEWER))
+    client.force_login(factories.user("vera", team=team, role=TeamRole.VIEWER))
     assert client.get("/rearrangements/new").status_code == 403
     assert "Find plan" not in client.get("/rearrangements").text
 
@@ -89,13 +91,13 @@ def test_a_user_without_permission_is_refused_with_the_required_roles(
 def test_a_queue_admin_of_another_team_can_view_but_not_approve(
     browser: Client, scattered: None
 ) -> None:
-    other = factories.person("otto", team=factories.team("search"), role=TeamRole.QUEUE_ADMIN)
+    other = factories.user("otto", team=factories.team("search"), role=TeamRole.QUEUE_ADMIN)
     client = Client()
     client.force_login(other)
-    text = client.get("/rearrangements/new", WISH).text
+    text = client.get("/rearrangements/new", GOAL).text
     assert "maps" in text
     assert "work 0" not in text
-    client.post("/rearrangements/new", WISH)
+    client.post("/rearrangements/new", GOAL)
     row = Defragmentation.objects.get()
     assert client.post(f"/rearrangements/{row.uid}/approve").status_code == 403
     row.refresh_from_db()
@@ -106,28 +108,28 @@ def test_an_operator_of_the_company_proposes_and_approves_without_the_names_of_w
     scattered: None,
 ) -> None:
     client = Client()
-    client.force_login(factories.person("olga", operator=True))
-    assert "work 0" not in client.get("/rearrangements/new", WISH).text
-    client.post("/rearrangements/new", WISH)
+    client.force_login(factories.user("olga", operator=True))
+    assert "work 0" not in client.get("/rearrangements/new", GOAL).text
+    client.post("/rearrangements/new", GOAL)
     row = Defragmentation.objects.get()
     client.post(f"/rearrangements/{row.uid}/approve")
     row.refresh_from_db()
     assert row.state == "approved"
 
 
-def _ask(client: Client, path: str, body: dict[str, Any]) -> Any:
+def _request(client: Client, path: str, body: dict[str, Any]) -> Any:
     return client.post(f"/api/v1/{path}", body, content_type="application/json")
 
 
 def test_a_dry_run_by_rest_returns_the_plan(browser: Client, scattered: None) -> None:
-    wish = {"purpose": "whole_nodes", "dry_run": True}
-    said = _ask(browser, "rearrangements", wish).json()
+    goal = {"purpose": "whole_nodes", "dry_run": True}
+    said = _request(browser, "rearrangements", goal).json()
     assert (said["uid"], said["whole_before"], said["whole_after"]) == (None, 1, 2)
     assert [move["cards"] for move in said["moves"]] == [4]
-    made = _ask(browser, "rearrangements", {"purpose": "whole_nodes"})
-    assert made.status_code == 201
+    response = _request(browser, "rearrangements", {"purpose": "whole_nodes"})
+    assert response.status_code == 201
     listed = browser.get("/api/v1/rearrangements?state=proposed").json()
-    assert [one["uid"] for one in listed["results"]] == [made.json()["uid"]]
+    assert [one["uid"] for one in listed["results"]] == [response.json()["uid"]]
 
 
 @pytest.mark.parametrize(
@@ -141,14 +143,14 @@ def test_a_dry_run_by_rest_returns_the_plan(browser: Client, scattered: None) ->
 def test_an_invalid_request_by_rest_is_refused_with_the_field(
     browser: Client, body: dict[str, Any], field: str
 ) -> None:
-    answer = _ask(browser, "rearrangements", body)
+    answer = _request(browser, "rearrangements", body)
     assert answer.status_code in (400, 422)
     assert [one["field"] for one in answer.json()["errors"]] == [field]
 
 
 def test_a_stale_plan_by_rest_is_a_conflict(browser: Client, scattered: None) -> None:
-    uid = _ask(browser, "rearrangements", {"purpose": "whole_nodes"}).json()["uid"]
+    uid = _request(browser, "rearrangements", {"purpose": "whole_nodes"}).json()["uid"]
     Claim.objects.filter(moves__isnull=False).update(state="revoking")
-    answer = _ask(browser, f"rearrangements/{uid}/approve", {})
+    answer = _request(browser, f"rearrangements/{uid}/approve", {})
     assert (answer.status_code, answer.json()["code"]) == (409, "rearrangement-stale")
     assert "move 1" in answer.json()["detail"]

@@ -18,7 +18,7 @@ from tests.functional.sample_rows import EmptyCompany, FilledCompany
 @pytest.fixture
 def staff(empty: EmptyCompany) -> Client:
     client = Client()
-    client.force_login(factories.person("root", admin=True))
+    client.force_login(factories.user("root", admin=True))
     return client
 
 

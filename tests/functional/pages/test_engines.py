@@ -105,7 +105,7 @@ def asked(filled: FilledCompany, **changes: str) -> dict[str, str]:
     }
 
 
-def made(name: str = "fresh") -> Revision:
+def created_revision(name: str = "fresh") -> Revision:
     return Deployment.objects.get(name=name).revisions.get()
 
 
@@ -113,7 +113,7 @@ def test_the_best_engine_of_the_chip_is_taken_where_nobody_chooses(
     browser: Client, filled: FilledCompany
 ) -> None:
     browser.post("/deployments/new", asked(filled))
-    assert made().engine == "transformers"
+    assert created_revision().engine == "transformers"
 
 
 def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_fields(
@@ -130,14 +130,14 @@ def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_f
     )
     answer = browser.post("/deployments/new", form)
     assert answer.status_code == 302, answer.content.decode()
-    revision = made()
+    revision = created_revision()
     assert (revision.engine, revision.chips, revision.cards) == ("sglang", ["nvidia-h800"], 2)
     assert revision.spec["context_length"] == 256
     assert revision.spec["parallel"]["data"] == 2
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"engine": "vllm"}, "vllm does not serve on cpu: vLLM needs an accelerator"),
         ({"chip": "nvidia-h800", "engine": "mindie"}, "no image of MindIE is known for"),
@@ -156,11 +156,11 @@ def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_f
     ],
 )
 def test_what_cannot_be_served_is_refused_with_what_would_be_right(
-    browser: Client, filled: FilledCompany, changes: dict[str, str], words: str
+    browser: Client, filled: FilledCompany, changes: dict[str, str], message: str
 ) -> None:
     answer = browser.post("/deployments/new", asked(filled, **changes))
     assert answer.status_code == 422
-    assert words in answer.content.decode().replace("&gt;", ">")
+    assert message in answer.content.decode().replace("&gt;", ">")
     assert not Deployment.objects.filter(name="fresh").exists()
 
 

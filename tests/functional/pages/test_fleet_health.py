@@ -30,28 +30,28 @@ def card(index: int = 0) -> Card:
     return Card.objects.select_related("node").get(index=index)
 
 
-def words(text: str) -> str:
+def single_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def test_old_figures_are_said_to_be_old_and_not_shown_as_idle(
     viewer: Client, cluster: Cluster
 ) -> None:
-    before = words(viewer.get("/fleet").text)
+    before = single_line(viewer.get("/fleet").text)
     assert "nothing is measured now" in before
     assert "not measured" in before
-    factories.figures([card(0)], at=timezone.now() - timedelta(minutes=5))
+    factories.card_metrics([card(0)], at=timezone.now() - timedelta(minutes=5))
     factories.source(cluster, read_at=timezone.now() - timedelta(minutes=5))
-    old = words(viewer.get("/fleet").text)
+    old = single_line(viewer.get("/fleet").text)
     assert "figures are old" in old
     assert "Figures of here are old: the source exporters has not been read lately." in old
 
 
 def test_busy_counts_what_is_measured_now(viewer: Client, cluster: Cluster) -> None:
-    factories.figures([card(0)], utilization=20.0)
-    factories.figures([card(1)], utilization=19.0)
-    factories.figures([card(2)], utilization=90.0, at=timezone.now() - timedelta(minutes=5))
-    assert "at 20 % or more, of 2 measured now" in words(viewer.get("/fleet").text)
+    factories.card_metrics([card(0)], utilization=20.0)
+    factories.card_metrics([card(1)], utilization=19.0)
+    factories.card_metrics([card(2)], utilization=90.0, at=timezone.now() - timedelta(minutes=5))
+    assert "at 20 % or more, of 2 measured now" in single_line(viewer.get("/fleet").text)
 
 
 def test_a_card_is_usable_isolated_unknown_or_takes_no_new_work(
@@ -60,7 +60,7 @@ def test_a_card_is_usable_isolated_unknown_or_takes_no_new_work(
     Card.objects.filter(index=0).update(state="isolated")
     Card.objects.filter(index=1).update(state="unknown")
     Node.objects.update(cordoned=True)
-    text = words(viewer.get("/fleet").text)
+    text = single_line(viewer.get("/fleet").text)
     for label, count in (("Usable", 0), ("Isolated", 1), ("Unknown", 1), ("No new work", 2)):
         assert f'data-label="{label}">{count}</td>' in text
 
@@ -70,11 +70,11 @@ def test_cards_out_of_use_without_a_fault_are_said_to_be_so_on_both_pages(
 ) -> None:
     """A cluster may report a card as not healthy, and a person may cordon a node: neither is a fault."""
     for path in ("/fleet", "/fleet/faults"):
-        assert "othing is wrong" in words(viewer.get(path).text)
+        assert "othing is wrong" in single_line(viewer.get(path).text)
     Card.objects.filter(index=0).update(state="unknown")
     Node.objects.update(cordoned=True)
     for path in ("/fleet", "/fleet/faults"):
-        text = words(viewer.get(path).text)
+        text = single_line(viewer.get(path).text)
         assert "othing is wrong" not in text
         assert "No fault stands" in text
         assert "4 of 4 cards are not usable: 1 unknown, 3 without new work." in text
@@ -192,7 +192,7 @@ def test_a_card_goes_out_of_use_and_comes_back_on_its_page(
     assert "A burn-in begins" in operator.post(f"{address}/test", follow=True).text
     operator.post(f"{address}/release", {"reason": "fan replaced"})
     assert card(1).state == "usable"
-    past = words(operator.get(f"{address}?tab=history").text)
+    past = single_line(operator.get(f"{address}?tab=history").text)
     assert past.index("fan replaced") < past.index("smells of smoke")
 
 

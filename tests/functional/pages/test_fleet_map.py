@@ -40,8 +40,8 @@ def of(node: int = 0) -> list[Card]:
 
 def test_every_card_has_its_figures_or_nothing(viewer: Client, team: Team) -> None:
     crowd(nodes=2, claims=1, team=team)
-    factories.figures(of()[:2], utilization=83.4)
-    factories.figures(of()[2:3], utilization=None)
+    factories.card_metrics(of()[:2], utilization=83.4)
+    factories.card_metrics(of()[2:3], utilization=None)
     data = cards(viewer)
     assert data["heats"] == ["utilization", "memory", "temperature", "power", "ecc"]
     first, second = data["nodes"]
@@ -63,8 +63,8 @@ def test_what_matters_most_of_a_card_is_its_letter(viewer: Client, team: Team) -
 
 def test_an_old_figure_says_its_age_and_is_no_part_of_the_mean(viewer: Client, team: Team) -> None:
     crowd(nodes=1, claims=0, team=team)
-    factories.figures(of()[:1], utilization=90.0)
-    factories.figures(of()[1:2], utilization=10.0, at=timezone.now() - timedelta(minutes=10))
+    factories.card_metrics(of()[:1], utilization=90.0)
+    factories.card_metrics(of()[1:2], utilization=10.0, at=timezone.now() - timedelta(minutes=10))
     node = cards(viewer)["nodes"][0]
     assert node[8][0] <= 5
     assert 600 <= node[8][1] <= 605
@@ -94,7 +94,7 @@ def test_the_address_narrows_it_by_chip_and_cluster(viewer: Client, team: Team) 
 
 def test_who_has_the_newest_picture_already_gets_nothing(viewer: Client, team: Team) -> None:
     crowd(nodes=1, claims=1, team=team)
-    factories.figures(of())
+    factories.card_metrics(of())
     known = {"If-None-Match": viewer.get("/fleet/map/cards.json")["ETag"]}
     assert viewer.get("/fleet/map/cards.json", headers=known).status_code == 304
     CardMetrics.objects.filter(card=of()[0]).update(received_at=timezone.now())
@@ -121,14 +121,14 @@ def test_ten_thousand_cards_cost_as_few_queries_as_ten_and_little_time(
     viewer: Client, team: Team, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     crowd(nodes=1250, claims=1000, team=team)
-    factories.figures(Card.objects.all())
+    factories.card_metrics(Card.objects.all())
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     viewer.get("/fleet/map/cards.json")
     for address in ("/fleet/map", "/fleet/map/cards.json"):
-        ask = partial(viewer.get, address, headers={"Accept-Encoding": "gzip"})
+        request = partial(viewer.get, address, headers={"Accept-Encoding": "gzip"})
         with django_assert_max_num_queries(QUERIES):
-            answer = ask()
-        assert seconds_of(ask) < TOO_LONG
+            answer = request()
+        assert seconds_of(request) < TOO_LONG
     assert len(answer.content) < 300_000
     assert len(json.loads(gzip.decompress(answer.content))["nodes"]) == 1250

@@ -49,7 +49,7 @@ def held(team: Team, queue: Queue, *, hours: float = 6, cards: int = 2) -> Claim
 def idle(card: Card, *, minutes: float, utilization: float = 1.0) -> None:
     """Measured as idle for so long, and now."""
     now = timezone.now()
-    factories.figures([card], utilization=utilization)
+    factories.card_metrics([card], utilization=utilization)
     factories.history(
         card,
         since=now - timedelta(minutes=minutes),
@@ -88,8 +88,8 @@ def test_what_was_idle_before_it_was_held_does_not_count(team: Team, queue: Queu
 def test_a_card_that_nobody_measures_is_not_called_idle(team: Team, queue: Queue) -> None:
     never, old = cards(count=2)
     held(team, queue)
-    factories.figures([never], utilization=None)
-    factories.figures([old], utilization=0.0, at=timezone.now() - 10 * MINUTE)
+    factories.card_metrics([never], utilization=None)
+    factories.card_metrics([old], utilization=0.0, at=timezone.now() - 10 * MINUTE)
     assert idle_cards(at=timezone.now()) == []
     text = logged_in("vera", team=team).get("/fleet/waste").text
     assert "Nothing stands idle" in text
@@ -155,9 +155,9 @@ def test_an_exposure_says_how_much_rests_on_one_maker(team: Team, queue: Queue) 
 
 def test_a_deployment_could_move_where_a_source_says_so(team: Team, queue: Queue) -> None:
     cards()
-    person = factories.person(team=team)
-    model = factories.model_version(actor=person, team=team)
-    row = factories.deployment(actor=person, team=team, queue=queue, model=model, name="talk")
+    owner = factories.user(team=team)
+    model = factories.model_version(actor=owner, team=team)
+    row = factories.deployment(actor=owner, team=team, queue=queue, model=model, name="talk")
     claim = held(team, queue)
     Claim.objects.filter(pk=claim.pk).update(work_kind="deployment", work_uid=row.uid)
     browser = logged_in("vera", team=team)

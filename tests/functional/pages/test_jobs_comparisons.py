@@ -18,7 +18,7 @@ from tests.functional.sample_rows import EmptyCompany, FilledCompany
 @pytest.fixture
 def runs(filled: FilledCompany) -> list[Job]:
     """Three runs on the same rows that differ in their learning rate, and in how well they learned."""
-    made = []
+    jobs = []
     for number, rate in enumerate((0.001, 0.002, 0.004)):
         job = factories.job(
             actor=filled.user,
@@ -39,8 +39,8 @@ def runs(filled: FilledCompany) -> list[Job]:
             for step in range(1, 6)
         ]
         services.progress_record(attempt=attempt, points=points, at=at)
-        made.append(job)
-    return made
+        jobs.append(job)
+    return jobs
 
 
 def address(jobs: Sequence[Job], more: str = "", path: str = "/jobs/compare") -> str:
@@ -132,17 +132,17 @@ def test_selected_jobs_of_the_list_open_the_comparison(browser: Client, runs: li
 
 
 def test_unknown_chart_options_have_defaults(browser: Client, runs: list[Job]) -> None:
-    figures = browser.get(address(runs, "&metric=../secret&by=moon", "/jobs/compare/curve")).json()
-    assert figures["y"]["label"] == "training loss"
-    assert figures["x"]["label"] == "step"
+    curve = browser.get(address(runs, "&metric=../secret&by=moon", "/jobs/compare/curve")).json()
+    assert curve["y"]["label"] == "training loss"
+    assert curve["x"]["label"] == "step"
 
 
 def test_evaluations_on_the_datasets_of_the_jobs_are_compared(
     browser: Client, filled: FilledCompany, empty: EmptyCompany
 ) -> None:
     rows = browser.get(address([filled.succeeded, filled.failed])).context["outcomes"]
-    figures = {row.name: row.values for _label, row in rows}
-    assert figures["exact_match"] == (0.75, None)
+    metrics = {row.name: row.values for _label, row in rows}
+    assert metrics["exact_match"] == (0.75, None)
 
 
 def test_an_invalid_uid_is_not_found(browser: Client, runs: list[Job]) -> None:

@@ -113,7 +113,7 @@ def test_attempts_of_other_teams_are_not_used(
     browser: Client, finetune: dict[str, str], empty: EmptyCompany
 ) -> None:
     other = factories.team("search")
-    stranger = factories.person("sam", team=other)
+    stranger = factories.user("sam", team=other)
     job = factories.job(
         actor=stranger,
         team=other,
@@ -207,10 +207,10 @@ def test_the_base_can_be_evaluated_with_its_model(browser: Client, filled: Fille
     }
     assert "a second job" in browser.post("/jobs/new/evaluate/check", form, headers=HTMX).text
     answer = browser.post("/jobs/new/evaluate", form)
-    made = list(Job.objects.exclude(uid__in=before).order_by("pk"))
-    assert [job.model_version for job in made] == [filled.tuned, filled.base]
-    assert made[0].spec == made[1].spec
-    assert answer["location"] == f"/jobs/{made[0].uid}"
+    created = list(Job.objects.exclude(uid__in=before).order_by("pk"))
+    assert [job.model_version for job in created] == [filled.tuned, filled.base]
+    assert created[0].spec == created[1].spec
+    assert answer["location"] == f"/jobs/{created[0].uid}"
     refused = browser.post("/jobs/new/evaluate", {**form, "model_version": filled.base.uid})
     assert "was not made from another model" in refused.context["form"].errors["with_base"][0]
     assert Job.objects.count() == len(before) + 2

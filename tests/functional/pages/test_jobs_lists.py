@@ -43,7 +43,7 @@ def test_each_condition_narrows_the_list(
 
 
 def test_mine_leaves_out_what_colleagues_submitted(browser: Client, filled: FilledCompany) -> None:
-    colleague = factories.person("cyd", team=filled.team)
+    colleague = factories.user("cyd", team=filled.team)
     client = Client()
     client.force_login(colleague)
     assert names(client, "mine=on") == set()
@@ -184,7 +184,7 @@ def test_filters_are_renamed_and_deleted(browser: Client, empty: EmptyCompany) -
 
 
 @pytest.mark.parametrize(
-    ("name", "query", "words"),
+    ("name", "query", "message"),
     [
         ("", "state=failed", "name of 1 to 60 characters"),
         ("x" * 61, "state=failed", "name of 1 to 60 characters"),
@@ -194,10 +194,10 @@ def test_filters_are_renamed_and_deleted(browser: Client, empty: EmptyCompany) -
     ],
 )
 def test_an_invalid_filter_is_refused_with_a_message(
-    browser: Client, empty: EmptyCompany, name: str, query: str, words: str
+    browser: Client, empty: EmptyCompany, name: str, query: str, message: str
 ) -> None:
     text = browser.post("/jobs/filters", {"name": name, "query": query}, follow=True).text
-    assert words in text
+    assert message in text
     assert not SavedFilter.objects.exists()
 
 
@@ -206,8 +206,8 @@ def test_the_number_of_saved_filters_is_limited(browser: Client, empty: EmptyCom
         SavedFilter(owner=empty.user, name=f"filter {number}", query="mine=on")
         for number in range(MAX_SAVED_FILTERS)
     )
-    words = {"name": "one more", "query": "mine=on"}
-    assert "delete one first" in browser.post("/jobs/filters", words, follow=True).text
+    form = {"name": "one more", "query": "mine=on"}
+    assert "delete one first" in browser.post("/jobs/filters", form, follow=True).text
     assert SavedFilter.objects.count() == MAX_SAVED_FILTERS
 
 

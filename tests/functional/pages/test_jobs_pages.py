@@ -106,9 +106,9 @@ def test_the_page_shows_the_rest_request_of_the_job(
     browser: Client, filled: FilledCompany, client: Client
 ) -> None:
     context = browser.get(f"/jobs/{filled.running.uid}?tab=spec").context
-    words = shlex.split(context["call"].replace("\\\n", ""))
-    assert words[:4] == ["curl", "-X", "POST", "http://testserver/api/v1/jobs"]
-    body = json.loads(words[-1])
+    arguments = shlex.split(context["call"].replace("\\\n", ""))
+    assert arguments[:4] == ["curl", "-X", "POST", "http://testserver/api/v1/jobs"]
+    body = json.loads(arguments[-1])
     assert body == json.loads(context["spec_json"])
     # The very body is accepted.
     response = browser.post(

@@ -25,14 +25,14 @@ def job(empty: EmptyCompany) -> Job:
     """A fine-tune of a model of which the build is known, on eight cards."""
     model = factories.model_version(actor=empty.user, team=empty.team)
     ModelVersion.objects.filter(pk=model.pk).update(config=QWEN2_7B, parameters=PARAMETERS)
-    made = factories.job(
+    created = factories.job(
         actor=empty.user,
         team=empty.team,
         queue=empty.queue,
         model=model,
         dataset=factories.dataset_version(actor=empty.user, team=empty.team, name="lessons"),
     )
-    return run_on(made, cards=8, tokens_per_second=90_000)
+    return run_on(created, cards=8, tokens_per_second=90_000)
 
 
 def run_on(job: Job, *, cards: int, tokens_per_second: float, chip: str = "nvidia-h800") -> Job:
@@ -106,8 +106,8 @@ def test_jobs_on_more_cards_have_a_scaling_efficiency(
     more = run_on(more, cards=16, tokens_per_second=162_000)
     attempts = {each.pk: each.attempts.get() for each in (job, more)}
     assert jobs_scaling_efficiency([job, more], attempts) == (1.0, 0.9)
-    alike = run_on(more, cards=8, tokens_per_second=162_000)
-    attempts[alike.pk] = alike.attempts.get()
-    assert jobs_scaling_efficiency([job, alike], attempts) == ()
+    similar = run_on(more, cards=8, tokens_per_second=162_000)
+    attempts[similar.pk] = similar.attempts.get()
+    assert jobs_scaling_efficiency([job, similar], attempts) == ()
     text = browser.get("/jobs/compare", {"job": [job.uid, more.uid]}).text
     assert "utilization" in text.lower()

@@ -126,9 +126,9 @@ def test_keys_are_found_by_state_beginning_and_deployment(
 
 
 def test_playground_keys_are_listed_only_on_request(browser: Client, filled: FilledCompany) -> None:
-    made, _text = factories.api_key(actor=filled.user, team=filled.team, name="playground (ada)")
+    key, _text = factories.api_key(actor=filled.user, team=filled.team, name="playground (ada)")
     assert "playground (ada)" in names(browser, "")
-    ApiKey.objects.filter(pk=made.pk).update(expires_at=made.created_at + timedelta(minutes=15))
+    ApiKey.objects.filter(pk=key.pk).update(expires_at=key.created_at + timedelta(minutes=15))
     assert "playground (ada)" not in names(browser, "")
     assert "playground (ada)" in names(browser, "playground=on")
 
@@ -212,10 +212,10 @@ def test_key_page_polls_until_every_gateway_has_the_key(
 ) -> None:
     gateway("g1", version=0)
     form = {"team": filled.team.uid, "name": "ci", "expires": "30"}
-    made = browser.post("/keys/new", form)
-    assert "within a second" in made.text
-    version = made.context["version"]
-    address = f"/keys/{made.context['key'].uid}/heard?version={version}"
+    response = browser.post("/keys/new", form)
+    assert "within a second" in response.text
+    version = response.context["version"]
+    address = f"/keys/{response.context['key'].uid}/heard?version={version}"
     waiting = browser.get(address, headers=HTMX)
     assert (waiting.status_code, "hx-get" in waiting.text) == (200, True)
     Gateway.objects.update(version=version)

@@ -26,7 +26,7 @@ def client(tmp_path: Path, settings: Settings) -> Client:
     simulated_clusters.ensure_simulated_cluster("paper", fleet={"groups": [group]})
     inventories_sync(at=timezone.now())
     browser = Client()
-    browser.force_login(factories.person(admin=True))
+    browser.force_login(factories.user(admin=True))
     return browser
 
 

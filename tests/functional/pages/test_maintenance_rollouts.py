@@ -18,7 +18,7 @@ _AT = "/fleet/waves"
 @pytest.fixture
 def operator(db: None) -> Client:
     client = Client()
-    client.force_login(factories.person("root", admin=True))
+    client.force_login(factories.user("root", admin=True))
     return client
 
 

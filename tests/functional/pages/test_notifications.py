@@ -16,17 +16,17 @@ from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany
-from tests.integration.monitoring.notifications import tell
+from tests.integration.monitoring.notifications import notify
 
 HTMX = {"HX-Request": "true"}
 HOOK = {"name": "chat", "url": "https://203.0.114.7/hook", "kinds": ["job.failed"]}
 
 
 def fail(empty: EmptyCompany, number: int = 0, *, seconds: int = 0) -> None:
-    tell(
+    notify(
         NotificationKind.JOB_FAILED,
         team=empty.team,
-        maker=empty.user,
+        creator=empty.user,
         at=timezone.now() + timedelta(seconds=seconds),
         subject=f"{number:032x}",
         name=f"job <{number}>",
@@ -37,7 +37,7 @@ def fail(empty: EmptyCompany, number: int = 0, *, seconds: int = 0) -> None:
 @pytest.fixture
 def administrator(empty: EmptyCompany) -> Client:
     client = Client()
-    client.force_login(factories.person("vera", team=empty.team, role=TeamRole.ADMINISTRATOR))
+    client.force_login(factories.user("vera", team=empty.team, role=TeamRole.ADMINISTRATOR))
     return client
 
 
@@ -53,10 +53,10 @@ def test_the_list_says_what_happened_and_why_and_an_empty_one_what_will_be_here(
 
 def test_the_list_is_narrowed_by_its_address(browser: Client, empty: EmptyCompany) -> None:
     fail(empty)
-    tell(
+    notify(
         NotificationKind.MODEL_IMPORTED,
         team=empty.team,
-        maker=empty.user,
+        creator=empty.user,
         at=timezone.now(),
         name="qwen",
     )
@@ -114,9 +114,9 @@ def test_the_bell_counts_what_is_unread_and_is_silent_while_nothing_is_new(
     again = browser.get("/notifications/bell", {"seen": mark}, headers=HTMX)
     assert (again.status_code, again.content) == (204, b"")
     fail(empty)
-    news = browser.get("/notifications/bell", {"seen": mark}, headers=HTMX)
-    assert "1 unread" in news.text
-    assert json.loads(news["HX-Trigger"])["toast"] == {
+    bell = browser.get("/notifications/bell", {"seen": mark}, headers=HTMX)
+    assert "1 unread" in bell.text
+    assert json.loads(bell["HX-Trigger"])["toast"] == {
         "level": "error",
         "text": "job <0> has failed",
     }
@@ -156,7 +156,7 @@ def test_wishes_are_kept_as_they_were_ticked(browser: Client, empty: EmptyCompan
     browser.post("/notifications/settings", {"wish": ["job.succeeded:page", "job.failed:team"]})
     fail(empty)
     assert Notification.objects.count() == 0
-    tell(NotificationKind.JOB_SUCCEEDED, team=empty.team, maker=empty.user, at=timezone.now())
+    notify(NotificationKind.JOB_SUCCEEDED, team=empty.team, creator=empty.user, at=timezone.now())
     assert Notification.objects.count() == 1
 
 
@@ -169,10 +169,10 @@ def test_a_webhook_is_made_its_secret_shown_once_and_never_again(
     administrator: Client, empty: EmptyCompany
 ) -> None:
     assert "No webhooks yet" in administrator.get("/teams/maps/webhooks").text
-    made = administrator.post("/teams/maps/webhooks/new", HOOK)
-    secret = made.context["text"]
+    response = administrator.post("/teams/maps/webhooks/new", HOOK)
+    secret = response.context["text"]
     webhook = Webhook.objects.get()
-    assert secret in made.text
+    assert secret in response.text
     for address in ("/teams/maps/webhooks", f"/webhooks/{webhook.uid}"):
         page = administrator.get(address).text
         assert "https://203.0.114.7/hook" in page
@@ -241,7 +241,7 @@ def test_home_tells_each_role_what_needs_it(empty: EmptyCompany, browser: Client
     cluster = factories.cluster(cards=1)
     cluster.nodes.get().cards.update(state="isolated", state_reason="too many memory errors")
     boss = Client()
-    boss.force_login(factories.person("root", admin=True))
+    boss.force_login(factories.user("root", admin=True))
     assert "too many memory errors" in boss.get("/").text
     assert "too many memory errors" not in browser.get("/").text
     assert "too many memory errors" in browser.get("/fleet").text

@@ -11,7 +11,7 @@ from django.test import Client
 from apps.accounts.models import AuditEntry
 from apps.workflows.models import Pipeline, Step
 from tests import factories
-from tests.functional.pages.test_repeats import token
+from tests.functional.pages.test_repeated_forms import token
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 NEW = "/pipelines/new"
@@ -109,7 +109,7 @@ def test_a_gate_is_filled_in_and_its_figure_is_measured(
 
 
 @pytest.mark.parametrize(
-    ("changes", "name", "why"),
+    ("changes", "name", "reason"),
     [
         ({"tune-learning_rate": "-1"}, "tune-learning_rate", "learning_rate must be"),
         ({"measure-metric": "exact_match"}, "measure-threshold", "give the exact_match"),
@@ -126,13 +126,13 @@ def test_a_gate_is_filled_in_and_its_figure_is_measured(
     ids=str,
 )
 def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(
-    browser: Client, form: dict[str, str], changes: dict[str, str], name: str, why: str
+    browser: Client, form: dict[str, str], changes: dict[str, str], name: str, reason: str
 ) -> None:
     answer = browser.post(NEW, {**form, **changes})
     assert answer.status_code == 422
     found = re.search(rf'id="id_{name}_error">(.*?)</div></div>', answer.text, re.DOTALL)
     assert found is not None, name
-    assert why in found[1]
+    assert reason in found[1]
     for field, value in changes.items():
         assert not value or f'value="{value}"' in answer.text, field
     checked = browser.post(f"{NEW}/check", {**form, **changes})

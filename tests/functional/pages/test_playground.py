@@ -73,7 +73,7 @@ def gateway(settings: Settings) -> Iterator[FakeGateway]:
     found.server.server_close()
 
 
-def ask(client: Client, filled: FilledCompany, body: object) -> Any:
+def complete(client: Client, filled: FilledCompany, body: object) -> Any:
     return client.post(
         f"/playground/{filled.ready.uid}/chat",
         json.dumps(body),
@@ -87,7 +87,7 @@ QUESTION = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0
 def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
     browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
-    response = ask(browser, filled, {**QUESTION, "model": "another", "n": 5})
+    response = complete(browser, filled, {**QUESTION, "model": "another", "n": 5})
     assert response.status_code == 200
     assert response["Content-Type"] == "text/event-stream"
     assert b"".join(response).endswith(b"data: [DONE]\n\n")
@@ -104,7 +104,7 @@ def test_playground_key_is_created_once_and_encrypted_in_session(
     browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     for _ in range(2):
-        b"".join(ask(browser, filled, QUESTION))
+        b"".join(complete(browser, filled, QUESTION))
     assert ApiKey.objects.filter(name="playground (ada)").count() == 1
     assert gateway.keys[-1] not in json.dumps(dict(browser.session))
 
@@ -122,7 +122,7 @@ def test_unreachable_gateway_is_reported(
     browser: Client, filled: FilledCompany, settings: Settings
 ) -> None:
     settings.NINEFOLD_GATEWAY_URL = "http://127.0.0.1:9"
-    response = ask(browser, filled, QUESTION)
+    response = complete(browser, filled, QUESTION)
     assert response.status_code == 502
     assert "does not answer" in response.json()["error"]["message"]
 
@@ -137,14 +137,14 @@ def test_a_body_that_is_no_json_is_refused(browser: Client, filled: FilledCompan
 def test_the_playground_is_for_those_who_may_have_keys(
     viewer: Client, outsider: Client, filled: FilledCompany
 ) -> None:
-    assert ask(viewer, filled, QUESTION).status_code == 403
-    assert ask(outsider, filled, QUESTION).status_code == 404
+    assert complete(viewer, filled, QUESTION).status_code == 403
+    assert complete(outsider, filled, QUESTION).status_code == 404
 
 
 def test_a_viewer_sees_why_they_may_not_ask(viewer: Client, filled: FilledCompany) -> None:
     text = viewer.get("/playground").text
     assert "lets you look, not call" in text
-    refused = ask(viewer, filled, QUESTION)
+    refused = complete(viewer, filled, QUESTION)
     assert "manage keys" in refused.json()["error"]["message"]
     assert not ApiKey.objects.filter(name__startswith="playground").exists()
 
@@ -152,17 +152,17 @@ def test_a_viewer_sees_why_they_may_not_ask(viewer: Client, filled: FilledCompan
 def test_playground_key_is_refused_after_role_is_lost(
     browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
-    b"".join(ask(browser, filled, QUESTION))
+    b"".join(complete(browser, filled, QUESTION))
     filled.user.memberships.update(role="viewer")
     asked = len(gateway.keys)
-    assert ask(browser, filled, QUESTION).status_code == 403
+    assert complete(browser, filled, QUESTION).status_code == 403
     assert len(gateway.keys) == asked
 
 
 def test_the_playgrounds_key_has_limits(
     browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
-    b"".join(ask(browser, filled, QUESTION))
+    b"".join(complete(browser, filled, QUESTION))
     key = ApiKey.objects.get(name="playground (ada)")
     assert key.requests_per_minute == 60
     assert key.concurrency == 4
@@ -172,7 +172,7 @@ def test_gateway_error_keeps_status_message_and_retry_after(
     browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     gateway.refusal = (429, b'{"error": {"message": "too many requests"}}')
-    response = ask(browser, filled, QUESTION)
+    response = complete(browser, filled, QUESTION)
     assert response.status_code == 429
     assert response.json() == {"error": {"message": "too many requests"}}
     assert response["Retry-After"] == "7"
@@ -182,7 +182,7 @@ def test_gateway_error_without_json_is_reported(
     browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     gateway.refusal = (504, b"<html>")
-    assert "status 504" in ask(browser, filled, QUESTION).json()["error"]["message"]
+    assert "status 504" in complete(browser, filled, QUESTION).json()["error"]["message"]
 
 
 def test_the_system_prompt_comes_before_the_question(
@@ -209,11 +209,11 @@ def test_the_playground_opens_on_a_deployment_that_answers(
     browser: Client, filled: FilledCompany
 ) -> None:
     """Not on the first by name, which has no replica; ready ones come first in the list."""
-    waits = factories.deployment(
+    pending = factories.deployment(
         actor=filled.user, team=filled.team, queue=filled.queue, model=filled.base, name="a-new-one"
     )
     context = browser.get("/playground").context
     assert context["chosen"].state == "ready"
     states = [row.state for row in context["deployments"]]
     assert states == sorted(states, key=lambda state: state != "ready")
-    assert waits in context["deployments"]
+    assert pending in context["deployments"]

@@ -59,7 +59,7 @@ def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "words"),
+    ("changes", "field", "message"),
     [
         ({"calibration_split": "test"}, "calibration_split", "has no rows in &#x27;test&#x27;"),
         ({"split": "test"}, "split", "has no rows in &#x27;test&#x27;; it has train, validation"),
@@ -68,7 +68,7 @@ def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
     ],
 )
 def test_what_is_wrong_stands_beside_its_field(
-    browser: Client, filled: FilledCompany, changes: dict[str, str], field: str, words: str
+    browser: Client, filled: FilledCompany, changes: dict[str, str], field: str, message: str
 ) -> None:
     statistics = filled.dataset.statistics
     statistics["rows_by_split"]["test"] = 0
@@ -76,7 +76,7 @@ def test_what_is_wrong_stands_beside_its_field(
     asked = _asked(filled, **{"split": "validation", **changes})
     response = browser.post("/jobs/new/quantize", asked)
     assert response.status_code == 422
-    assert words in str(response.context["form"].errors[field])
+    assert message in str(response.context["form"].errors[field])
 
 
 def test_a_version_that_is_quantized_already_cannot_be_quantized_or_trained(
@@ -113,7 +113,7 @@ def test_before_and_after_stand_side_by_side(
     browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     page = browser.get(_page_of(unfit)).content.decode()
-    for words in (
+    for text in (
         "not accepted",
         "exact match went from 0.875 to 0.785, -9.00 points; a fall of 1.00 is tolerated",
         "2.7 MiB",
@@ -122,7 +122,7 @@ def test_before_and_after_stand_side_by_side(
         "2 of 6 answers changed",
         "128 rows of train",
     ):
-        assert words in page
+        assert text in page
     # The sum of what serves and what is looked at is one page: the version's own leads to it.
     assert _page_of(unfit) in browser.get(f"/models/versions/{unfit.uid}").content.decode()
 

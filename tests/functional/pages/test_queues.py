@@ -41,13 +41,13 @@ class Small:
 @pytest.fixture
 def small() -> Small:
     team, queue = factories.team(), factories.queue()
-    ada = factories.person("ada", team=team)
+    ada = factories.user("ada", team=team)
     cluster = factories.cluster(cards=8)
     since = timezone.now() - timedelta(hours=1)
     for name in ("one", "two"):
-        usage.holding(since=since, queue=queue, team=team, person=ada, cards=2, name=name)
-    running = usage.holding(since=since, queue=queue, team=team, person=ada, cards=2, name="three")
-    waiting = usage.waiting(queue=queue, team=team, person=ada, cards=4, name="needs many")
+        usage.holding(since=since, queue=queue, team=team, user=ada, cards=2, name=name)
+    running = usage.holding(since=since, queue=queue, team=team, user=ada, cards=2, name="three")
+    waiting = usage.waiting(queue=queue, team=team, user=ada, cards=4, name="needs many")
     factories.schedule()
     waiting.refresh_from_db()
     return Small(team=team, ada=ada, queue=queue, cluster=cluster, running=running, waiting=waiting)
@@ -91,7 +91,7 @@ def test_bars_of_one_chip_have_one_scale_in_the_product_and_in_the_console(
     assert widths(said, "borrowed") == [250, 250]
     assert widths(said, "idle") == [250]
     assert widths(said, "room") == [250, 750]  # free cards; none below the cap, which is reached
-    browser.force_login(factories.person("root", admin=True))
+    browser.force_login(factories.user("root", admin=True))
     console = browser.get(reverse("admin:quotas_queue_changelist")).text
     for kind in ("own", "borrowed", "idle"):
         assert widths(console, kind) == widths(said, kind)[-1:], kind
@@ -105,7 +105,7 @@ def test_the_tree_can_be_filtered_by_chip(browser: Client, small: Small) -> None
 
 def test_a_queue_lists_pending_claims_in_scheduling_order(browser: Client, small: Small) -> None:
     urgent = usage.waiting(
-        queue=small.queue, team=small.team, person=small.ada, cards=5, name="cannot wait"
+        queue=small.queue, team=small.team, user=small.ada, cards=5, name="cannot wait"
     )
     Claim.objects.filter(pk=urgent.pk).update(priority=10)
     said = browser.get(f"/queues/{small.queue.uid}").text
@@ -184,9 +184,9 @@ def test_a_forecast_is_shown_with_range_and_blocking_workloads(
         usage.admit(past, at=now - timedelta(hours=hours))
         usage.release(past, at=now)
     assert forecasts_refresh(policy=SchedulingPolicy(), at=now) == 1
-    told = ClaimForecast.objects.get(claim=small.waiting)
-    assert told.starts_at is not None
-    assert told.place == 1
+    forecast = ClaimForecast.objects.get(claim=small.waiting)
+    assert forecast.starts_at is not None
+    assert forecast.place == 1
     said = browser.get(f"/claims/{small.waiting.uid}").text
     assert re.search(r"Starts about (\w+ \w+, )?\d\d:\d\d UTC", said)
     assert "When this ends:" in said
@@ -222,9 +222,9 @@ def test_open_what_ifs_per_user_are_limited(browser: Client, small: Small) -> No
 
 def test_a_reclaim_preview_lists_victims(browser: Client, small: Small) -> None:
     Claim.objects.filter(state=ClaimState.ADMITTED).update(preemptible=True)
-    owed = Queue.objects.create(name="owed", team=small.team)
-    owed.entitlements.create(chip="cpu", guaranteed=8)
-    said = browser.get(f"/queues/{owed.uid}/reclaim?chip=cpu&cards=8&together=1").text
+    guaranteed = Queue.objects.create(name="owed", team=small.team)
+    guaranteed.entitlements.create(chip="cpu", guaranteed=8)
+    said = browser.get(f"/queues/{guaranteed.uid}/reclaim?chip=cpu&cards=8&together=1").text
     check(said)
     assert "3 have to stop, 6 cards come back" in said
     assert "holds more than its 0 × cpu" in said
@@ -232,7 +232,7 @@ def test_a_reclaim_preview_lists_victims(browser: Client, small: Small) -> None:
 
 
 def test_workloads_of_other_teams_show_only_team_and_size(client: Client, small: Small) -> None:
-    client.force_login(factories.person("bob", team=factories.team("search")))
+    client.force_login(factories.user("bob", team=factories.team("search")))
     said = client.get(f"/queues/{small.queue.uid}").text
     assert "needs many" not in said
     assert f"team {small.team.name}" in said
@@ -242,7 +242,7 @@ def test_workloads_of_other_teams_show_only_team_and_size(client: Client, small:
 def test_forecasts_of_all_claims_are_for_administrators(browser: Client, small: Small) -> None:
     assert browser.get("/forecast").status_code == 403
     root = Client()
-    root.force_login(factories.person("root", admin=True))
+    root.force_login(factories.user("root", admin=True))
     answer = root.get("/forecast")
     assert answer.status_code == 200
     check(answer.text)

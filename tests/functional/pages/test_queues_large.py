@@ -64,7 +64,7 @@ def large(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
     """Created once: a nearly full fleet, a tree of thirty queues, and forecasts of pending claims."""
     with django_db_blocker.unblock(), Undone():
         team = factories.team("maps")
-        root = factories.person("root", admin=True)
+        root = factories.user("root", admin=True)
         crowd(nodes=NODES, claims=RUNNING, team=team)
         queue = _tree(team)
         _waiting(team, queue)
@@ -147,12 +147,12 @@ def test_latency_and_queries_of_pages_of_a_large_fleet(
         browser.get(address)
         seconds.append(time.perf_counter() - began)
     median = statistics.median(seconds)
-    _told(page, median)
+    _record(page, median)
     assert median < TARGET * SLACK
 
 
-def _told(page: str, seconds: float) -> None:
+def _record(page: str, seconds: float) -> None:
     """Add the figure to the file that was asked for, for docs/benchmarks.md."""
-    if figures := os.environ.get("NINEFOLD_FIGURES"):
-        with Path(figures).open("a", encoding="utf-8") as lines:
+    if path := os.environ.get("NINEFOLD_FIGURES"):
+        with Path(path).open("a", encoding="utf-8") as lines:
             lines.write(json.dumps({"page": page, "milliseconds": round(1000 * seconds)}) + "\n")

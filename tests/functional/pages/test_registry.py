@@ -145,8 +145,8 @@ def test_a_version_shows_its_lineage_and_its_base_beside_it(
     text = browser.get(f"/models/versions/{filled.tuned.uid}").text
     assert f"/models/versions/{filled.base.uid}" in text
     assert f"/jobs/{filled.succeeded.uid}" in text
-    for figure in ("0.75", "0.01", "+0.74"):
-        assert f">{figure}<" in text
+    for value in ("0.75", "0.01", "+0.74"):
+        assert f">{value}<" in text
 
 
 def test_one_click_deploys_under_a_free_name(browser: Client, filled: FilledCompany) -> None:

@@ -104,10 +104,10 @@ def test_what_another_team_has_is_neither_drawn_nor_passed_through(
     drawing = page.context["drawing"]
     assert names(drawing) == [str(filled.base)]
     # Something of everybody's, made from what is hidden: the way to it leads through the hidden.
-    made = child(filled, filled.tuned, 1)
-    ModelLine.objects.filter(pk=made.line_id).update(team=None)
-    page = outsider.get(f"/models/versions/{made.uid}?tab=lineage")
-    assert names(page.context["drawing"]) == [str(made)]
+    created = child(filled, filled.tuned, 1)
+    ModelLine.objects.filter(pk=created.line_id).update(team=None)
+    page = outsider.get(f"/models/versions/{created.uid}?tab=lineage")
+    assert names(page.context["drawing"]) == [str(created)]
     for hidden in (filled.tuned.uid, filled.succeeded.uid, filled.dataset.uid, "parcels"):
         assert hidden not in page.text
 

@@ -77,7 +77,7 @@ def test_a_deployment_of_another_team_is_not_counted(
 ) -> None:
     ModelLine.objects.filter(pk=filled.base.line_id).update(team=None)
     search = factories.team("search")
-    noor = factories.person("noor", team=search)
+    noor = factories.user("noor", team=search)
     factories.deployment(
         actor=noor, team=search, queue=empty.queue, model=filled.base, name="theirs"
     )
@@ -194,8 +194,8 @@ def test_what_a_shared_version_was_made_from_stays_with_its_team(
     ModelLine.objects.filter(pk=filled.tuned.line_id).update(team=None)
     version = outsider.get(f"/models/versions/{filled.tuned.uid}")
     line = outsider.get(f"/models/{filled.tuned.line.uid}")
-    sheet = b"".join(outsider.get(f"/models/{filled.tuned.line.uid}?format=csv")).decode()
-    for text in (version.text, line.text, sheet):
+    csv = b"".join(outsider.get(f"/models/{filled.tuned.line.uid}?format=csv")).decode()
+    for text in (version.text, line.text, csv):
         for hidden in (filled.base.uid, "tiny-qwen2", filled.dataset.uid, filled.succeeded.uid):
             assert hidden not in text
 

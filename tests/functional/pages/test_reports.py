@@ -37,8 +37,8 @@ def used(teams: tuple[Team, Team]) -> datetime:
     queue = factories.queue()
     noon = timezone.now().astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
     noon -= timedelta(days=1)
-    ada = factories.person("ada", team=maps)
-    one = usage.holding(since=noon, queue=queue, team=maps, person=ada, cards=3)
+    ada = factories.user("ada", team=maps)
+    one = usage.holding(since=noon, queue=queue, team=maps, user=ada, cards=3)
     other = usage.holding(since=noon, queue=queue, team=zebra, name="stripes")
     usage.release(one, at=noon + 2 * HOUR)
     usage.release(other, at=noon + 6 * HOUR)
@@ -68,7 +68,7 @@ def hours(found: list[dict[str, str]], column: str) -> dict[str, float]:
 def test_company_administrators_see_all_usage_including_running_claims(
     client: Client, used: datetime
 ) -> None:
-    entered(client, factories.person("root", admin=True))
+    entered(client, factories.user("root", admin=True))
     assert hours(rows(client), "Team") == {"maps": 6.0, "zebra": 7.0}
     usage_roll_up()
     assert hours(rows(client), "Team") == {"maps": 6.0, "zebra": 7.0}
@@ -79,7 +79,7 @@ def test_company_administrators_see_all_usage_including_running_claims(
 
 
 def test_days_and_months_add_up_to_the_whole(client: Client, used: datetime) -> None:
-    entered(client, factories.person("root", admin=True))
+    entered(client, factories.user("root", admin=True))
     by_day = rows(client, per="day")
     assert {row["Time"] for row in by_day} >= {used.date().isoformat()}
     for per in ("day", "month"):
@@ -107,14 +107,14 @@ def test_a_queue_admin_sees_usage_of_queues_below_theirs(
     since = timezone.now() - HOUR
     usage.holding(since=since, queue=below, team=zebra)
     usage.holding(since=since, queue=elsewhere, team=zebra, cards=2)
-    entered(client, factories.person("mary", team=maps, role=TeamRole.QUEUE_ADMIN))
+    entered(client, factories.user("mary", team=maps, role=TeamRole.QUEUE_ADMIN))
     assert hours(rows(client, by="queue"), "Queue") == {"maps-lent": 1.0}
-    entered(client, factories.person("vera", team=maps, role=TeamRole.ENGINEER))
+    entered(client, factories.user("vera", team=maps, role=TeamRole.ENGINEER))
     assert rows(client, by="queue") == []
 
 
 def test_a_missing_rate_is_shown_and_not_counted_as_zero(client: Client, used: datetime) -> None:
-    entered(client, factories.person("root", admin=True))
+    entered(client, factories.user("root", admin=True))
     this_month = used.date() >= month_of(timezone.now().date()).first
     query = {"range": "month" if this_month else "last"}
     page = client.get("/reports/usage", query).content.decode()
@@ -139,7 +139,7 @@ def test_a_missing_rate_is_shown_and_not_counted_as_zero(client: Client, used: d
 def test_an_invalid_period_is_reported_and_this_month_shown(
     client: Client, db: None, query: dict[str, Any], hint: str
 ) -> None:
-    entered(client, factories.person("root", admin=True))
+    entered(client, factories.user("root", admin=True))
     answer = client.get("/reports/usage", query)
     assert answer.status_code == 200
     assert hint in answer.content.decode()
@@ -147,7 +147,7 @@ def test_an_invalid_period_is_reported_and_this_month_shown(
 
 
 def test_a_report_without_usage_has_an_empty_state(client: Client, db: None) -> None:
-    entered(client, factories.person("root", admin=True))
+    entered(client, factories.user("root", admin=True))
     assert "Nothing was used in that time" in client.get("/reports/usage").content.decode()
     assert client.get("/reports/usage/chart").json()["series"] == []
 
@@ -155,7 +155,7 @@ def test_a_report_without_usage_has_an_empty_state(client: Client, db: None) -> 
 def test_the_number_of_queries_does_not_grow_with_records(
     client: Client, used: datetime, django_assert_num_queries: Any
 ) -> None:
-    entered(client, factories.person("root", admin=True))
+    entered(client, factories.user("root", admin=True))
     model = UsageRecord.objects.first()
     assert model is not None
     step = timedelta(microseconds=1)
@@ -192,7 +192,7 @@ def test_the_number_of_queries_does_not_grow_with_records(
 
 def test_a_job_page_shows_its_usage_so_far(client: Client, teams: tuple[Team, Team]) -> None:
     team = teams[0]
-    ada = factories.person("ada", team=team)
+    ada = factories.user("ada", team=team)
     CardRate.objects.create(chip="cpu", per_hour=Decimal("100"))
     job = factories.job(actor=ada, team=team, queue=factories.queue(), kind=JobKind.SCRIPT)
     address = f"/jobs/{job.uid}"

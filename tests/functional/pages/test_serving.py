@@ -36,9 +36,9 @@ def stopped(deployment: Deployment) -> Deployment:
 
 def test_plain_form_creates_a_deployment(browser: Client, filled: FilledCompany) -> None:
     response = browser.post("/deployments/new", form_of(filled))
-    made = Deployment.objects.get(name="fresh")
-    assert response["Location"] == f"/deployments/{made.uid}"
-    assert made.replica_count == 2
+    created = Deployment.objects.get(name="fresh")
+    assert response["Location"] == f"/deployments/{created.uid}"
+    assert created.replica_count == 2
 
 
 def test_a_taken_name_is_refused_beside_the_field(browser: Client, filled: FilledCompany) -> None:

@@ -160,8 +160,8 @@ def test_rollback_creates_revision_with_old_configuration(
     browser.post(f"/deployments/{filled.ready.uid}/revisions/1/roll-back")
     newest = Revision.objects.filter(deployment=filled.ready).latest("number")
     assert newest.number == 3
-    kept = ("model_version_id", "engine", "spec", "chips", "cards")
-    assert [getattr(newest, name) for name in kept] == [getattr(first, name) for name in kept]
+    fields = ("model_version_id", "engine", "spec", "chips", "cards")
+    assert [getattr(newest, name) for name in fields] == [getattr(first, name) for name in fields]
     missing = f"/deployments/{filled.ready.uid}/revisions/9/roll-back"
     assert browser.post(missing).status_code == 404
 
@@ -246,9 +246,9 @@ def test_fields_that_the_form_does_not_show_stay_in_the_next_revision(
     Revision.objects.filter(pk=newest.pk).update(spec={**newest.spec, "model_name": "kept"})
     form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1", "queue_size": "0"}
     browser.post(f"/deployments/{filled.ready.uid}/revise", form)
-    made = Revision.objects.filter(deployment=filled.ready).latest("number")
-    assert made.spec["model_name"] == "kept"
-    assert made.spec["queue_size"] == 0
+    revision = Revision.objects.filter(deployment=filled.ready).latest("number")
+    assert revision.spec["model_name"] == "kept"
+    assert revision.spec["queue_size"] == 0
 
 
 def test_form_sent_twice_creates_one_deployment(browser: Client, filled: FilledCompany) -> None:

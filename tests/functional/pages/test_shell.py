@@ -41,7 +41,7 @@ def test_the_rail_says_where_one_is(browser: Client, address: str, name: str) ->
 def test_the_rail_leads_to_the_admin_for_staff_only(browser: Client, empty: EmptyCompany) -> None:
     assert reverse("admin:index") not in browser.get("/").text
     staff = Client()
-    staff.force_login(factories.person("root", admin=True))
+    staff.force_login(factories.user("root", admin=True))
     assert f'href="{reverse("admin:index")}"' in staff.get("/").text
 
 
@@ -120,7 +120,7 @@ def allows_nothing_inline_or_from_elsewhere(response: HttpResponseBase) -> None:
 
 def test_only_the_admin_and_the_reference_of_rest_may_do_more(empty: EmptyCompany) -> None:
     staff = Client()
-    staff.force_login(factories.person("root", admin=True))
+    staff.force_login(factories.user("root", admin=True))
     assert "'unsafe-eval'" in staff.get("/admin/")["Content-Security-Policy"]
     for address in ("/design", "/api/v1/me", "/healthz", "/static/nothing"):
         assert "unsafe" not in staff.get(address)["Content-Security-Policy"]

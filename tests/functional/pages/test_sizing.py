@@ -69,7 +69,7 @@ def test_an_estimate_that_does_not_fit_suggests_changes(
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("asked", "message"),
     [
         ({"tensor": "3", "cards": "8", "task": "train"}, "3 does not divide 8"),
         ({"tensor": "3", "cards": "8", "task": "train"}, "What is asked is not possible"),
@@ -85,10 +85,10 @@ def test_an_estimate_that_does_not_fit_suggests_changes(
     ],
 )
 def test_what_is_wrong_is_named_with_what_would_be_right(
-    browser: Client, empty: EmptyCompany, asked: Mapping[str, str], words: str
+    browser: Client, empty: EmptyCompany, asked: Mapping[str, str], message: str
 ) -> None:
     text = browser.get(ADDRESS, {**QWEN, **asked}).text.replace("&#x27;", "'")
-    assert words in text
+    assert message in text
 
 
 def test_a_version_of_ours_is_sized_by_its_own_configuration(
@@ -103,7 +103,7 @@ def test_a_version_of_ours_is_sized_by_its_own_configuration(
 
 def test_versions_of_other_teams_are_not_there(browser: Client, empty: EmptyCompany) -> None:
     other = factories.team("search")
-    version = factories.model_version(actor=factories.person("sam", team=other), team=other)
+    version = factories.model_version(actor=factories.user("sam", team=other), team=other)
     response = browser.get(f"{ADDRESS}/curve.json", {"model": f"version:{version.uid}"})
     assert response.status_code == 422
     assert "of something that is there" in response.json()["errors"][0]["message"]

@@ -25,7 +25,7 @@ from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
 from tests import factories
 from tests.contract.web_servers import web_server
 from tests.functional.pages.conftest import logged_in
-from tests.functional.pages.reading import CHINESE, text_of, words_of
+from tests.functional.pages.reading import CHINESE, single_line, text_of
 
 _AT = "/fleet/sources"
 #: Session, person, what they may, and what the lists ask however long they are.
@@ -62,10 +62,10 @@ def test_a_source_is_made_changed_paused_resumed_and_deleted(
     operator: Client, cluster: Cluster
 ) -> None:
     assert operator.get(f"{_AT}/new").status_code == 200
-    made = operator.post(f"{_AT}/new?kind=exporter", exporters(cluster, token="s3cret"))
+    response = operator.post(f"{_AT}/new?kind=exporter", exporters(cluster, token="s3cret"))
     source = Source.objects.get()
     page = f"{_AT}/{source.uid}"
-    assert made.headers["Location"] == page
+    assert response.headers["Location"] == page
     assert source.options == {
         "vendor": "nvidia",
         "targets": [
@@ -93,8 +93,8 @@ def test_a_source_is_made_changed_paused_resumed_and_deleted(
     assert source.enabled
     operator.post(f"{page}/delete")
     assert not Source.objects.exists()
-    told = set(AuditEntry.objects.values_list("action", flat=True))
-    assert {"source.create", "source.change", "source.delete"} <= told
+    actions = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"source.create", "source.change", "source.delete"} <= actions
 
 
 def test_a_prometheus_is_made_with_what_was_filled_in_only(
@@ -170,7 +170,7 @@ def test_the_page_says_why_values_were_refused_and_who_is_silent(
         refusals=["utilization of 180 percent (card 3 of n1)"],
         unreachable={"n1": "it answered with status 503"},
     )
-    factories.figures(Card.objects.all()[:3])
+    factories.card_metrics(Card.objects.all()[:3])
     CardMetrics.objects.update(source=source)
     listed = text_of(operator, _AT)
     assert "1 exporter did not answer" in listed
@@ -191,22 +191,24 @@ def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_w
     strange = Reading(node="here-1", index=0, at=at, metrics={Metric.UTILIZATION: 180.0})
     odd = RejectedReading(what="card 7", reason="nothing says which node it is in", count=3)
     recorded = readings_record(source=source, readings=[strange], at=at, refused=[odd])
-    silent = {"here-1": "it answered with status 503"}
-    source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch(unreachable=silent))
-    told = words_of(operator.get(page, headers=CHINESE).text)
-    for words in (
+    unreachable = {"here-1": "it answered with status 503"}
+    source_read(
+        source=source, at=at, recorded=recorded, batch=TelemetryBatch(unreachable=unreachable)
+    )
+    text = single_line(operator.get(page, headers=CHINESE).text)
+    for message in (
         "3 次：没有内容说明它在哪个节点（例如 &#x27;card 7&#x27;）",
         "1 次：卡的 utilization 不可能是这个值（例如 &#x27;180.0&#x27;）",
         "它以状态码 503 应答",
     ):
-        assert words in told
+        assert message in text
 
     sources_read(at=at + timedelta(minutes=1))
-    listed = words_of(operator.get(_AT, headers=CHINESE).text)
+    listed = single_line(operator.get(_AT, headers=CHINESE).text)
     assert (
         "1 个导出器均未应答；其中第一个 here-1：无法连接 127.0.0.1（127.0.0.1，端口 9）" in listed
     )
-    assert "1 个导出器均未应答" in words_of(operator.post(f"{page}/try", headers=CHINESE).text)
+    assert "1 个导出器均未应答" in single_line(operator.post(f"{page}/try", headers=CHINESE).text)
 
 
 def test_what_a_trial_was_refused_is_told_in_the_readers_language(
@@ -219,8 +221,8 @@ def test_what_a_trial_was_refused_is_told_in_the_readers_language(
         page = f"{_AT}/{Source.objects.get().uid}/try"
         name = url.removeprefix("http://")
         assert f"its text holds no card of this vendor ({name})" in operator.post(page).text
-        told = words_of(operator.post(page, headers=CHINESE).text)
-    assert f"其文本中没有该厂商的卡（{name}）" in told
+        text = single_line(operator.post(page, headers=CHINESE).text)
+    assert f"其文本中没有该厂商的卡（{name}）" in text
 
 
 def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arrived(
@@ -228,12 +230,12 @@ def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arri
 ) -> None:
     operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
     source = Source.objects.get()
-    recorded, silent = Recorded(), {"127.0.0.2:9400/metrics": "it answered with status 503"}
+    recorded, unreachable = Recorded(), {"127.0.0.2:9400/metrics": "it answered with status 503"}
     source_read(
         source=source,
         at=timezone.now(),
         recorded=recorded,
-        batch=TelemetryBatch(unreachable=silent),
+        batch=TelemetryBatch(unreachable=unreachable),
     )
     page = text_of(operator, f"{_AT}/{source.uid}")
     assert "it answered with status 503" in page

@@ -21,7 +21,7 @@ from tests.functional.sample_rows import EmptyCompany, FilledCompany
 def company(empty: EmptyCompany) -> Client:
     """Logged in as an administrator of the company."""
     client = Client()
-    client.force_login(factories.person("root", admin=True))
+    client.force_login(factories.user("root", admin=True))
     return client
 
 
@@ -64,8 +64,8 @@ def test_one_form_pins_whichever_is_chosen(browser: Client, filled: FilledCompan
     spare = factories.model_version(actor=filled.user, team=filled.team, name="spare")
     artifact = spare.artifact
     assert artifact is not None
-    for act, pinned in (("pin", True), ("unpin", False)):
-        address = f"/storage/artifacts/{artifact.uid}/{act}"
+    for action, pinned in (("pin", True), ("unpin", False)):
+        address = f"/storage/artifacts/{artifact.uid}/{action}"
         text = browser.get("/storage?tab=biggest").content.decode()
         assert text.count('<form method="post" id="pins">') == 1
         assert f'form="pins" formaction="{address}"' in text
@@ -112,7 +112,7 @@ def test_only_the_company_sets_quotas(
 def test_the_form_of_rules_shows_what_would_go_before_they_apply(
     client: Client, filled: FilledCompany
 ) -> None:
-    client.force_login(factories.person("ann", team=filled.team, role=TeamRole.ADMINISTRATOR))
+    client.force_login(factories.user("ann", team=filled.team, role=TeamRole.ADMINISTRATOR))
     for _ in range(2):
         factories.model_version(actor=filled.user, team=filled.team, name="old-line")
     address = f"/storage/rules/{filled.team.uid}"
@@ -178,8 +178,8 @@ def test_a_shared_model_cannot_be_deleted_by_its_creator(
     artifact = shared.artifact
     assert artifact is not None
     assert artifact.team == filled.team
-    for act in ("delete", "pin"):
-        assert browser.post(f"/storage/artifacts/{artifact.uid}/{act}").status_code == 403
+    for action in ("delete", "pin"):
+        assert browser.post(f"/storage/artifacts/{artifact.uid}/{action}").status_code == 403
     company.post(f"/storage/artifacts/{artifact.uid}/delete")
     shared.refresh_from_db()
     assert shared.state == "deleted"

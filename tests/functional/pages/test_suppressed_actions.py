@@ -39,11 +39,11 @@ def storm(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def words(text: str) -> str:
+def visible_text(text: str) -> str:
     return " ".join(re.sub("<[^>]+>", " ", text).split())
 
 
-def act(browser: Client, name: str) -> str:
+def action_address(browser: Client, name: str) -> str:
     """Address of the act as the page has it."""
     found = re.search(rf'action="(/fleet/held-back/{name}[^"]*)"', browser.get(ADDRESS).text)
     assert found is not None
@@ -56,7 +56,7 @@ ADDRESS = "/fleet/held-back"
 def test_it_says_how_much_waits_under_which_limits_and_since_when(
     viewer: Client, storm: Cluster
 ) -> None:
-    text = words(viewer.get(ADDRESS).text)
+    text = visible_text(viewer.get(ADDRESS).text)
     assert "nvidia-h800 in here 8" in text
     assert "Rules may have 4 of 40 cards out of use at once (10 %); 4 are out of use now." in text
     assert "They may touch 10 nodes within 10 minutes. The oldest was held back" in text
@@ -81,16 +81,16 @@ def test_the_inbox_and_the_overview_lead_there_while_something_waits(
 def test_operators_isolate_all_of_it_and_are_told_what_it_costs(
     operator: Client, storm: Cluster
 ) -> None:
-    text = words(operator.get(ADDRESS).text)
+    text = visible_text(operator.get(ADDRESS).text)
     assert "8 cards of nvidia-h800 in here go out of use, and only a person gives them" in text
     assert "Of 40 cards 28 can be used then (70.0 %)." in text
-    address = act(operator, "isolate")
+    address = action_address(operator, "isolate")
     assert "say why" in operator.post(address, follow=True).text
     text = operator.post(address, {"reason": "bad batch"}, follow=True).text
     assert "8 places are out of use" in text
     assert "Nothing is held back" in text
     assert Card.objects.filter(state="isolated").count() == 12
-    again = words(operator.post(address, {"reason": "bad batch"}, follow=True).text)
+    again = visible_text(operator.post(address, {"reason": "bad batch"}, follow=True).text)
     assert "Nothing changed: all of it was out of use already. 8 were left out:" in again
     entry = AuditEntry.objects.get(action="held_back.isolate")
     assert entry.detail["count"] == 8
@@ -99,7 +99,7 @@ def test_operators_isolate_all_of_it_and_are_told_what_it_costs(
 def test_what_ended_after_the_page_was_shown_is_left_out_and_said(
     operator: Client, storm: Cluster
 ) -> None:
-    address = act(operator, "isolate")
+    address = action_address(operator, "isolate")
     well = Card.objects.filter(index__lt=12, state="usable").first()
     assert well is not None
     Fault.objects.filter(card=well).update(ended_at=timezone.now())
@@ -109,7 +109,9 @@ def test_what_ended_after_the_page_was_shown_is_left_out_and_said(
 
 
 def test_operators_leave_all_of_it_with_a_reason(operator: Client, storm: Cluster) -> None:
-    text = operator.post(act(operator, "leave"), {"reason": "firmware"}, follow=True).text
+    text = operator.post(
+        action_address(operator, "leave"), {"reason": "firmware"}, follow=True
+    ).text
     assert "8 places are left in use." in text
     assert "Nothing is held back" in text
     assert Fault.objects.filter(note="firmware", acknowledged_by_name="otto").count() == 8
@@ -138,7 +140,7 @@ def test_where_rules_may_not_act_it_says_so(viewer: Client, cluster: Cluster) ->
 def test_it_is_told_in_chinese(operator: Client, storm: Cluster) -> None:
     text = operator.get(ADDRESS, headers={"accept-language": "zh-hans"}).text
     assert "全部隔离" in text
-    assert "here 中的 nvidia-h800" in words(text)
+    assert "here 中的 nvidia-h800" in visible_text(text)
 
 
 def test_however_much_waits_it_costs_as_few_queries(

@@ -41,7 +41,7 @@ class TopicFilter(FilterForm):
 
 
 @pytest.fixture
-def news(db: None) -> list[OutboxMessage]:
+def messages(db: None) -> list[OutboxMessage]:
     """Twelve rows: topics repeat, and every second one was delivered, two of them at the same moment."""
     now = timezone.now()
     return [
@@ -71,65 +71,67 @@ def walk(address: str, **options: Any) -> list[list[int]]:
     raise AssertionError("the pages do not end")
 
 
-def test_the_newest_row_comes_first(news: list[OutboxMessage]) -> None:
-    assert table().rows == news[::-1]
+def test_the_newest_row_comes_first(messages: list[OutboxMessage]) -> None:
+    assert table().rows == messages[::-1]
 
 
 @pytest.mark.parametrize("order", ["id", "-id", "topic", "-topic", "delivered_at", "-delivered_at"])
 @pytest.mark.parametrize("size", [1, 5, 12])
 def test_pages_hold_every_row_once_whatever_they_are_ordered_by(
-    news: list[OutboxMessage], order: str, size: int
+    messages: list[OutboxMessage], order: str, size: int
 ) -> None:
     whole = [row.pk for row in table(f"/?sort={order}", size=100).rows]
     pages = walk(f"/?sort={order}", size=size)
     assert [key for page in pages for key in page] == whole
-    assert sorted(whole) == [row.pk for row in news]
+    assert sorted(whole) == [row.pk for row in messages]
     assert all(len(page) == size for page in pages[:-1])
 
 
 @pytest.mark.parametrize("order", ["delivered_at", "-delivered_at"])
-def test_rows_without_a_value_come_last_either_way(news: list[OutboxMessage], order: str) -> None:
+def test_rows_without_a_value_come_last_either_way(
+    messages: list[OutboxMessage], order: str
+) -> None:
     delivered = [row.delivered_at for row in table(f"/?sort={order}").rows]
     assert delivered.index(None) == 6
     assert set(delivered[6:]) == {None}
 
 
 def test_a_row_made_meanwhile_neither_repeats_nor_hides_another(
-    news: list[OutboxMessage],
+    messages: list[OutboxMessage],
 ) -> None:
     first = table(size=5)
     seen = [row.pk for row in first.rows]
     OutboxMessage.objects.create(topic="a", payload={})
     second = table(f"/{first.next_href}", size=5)
-    assert [*seen, *(row.pk for row in second.rows)] == [row.pk for row in news[:1:-1]]
+    assert [*seen, *(row.pk for row in second.rows)] == [row.pk for row in messages[:1:-1]]
 
 
 @pytest.mark.parametrize("after", ["nonsense", "a:b:c", "%00", "0" * 3000])
 def test_a_cursor_that_nobody_gave_shows_the_first_page(
-    news: list[OutboxMessage], after: str
+    messages: list[OutboxMessage], after: str
 ) -> None:
-    assert table(f"/?after={after}").rows[0] == news[-1]
+    assert table(f"/?after={after}").rows[0] == messages[-1]
 
 
-def test_a_cursor_cannot_be_forged(news: list[OutboxMessage]) -> None:
+def test_a_cursor_cannot_be_forged(messages: list[OutboxMessage]) -> None:
     forged = signing.dumps(["-created_at", "", None, 3], key="somebody else's", salt="table")
     assert table(f"/?after={forged}").first_href == ""
 
 
-def test_a_cursor_of_another_order_shows_the_first_page(news: list[OutboxMessage]) -> None:
+def test_a_cursor_of_another_order_shows_the_first_page(messages: list[OutboxMessage]) -> None:
     by_topic = table("/?sort=topic", size=5).next_href
     other = by_topic.replace("sort=topic", "sort=-id")
-    assert table(f"/{other}", size=5).rows == news[::-1][:5]
+    assert table(f"/{other}", size=5).rows == messages[::-1][:5]
 
 
-def test_an_order_that_is_not_there_is_left_out_with_a_hint(news: list[OutboxMessage]) -> None:
+def test_an_order_that_is_not_there_is_left_out_with_a_hint(messages: list[OutboxMessage]) -> None:
     one = table("/?sort=password")
-    assert one.rows == news[::-1]
+    assert one.rows == messages[::-1]
     assert ["password" in hint for hint in one.ignored] == [True]
 
 
 def test_a_heading_says_how_the_rows_are_ordered_and_leads_to_the_reverse(
-    news: list[OutboxMessage],
+    messages: list[OutboxMessage],
 ) -> None:
     headings = {heading.key: heading for heading in table("/?sort=topic&topic=a").columns}
     assert headings["topic"].direction == "ascending"
@@ -139,18 +141,18 @@ def test_a_heading_says_how_the_rows_are_ordered_and_leads_to_the_reverse(
     assert headings["payload"].href == ""
 
 
-def test_filters_narrow_the_rows(news: list[OutboxMessage]) -> None:
+def test_filters_narrow_the_rows(messages: list[OutboxMessage]) -> None:
     one = table("/?topic=b", filters=TopicFilter)
     assert {row.topic for row in one.rows} == {"b"}
     assert one.filtered
     assert one.count_text == "4"
 
 
-def test_what_a_filter_does_by_itself_counts_too(news: list[OutboxMessage]) -> None:
+def test_what_a_filter_does_by_itself_counts_too(messages: list[OutboxMessage]) -> None:
     assert table("/?delivered=on", filters=TopicFilter).count_text == "6"
 
 
-def test_a_filter_without_a_value_narrows_nothing(news: list[OutboxMessage]) -> None:
+def test_a_filter_without_a_value_narrows_nothing(messages: list[OutboxMessage]) -> None:
     one = table("/?topic=&before=", filters=TopicFilter)
     assert len(one.rows) == 12
     assert not one.filtered
@@ -159,7 +161,7 @@ def test_a_filter_without_a_value_narrows_nothing(news: list[OutboxMessage]) -> 
 
 @pytest.mark.parametrize("wrong", ["topic=zebra", "before=yesterday", "topic=%00"])
 def test_a_wrong_value_is_left_out_with_a_hint_and_the_others_hold(
-    news: list[OutboxMessage], wrong: str
+    messages: list[OutboxMessage], wrong: str
 ) -> None:
     one = table(f"/?delivered=on&{wrong}", filters=TopicFilter)
     assert len(one.rows) == 6
@@ -167,26 +169,26 @@ def test_a_wrong_value_is_left_out_with_a_hint_and_the_others_hold(
 
 
 def test_the_form_of_filters_carries_order_and_tab_along_but_no_page(
-    news: list[OutboxMessage],
+    messages: list[OutboxMessage],
 ) -> None:
     one = table("/?sort=topic&tab=events&topic=a&after=x&format=csv", filters=TopicFilter)
     assert one.carried_parameters == [("sort", "topic"), ("tab", "events")]
     assert one.clear_href == "?sort=topic&tab=events&format=csv"
 
 
-def test_a_saved_query_keeps_filters_and_order_only(news: list[OutboxMessage]) -> None:
+def test_a_saved_query_keeps_filters_and_order_only(messages: list[OutboxMessage]) -> None:
     assert table("/?sort=topic&topic=a&after=x").saved_query == "sort=topic&topic=a"
 
 
 def test_nothing_is_counted_beyond_a_thousand(
-    news: list[OutboxMessage], monkeypatch: pytest.MonkeyPatch
+    messages: list[OutboxMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "MAX_COUNTED", 10)
     assert table(size=5).count_text == "10+"
 
 
 def test_one_page_takes_one_query_and_no_count(
-    news: list[OutboxMessage], django_assert_num_queries: DjangoAssertNumQueries
+    messages: list[OutboxMessage], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
         one = table()
@@ -194,7 +196,7 @@ def test_one_page_takes_one_query_and_no_count(
 
 
 def test_the_csv_has_all_matching_rows_whatever_page_was_looked_at(
-    news: list[OutboxMessage],
+    messages: list[OutboxMessage],
 ) -> None:
     one = table("/?topic=c&sort=id&format=csv&after=x", filters=TopicFilter, size=1)
     assert one.is_csv_request
@@ -206,11 +208,11 @@ def test_the_csv_has_all_matching_rows_whatever_page_was_looked_at(
 
 
 def test_rows_can_be_ordered_by_what_belongs_to_another_row(db: None) -> None:
-    people: type[Model] = get_user_model()
-    rows = people._default_manager.all()
+    users: type[Model] = get_user_model()
+    rows = users._default_manager.all()
     columns = [Column(key="username", label="Name", sort="username")]
     for name in ("zoe", "adam", "mia"):
-        people._default_manager.create(username=name)
+        users._default_manager.create(username=name)
     request = RequestFactory().get("/?sort=username")
     found = Table(request, rows, columns=columns, size=2)
     assert [str(row) for row in found.rows] == ["adam", "mia"]

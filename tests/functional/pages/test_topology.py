@@ -99,9 +99,9 @@ def test_queries_and_time_for_ten_thousand_cards(
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     for address in ("/topology", "/topology/cards.json"):
-        ask = partial(viewer.get, address, headers={"Accept-Encoding": "gzip"})
+        request = partial(viewer.get, address, headers={"Accept-Encoding": "gzip"})
         with django_assert_max_num_queries(QUERIES):
-            answer = ask()
-        assert seconds_of(ask) < TOO_LONG
+            answer = request()
+        assert seconds_of(request) < TOO_LONG
     assert len(answer.content) < 200_000
     assert len(json.loads(gzip.decompress(answer.content))["nodes"]) == 1250

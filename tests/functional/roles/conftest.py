@@ -25,7 +25,7 @@ _USERNAMES = {
     "company": "root",
 }
 #: Who may ask: a stranger, somebody who may no more, each role of the own team, and the company's administrator.
-PEOPLE = ("anonymous", *_USERNAMES)
+VISITORS = ("anonymous", *_USERNAMES)
 _HANDLER = ClientHandler(enforce_csrf_checks=False)
 
 
@@ -50,13 +50,13 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
     Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
     with django_db_blocker.unblock(), Undone():
         company = team_data.shared()
-        factories.person("free")
+        factories.user("free")
         own, other = team_data.side("maps", company), team_data.side(team_data.MARK, company)
         everybodys = {**company.names, **team_data.company_names()}
-        people = {"anonymous": None} | {
+        visitors = {"anonymous": None} | {
             who: User.objects.get(username=name) for who, name in _USERNAMES.items()
         }
-        sessions = {who: _session_of(person) for who, person in people.items()}
+        sessions = {who: _session_of(user) for who, user in visitors.items()}
         yield World(own=own, other=other, everybodys=everybodys, sessions=sessions)
 
 
@@ -79,11 +79,11 @@ def undone(world: World) -> Iterator[World]:
         yield world
 
 
-def _session_of(person: User | None) -> str:
+def _session_of(user: User | None) -> str:
     """Its key. They have looked at a page: the first of a session is dearer than all that follow."""
     client = _client()
-    if person is not None:
-        client.force_login(person)
+    if user is not None:
+        client.force_login(user)
         client.get("/profile")
     cookie = client.cookies.get(settings.SESSION_COOKIE_NAME)
     return cookie.value if cookie else ""

@@ -31,8 +31,8 @@ def leaked_texts(text: str, row: PermissionRow, theirs: Mapping[str, str]) -> li
     text = normalized(text)
     for said in _HOLDERS.get(row.path, ()):
         text = text.replace(said, "")
-    words = [MARK] if MARK in text.lower() else []
-    return words + sorted(uid for uid in uids(theirs) if uid in text)
+    marks = [MARK] if MARK in text.lower() else []
+    return marks + sorted(uid for uid in uids(theirs) if uid in text)
 
 
 def uids(names: Mapping[str, str]) -> set[str]:

@@ -94,5 +94,5 @@ def page(path: str, **more: Any) -> PermissionRow:
     return PermissionRow(method="GET", path=path, **more)
 
 
-def act(path: str, **more: Any) -> PermissionRow:
+def action_row(path: str, **more: Any) -> PermissionRow:
     return PermissionRow(method="POST", path=path, **more)

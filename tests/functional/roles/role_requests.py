@@ -79,7 +79,7 @@ def _archive() -> bytes:
 
 
 @contextmanager
-def told(who: str) -> Iterator[None]:
+def noting_role(who: str) -> Iterator[None]:
     """A failure says who asked."""
     try:
         yield

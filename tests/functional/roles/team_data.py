@@ -74,13 +74,13 @@ class TeamData:
 
     team: Team
     #: Who made them.
-    maker: User
+    owner: User
     names: dict[str, str]
 
 
 def shared() -> Shared:
     catalog_load(catalog=published_catalog(), at=timezone.now())
-    root = factories.person("root", admin=True)
+    root = factories.user("root", admin=True)
     cluster = factories.cluster(cards=8)
     alerts = factories.firing_alerts(actor=root, at=timezone.now())
     rollout = factories.rollout_over(cluster, actor=root, at=timezone.now())
@@ -104,38 +104,38 @@ def _base(root: User) -> ModelVersion:
 def side(word: str, company: Shared) -> TeamData:
     """A team called ``word`` that has one of everything."""
     team = factories.team(word)
-    people = {name: factories.person(f"{word}-{name}") for name in ROLES}
+    users = {name: factories.user(f"{word}-{name}") for name in ROLES}
     for name, role in ROLES.items():
-        membership_set(team=team, user=people[name], roles=frozenset({role}), actor=company.root)
+        membership_set(team=team, user=users[name], roles=frozenset({role}), actor=company.root)
     company_roles_set(
-        user=people["operator"], roles=frozenset({CompanyRole.OPERATOR}), actor=company.root
+        user=users["operator"], roles=frozenset({CompanyRole.OPERATOR}), actor=company.root
     )
     _gone(word, team)
-    maker = people["engineer"]
-    names = {f"person.{name}": person.uid for name, person in people.items()}
+    owner = users["engineer"]
+    names = {f"person.{name}": user.uid for name, user in users.items()}
     names |= {"team": team.uid, "team.slug": team.slug}
-    names |= _work(word, team, maker, company)
-    names |= _served(word, team, maker, company, names)
-    names |= _in_a_row(word, team, maker, company, names)
-    names |= _heard(word, team, maker, names)
+    names |= _work(word, team, owner, company)
+    names |= _served(word, team, owner, company, names)
+    names |= _in_a_row(word, team, owner, company, names)
+    names |= _notifications(word, team, owner, names)
     token, _text = token_create(
-        user=maker,
+        user=owner,
         name=f"{word}-token",
         scopes=frozenset({Scope.ALL}),
         expires_at=timezone.now() + timedelta(days=30),
     )
     names["token"] = token.uid
-    return TeamData(team=team, maker=maker, names=names)
+    return TeamData(team=team, owner=owner, names=names)
 
 
 def _gone(word: str, team: Team) -> None:
     """Somebody who was an administrator of the team and may not log in any more."""
-    gone = factories.person(f"{word}-gone", team=team, role=TeamRole.ADMINISTRATOR)
+    gone = factories.user(f"{word}-gone", team=team, role=TeamRole.ADMINISTRATOR)
     User.objects.filter(pk=gone.pk).update(is_active=False)
 
 
-def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]:
-    own: dict[str, Any] = {"actor": maker, "team": team}
+def _work(word: str, team: Team, owner: User, company: Shared) -> dict[str, str]:
+    own: dict[str, Any] = {"actor": owner, "team": team}
     queue = factories.queue(name=f"{word}-queue", team=team)
     dataset = factories.dataset_version(**own, name=f"{word}-rows")
     work = {**own, "queue": queue, "model": company.base, "dataset": dataset}
@@ -154,10 +154,10 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
     waiting = factories.job(**work, name=f"{word} waiting", cards=9)
     factories.schedule()
     hoping = Claim.objects.get(owner_uid=waiting.attempts.get().uid)
-    evaluation = factories.evaluation(model=version, dataset=dataset, actor=maker)
+    evaluation = factories.evaluation(model=version, dataset=dataset, actor=owner)
     unfit = factories.quantized_version(**own, base=version, name=f"{word}-small", lost=9)
     broken = ModelVersion.objects.create(
-        line=version.line, number=2, source_path=f"/models/{word}", created_by=maker
+        line=version.line, number=2, source_path=f"/models/{word}", created_by=owner
     )
     model_version_failed(version=broken, reason=f"{word} is no model", at=timezone.now())
     return {
@@ -178,8 +178,8 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
         "job.succeeded": succeeded.uid,
         "job.waiting": waiting.uid,
         "claim.waiting": hoping.uid,
-        "what_if": _asked(hoping, maker).uid,
-        "rearrangement": factories.rearrangement(
+        "what_if": _asked(hoping, owner).uid,
+        "rearrangement": factories.defragmentation(
             claim=Claim.objects.get(uid=attempt.claim_uid),
             actor=None,
             reason=f"{word}-node would be whole",
@@ -202,16 +202,16 @@ def _asked(claim: Claim, asker: User) -> WhatIf:
 
 
 def _served(
-    word: str, team: Team, maker: User, company: Shared, names: dict[str, str]
+    word: str, team: Team, owner: User, company: Shared, names: dict[str, str]
 ) -> dict[str, str]:
     version = ModelVersion.objects.get(uid=names["version"])
     queue = Queue.objects.get(uid=names["queue"])
-    own: dict[str, Any] = {"actor": maker, "team": team}
+    own: dict[str, Any] = {"actor": owner, "team": team}
     served = factories.deployment(**own, queue=queue, model=version, name=f"{word}-serving")
     replica = factories.replica(served, cluster=company.cluster)
     stopped = factories.deployment(**own, queue=queue, model=version, name=f"{word}-stopped")
     at = timezone.now()
-    deployments.deployment_stop(deployment=stopped, actor=maker, at=at)
+    deployments.deployment_stop(deployment=stopped, actor=owner, at=at)
     stopped.refresh_from_db()
     deployments.deployment_transition(stopped, DeploymentEvent.CONFIRM, at=at, reason="stopped")
     key, _text = key_create(**own, name=f"{word}-key", at=at)
@@ -227,12 +227,12 @@ def _served(
 
 
 def _in_a_row(
-    word: str, team: Team, maker: User, company: Shared, names: dict[str, str]
+    word: str, team: Team, owner: User, company: Shared, names: dict[str, str]
 ) -> dict[str, str]:
     """One pipeline that runs, one that failed, one that a gate holds."""
-    made = {
+    pipelines = {
         state: factories.pipeline(
-            actor=maker,
+            actor=owner,
             team=team,
             queue=Queue.objects.get(uid=names["queue"]),
             model=company.base,
@@ -243,9 +243,9 @@ def _in_a_row(
         for state in ("running", "failed", "held")
     }
     return {
-        "pipeline": made["running"],
-        "pipeline.failed": made["failed"],
-        "pipeline.held": made["held"],
+        "pipeline": pipelines["running"],
+        "pipeline.failed": pipelines["failed"],
+        "pipeline.held": pipelines["held"],
     }
 
 
@@ -266,7 +266,7 @@ def _called(word: str, key: ApiKey, served: Deployment, replica: Replica) -> Non
     usage_batch_record(gateway=f"{word}-gateway", sequence=1, records=[record])
 
 
-def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[str, str]:
+def _notifications(word: str, team: Team, owner: User, names: dict[str, str]) -> dict[str, str]:
     """What was told, to whom, and a question that somebody keeps."""
     at = timezone.now()
     event = Event.objects.create(
@@ -278,7 +278,7 @@ def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[st
         at=at,
     )
     line = Notification.objects.create(
-        recipient=maker,
+        recipient=owner,
         event=event,
         kind=event.kind,
         severity=NotificationSeverity.BAD,
@@ -288,7 +288,7 @@ def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[st
     )
     webhook = Webhook.objects.create(
         team=team,
-        created_by=maker,
+        created_by=owner,
         name=f"{word}-hook",
         url=f"https://{word}.example.com/",
         kinds=[NotificationKind.JOB_FAILED],
@@ -301,7 +301,7 @@ def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[st
         "notification": line.uid,
         "webhook": webhook.uid,
         "delivery": delivery.uid,
-        "filter": filter_save(owner=maker, name=f"{word}-filter", query="state=failed").uid,
+        "filter": filter_save(owner=owner, name=f"{word}-filter", query="state=failed").uid,
     }
 
 

@@ -17,7 +17,13 @@ from tests.functional.roles.conftest import World, client_of
 from tests.functional.roles.leak_detection import leaked_texts, uids
 from tests.functional.roles.permission_rules import PermissionRow, Whose
 from tests.functional.roles.permission_table import PAGES, REST
-from tests.functional.roles.role_requests import difference, normalized, send_request, text_of, told
+from tests.functional.roles.role_requests import (
+    difference,
+    normalized,
+    noting_role,
+    send_request,
+    text_of,
+)
 from tests.functional.roles.team_data import MARK, RANDOM
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -119,7 +125,7 @@ def test_the_admin_shows_nothing_of_another_team(world: World, model: type) -> N
     paths = (base, f"{base}?q={MARK}", f"{base}add/")
     found = []
     for who, path in itertools.product(("queue_admin", "operator", "administrator"), paths):
-        with told(who):
+        with noting_role(who):
             answer = client_of(who, world).get(path)
             said = normalized(text_of(answer)).lower()
         # What they looked for themselves is said back to them.

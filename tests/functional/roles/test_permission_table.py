@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
-from tests.functional.roles.conftest import PEOPLE, Undone, World, client_of
+from tests.functional.roles.conftest import VISITORS, Undone, World, client_of
 from tests.functional.roles.leak_detection import leaked_texts, unknown_uids
 from tests.functional.roles.permission_rules import Outcome, PermissionRow, Whose, expected
 from tests.functional.roles.permission_table import ELSEWHERE, PAGES, REST
@@ -20,8 +20,8 @@ from tests.functional.roles.role_requests import (
     RoleResponse,
     difference,
     normalized,
+    noting_role,
     response_of,
-    told,
 )
 from tests.functional.roles.team_data import RANDOM
 
@@ -50,17 +50,17 @@ def test_roles_have_the_permissions_of_the_table(
 ) -> None:
     """All that differs, at once: one of eight people after the other, each as if nobody had come before."""
     differs = {}
-    for who in PEOPLE:
-        with told(who), Undone():
+    for who in VISITORS:
+        with noting_role(who), Undone():
             answer = response_of(client_of(who, world), row, world.names(whose))
         wrong = [*_not_as_the_table_says(answer, row, who, whose)]
         if who in INSIDERS and whose is Whose.OWN and row.method == "GET":
             wrong += leaked_texts(answer.text, row, world.other.names)
         if who in COMPARERS and whose is Whose.OTHER and row.of_a_team:
-            with told(who), Undone():
+            with noting_role(who), Undone():
                 names = unknown_uids(world.other.names)
                 absent = response_of(client_of(who, world), row, world.everybodys | names)
-            wrong += _told_apart(answer, absent, world.other.names)
+            wrong += _leaked_differences(answer, absent, world.other.names)
         if wrong:
             differs[who] = wrong
     assert differs == {}
@@ -78,7 +78,9 @@ def _not_as_the_table_says(
         yield f"{answer.outcome}, should be {wanted}"
 
 
-def _told_apart(found: RoleResponse, absent: RoleResponse, theirs: Mapping[str, str]) -> list[str]:
+def _leaked_differences(
+    found: RoleResponse, absent: RoleResponse, theirs: Mapping[str, str]
+) -> list[str]:
     """What is another team's looks like what never was."""
     if found.status != absent.status:
         return [f"answered {found.status}, and {absent.status} where there is nothing"]

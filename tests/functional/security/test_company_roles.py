@@ -32,7 +32,7 @@ def test_the_first_administrator_operates_the_fleet() -> None:
 
 
 def test_an_administrator_of_the_company_grants_the_role_on_the_page_of_a_person() -> None:
-    root, otto = factories.person("root", admin=True), factories.person("otto")
+    root, otto = factories.user("root", admin=True), factories.user("otto")
     page = f"/people/{otto.uid}"
     assert 'value="operator"' in browser(root).get(page).text
     browser(root).post(f"{page}/company-roles", {"company_roles": ["operator"]})
@@ -49,8 +49,8 @@ def test_an_administrator_of_the_company_grants_the_role_on_the_page_of_a_person
 
 
 def test_roles_of_the_company_over_rest() -> None:
-    root, team = factories.person("root", admin=True), factories.team()
-    otto = factories.person("otto", team=team, role=TeamRole.ADMINISTRATOR)
+    root, team = factories.user("root", admin=True), factories.team()
+    otto = factories.user("otto", team=team, role=TeamRole.ADMINISTRATOR)
     address = f"{API}/company-roles/{otto.uid}"
     client = caller(root, Scope.ADMIN)
     body = client.put(address, {"roles": ["operator"]}).json()
@@ -71,7 +71,7 @@ def test_roles_of_the_company_over_rest() -> None:
 
 
 def test_the_command_grants_and_revokes() -> None:
-    otto = factories.person("otto")
+    otto = factories.user("otto")
     call_command("company_role", "otto", "operator")
     assert set(company_roles_of(otto)) == {"operator"}
     call_command("company_role", "otto", "operator", "--revoke")
@@ -83,7 +83,7 @@ def test_the_command_grants_and_revokes() -> None:
 
 def test_the_upgrade_makes_team_operators_viewers_and_names_them_in_the_audit_trail() -> None:
     maps, search = factories.team("maps"), factories.team("search")
-    otto, root = factories.person("otto"), factories.person("root", admin=True)
+    otto, root = factories.user("otto"), factories.user("root", admin=True)
     for user, team, role in (
         (otto, maps, "operator"),
         (otto, search, "operator"),
@@ -114,7 +114,7 @@ def test_the_upgrade_makes_team_operators_viewers_and_names_them_in_the_audit_tr
 
 def test_a_row_that_an_earlier_version_writes_during_the_upgrade_grants_nothing() -> None:
     team = factories.team()
-    otto = factories.person("otto")
+    otto = factories.user("otto")
     Membership.objects.create(user=otto, team=team, role="operator")
     client = browser(otto)
     assert client.get("/").status_code == 200
@@ -126,8 +126,8 @@ def test_a_row_that_an_earlier_version_writes_during_the_upgrade_grants_nothing(
 def test_the_refusal_says_which_role_is_missing_and_who_grants_it() -> None:
     factories.cluster(cards=1)
     team = factories.team()
-    lead = factories.person("lead", team=team, role=TeamRole.ADMINISTRATOR)
-    operator = factories.person("olga", team=team, operator=True)
+    lead = factories.user("lead", team=team, role=TeamRole.ADMINISTRATOR)
+    operator = factories.user("olga", team=team, operator=True)
     address = f"{API}/isolations"
     body = {"nodes": [Node.objects.get().uid], "reason": "why"}
     refused = problem(caller(lead).post(address, body), 403, "permission-refused")
@@ -140,11 +140,11 @@ def test_the_page_of_a_node_names_the_teams_whose_workloads_would_stop() -> None
     cluster = factories.cluster(cards=4)
     for name, count in (("maps", 1), ("search", 2)):
         team = factories.team(name)
-        maker = factories.person(f"{name}-maker", team=team)
+        owner = factories.user(f"{name}-maker", team=team)
         queue = factories.queue(name=f"{name}-queue", team=team)
         for number in range(count):
             job = factories.job(
-                actor=maker,
+                actor=owner,
                 team=team,
                 queue=queue,
                 kind=JobKind.SCRIPT,
@@ -153,8 +153,8 @@ def test_the_page_of_a_node_names_the_teams_whose_workloads_would_stop() -> None
             factories.running(job, cluster=cluster)
     node = Node.objects.get()
     page = f"/fleet/clusters/{cluster.uid}/nodes/{node.name}"
-    shown = browser(factories.person("olga", operator=True)).get(page).text
+    shown = browser(factories.user("olga", operator=True)).get(page).text
     assert "team maps: workloads 1, cards 1" in shown
     assert "team search: workloads 2, cards 2" in shown
-    hidden = browser(factories.person("vera", team=factories.team("voice"))).get(page).text
+    hidden = browser(factories.user("vera", team=factories.team("voice"))).get(page).text
     assert "workloads 2" not in hidden

@@ -41,14 +41,14 @@ class Owner(StrEnum):
     #: Everything else of the company: its administrators.
     COMPANY = "company"
     TEAM = "team"
-    PERSON = "person"
+    USER = "person"
     #: Called with a key of its own by a process, not by people.
     MACHINE = "machine"
 
 
 #: By the longest prefix of the address; ``{}`` is any name.
 OWNERS = {
-    "": Owner.PERSON,
+    "": Owner.USER,
     "api/v1/alert-receivers": Owner.FLEET,
     "api/v1/alert-routes": Owner.FLEET,
     "api/v1/alert-rules": Owner.FLEET,
@@ -93,9 +93,9 @@ OWNERS = {
     "claims": Owner.TEAM,
     "datasets": Owner.TEAM,
     "deployments": Owner.TEAM,
-    "design": Owner.PERSON,
-    "docs/problems": Owner.PERSON,
-    "engines": Owner.PERSON,
+    "design": Owner.USER,
+    "docs/problems": Owner.USER,
+    "engines": Owner.USER,
     "jobs": Owner.TEAM,
     "keys": Owner.TEAM,
     "models": Owner.TEAM,
@@ -109,17 +109,17 @@ OWNERS = {
     "topology": Owner.TEAM,
     "webhooks": Owner.TEAM,
     "what-ifs": Owner.TEAM,
-    "api/v1/notifications": Owner.PERSON,
-    "api/v1/tokens": Owner.PERSON,
-    "i18n": Owner.PERSON,
-    "login": Owner.PERSON,
-    "logout": Owner.PERSON,
-    "notifications": Owner.PERSON,
-    "password": Owner.PERSON,
-    "profile": Owner.PERSON,
-    "search": Owner.PERSON,
-    "sign-on": Owner.PERSON,
-    "status": Owner.PERSON,
+    "api/v1/notifications": Owner.USER,
+    "api/v1/tokens": Owner.USER,
+    "i18n": Owner.USER,
+    "login": Owner.USER,
+    "logout": Owner.USER,
+    "notifications": Owner.USER,
+    "password": Owner.USER,
+    "profile": Owner.USER,
+    "search": Owner.USER,
+    "sign-on": Owner.USER,
+    "status": Owner.USER,
     "api/v1/attempts": Owner.MACHINE,
     "api/v1/telemetry/push": Owner.MACHINE,
     "healthz": Owner.MACHINE,
@@ -234,17 +234,17 @@ def test_no_team_role_and_no_confined_token_changes_what_belongs_to_every_team(
     undone: World, owner: Owner
 ) -> None:
     team = undone.own.team
-    operator = factories.person("olga", team=team, role=TeamRole.VIEWER, operator=True)
-    root = factories.person("rita", team=team, role=TeamRole.ADMINISTRATOR, admin=True)
-    people = {role: User.objects.get(username=f"maps-{role}") for role in TeamRole}
+    operator = factories.user("olga", team=team, role=TeamRole.VIEWER, operator=True)
+    root = factories.user("rita", team=team, role=TeamRole.ADMINISTRATOR, admin=True)
+    users = {role: User.objects.get(username=f"maps-{role}") for role in TeamRole}
     programs = {
         "operator's token of one team": _bearer(operator, Scope.ALL, team=team),
         "operator's token for jobs": _bearer(operator, Scope.JOBS),
         "operator's token to read": _bearer(operator, Scope.READ),
         "company administrator's token of one team": _bearer(root, Scope.ALL, team=team),
-        **{f"{role}'s token": _bearer(person, Scope.ALL) for role, person in people.items()},
+        **{f"{role}'s token": _bearer(user, Scope.ALL) for role, user in users.items()},
     }
-    browsers = {f"{role}": _session(person) for role, person in people.items()}
+    browsers = {f"{role}": _session(user) for role, user in users.items()}
     if owner is Owner.COMPANY:
         browsers["operator of the company"] = _session(operator)
     company_queue = Queue.objects.filter(team=None, parent=None).latest("id")
@@ -260,7 +260,7 @@ def test_no_team_role_and_no_confined_token_changes_what_belongs_to_every_team(
 
 
 def test_an_operator_of_the_company_operates_the_fleet_in_no_team_at_all(undone: World) -> None:
-    operator = factories.person("olga", operator=True)
+    operator = factories.user("olga", operator=True)
     browser, program = _session(operator), _bearer(operator, Scope.ADMIN)
     names = undone.names(Whose.OWN)
     refused = []
@@ -276,29 +276,29 @@ def test_an_operator_of_the_company_operates_the_fleet_in_no_team_at_all(undone:
 
 
 def test_the_admin_changes_nothing_of_the_company_for_a_team_role(undone: World) -> None:
-    people = [User.objects.get(username=f"maps-{role}") for role in TeamRole]
+    users = [User.objects.get(username=f"maps-{role}") for role in TeamRole]
     allowed = []
     for model, table in admin.site._registry.items():
         if isinstance(table, ScopedAdmin) and table.team_path:
             continue
-        for person in people:
+        for user in users:
             request = RequestFactory().post("/admin/")
-            request.user = person
+            request.user = user
             rights = (
                 ("add", table.has_add_permission(request)),
                 ("change", table.has_change_permission(request)),
                 ("delete", table.has_delete_permission(request)),
             )
-            allowed += [f"{person} may {verb} {model.__name__}" for verb, may in rights if may]
+            allowed += [f"{user} may {verb} {model.__name__}" for verb, may in rights if may]
             seen = table.get_queryset(request) if table.has_view_permission(request) else ()
             if table.actions and seen:
-                allowed.append(f"{person} may act on {model.__name__}")
+                allowed.append(f"{user} may act on {model.__name__}")
     assert allowed == []
 
 
 def test_a_confined_token_shares_no_model_with_every_team(undone: World) -> None:
     team = undone.own.team
-    root = factories.person("rita", admin=True)
+    root = factories.user("rita", admin=True)
     names = undone.names(Whose.OWN)
     version = ModelVersion.objects.get(uid=names["version"])
     body = {

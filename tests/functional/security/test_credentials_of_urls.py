@@ -71,11 +71,11 @@ def token_of(source: Source) -> str:
 def test_the_token_of_a_metric_source_is_given_again_when_the_origin_changes(
     cluster: Cluster,
 ) -> None:
-    client = caller(factories.person("olga", operator=True), Scope.ADMIN)
+    client = caller(factories.user("olga", operator=True), Scope.ADMIN)
     given = {"name": "dcgm", "cluster": cluster.uid, "kind": "exporter", "token": "s3cret"}
-    made = client.post(f"{API}/telemetry-sources", {**given, "options": options(OWN)})
+    created = client.post(f"{API}/telemetry-sources", {**given, "options": options(OWN)})
     source = Source.objects.get()
-    address = f"{API}/telemetry-sources/{made.json()['uid']}"
+    address = f"{API}/telemetry-sources/{created.json()['uid']}"
     for url in ELSEWHERE:
         for changed in (options(url), options(OWN, url)):
             refused = problem(client.patch(address, {"options": changed}), 422, "source-refused")
@@ -96,7 +96,7 @@ def test_the_token_of_a_metric_source_is_given_again_when_the_origin_changes(
 
 
 def test_the_page_of_a_metric_source_says_so_at_the_token(cluster: Cluster) -> None:
-    operator = factories.person("olga", operator=True)
+    operator = factories.user("olga", operator=True)
     source = factories.source(cluster)
     caller(operator).patch(
         f"{API}/telemetry-sources/{source.uid}", {"options": options(OWN), "token": "s3cret"}
@@ -115,25 +115,25 @@ def test_the_page_of_a_metric_source_says_so_at_the_token(cluster: Cluster) -> N
 @pytest.mark.django_db
 def test_a_webhook_that_leads_to_another_host_gets_a_new_secret() -> None:
     team = factories.team()
-    lead = factories.person("lead", team=team, role=TeamRole.ADMINISTRATOR)
+    lead = factories.user("lead", team=team, role=TeamRole.ADMINISTRATOR)
     client = caller(lead, Scope.ADMIN)
     first = "https://hooks.example.com/a"
     given = {"team": team.uid, "name": "hook", "url": first, "kinds": ["job.failed"]}
-    made = client.post(f"{API}/webhooks", given).json()
-    address = f"{API}/webhooks/{made['uid']}"
+    created = client.post(f"{API}/webhooks", given).json()
+    address = f"{API}/webhooks/{created['uid']}"
 
-    def kept() -> str:
+    def stored_secret() -> str:
         return decrypt(Webhook.objects.get().secret).decode()
 
     same = client.patch(address, {"url": "https://HOOKS.example.com:443/b"}).json()
     assert same["secret"] == ""
-    assert kept() == made["secret"]
+    assert stored_secret() == created["secret"]
     moved = client.patch(address, {"url": "https://other.example.com/b"}).json()
-    assert moved["secret"] == kept() != made["secret"]
+    assert moved["secret"] == stored_secret() != created["secret"]
     form = {"url": first, "kinds": ["job.failed"]}
-    shown = browser(lead).post(f"/webhooks/{made['uid']}/change", form)
-    assert kept() in shown.text
-    assert kept() != moved["secret"]
+    shown = browser(lead).post(f"/webhooks/{created['uid']}/change", form)
+    assert stored_secret() in shown.text
+    assert stored_secret() != moved["secret"]
 
 
 @pytest.fixture

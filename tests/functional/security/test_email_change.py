@@ -21,9 +21,9 @@ OLD, NEW = "mei@acme.example", "mei@new.example"
 @pytest.fixture
 def mei(db: None, settings: Settings) -> User:
     settings.NINEFOLD_EMAIL_FROM = "ninefold@acme.example"
-    person = factories.person("mei")
-    User.objects.filter(pk=person.pk).update(email=OLD)
-    return User.objects.get(pk=person.pk)
+    user = factories.user("mei")
+    User.objects.filter(pk=user.pk).update(email=OLD)
+    return User.objects.get(pk=user.pk)
 
 
 def browser(user: User) -> Client:
@@ -98,7 +98,7 @@ def test_a_link_expires(mei: User, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_link_is_for_its_account_and_cannot_be_altered(mei: User) -> None:
     link = request_link(browser(mei))
-    other = browser(factories.person("eve"))
+    other = browser(factories.user("eve"))
     assert other.post(link).status_code == 410
     assert browser(mei).post(f"{link}x").status_code == 410
     assert Client().post(link)["Location"].startswith("/login")
@@ -108,7 +108,7 @@ def test_a_link_is_for_its_account_and_cannot_be_altered(mei: User) -> None:
 def test_an_address_of_another_account_is_refused_also_at_the_confirmation(mei: User) -> None:
     client = browser(mei)
     link = request_link(client)
-    other = factories.person("ada")
+    other = factories.user("ada")
     User.objects.filter(pk=other.pk).update(email=NEW.upper())
     refused = client.post("/profile/email", {"email": NEW, "password": "open sesame"})
     assert "somebody has the address" in refused.text

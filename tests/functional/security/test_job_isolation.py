@@ -90,9 +90,9 @@ def with_secret(company: Company, value: str = SECRET, **changes: Any) -> dict[s
 
 
 def submitted(engineer: APIClient, company: Company) -> Job:
-    made = engineer.post(f"{API}/jobs", with_secret(company))
-    assert made.status_code == 201, made.content
-    return Job.objects.get(uid=made.json()["uid"])
+    created = engineer.post(f"{API}/jobs", with_secret(company))
+    assert created.status_code == 201, created.content
+    return Job.objects.get(uid=created.json()["uid"])
 
 
 def signed_in(user: User) -> Client:
@@ -102,13 +102,15 @@ def signed_in(user: User) -> Client:
 
 
 def test_a_secret_is_written_once_and_never_returned(engineer: APIClient, company: Company) -> None:
-    made = engineer.post(f"{API}/jobs", with_secret(company), headers={"Idempotency-Key": "once"})
-    assert made.status_code == 201, made.content
+    created = engineer.post(
+        f"{API}/jobs", with_secret(company), headers={"Idempotency-Key": "once"}
+    )
+    assert created.status_code == 201, created.content
     again = engineer.post(f"{API}/jobs", with_secret(company), headers={"Idempotency-Key": "once"})
     assert again.headers["Idempotency-Replayed"] == "true"
     job = Job.objects.get()
-    assert made.json()["secret_variables"] == [{"name": "HF_TOKEN", "set": True}]
-    answers: list[Any] = [made, again]
+    assert created.json()["secret_variables"] == [{"name": "HF_TOKEN", "set": True}]
+    answers: list[Any] = [created, again]
     answers += [engineer.get(f"{API}/jobs{path}") for path in ("", f"/{job.uid}")]
     answers += [engineer.get(f"{API}/jobs/{job.uid}/{part}") for part in ("events", "attempts")]
     answers.append(engineer.post(f"{API}/jobs/check", with_secret(company)))

@@ -93,7 +93,7 @@ def test_every_request_field_of_a_name_is_validated(everything_imported: None) -
 @pytest.mark.django_db
 def test_every_admin_field_of_a_name_is_validated(everything_imported: None) -> None:
     request = RequestFactory().get("/admin/")
-    request.user = factories.person("root", admin=True)
+    request.user = factories.user("root", admin=True)
     checked, forgotten = 0, []
     for model, page in admin.site._registry.items():
         if not model.__module__.startswith(_OURS):
@@ -101,11 +101,11 @@ def test_every_admin_field_of_a_name_is_validated(everything_imported: None) -> 
         for field in model._meta.get_fields():
             if not isinstance(field, models.CharField) or not is_name_field(field.name):
                 continue
-            made = page.formfield_for_dbfield(field, request)
-            if isinstance(made, forms.SlugField | forms.ChoiceField) or made is None:
+            form_field = page.formfield_for_dbfield(field, request)
+            if isinstance(form_field, forms.SlugField | forms.ChoiceField) or form_field is None:
                 continue
             checked += 1
-            if validate_name not in made.validators:
+            if validate_name not in form_field.validators:
                 forgotten.append(f"{model.__name__}.{field.name}")
     assert not forgotten
     assert checked > 5
@@ -113,7 +113,7 @@ def test_every_admin_field_of_a_name_is_validated(everything_imported: None) -> 
 
 @pytest.mark.django_db
 def test_pages_rest_and_the_admin_refuse_such_a_name() -> None:
-    root = factories.person("root", admin=True)
+    root = factories.user("root", admin=True)
     client = Client()
     client.force_login(root)
     page = client.post("/profile", {"name": HIDDEN, "scopes": ["read"], "expires": "30"})
@@ -139,7 +139,7 @@ def test_pages_rest_and_the_admin_refuse_such_a_name() -> None:
 @pytest.mark.django_db
 def test_a_name_is_stored_composed() -> None:
     client = Client()
-    client.force_login(factories.person("mei"))
+    client.force_login(factories.user("mei"))
     client.post("/profile", {"name": "Cafe\u0301", "scopes": ["read"], "expires": "30"})
     named = {"name": "Nai\u0308ve", "scopes": ["read"]}
     client.post("/api/v1/tokens", named, content_type="application/json")

@@ -23,7 +23,7 @@ HASHER = "controlplane.web.password_hashing.LimitedPBKDF2PasswordHasher"
 
 @pytest.fixture
 def engineer(db: None) -> User:
-    return factories.person("mei")
+    return factories.user("mei")
 
 
 def log_in(client: Client, username: str, password: str = "wrong") -> int:

@@ -38,7 +38,7 @@ SHORT = {"NINEFOLD_HEADER_SECONDS": "1", "NINEFOLD_CLIENT_GRACE_SECONDS": "1"}
 @pytest.fixture
 def token(transactional_db: None) -> str:
     """A personal token of an engineer."""
-    user = factories.person(team=factories.team(), role=TeamRole.ENGINEER)
+    user = factories.user(team=factories.team(), role=TeamRole.ENGINEER)
     _, text = accounts.token_create(
         user=user, name="test", scopes=frozenset({Scope.ALL}), team=None
     )
@@ -134,10 +134,10 @@ def test_large_slow_bodies_stall_uploads_only(token: str, tmp_path: Path) -> Non
 def test_the_web_closes_connections_of_slow_clients(token: str, tmp_path: Path) -> None:
     with web_process(tmp_path / "home", **SHORT) as url, slow_clients(url) as attackers:
         slow = attackers.slow_headers(1) + attackers.slow_bodies("/login", 1)
-        silent = attackers.connect(b"")
+        idle = attackers.connect(b"")
         for client in slow:
             assert received(client).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
-        assert b"HTTP/1.1 408" in received(silent)
+        assert b"HTTP/1.1 408" in received(idle)
 
 
 def test_responses_that_nobody_reads_are_given_up(token: str, tmp_path: Path) -> None:

@@ -81,13 +81,13 @@ def test_pages_and_rest_are_redirected_to_https(https: None) -> None:
 
 @pytest.mark.django_db
 def test_https_pages_have_hsts_and_secure_cookies(https: None) -> None:
-    person = factories.person("mei")
+    user = factories.user("mei")
     page = by_proxy("https").get("/login")
     assert page.status_code == 200
     assert page["Strict-Transport-Security"] == "max-age=31536000"
     assert page.cookies["csrftoken"]["secure"]
     signed_in = by_proxy("https").post(
-        "/login", {"username": person.username, "password": "open sesame"}
+        "/login", {"username": user.username, "password": "open sesame"}
     )
     assert signed_in.status_code == 302
     assert signed_in.cookies["sessionid"]["secure"]
@@ -121,7 +121,7 @@ def test_the_schema_and_its_page_need_a_sign_in(settings: Settings) -> None:
     assert page.status_code == 302
     assert page["Location"] == "/login?next=/api/v1/docs"
     reader = Client()
-    reader.force_login(factories.person("mei"))
+    reader.force_login(factories.user("mei"))
     assert reader.get("/api/v1/docs").status_code == 200
     assert reader.get("/api/v1/schema").status_code == 200
     settings.NINEFOLD_PUBLIC_SCHEMA = True

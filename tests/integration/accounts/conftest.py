@@ -30,7 +30,7 @@ class SignOn:
     provider: Provider
     settings: Settings
 
-    def person(self, subject: str, **claims: Any) -> None:
+    def user(self, subject: str, **claims: Any) -> None:
         """Make or change somebody at the provider."""
         claims = {"preferred_username": subject, **claims}
         requests.put(f"{self.provider.issuer}/users/{subject}", json=claims, timeout=10)

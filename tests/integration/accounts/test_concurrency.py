@@ -33,10 +33,10 @@ def maps(transactional_db: None) -> Team:
 
 @pytest.fixture
 def ada(transactional_db: None) -> User:
-    return factories.person("ada")
+    return factories.user("ada")
 
 
-def one_waits_for_the_other(
+def second_blocked_by_first(
     first: Callable[[], object], second: Callable[[], object]
 ) -> BaseException | None:
     """What the second raised, which began before the first was committed."""
@@ -51,11 +51,11 @@ def one_waits_for_the_other(
         with transaction.atomic():
             first()
             following = pool.submit(follow)
-            until(somebody_waits, what="the second waits for the first")
+            until(a_lock_is_awaited, what="the second waits for the first")
         return following.exception(timeout=PATIENCE)
 
 
-def somebody_waits() -> bool:
+def a_lock_is_awaited() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks"
@@ -65,7 +65,7 @@ def somebody_waits() -> bool:
 
 
 def test_a_role_given_here_while_groups_are_followed_is_held_once(maps: Team, ada: User) -> None:
-    raised = one_waits_for_the_other(
+    raised = second_blocked_by_first(
         lambda: services.membership_set(team=maps, user=ada, roles=ENGINEER, actor=None),
         lambda: services.memberships_sync(user=ada, granted={maps: ENGINEER}, provider="Acme ID"),
     )
@@ -75,12 +75,12 @@ def test_a_role_given_here_while_groups_are_followed_is_held_once(maps: Team, ad
 
 
 def test_a_second_user_cannot_link_an_account_that_is_already_linked(ada: User) -> None:
-    bob = factories.person("bob")
+    bob = factories.user("bob")
 
     def link(user: User) -> None:
         services.identity_link(user=user, identity=MEI, provider=ACME, at=timezone.now())
 
-    raised = one_waits_for_the_other(lambda: link(ada), lambda: link(bob))
+    raised = second_blocked_by_first(lambda: link(ada), lambda: link(bob))
     assert isinstance(raised, services.SignOnRefused)
     assert "belongs to ada here" in str(raised)
     assert not bob.identities.exists()

@@ -33,8 +33,8 @@ def roles(username: str) -> set[tuple[str, str, str]]:
 
 def departure_of(session: SessionBase) -> dict[str, str]:
     """What the session keeps until the person is back."""
-    kept = next(value for name, value in session.items() if name.startswith("_state_"))
-    data: dict[str, str] = kept["data"]
+    state = next(value for name, value in session.items() if name.startswith("_state_"))
+    data: dict[str, str] = state["data"]
     return data
 
 
@@ -47,7 +47,7 @@ def subject() -> str:
 def test_a_new_user_gets_the_roles_of_their_groups(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    sign_on.person(
+    sign_on.user(
         subject, email="mei@acme.example", email_verified=True, given_name="Mei", groups=["ml"]
     )
     response = sign_on.log_in(client, subject, next_url="/jobs")
@@ -58,8 +58,8 @@ def test_a_new_user_gets_the_roles_of_their_groups(
     assert not user.has_usable_password()
     assert not user.is_staff
     assert roles(subject) == {("maps", "engineer", "sign_on")}
-    deeds = AuditEntry.objects.filter(object_uid=user.uid).values_list("action", flat=True)
-    assert set(deeds) == {"user.enrol", "membership.sync", "session.begin"}
+    actions = AuditEntry.objects.filter(object_uid=user.uid).values_list("action", flat=True)
+    assert set(actions) == {"user.enrol", "membership.sync", "session.begin"}
     assert AuditEntry.objects.get(action="session.begin").detail == {"by": "Acme ID"}
 
 
@@ -79,9 +79,9 @@ def test_the_authorization_request_has_pkce_state_and_nonce(
 def test_a_returning_user_is_identified_by_subject_alone(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    sign_on.person(subject)
+    sign_on.user(subject)
     sign_on.log_in(client, subject)
-    sign_on.person(subject, preferred_username="renamed-since")
+    sign_on.user(subject, preferred_username="renamed-since")
     other = Client()
     sign_on.log_in(other, subject)
     assert logged_in_as(other) == subject
@@ -91,13 +91,13 @@ def test_a_returning_user_is_identified_by_subject_alone(
 def test_group_roles_are_synced_at_each_sign_in_and_local_roles_stay(
     client: Client, sign_on: SignOn, subject: str, maps: Team
 ) -> None:
-    sign_on.person(subject, groups=["ml", "ghosts"])
+    sign_on.user(subject, groups=["ml", "ghosts"])
     sign_on.log_in(client, subject)
     user = User.objects.get(username=subject)
     services.membership_set(
         team=maps, user=user, roles=frozenset({TeamRole.ENGINEER, TeamRole.QUEUE_ADMIN}), actor=None
     )
-    sign_on.person(subject, groups=["leads"])
+    sign_on.user(subject, groups=["leads"])
     sign_on.log_in(Client(), subject)
     assert roles(subject) == {
         ("maps", "queue_admin", "local"),
@@ -105,7 +105,7 @@ def test_group_roles_are_synced_at_each_sign_in_and_local_roles_stay(
         ("search", "viewer", "sign_on"),
     }
     # A provider that says nothing of groups grants none.
-    sign_on.person(subject)
+    sign_on.user(subject)
     sign_on.log_in(Client(), subject)
     assert roles(subject) == {("maps", "queue_admin", "local")}
 
@@ -113,9 +113,9 @@ def test_group_roles_are_synced_at_each_sign_in_and_local_roles_stay(
 def test_company_administration_follows_its_group(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    factories.person("keeper", admin=True)
+    factories.user("keeper", admin=True)
     for groups, is_administrator in ((["root"], True), ([], False)):
-        sign_on.person(subject, groups=groups)
+        sign_on.user(subject, groups=groups)
         sign_on.log_in(Client(), subject)
         user = User.objects.get(username=subject)
         assert (user.is_superuser, user.is_staff) == (is_administrator, is_administrator)
@@ -127,7 +127,7 @@ def test_company_administration_follows_its_group(
 
 def test_the_company_operator_role_follows_its_group(sign_on: SignOn, subject: str) -> None:
     for groups, held in ((["sre"], {"operator"}), ([], set())):
-        sign_on.person(subject, groups=groups)
+        sign_on.user(subject, groups=groups)
         sign_on.log_in(Client(), subject)
         user = User.objects.get(username=subject)
         assert set(company_roles_of(user)) == held
@@ -135,7 +135,7 @@ def test_the_company_operator_role_follows_its_group(sign_on: SignOn, subject: s
     # Granted here, it does not go with the group.
     services.company_roles_set(user=user, roles=frozenset({CompanyRole.OPERATOR}), actor=None)
     for groups in (["sre"], []):
-        sign_on.person(subject, groups=groups)
+        sign_on.user(subject, groups=groups)
         sign_on.log_in(Client(), subject)
         assert set(company_roles_of(user)) == {"operator"}
     audited = AuditEntry.objects.filter(action="company_roles.set").order_by("pk")
@@ -146,13 +146,13 @@ def test_the_last_administrator_of_the_company_stays_one_without_the_group(
     sign_on: SignOn, subject: str
 ) -> None:
     for groups in (["root"], []):
-        sign_on.person(subject, groups=groups)
+        sign_on.user(subject, groups=groups)
         sign_on.log_in(Client(), subject)
         assert User.objects.get(username=subject).is_superuser
-    kept = AuditEntry.objects.get(action="user.keep")
-    assert (kept.object_name, kept.detail) == (subject, {"by": "Acme ID"})
+    entry = AuditEntry.objects.get(action="user.keep")
+    assert (entry.object_name, entry.detail) == (subject, {"by": "Acme ID"})
     # Not for good: the group counts again as soon as somebody else is there.
-    factories.person("keeper", admin=True)
+    factories.user("keeper", admin=True)
     sign_on.log_in(Client(), subject)
     assert not User.objects.get(username=subject).is_superuser
     assert AuditEntry.objects.filter(action="user.demote", object_name=subject).exists()
@@ -161,7 +161,7 @@ def test_the_last_administrator_of_the_company_stays_one_without_the_group(
 def test_the_last_administrator_of_the_company_cannot_unlink_what_makes_them_one(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    sign_on.person(subject, groups=["root"])
+    sign_on.user(subject, groups=["root"])
     sign_on.log_in(client, subject)
     user = User.objects.get(username=subject)
     user.set_password("open sesame")
@@ -170,7 +170,7 @@ def test_the_last_administrator_of_the_company_cannot_unlink_what_makes_them_one
     unlink = f"/profile/sign-on/{user.identities.get().pk}/unlink"
     assert "is the last administrator of the company" in client.post(unlink, follow=True).text
     assert user.identities.exists()
-    factories.person("keeper", admin=True)
+    factories.user("keeper", admin=True)
     client.post(unlink)
     assert not user.identities.exists()
     assert not User.objects.get(username=subject).is_superuser
@@ -179,9 +179,9 @@ def test_the_last_administrator_of_the_company_cannot_unlink_what_makes_them_one
 def test_a_role_of_the_provider_cannot_be_taken_away_here(
     client: Client, sign_on: SignOn, subject: str, maps: Team
 ) -> None:
-    sign_on.person(subject, groups=["ml"])
+    sign_on.user(subject, groups=["ml"])
     sign_on.log_in(client, subject)
-    lead = factories.person("lead", team=maps, role=TeamRole.ADMINISTRATOR)
+    lead = factories.user("lead", team=maps, role=TeamRole.ADMINISTRATOR)
     with pytest.raises(services.MembershipRefused, match="take them out of the group there"):
         services.membership_set(
             team=maps, user=User.objects.get(username=subject), roles=frozenset(), actor=lead
@@ -191,8 +191,8 @@ def test_a_role_of_the_provider_cannot_be_taken_away_here(
 def test_an_account_of_that_name_is_never_taken_over(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    local = factories.person(subject)
-    sign_on.person(subject)
+    local = factories.user(subject)
+    sign_on.user(subject)
     response = sign_on.log_in(client, subject)
     assert response.status_code == 403
     assert f"There is an account named {subject} here" in response.text
@@ -205,21 +205,21 @@ def test_an_account_of_that_address_is_never_taken_over(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
     User.objects.create_user("somebody", "shared@acme.example")
-    sign_on.person(subject, email="Shared@acme.example", email_verified=True)
+    sign_on.user(subject, email="Shared@acme.example", email_verified=True)
     assert sign_on.log_in(client, subject).status_code == 403
     assert logged_in_as(client) is None
 
 
 def test_an_unverified_email_is_ignored(client: Client, sign_on: SignOn, subject: str) -> None:
     User.objects.create_user("somebody", "boss@acme.example")
-    sign_on.person(subject, email="boss@acme.example", email_verified=False)
+    sign_on.user(subject, email="boss@acme.example", email_verified=False)
     sign_on.log_in(client, subject)
     assert logged_in_as(client) == subject
     assert User.objects.get(username=subject).email == ""
 
 
 def test_a_callback_works_once(client: Client, sign_on: SignOn, subject: str) -> None:
-    sign_on.person(subject)
+    sign_on.user(subject)
     back = sign_on.come_back(client, subject)
     assert client.get(back).status_code == 302
     client.post("/logout")
@@ -232,7 +232,7 @@ def test_a_callback_works_once(client: Client, sign_on: SignOn, subject: str) ->
 def test_a_callback_of_another_browser_is_refused(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    sign_on.person(subject)
+    sign_on.user(subject)
     back = sign_on.come_back(client, subject)
     victim = Client()
     assert victim.get(back).status_code == 400
@@ -242,7 +242,7 @@ def test_a_callback_of_another_browser_is_refused(
 def test_a_callback_with_another_state_is_refused(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    sign_on.person(subject)
+    sign_on.user(subject)
     back = sign_on.come_back(client, subject)
     state = query_of(back)["state"]
     assert client.get(back.replace(state, "x" * len(state))).status_code == 400
@@ -252,7 +252,7 @@ def test_a_callback_with_another_state_is_refused(
 def test_a_callback_with_another_nonce_is_refused(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    sign_on.person(subject)
+    sign_on.user(subject)
     back = sign_on.come_back(client, subject)
     session = client.session
     departure_of(session)["nonce"] = "of another log-in"
@@ -266,7 +266,7 @@ def test_a_callback_with_another_nonce_is_refused(
 def test_a_token_for_another_program_is_refused(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    sign_on.person(subject)
+    sign_on.user(subject)
     departed = client.get("/sign-on")["Location"].replace("client_id=ninefold", "client_id=other")
     back = sign_on.agree(departed, subject)
     assert client.get(back.removeprefix("http://testserver")).status_code == 502
@@ -310,13 +310,13 @@ def test_a_provider_under_another_name_is_not_trusted(client: Client, sign_on: S
 
 
 def test_sign_in_is_no_open_redirect(client: Client, sign_on: SignOn, subject: str) -> None:
-    sign_on.person(subject)
+    sign_on.user(subject)
     for elsewhere in ("https://evil.example/", "//evil.example", "javascript:alert(1)"):
         assert sign_on.log_in(Client(), subject, next_url=elsewhere)["Location"] == "/"
 
 
 def test_a_deactivated_user_cannot_sign_in(client: Client, sign_on: SignOn, subject: str) -> None:
-    sign_on.person(subject)
+    sign_on.user(subject)
     sign_on.log_in(client, subject)
     User.objects.filter(username=subject).update(is_active=False)
     response = sign_on.log_in(Client(), subject)
@@ -328,7 +328,7 @@ def test_without_a_user_name_the_log_in_says_which_claim_is_missing(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
     sign_on.configure(username_claim="upn")
-    sign_on.person(subject)
+    sign_on.user(subject)
     response = sign_on.log_in(client, subject)
     assert response.status_code == 502
     assert "upn" in response.text
@@ -337,9 +337,9 @@ def test_without_a_user_name_the_log_in_says_which_claim_is_missing(
 def test_an_identity_is_linked_and_unlinked_on_the_profile(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
-    ada = factories.person("ada")
+    ada = factories.user("ada")
     client.force_login(ada)
-    sign_on.person(subject, groups=["ml"])
+    sign_on.user(subject, groups=["ml"])
     link = client.get("/profile").context["link"]
     departed = client.get(f"/sign-on/link/{link}")
     back = sign_on.agree(departed["Location"], subject)
@@ -357,7 +357,7 @@ def test_an_identity_is_linked_and_unlinked_on_the_profile(
 
 
 def test_a_link_token_of_another_user_links_nothing(client: Client, sign_on: SignOn) -> None:
-    eve, ada = factories.person("eve"), factories.person("ada")
+    eve, ada = factories.user("eve"), factories.user("ada")
     client.force_login(eve)
     stolen = client.get("/profile").context["link"]
     client.force_login(ada)
@@ -368,8 +368,8 @@ def test_where_the_provider_is_required_only_administrators_use_a_password(
     client: Client, sign_on: SignOn
 ) -> None:
     sign_on.configure(required=True)
-    factories.person("ada")
-    factories.person("root", admin=True)
+    factories.user("ada")
+    factories.user("root", admin=True)
     refused = client.post("/login", {"username": "ada", "password": "open sesame"})
     assert "Everybody logs in by Acme ID here" in refused.text
     assert client.post("/login", {"username": "root", "password": "open sesame"}).status_code == 302

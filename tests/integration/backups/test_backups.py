@@ -37,13 +37,13 @@ def product(transactional_db: None, settings: Settings, tmp_path: Path) -> Empty
     """Something in every state, and a secret."""
     settings.NINEFOLD_HOME = tmp_path / "home"
     team = factories.team()
-    people = EmptyCompany(team=team, user=factories.person(team=team), queue=factories.queue())
+    company = EmptyCompany(team=team, user=factories.user(team=team), queue=factories.queue())
     with transaction.atomic():
-        fill(people)
+        fill(company)
     GatewaySnapshot.objects.create(
-        digest="d" * 64, body=encrypt(b"the engine's key"), issued_at=people.team.created_at
+        digest="d" * 64, body=encrypt(b"the engine's key"), issued_at=company.team.created_at
     )
-    return people
+    return company
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 CARDS, TARGETS = 480, 3
 #: A minute's rhythm in six seconds.
-TURNS, FLAT_OUT, EVERY = 6, 2, 1.0
+RUNS, FLAT_OUT, EVERY = 6, 2, 1.0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -27,14 +27,14 @@ def test_all_that_is_printed_is_kept_and_seen_before_the_next_is_read(
     monkeypatch.setattr(telemetry, "MOST_A_MINUTE", telemetry.MOST_A_MINUTE)
     settings.NINEFOLD_TELEMETRY = settings.NINEFOLD_TELEMETRY
     with ingestion.exporters(CARDS, TARGETS) as port:
-        told = ingesting.main(port, CARDS, TARGETS, TURNS, FLAT_OUT, EVERY)
-    assert told["samples_a_turn"] == CARDS * len(SERIES)
+        result = ingesting.main(port, CARDS, TARGETS, RUNS, FLAT_OUT, EVERY)
+    assert result["samples_a_turn"] == CARDS * len(SERIES)
     # One turn before the clock runs, and each push of eight cards.
-    assert told["history_rows"] == CARDS * (1 + TURNS + FLAT_OUT) + 8 * 101
-    assert CardHistory.objects.count() == told["history_rows"]
+    assert result["history_rows"] == CARDS * (1 + RUNS + FLAT_OUT) + 8 * 101
+    assert CardHistory.objects.count() == result["history_rows"]
     assert CardMetrics.objects.count() == CARDS
     # The slowest says as much of what else the machine does.
-    assert told["lag_p50"] < EVERY
-    assert told["push_p50"] < 1.0
+    assert result["lag_p50"] < EVERY
+    assert result["push_p50"] < 1.0
     read, pushed = Source.objects.exclude(kind=PUSH).get(), Source.objects.get(kind=PUSH)
     assert (read.error, read.refused, pushed.refused) == ("", 0, 0)

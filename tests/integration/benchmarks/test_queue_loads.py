@@ -27,17 +27,17 @@ TOPOLOGY_SMALL = TOPOLOGY.thinned(
 
 
 @contextmanager
-def scheduler(news: Bell) -> Iterator[Future[schedulers.Figures]]:
+def scheduler(changes: Bell) -> Iterator[Future[schedulers.Measurements]]:
     """A thread that schedules until the block is left; everybody's commits wake everybody."""
     work = Bell.hung()
 
-    def run() -> schedulers.Figures:
+    def run() -> schedulers.Measurements:
         try:
             return schedulers.schedule(work)
         finally:
             connection.close()
 
-    messages.set_wake_callbacks(work.ring, news.ring)
+    messages.set_wake_callbacks(work.ring, changes.ring)
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(run)
         try:
@@ -57,13 +57,13 @@ def test_every_piece_is_admitted_and_ends_and_the_ledger_has_what_was_held(
     monkeypatch.setattr(messages, "_subscribed_topics", set())
     owners = players.prepared(load)
     before = spent()
-    with scheduler(owners.news) as figures:
+    with scheduler(owners.changes) as measurements:
         seconds = owners.run(within=PATIENCE)
-    played = players.figures_of(owners, seconds=seconds, processors=spent().since(before))
+    played = players.measurements_of(owners, seconds=seconds, processors=spent().since(before))
 
     assert played.pieces == load.pieces == len(owners.finished)
-    assert figures.result().admitted == played.pieces + played.evictions
-    assert set(played.waits) == {work.name for work in load.sets}
+    assert measurements.result().admitted == played.pieces + played.evictions
+    assert set(played.waiting_times) == {work.name for work in load.sets}
     held = sum(
         round((each.released_at - each.allocated_at).total_seconds() * 1e6)
         for each in Allocation.objects.all()
@@ -76,14 +76,14 @@ def test_every_piece_is_admitted_and_ends_and_the_ledger_has_what_was_held(
 
 @pytest.mark.django_db(transaction=True)
 def test_full_cycles_say_what_they_did_and_how_long_each_phase_took() -> None:
-    first, second = cycles.turns(nodes=16, waiting=60, rounds=2)
+    first, second = cycles.measured_cycles(nodes=16, waiting=60, iterations=2)
     assert first.waiting == second.waiting == 60
     assert first.admitted + first.refused == 60
     assert first.admitted > 0
     assert set(first.seconds) == set(cycles.PHASES)
     assert first.total > 0
-    told = Claim.objects.filter(state=ClaimState.PENDING).exclude(explanation="")
-    assert told.count() >= second.refused
+    explained = Claim.objects.filter(state=ClaimState.PENDING).exclude(explanation="")
+    assert explained.count() >= second.refused
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts import services as accounts
 from apps.accounts.models import Team, User
-from apps.fleet import reconcilers as fleet_loops
+from apps.fleet import reconcilers as fleet_reconcilers
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.quotas.models import Queue
@@ -91,7 +91,7 @@ def product(
         },
     )
     url = database_url()
-    made = Product(
+    started = Product(
         engineer=User.objects.create(username="mei"),
         team=Team.objects.create(name="Addresses", slug="addresses"),
         queue=Queue.objects.create(name="default"),
@@ -101,14 +101,14 @@ def product(
         gate=home / "gate",
     )
     accounts.membership_set(
-        team=made.team, user=made.engineer, roles=frozenset({TeamRole.ENGINEER}), actor=None
+        team=started.team, user=started.engineer, roles=frozenset({TeamRole.ENGINEER}), actor=None
     )
     cluster = Cluster.objects.create(name="here", kind="local", options={"cards": 2})
-    fleet_loops.inventories_sync(at=timezone.now())
-    yield made
+    fleet_reconcilers.inventories_sync(at=timezone.now())
+    yield started
     # Before the rows go: emptying tables under running loops would wait for them.
-    made.beat.kill()
-    made.worker.kill()
+    started.beat.kill()
+    started.worker.kill()
     adapter = fleet.cluster_adapter(cluster)
     for name in adapter.names():
         adapter.stop(name, grace=timedelta())

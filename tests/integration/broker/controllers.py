@@ -76,7 +76,7 @@ class Controller:
         :raises AssertionError: if none does in time, or the process ends before.
         """
 
-        def look() -> bool:
+        def matches() -> bool:
             text = self.log()
             if re.search(pattern, text[after:]):
                 return True
@@ -84,7 +84,7 @@ class Controller:
                 raise AssertionError(f"{self.name} has ended:\n{text[-4000:]}")
             return False
 
-        until(look, within=PATIENCE, what=f"{self.name} says {pattern!r}")
+        until(matches, within=PATIENCE, what=f"{self.name} says {pattern!r}")
 
 
 def configured(

@@ -57,7 +57,7 @@ class Product:
     def open_gate(self) -> None:
         self.gate.touch(mode=0o644)
 
-    def relay_news(self) -> int:
+    def relay_outbox(self) -> int:
         """Relay the outbox to the broker as the worker's task would; say how many messages were sent."""
         with Connection(self.broker.url, transport_options=self.broker.options) as connection:
             producer = Producer(connection)
@@ -72,11 +72,11 @@ class Product:
         """Its newest attempt, once the program is seen to run."""
         attempt = latest_attempt(job)
 
-        def look() -> bool:
+        def is_running() -> bool:
             attempt.refresh_from_db()
             return attempt.state == AttemptState.RUNNING
 
-        self._until(look, what="the attempt runs")
+        self._until(is_running, what="the attempt runs")
         return attempt
 
     def assert_succeeds_once(self, job: Job, *, supervised: bool = False) -> None:
@@ -85,13 +85,13 @@ class Product:
         ``supervised`` starts meanwhile what has ended by itself, as the product's supervisor does.
         """
 
-        def look() -> bool:
+        def has_ended() -> bool:
             if supervised:
                 self._start_what_ended()
             job.refresh_from_db()
             return job.ended_at is not None
 
-        self._until(look, what="the job ends")
+        self._until(has_ended, what="the job ends")
         (attempt,) = job.attempts.all()
         assert job.state == JobState.SUCCEEDED, (job.state_reason, attempt.log_tail)
         assert events(job) == ["start", "succeed"]

@@ -19,7 +19,7 @@ from tests.integration.broker.products import Product, events, leases_run_out
 
 pytestmark = pytest.mark.slow
 
-HEARD = r"Task apps\.quotas\.handlers\.schedule\[\S+\] succeeded"
+SCHEDULED = r"Task apps\.quotas\.handlers\.schedule\[\S+\] succeeded"
 
 
 def undelivered() -> int:
@@ -45,7 +45,7 @@ def test_outbox_messages_reach_their_task_and_a_job_completes(product: Product) 
     product.beat.start()
     product.worker.start()
 
-    product.worker.says(HEARD)
+    product.worker.says(SCHEDULED)
     product.assert_succeeds_once(job)
     until(lambda: undelivered() == 0, what="everything has been relayed")
 
@@ -53,7 +53,7 @@ def test_outbox_messages_reach_their_task_and_a_job_completes(product: Product) 
 def test_a_broker_emptied_before_and_during_a_job_loses_no_work(product: Product) -> None:
     product.beat.start()
     job = product.submit()
-    assert product.relay_news() == 1
+    assert product.relay_outbox() == 1
     until(lambda: product.broker.waiting("beat"), within=PATIENCE, what="the beat publishes")
     assert product.broker.waiting("celery") == 1
 

@@ -59,8 +59,10 @@ def wait_for(client: Client, kind: str, condition: str, *, within: float = PATIE
             what=f"{kind} is {condition}",
         )
     except AssertionError as late:
-        for loop in status(client)["controllers"]:
-            late.add_note(f"{loop['name']}: {loop['health']} {loop['lag_seconds']} {loop['error']}")
+        for controller in status(client)["controllers"]:
+            late.add_note(
+                f"{controller['name']}: {controller['health']} {controller['lag_seconds']} {controller['error']}"
+            )
         raise
 
 

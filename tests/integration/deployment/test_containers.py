@@ -66,18 +66,18 @@ class Host:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         image = {"PYTHONUNBUFFERED": "1", "NINEFOLD_LOCAL_CLUSTER": "off"}
         # What compose.yaml does not give to a process, it does not get here either.
-        kept = said.keys() | {name for name in self.instead if name not in STORES}
-        here = {name: value for name, value in self.instead.items() if name in kept}
+        names = said.keys() | {name for name in self.instead if name not in STORES}
+        here = {name: value for name, value in self.instead.items() if name in names}
         return {"PATH": path, **image, **said, **here}
 
-    def words(self, command: Sequence[str]) -> list[str]:
+    def arguments(self, command: Sequence[str]) -> list[str]:
         """With this machine's folder, address and ports."""
         said = [word.replace(HOME, str(self.home)).replace("$$", "$") for word in command]
         return [self.ports.get(word, "127.0.0.1" if word == "0.0.0.0" else word) for word in said]
 
     def run(self, name: str, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.words(command),
+            self.arguments(command),
             cwd=ROOT,
             env=self.environment(name),
             capture_output=True,
@@ -102,8 +102,8 @@ class Host:
 def _image(word: str) -> list[str]:
     """What the image itself says, as words after ``CMD``."""
     said = stages(DOCKER / "Dockerfile")[-1].last(word)
-    words: list[str] = json.loads(said[said.index("[") :])
-    return ["CMD", *words] if word == "HEALTHCHECK" else words
+    command: list[str] = json.loads(said[said.index("[") :])
+    return ["CMD", *command] if word == "HEALTHCHECK" else command
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def _database() -> Iterator[str]:
 
 @contextmanager
 def _running(host: Host, name: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = host.words(host.service(name).get("command") or _image("CMD"))
+    command = host.arguments(host.service(name).get("command") or _image("CMD"))
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -185,9 +185,9 @@ def test_the_image_can_collect_its_static_files_without_a_secret(host: Host) -> 
     [run] = [
         each for each in stages(DOCKER / "Dockerfile")[0].all("RUN") if "collectstatic" in each
     ]
-    words = shlex.split(run.partition("&&")[0])
-    said = dict(word.split("=", 1) for word in words if word.startswith("NINEFOLD_"))
-    command = [sys.executable, *words[words.index("manage.py") :]]
+    arguments = shlex.split(run.partition("&&")[0])
+    said = dict(word.split("=", 1) for word in arguments if word.startswith("NINEFOLD_"))
+    command = [sys.executable, *arguments[arguments.index("manage.py") :]]
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -231,7 +231,9 @@ def test_every_process_starts_answers_its_probe_and_ends_when_told_to(
             what="the web is ready",
         )
         assert set(ready.json()["parts"].values()) == {"ok"}
-        until(lambda: _loops_turn(base), within=WITHIN, what="beat, broker and worker turn loops")
+        until(
+            lambda: _controllers_run(base), within=WITHIN, what="beat, broker and worker turn loops"
+        )
         alive()
         for name in reversed(names):
             processes[name].send_signal(signal.SIGTERM)
@@ -245,7 +247,7 @@ def _answer(url: str) -> requests.Response:
     return requests.get(url, timeout=10)
 
 
-def _loops_turn(base: str) -> bool:
+def _controllers_run(base: str) -> bool:
     said = _answer(f"{base}/metrics").text
     turned = re.findall(r'ninefold_loop_turns_total\{.*outcome="good".*\} (\S+)', said)
     return sum(float(count) for count in turned) > 3

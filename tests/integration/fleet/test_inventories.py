@@ -221,7 +221,7 @@ def test_a_cordoned_node_stays_cordoned(company: Company, cluster: Cluster) -> N
     row = Node.objects.get(cluster=cluster)
     with pytest.raises(PermissionRefused, match="company role operator"):
         services.node_cordon(node=row, cordoned=True, actor=company.engineer)
-    operator = factories.person("olga", team=company.team, role=TeamRole.VIEWER, operator=True)
+    operator = factories.user("olga", team=company.team, role=TeamRole.VIEWER, operator=True)
     assert services.node_cordon(node=row, cordoned=True, actor=operator)
     assert not services.node_cordon(node=row, cordoned=True, actor=operator)
 
@@ -239,11 +239,11 @@ def test_a_failing_cluster_does_not_affect_others(company: Company, cluster: Clu
 
     assert reconcilers.inventories_sync(at=company.at) == 1
 
-    troubles = dict(Cluster.objects.values_list("name", "error"))
-    assert troubles["east"] == ""
-    assert "no ninefold.clusters adapter is called 'abacus'" in troubles["absent"]
-    assert "no_such_option" in troubles["broken"]
-    assert "lost contact" in troubles[company.cluster_row.name]
+    errors = dict(Cluster.objects.values_list("name", "error"))
+    assert errors["east"] == ""
+    assert "no ninefold.clusters adapter is called 'abacus'" in errors["absent"]
+    assert "no_such_option" in errors["broken"]
+    assert "lost contact" in errors[company.cluster_row.name]
     company.cluster.regain_contact()
     reconcilers.inventories_sync(at=company.at)
     company.cluster_row.refresh_from_db()
@@ -261,10 +261,10 @@ def test_concurrent_inventories_create_one_set_of_rows(committed_company: Compan
     company = committed_company
     cluster = Cluster.objects.create(name="east", kind="fake")
 
-    def look() -> None:
+    def sync() -> None:
         report(company, cluster, node("n1"), node("n2"))
 
-    outcomes = at_once(look, look, look)
+    outcomes = at_once(sync, sync, sync)
 
     assert raised(outcomes, Exception) == 0
     assert Node.objects.filter(cluster=cluster).count() == 2

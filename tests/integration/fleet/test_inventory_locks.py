@@ -13,7 +13,7 @@ from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.contract.waiting import until
-from tests.integration.accounts.test_concurrency import somebody_waits
+from tests.integration.accounts.test_concurrency import a_lock_is_awaited
 from tests.integration.company import Company
 from tests.integration.threads import PATIENCE
 
@@ -70,7 +70,7 @@ def test_an_admission_that_holds_cards_comes_to_their_node_while_an_inventory_wa
         with transaction.atomic():
             list(Card.objects.select_for_update(no_key=True).filter(node=node).order_by("uid"))
             following = pool.submit(follow)
-            until(somebody_waits, what="the inventory waits for the admission")
+            until(a_lock_is_awaited, what="the inventory waits for the admission")
             with connection.cursor() as cursor:
                 # As the foreign key of an allocation does.
                 cursor.execute("SELECT 1 FROM fleet_node WHERE id = %s FOR KEY SHARE", [node.pk])

@@ -16,16 +16,16 @@ UNKNOWN = ["attempt-" + "0" * 32, "replica-" + "0" * 32 + "-1", "somebody-elses"
 
 
 def test_an_attempt_is_reconciled_when_its_launch_changes(company: Company) -> None:
-    _, told = company.launched(cards=1)
+    _, observed = company.launched(cards=1)
     _, untold = company.launched(cards=1)
-    for attempt in (told, untold):
+    for attempt in (observed, untold):
         company.cluster.finish(attempt.launch_name, exit_code=3, message="it fell over")
 
-    jobs.on_launches_changed(names=[told.launch_name, *UNKNOWN])
+    jobs.on_launches_changed(names=[observed.launch_name, *UNKNOWN])
 
-    told.refresh_from_db()
+    observed.refresh_from_db()
     untold.refresh_from_db()
-    assert (told.state, untold.state) == (AttemptState.FAILED, AttemptState.LAUNCHED)
+    assert (observed.state, untold.state) == (AttemptState.FAILED, AttemptState.LAUNCHED)
 
 
 def test_an_ended_attempt_is_not_reconciled(company: Company) -> None:

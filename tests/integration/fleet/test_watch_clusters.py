@@ -123,7 +123,7 @@ def speaking(name: str) -> Speaking:
     return Speaking.watched[name]
 
 
-def news(topic: str) -> list[dict[str, object]]:
+def payloads(topic: str) -> list[dict[str, object]]:
     return list(
         OutboxMessage.objects.filter(topic=topic).order_by("id").values_list("payload", flat=True)
     )
@@ -134,10 +134,10 @@ def test_changed_launches_are_published_in_batches(watcher: None) -> None:
     east = speaking("east")
 
     east.launches_changed(frozenset(f"attempt-{number:03}" for number in range(250)))
-    assert [len(piece["names"]) for piece in news("launches.observed")] == [100, 100, 50]  # type: ignore[arg-type]
+    assert [len(piece["names"]) for piece in payloads("launches.observed")] == [100, 100, 50]  # type: ignore[arg-type]
 
     east.nodes_changed()
-    assert news("cluster.changed") == [{"cluster_uid": cluster.uid}]
+    assert payloads("cluster.changed") == [{"cluster_uid": cluster.uid}]
 
 
 def test_node_changes_are_throttled_and_the_last_is_not_lost(
@@ -148,8 +148,8 @@ def test_node_changes_are_throttled_and_the_last_is_not_lost(
     east = speaking("east")
     for _ in range(50):
         east.nodes_changed()
-    assert len(news("cluster.changed")) == 1
-    until(lambda: len(news("cluster.changed")) == 2, what="the one that was put off")
+    assert len(payloads("cluster.changed")) == 1
+    until(lambda: len(payloads("cluster.changed")) == 2, what="the one that was put off")
 
 
 def test_heartbeats_are_recorded_at_a_limited_rate(watcher: None) -> None:
@@ -201,10 +201,10 @@ def test_a_heartbeat_timeout_is_recorded_and_cleared_by_an_inventory(
         lambda: Cluster.objects.get(pk=cluster.pk).error == services.UNRESPONSIVE,
         what="the word of it",
     )
-    assert news("cluster.changed") == []
+    assert payloads("cluster.changed") == []
     monkeypatch.setattr(watch_clusters, "HEARTBEAT_TIMEOUT", 60.0)
     east.alive()
-    assert news("cluster.changed") == [{"cluster_uid": cluster.uid}]
+    assert payloads("cluster.changed") == [{"cluster_uid": cluster.uid}]
 
 
 @pytest.mark.django_db

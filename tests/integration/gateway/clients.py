@@ -11,8 +11,8 @@ from tests.integration.gateway.conftest import SECRET
 from tests.integration.gateway.processes import GatewayProcess
 
 
-def user_message(words: str) -> list[ChatCompletionMessageParam]:
-    return [{"role": "user", "content": words}]
+def user_message(text: str) -> list[ChatCompletionMessageParam]:
+    return [{"role": "user", "content": text}]
 
 
 def post(

@@ -68,18 +68,18 @@ class FakeEngine(ThreadedServer):
             return web.json_response({"error": {"message": "wrong credential"}}, status=401)
         if body["model"] != self.model:
             return web.json_response({"error": {"message": "unknown model"}}, status=404)
-        words: str = body["messages"][-1]["content"] if chat else body["prompt"]
-        if (status := re.search(r"status (\d+)", words)) is not None:
+        prompt: str = body["messages"][-1]["content"] if chat else body["prompt"]
+        if (status := re.search(r"status (\d+)", prompt)) is not None:
             message = f"{self.model} at {self.url}/v1 says: max_tokens is too large"
             error = {"message": message, "param": "max_tokens", "code": "too_large"}
             return web.json_response({"error": error}, status=int(status[1]))
-        if "silent" in words:
+        if "silent" in prompt:
             await self._until_cancelled()
-        count = re.search(r"words (\d+)", words)
+        count = re.search(r"words (\d+)", prompt)
         number = int(count[1]) if count else 3
         if body.get("stream"):
-            return await self._stream(request, words, number=number, chat=chat)
-        if "html" in words:
+            return await self._stream(request, prompt, number=number, chat=chat)
+        if "html" in prompt:
             return web.Response(text="<html>", content_type="text/html")
         text = "".join(f"w{index} " for index in range(number))
         choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
@@ -100,14 +100,14 @@ class FakeEngine(ThreadedServer):
         return {"id": "x-1", "object": kind, "created": 1, "model": self.model}
 
     async def _stream(
-        self, request: web.Request, words: str, *, number: int, chat: bool
+        self, request: web.Request, prompt: str, *, number: int, chat: bool
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         self.open_streams += 1
         self.most_open_streams = max(self.most_open_streams, self.open_streams)
         try:
-            await self._events(response, request, words, number=number, chat=chat)
+            await self._events(response, request, prompt, number=number, chat=chat)
         except (asyncio.CancelledError, ConnectionResetError):
             self.cancelled += 1
             raise
@@ -119,41 +119,41 @@ class FakeEngine(ThreadedServer):
         self,
         response: web.StreamResponse,
         request: web.Request,
-        words: str,
+        prompt: str,
         *,
         number: int,
         chat: bool,
     ) -> None:
         index = 0
-        while index < number or "endless" in words:
+        while index < number or "endless" in prompt:
             text = f"w{index} "
             choice: dict[str, Any] = {"index": 0, "finish_reason": None}
             choice |= {"delta": {"content": text}} if chat else {"text": text}
             await _send(response, self._chunk(chat=chat) | {"choices": [choice], "usage": None})
-            if "break" in words and request.transport is not None:
+            if "break" in prompt and request.transport is not None:
                 request.transport.abort()
                 return
-            if "truncated" in words:
+            if "truncated" in prompt:
                 return
-            if "fail" in words:
+            if "fail" in prompt:
                 await _send(response, {"error": {"message": f"CUDA error at {self.url}"}})
                 return
             if self.gate is not None:
                 await self.gate.wait()
-            if "endless" in words:
+            if "endless" in prompt:
                 await asyncio.sleep(0.02)
             index += 1
         last: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
         last["delta" if chat else "text"] = {} if chat else ""
         await _send(response, self._chunk(chat=chat) | {"choices": [last], "usage": None})
-        if "unfinished" in words:
+        if "unfinished" in prompt:
             return
         await _send(response, self._chunk(chat=chat) | {"choices": [], "usage": _usage(number)})
         await response.write(b"data: [DONE]\n\n")
 
 
-def _usage(words: int) -> dict[str, int]:
-    return {"prompt_tokens": 7, "completion_tokens": words, "total_tokens": 7 + words}
+def _usage(tokens: int) -> dict[str, int]:
+    return {"prompt_tokens": 7, "completion_tokens": tokens, "total_tokens": 7 + tokens}
 
 
 async def _send(response: web.StreamResponse, content: dict[str, Any]) -> None:

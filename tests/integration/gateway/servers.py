@@ -36,8 +36,8 @@ class ThreadedServer:
 
     def __init__(self) -> None:
         self.port = free_port()
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, daemon=True)
+        self._event_loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._event_loop.run_forever, daemon=True)
         self._runner: web.AppRunner | None = None
 
     def routes(self) -> list[web.RouteDef]:
@@ -48,7 +48,7 @@ class ThreadedServer:
         return f"http://127.0.0.1:{self.port}"
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=10)
+        return asyncio.run_coroutine_threadsafe(work, self._event_loop).result(timeout=10)
 
     def start(self) -> Self:
         self._thread.start()
@@ -76,6 +76,6 @@ class ThreadedServer:
 
     def stop(self) -> None:
         self.disconnect()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._event_loop.call_soon_threadsafe(self._event_loop.stop)
         self._thread.join(timeout=10)
-        self._loop.close()
+        self._event_loop.close()

@@ -38,23 +38,23 @@ def set_limit(gateway: GatewayProcess, control: FakeControl, tokens_per_minute: 
     )
 
 
-def body_of(words: str, **fields: Any) -> dict[str, Any]:
-    return {"model": "parser", "messages": user_message(words), **fields}
+def body_of(prompt: str, **fields: Any) -> dict[str, Any]:
+    return {"model": "parser", "messages": user_message(prompt), **fields}
 
 
-def estimate_of(words: str) -> int:
-    return estimate_prompt_tokens(body_of(words), context_length=512)
+def estimate_of(prompt: str) -> int:
+    return estimate_prompt_tokens(body_of(prompt), context_length=512)
 
 
 @contextmanager
 def sent(
-    gateway: GatewayProcess, words: str, **fields: Any
+    gateway: GatewayProcess, prompt: str, **fields: Any
 ) -> Iterator[http.client.HTTPConnection]:
     """A request in progress."""
     with closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)) as client:
         headers = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
         client.request(
-            "POST", "/v1/chat/completions", json.dumps(body_of(words, **fields)), headers
+            "POST", "/v1/chat/completions", json.dumps(body_of(prompt, **fields)), headers
         )
         yield client
 
@@ -115,13 +115,13 @@ def test_a_stream_counts_in_the_limit_while_it_is_open(
 
 
 @pytest.mark.parametrize(
-    ("words", "stream", "delivered"),
+    ("prompt", "stream", "delivered"),
     [("status 500 ", False, 0), ("status 500 ", True, 0), ("html ", False, 0), ("break ", True, 1)],
 )
 def test_failed_request_is_charged_only_delivered_tokens(
-    limited: GatewayProcess, control: FakeControl, words: str, *, stream: bool, delivered: int
+    limited: GatewayProcess, control: FakeControl, prompt: str, *, stream: bool, delivered: int
 ) -> None:
-    with sent(limited, words + "x" * 400, stream=stream) as client:
+    with sent(limited, prompt + "x" * 400, stream=stream) as client:
         client.getresponse().read()
     record = record_of(control)
     assert record["outcome"] == "error"

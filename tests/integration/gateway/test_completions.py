@@ -67,9 +67,11 @@ def test_a_client_that_asks_for_usage_gets_the_chunk_that_reports_it(
     assert chunks[-1].usage.completion_tokens == 5
 
 
-@pytest.mark.parametrize("words", ["words 2", "words 2 unfinished", "fail", "break", "truncated"])
-def test_a_stream_always_ends_with_done_and_once(gateway: GatewayProcess, words: str) -> None:
-    body = json.dumps({"model": "parser", "messages": user_message(words), "stream": True}).encode()
+@pytest.mark.parametrize("prompt", ["words 2", "words 2 unfinished", "fail", "break", "truncated"])
+def test_a_stream_always_ends_with_done_and_once(gateway: GatewayProcess, prompt: str) -> None:
+    body = json.dumps(
+        {"model": "parser", "messages": user_message(prompt), "stream": True}
+    ).encode()
     _, headers, answer = gateway.request(
         "POST",
         "/v1/chat/completions",
@@ -82,12 +84,12 @@ def test_a_stream_always_ends_with_done_and_once(gateway: GatewayProcess, words:
     assert MODEL.encode() not in answer
 
 
-@pytest.mark.parametrize("words", ["fail", "break", "truncated"])
+@pytest.mark.parametrize("prompt", ["fail", "break", "truncated"])
 def test_an_engine_that_fails_in_mid_stream_is_an_error_without_its_address(
-    gateway: GatewayProcess, control: FakeControl, engine: FakeEngine, words: str
+    gateway: GatewayProcess, control: FakeControl, engine: FakeEngine, prompt: str
 ) -> None:
     stream = gateway.client(SECRET).chat.completions.create(
-        model="parser", messages=user_message(words), stream=True
+        model="parser", messages=user_message(prompt), stream=True
     )
     seen: list[str | None] = []
     with pytest.raises(openai.APIError) as raised:

@@ -251,7 +251,7 @@ def test_a_token_is_sent_to_the_hub_but_not_to_redirect_targets(
 
 
 @pytest.mark.parametrize(
-    ("repository", "revision", "words"),
+    ("repository", "revision", "message"),
     [
         ("no-owner", "main", "a repository is owner/name"),
         ("a/../b", "main", "a repository is owner/name"),
@@ -261,9 +261,9 @@ def test_a_token_is_sent_to_the_hub_but_not_to_redirect_targets(
     ],
 )
 def test_an_unknown_repository_is_refused_by_name(
-    company: Company, hub: LocalHub, repository: str, revision: str, words: str
+    company: Company, hub: LocalHub, repository: str, revision: str, message: str
 ) -> None:
-    with pytest.raises(HubRefused, match=words):
+    with pytest.raises(HubRefused, match=message):
         hub_lookup(hub="huggingface", repository=repository, revision=revision)
 
 

@@ -188,23 +188,23 @@ def test_stops_are_requested_before_logs_of_others_are_archived(
     revoke(company, (stopped,))
     company.turn_jobs()
     revoke(company, (running,))
-    acts: list[str] = []
+    calls: list[str] = []
     log, stop = FakeCluster.log, FakeCluster.stop
 
     def logging(self: FakeCluster, name: str, **where: Any) -> LogChunk:
-        acts.append("log")
+        calls.append("log")
         return log(self, name, **where)
 
     def stopping(self: FakeCluster, name: str, **how: Any) -> None:
-        acts.append("stop")
+        calls.append("stop")
         stop(self, name, **how)
 
     monkeypatch.setattr(FakeCluster, "log", logging)
     monkeypatch.setattr(FakeCluster, "stop", stopping)
     company.turn_jobs()
 
-    assert acts[0] == "stop"
-    assert "log" in acts
+    assert calls[0] == "stop"
+    assert "log" in calls
 
 
 def test_a_short_log_does_not_wait_for_a_long_one(

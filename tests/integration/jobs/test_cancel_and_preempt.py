@@ -140,13 +140,13 @@ def test_cards_stay_held_until_the_processes_are_gone(company: Company) -> None:
     assert not Allocation.objects.filter(released_at=None).exists()
 
 
-def revoke(company: Company, attempt: Attempt, why: str = "a larger job needs the card") -> None:
+def revoke(company: Company, attempt: Attempt, reason: str = "a larger job needs the card") -> None:
     quotas.claim_revoke(
         claim=claim_of(attempt),
         reason=ReleaseReason.PREEMPTED,
         grace=timedelta(seconds=30),
         at=company.at,
-        explanation=why,
+        explanation=reason,
     )
 
 

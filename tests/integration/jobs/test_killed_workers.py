@@ -70,7 +70,7 @@ def deaths_of(
     """Live the same life again and again, dying some steps later each time; say how many there were."""
     for deaths, dies_at in enumerate(range(0, MAX_STEPS, EVERY)):
         job = begin()
-        worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
+        worker.steps, worker.dies_at, worker.last_step = 0, dies_at, ""
 
         def turn(job: Job = job) -> None:
             company.schedule()
@@ -84,9 +84,9 @@ def deaths_of(
             return False
 
         live(worker, turn=turn, until=over)
-        check(job, worker.last_words)
-        assert forget_what_ended(company) == launches, worker.last_words
-        if not worker.last_words:
+        check(job, worker.last_step)
+        assert forget_what_ended(company) == launches, worker.last_step
+        if not worker.last_step:
             return deaths
         worker.dies_at = None
     raise AssertionError(f"the life has more than {MAX_STEPS} steps")
@@ -98,8 +98,8 @@ def assert_nothing_is_held(attempt: Attempt, died: str) -> None:
     assert (claim.state, releases) == ("released", 1), died
     assert not Allocation.objects.filter(claim=claim, released_at=None).exists(), died
     for topic in ("claim.requested", "claim.released"):
-        told = OutboxMessage.objects.filter(topic=topic, payload={"claim_uid": claim.uid})
-        assert told.count() == 1, (topic, died)
+        messages = OutboxMessage.objects.filter(topic=topic, payload={"claim_uid": claim.uid})
+        assert messages.count() == 1, (topic, died)
 
 
 def test_a_job_succeeds_once_wherever_its_worker_is_killed(

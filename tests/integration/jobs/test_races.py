@@ -59,8 +59,8 @@ def test_a_concurrent_cancel_and_success_end_a_job_once(committed_company: Compa
         company.turn_jobs()
 
         job.refresh_from_db()
-        made = ModelVersion.objects.filter(attempt_uid=attempt.uid).count()
-        assert (job.state, made) in ((JobState.SUCCEEDED, 1), (JobState.CANCELLED, 0))
+        versions = ModelVersion.objects.filter(attempt_uid=attempt.uid).count()
+        assert (job.state, versions) in ((JobState.SUCCEEDED, 1), (JobState.CANCELLED, 0))
         ends = job.transitions.filter(event__in=("succeed", "cancel", "fail"))
         assert ends.count() == 1
 

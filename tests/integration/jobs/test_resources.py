@@ -186,8 +186,8 @@ def test_a_slice_profile_resolves_to_slices_of_the_fleet_and_other_groups_to_non
     free = {"nvidia-h800-mig-1g-10gb": 8, "nvidia-a100-80gb-mig-1g-10gb": 14, "nvidia-h800": 2}
     engine = registry.engine("transformers")
 
-    def meant(*words: str) -> tuple[list[str], list[str]]:
-        chips, wrong = expand_chip_names(words, engine=engine, task=Task.SCRIPT, free=free)
+    def meant(*names: str) -> tuple[list[str], list[str]]:
+        chips, wrong = expand_chip_names(names, engine=engine, task=Task.SCRIPT, free=free)
         return [chip.name for chip in chips], [finding.message for finding in wrong]
 
     assert meant("mig-1g.10gb") == (["nvidia-a100-80gb-mig-1g-10gb", "nvidia-h800-mig-1g-10gb"], [])
@@ -278,12 +278,14 @@ def test_an_unknown_engine_version_is_refused(company: Company) -> None:
 
 
 @pytest.mark.parametrize(
-    ("objective", "words"),
+    ("objective", "message"),
     [("dpo", "dpo learns from rows with prompt, chosen and rejected")],
 )
-def test_an_objective_needs_rows_of_its_kind(company: Company, objective: str, words: str) -> None:
+def test_an_objective_needs_rows_of_its_kind(
+    company: Company, objective: str, message: str
+) -> None:
     wrong = refused_again(company, chips=("nvidia-h800",), spec={"objective": objective})
-    assert words in wrong["dataset_version"]
+    assert message in wrong["dataset_version"]
 
 
 def test_batches_of_rewards_hold_whole_groups(company: Company) -> None:
@@ -340,9 +342,9 @@ def test_an_engine_that_comes_as_an_image_is_refused_where_nothing_starts_contai
         "comes as an image" in finding.message for finding in services.job_check(request)
     )
     monkeypatch.setattr(FakeCluster, "runs_images", False)
-    told = {finding.field: finding.message for finding in services.job_check(request)}
-    assert "ms-swift comes as an image" in told["engine"]
-    assert "(with-nvidia-h800)" in told["engine"]
+    messages = {finding.field: finding.message for finding in services.job_check(request)}
+    assert "ms-swift comes as an image" in messages["engine"]
+    assert "(with-nvidia-h800)" in messages["engine"]
 
 
 @pytest.mark.parametrize(

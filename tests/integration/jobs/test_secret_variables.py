@@ -97,8 +97,8 @@ def test_only_the_process_receives_a_secret_value(
     assert SECRET not in shown
     assert SECRET not in attempt.message
     assert SECRET not in database_texts()
-    with models.artifact_store().open(attempt.log_digest) as kept:
-        assert SECRET.encode() not in kept.read()
+    with models.artifact_store().open(attempt.log_digest) as log:
+        assert SECRET.encode() not in log.read()
 
 
 def test_logs_of_a_cluster_without_masking_are_masked(company: Company) -> None:

@@ -84,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
 
-    def tell(self, content: bytes) -> None:
+    def send_line(self, content: bytes) -> None:
         self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
         self.wfile.flush()
 
@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
         until = time.monotonic() + int(asked.query["timeoutSeconds"])
         version = int(asked.query["resourceVersion"])
         for event in self.player.events(asked.what, after=version, until=until):
-            self.tell(json.dumps(event).encode() + b"\n")
+            self.send_line(json.dumps(event).encode() + b"\n")
         if self.player.closing:
             self.cut()
         else:
@@ -140,20 +140,20 @@ class Player:
         """Add it, or change it."""
         with self._lock:
             kind = "MODIFIED" if name in self._objects[what] else "ADDED"
-            made: Object = {"metadata": {"name": name}, **content}
-            made["metadata"] |= content.get("metadata", {}) | {"name": name}
-            self._objects[what][name] = made
-            self._happened(what, kind, made)
+            stored: Object = {"metadata": {"name": name}, **content}
+            stored["metadata"] |= content.get("metadata", {}) | {"name": name}
+            self._objects[what][name] = stored
+            self._happened(what, kind, stored)
 
     def pod(self, launch: str, *, name: str = "") -> None:
         """One of ours."""
         self.put(OURS, name or f"{launch}-main-0", metadata={"labels": {LAUNCH: launch}})
 
-    def drop(self, what: str, name: str, *, told: bool = True) -> None:
+    def drop(self, what: str, name: str, *, announced: bool = True) -> None:
         """Take it away; untold, only a listing says so."""
         with self._lock:
             gone = self._objects[what].pop(name)
-            if told:
+            if announced:
                 self._happened(what, "DELETED", gone)
 
     def bookmark(self, what: str) -> int:
@@ -187,19 +187,19 @@ class Player:
 
     def events(self, what: str, *, after: int, until: float) -> Iterator[Object]:
         """As they happen, until the watch ends."""
-        told = after
+        sent = after
         while True:
             with self._lock:
-                news = [one for one in self._history if one[0] > told and one[1] == what]
+                events = [one for one in self._history if one[0] > sent and one[1] == what]
                 over = self.closing or time.monotonic() >= until or what in self._ended
-                if not news and over:
+                if not events and over:
                     self._ended.discard(what)
                     return
-                if not news:
+                if not events:
                     self._lock.wait(min(0.5, max(0.0, until - time.monotonic())))
                     continue
-            for version, _, one in news:
-                told = version
+            for version, _, one in events:
+                sent = version
                 yield one
 
     def close(self) -> None:
@@ -245,20 +245,20 @@ def ends_at_once(handler: Handler) -> None:
 
 def is_cut_within_a_line(handler: Handler) -> None:
     handler.begin()
-    handler.tell(b'{"type": "ADDED", "object": {"metada')
+    handler.send_line(b'{"type": "ADDED", "object": {"metada')
     handler.cut()
 
 
 def ends_within_a_line(handler: Handler) -> None:
     """As a proxy may, that closes what it passes on in good order."""
     handler.begin()
-    handler.tell(b'{"type": "ADDED", "object": {"metada')
+    handler.send_line(b'{"type": "ADDED", "object": {"metada')
     handler.end()
 
 
 def talks_nonsense(handler: Handler) -> None:
     handler.begin()
-    handler.tell(b"<html>502 Bad Gateway</html>\n")
+    handler.send_line(b"<html>502 Bad Gateway</html>\n")
     handler.end()
 
 
@@ -275,7 +275,7 @@ def forgets_the_version(handler: Handler) -> None:
         "reason": "Expired",
         "message": "too old resource version",
     }
-    handler.tell(json.dumps(event("ERROR", status)).encode() + b"\n")
+    handler.send_line(json.dumps(event("ERROR", status)).encode() + b"\n")
     handler.end()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
-def heard_signals() -> Iterator[None]:
+def unblocked_signals() -> Iterator[None]:
     """A run that a script put into the background inherits these as ignored, and so would its children."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)}
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,7 +16,7 @@ from launcher.supervisor import ProcessSupervisor, RestartPolicy, SupervisorStop
 from tests.integration.launcher.programs import family, python, stubborn
 
 
-def _service(name: str, *, folder: Path, wave: int) -> Service:
+def _service(name: str, *, folder: Path, stop_order: int) -> Service:
     commands = {
         "stubborn": stubborn(name, folder=folder),
         "fickle": python("print('good-bye'); raise SystemExit(3)"),
@@ -25,7 +25,7 @@ def _service(name: str, *, folder: Path, wave: int) -> Service:
         name=name,
         command=commands.get(name, family(name, folder=folder)),
         grace_seconds=30.0 if name == "stubborn" else 1.0,
-        stop_order=wave,
+        stop_order=stop_order,
     )
 
 
@@ -40,8 +40,8 @@ def main() -> None:
         policy=RestartPolicy(first_seconds=0.05, slow_seconds=30.0, quick_failures=4),
     )
     with supervisor:
-        for wave, name in enumerate(sys.argv[2:]):
-            supervisor.add(_service(name, folder=folder, wave=wave))
+        for stop_order, name in enumerate(sys.argv[2:]):
+            supervisor.add(_service(name, folder=folder, stop_order=stop_order))
         try:
             supervisor.wait_until_ready(seconds=30)
             terminal.say("all ready")

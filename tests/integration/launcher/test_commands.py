@@ -16,7 +16,7 @@ import pytest
 from launcher.home import HomeLayout, RunRecord, read_run_record
 from launcher.linux import command_line
 from tests.integration.launcher.dummy_product import lay_out
-from tests.integration.launcher.process_waits import alive, gone, wait_for
+from tests.integration.launcher.process_polling import alive, gone, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -35,9 +35,9 @@ class Dummy:
             "NINEFOLD_GATEWAY_PORT": str(_free_port()),
         }
 
-    def run(self, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "launcher", "--project", self.project, *words],
+            [sys.executable, "-m", "launcher", "--project", self.project, *arguments],
             capture_output=True,
             text=True,
             cwd=self.project,
@@ -64,19 +64,19 @@ class Dummy:
 
 @pytest.fixture
 def dummy(tmp_path: Path) -> Iterator[Dummy]:
-    made = Dummy(tmp_path)
-    yield made
-    made.run("down")
-    wait_for(lambda: _below(made.home) == [], what="nothing is left of the product")
+    project = Dummy(tmp_path)
+    yield project
+    project.run("down")
+    wait_for(lambda: _below(project.home) == [], what="nothing is left of the product")
 
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dummy]:
     """One that runs, for tests that only look."""
-    made = Dummy(tmp_path_factory.mktemp("started"))
-    made.start()
-    yield made
-    made.run("down")
+    project = Dummy(tmp_path_factory.mktemp("started"))
+    project.start()
+    yield project
+    project.run("down")
 
 
 def _free_port() -> int:
@@ -91,13 +91,13 @@ def _below(home: Path) -> list[tuple[str, ...]]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and alive(int(entry.name)):
-            words = command_line(int(entry.name))
+            arguments = command_line(int(entry.name))
             try:
                 given = (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if f"NINEFOLD_HOME={home}\0".encode() in given or str(home / "pg/data") in words:
-                found.append(words)
+            if f"NINEFOLD_HOME={home}\0".encode() in given or str(home / "pg/data") in arguments:
+                found.append(arguments)
     return found
 
 

@@ -23,7 +23,7 @@ from launcher.postgres import (
     prepare_server,
     start_temporary,
 )
-from tests.integration.launcher.process_waits import alive, gone, wait_for
+from tests.integration.launcher.process_polling import alive, gone, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -96,14 +96,14 @@ def test_remaining_processes_of_a_killed_server_are_awaited(running: RunningPost
     ]
     os.kill(helpers[0], signal.SIGSTOP)
     _kill(running)
-    waker = threading.Timer(0.5, os.kill, (helpers[0], signal.SIGCONT))
-    waker.start()
+    resume = threading.Timer(0.5, os.kill, (helpers[0], signal.SIGCONT))
+    resume.start()
     try:
         with running.server.start(log=running.server.folder / "again.log") as again:
             assert _one(again.url, "SELECT 1") == 1
             assert not alive(helpers[0])
     finally:
-        waker.join()
+        resume.join()
 
 
 def test_a_pid_file_of_another_process_is_no_obstacle(running: RunningPostgres) -> None:

@@ -20,7 +20,7 @@ from launcher.supervisor import (
     StepFailed,
     SupervisorStopRequested,
 )
-from tests.integration.launcher.process_waits import alive, gone, pid_in, wait_for
+from tests.integration.launcher.process_polling import alive, gone, pid_in, wait_for
 from tests.integration.launcher.programs import python
 
 _ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'platform'}"}
@@ -62,15 +62,15 @@ def said(tmp_path: Path) -> Callable[[], str]:
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[ProcessSupervisor]:
-    made = ProcessSupervisor(
+    process_supervisor = ProcessSupervisor(
         folder=tmp_path,
         environment=os.environ,
         logs=tmp_path,
         terminal=Terminal(io.StringIO()),
         policy=RestartPolicy(first_seconds=0.05),
     )
-    with made:
-        yield made
+    with process_supervisor:
+        yield process_supervisor
 
 
 def test_a_process_that_dies_is_restarted_with_a_message(
@@ -149,13 +149,13 @@ def test_services_stop_in_order(supervisor: ProcessSupervisor, tmp_path: Path) -
         "    time.sleep(0.2); open('order', 'a').write(sys.argv[1]); sys.exit()\n"
         "signal.signal(signal.SIGTERM, end); print('up', flush=True); time.sleep(60)\n"
     )
-    for name, wave in (("c", 2), ("a", 0), ("b", 1)):
+    for name, stop_order in (("c", 2), ("a", 0), ("b", 1)):
         supervisor.add(
             Service(
                 name=name,
                 command=(*python(note), name),
                 ready=OutputProbe(pattern=re.compile("^up$")),
-                stop_order=wave,
+                stop_order=stop_order,
             )
         )
     assert supervisor.wait_until_ready(seconds=20) == ()

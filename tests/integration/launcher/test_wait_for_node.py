@@ -17,7 +17,7 @@ from django.db import connection
 from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Card, Cluster, Node
 from apps.telemetry.models import NodeToken
-from tests.integration.launcher.process_waits import wait_for
+from tests.integration.launcher.process_polling import wait_for
 
 WITHIN = 120.0
 ROOT = Path(__file__).parents[3]
@@ -68,10 +68,10 @@ def test_the_agent_is_started_without_the_database_url(
         return list(agent.cmdline())
 
     wait_for(lambda: "ninefold_runtime.agent" in line(), what="it is the agent", seconds=60)
-    words = " ".join(line())
-    assert "--node n7" in words
-    assert "--reader cpu --cards 3" in words
-    assert f"--state {tmp_path / 'sequence'}" in words
+    arguments = " ".join(line())
+    assert "--node n7" in arguments
+    assert "--reader cpu --cards 3" in arguments
+    assert f"--state {tmp_path / 'sequence'}" in arguments
     assert "NINEFOLD_DATABASE_URL" not in agent.environ()
     token = tmp_path / "token"
     assert stat.S_IMODE(token.stat().st_mode) == 0o600

@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.fleet.models import Cluster
-from tests.integration.launcher.process_waits import wait_for
+from tests.integration.launcher.process_polling import wait_for
 
 WITHIN = 120.0
 #: Megabytes; Django alone takes a hundred.
@@ -44,7 +44,7 @@ def waiting_process(tmp_path: Path, transactional_db: None) -> Iterator[subproce
         process.wait(WITHIN)
 
 
-def waits() -> bool:
+def is_waiting() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ninefold wait for registration'"
@@ -59,7 +59,7 @@ def test_the_command_starts_once_a_watchable_cluster_is_registered(
 ) -> None:
     Cluster.objects.create(name="here", kind="local")
     Cluster.objects.create(name="gone", kind="kubernetes", removed_at=timezone.now())
-    wait_for(waits, what="it has looked")
+    wait_for(is_waiting, what="it has looked")
     assert waiting_process.poll() is None
     assert psutil.Process(waiting_process.pid).memory_info().rss < SMALL << 20
 
@@ -71,7 +71,7 @@ def test_the_command_starts_once_a_watchable_cluster_is_registered(
 def test_a_lost_database_connection_is_retried(
     waiting_process: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    wait_for(waits, what="it has looked")
+    wait_for(is_waiting, what="it has looked")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

@@ -39,13 +39,13 @@ class Machine(LocalHarness):
     def printed_pids(self, count: int, *, name: str = "job") -> list[ProcessIdentity]:
         """The processes whose pids the job printed, one a line, once there are ``count``."""
 
-        def look() -> list[bytes]:
+        def printed() -> list[bytes]:
             # The newest line may still be cut.
             lines = self.output(name).split(b"\n")[:-1]
             pids = [line for line in lines if line.isdigit()]
             return pids if len(pids) >= count else []
 
-        found = [ProcessIdentity.of(int(pid)) for pid in until(look, what="pids are printed")]
+        found = [ProcessIdentity.of(int(pid)) for pid in until(printed, what="pids are printed")]
         return [process for process in found if process is not None]
 
     def again(self, **options: Any) -> LocalCluster:
@@ -55,25 +55,25 @@ class Machine(LocalHarness):
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    made = Machine()
+    local_machine = Machine()
     try:
-        yield made
+        yield local_machine
     finally:
-        made.close()
+        local_machine.close()
 
 
 @pytest.fixture
 def machine_with() -> Iterator[Callable[..., Machine]]:
-    made: list[Machine] = []
+    machines: list[Machine] = []
 
     def make(**options: Any) -> Machine:
-        made.append(Machine(**options))
-        return made[-1]
+        machines.append(Machine(**options))
+        return machines[-1]
 
     try:
         yield make
     finally:
-        for machine in made:
+        for machine in machines:
             machine.close()
 
 
@@ -99,8 +99,8 @@ def small_disk() -> Iterator[Path]:
 @pytest.fixture
 def full_machine(small_disk: Path) -> Iterator[Machine]:
     """A cluster whose disk is easily filled."""
-    made = Machine(home=small_disk)
+    local_machine = Machine(home=small_disk)
     try:
-        yield made
+        yield local_machine
     finally:
-        made.close()
+        local_machine.close()

@@ -59,12 +59,12 @@ def test_a_job_runs_in_its_engines_environment_which_is_made_once(
         machine.start(SAYS, name=name, engine=pebble)
         (replica,) = ended(machine.cluster, name).replicas
         assert replica.cause is ExitCause.FINISHED, replica.message
-    made = machine.home / "engines" / pebble.name
-    assert machine.output("first").decode().endswith(f"pebble {made}\n")
+    environment = machine.home / "engines" / pebble.name
+    assert machine.output("first").decode().endswith(f"pebble {environment}\n")
     assert b"installing 1 packages: 0 done" in machine.output("first")
-    assert machine.output("second").decode() == f"pebble {made}\n"
+    assert machine.output("second").decode() == f"pebble {environment}\n"
     # Jobs may not write there: what is not compiled now is compiled again at every start.
-    assert list(made.glob("lib/python*/site-packages/__pycache__/pebble.*.pyc"))
+    assert list(environment.glob("lib/python*/site-packages/__pycache__/pebble.*.pyc"))
 
 
 def test_two_jobs_that_need_a_new_environment_at_once_make_it_once(
@@ -141,8 +141,8 @@ def test_a_report_that_raises_ends_the_installer(
     class Enough(Exception):
         pass
 
-    def report(sentence: str | None) -> None:
-        if sentence is not None and sentence.startswith("installing"):
+    def report(message: str | None) -> None:
+        if message is not None and message.startswith("installing"):
             raise Enough
 
     engines = HomeFolder(machine.home).engines
@@ -158,6 +158,6 @@ def test_a_report_that_raises_ends_the_installer(
         pebble,
         engines=engines,
         python=job_accounts.find_interpreter(by_others=False),
-        report=lambda sentence: None,
+        report=lambda message: None,
     )
     assert python.exists()

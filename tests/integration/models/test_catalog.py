@@ -101,9 +101,9 @@ def test_a_second_load_changes_nothing() -> None:
 
 
 def test_the_command_prints_what_changed() -> None:
-    told = StringIO()
-    call_command("catalog_load", stdout=told)
-    assert "166 added, 0 changed, 0 withdrawn" in told.getvalue()
+    output = StringIO()
+    call_command("catalog_load", stdout=output)
+    assert "166 added, 0 changed, 0 withdrawn" in output.getvalue()
     again = StringIO()
     call_command("catalog_load", stdout=again)
     assert again.getvalue().splitlines() == [
@@ -177,14 +177,14 @@ def test_a_model_without_a_known_name_is_matched_by_its_architecture(
     company: Company, root: Path
 ) -> None:
     load()
-    figures = {
+    dimensions = {
         "num_hidden_layers": 36,
         "hidden_size": 2048,
         "num_attention_heads": 16,
         "num_key_value_heads": 2,
         "intermediate_size": 11008,
     }
-    folder = write(root / "merchant-assistant", QWEN | figures, parameters=3_090_000_000)
+    folder = write(root / "merchant-assistant", QWEN | dimensions, parameters=3_090_000_000)
     version = imported(company, folder)
     assert version.catalog_model is not None
     assert version.catalog_model.key == "qwen2.5-3b-instruct"

@@ -173,7 +173,7 @@ def a_pipe(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "words"),
+    ("spoil", "message"),
     [
         (no_weights, r"no \.safetensors weights .* \(pytorch_model\.bin can run code"),
         (no_config, r"no config\.json"),
@@ -192,13 +192,13 @@ def a_pipe(folder: Path) -> None:
     ],
 )
 def test_a_folder_that_is_no_safe_model_is_refused_at_once_and_after_a_change(
-    company: Company, root: Path, spoil: Callable[[Path], None], words: str
+    company: Company, root: Path, spoil: Callable[[Path], None], message: str
 ) -> None:
     folder = write_model(root / "qwen")
     version = register(company, folder)
     spoil(folder)
 
-    with pytest.raises(ModelRefused, match=words):
+    with pytest.raises(ModelRefused, match=message):
         register(company, folder)
     assert reconcilers.folder_imports_reconcile(at=company.at) == 0
 
@@ -351,7 +351,7 @@ def test_importable_folders_are_those_with_a_configuration(company: Company, roo
 
 
 @pytest.mark.parametrize(
-    ("filename", "kept"),
+    ("filename", "stored_name"),
     [
         ("Code.TAR.GZ", "code.tar.gz"),
         ("x.tgz", "code.tar.gz"),
@@ -359,8 +359,8 @@ def test_importable_folders_are_those_with_a_configuration(company: Company, roo
         ("../../a.zip", "code.zip"),
     ],
 )
-def test_an_archive_is_stored_under_a_standard_name(filename: str, kept: str) -> None:
-    assert code_archive_name(filename) == kept
+def test_an_archive_is_stored_under_a_standard_name(filename: str, stored_name: str) -> None:
+    assert code_archive_name(filename) == stored_name
 
 
 def test_a_file_that_is_no_archive_is_refused() -> None:

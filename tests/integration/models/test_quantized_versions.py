@@ -31,7 +31,7 @@ ANSWERS = (
     b' "right_before": true, "right_after": false}\n'
     b'{"row": 3, "prom'
 )
-KEPT: dict[str, Any] = {
+UNCHANGED: dict[str, Any] = {
     "size_before": 1000,
     "size_after": 300,
     "perplexity_before": 2.0,
@@ -51,14 +51,14 @@ def _quantized(company: Company, **metrics: Any) -> tuple[Job, ModelVersion | No
         name="quantize", kind=JobKind.QUANTIZE, output_name="parser-small", spec=SPEC
     )
     contents = quantized_contents() | {"quantization/answers.jsonl": ANSWERS}
-    company.finish(attempt, contents, KEPT | metrics)
+    company.finish(attempt, contents, UNCHANGED | metrics)
     company.turn_jobs()
     company.turn_jobs()
     job.refresh_from_db()
     return job, ModelVersion.objects.filter(job_uid=job.uid).first()
 
 
-def _made(company: Company, **metrics: Any) -> ModelVersion:
+def _quantized_version(company: Company, **metrics: Any) -> ModelVersion:
     _, version = _quantized(company, **metrics)
     assert version is not None
     return version
@@ -106,7 +106,7 @@ def test_a_version_beyond_tolerance_is_stored_and_not_deployable(company: Compan
 
 
 def test_the_tolerance_of_the_job_spec_decides(company: Company) -> None:
-    version = _made(company, perplexity_after=2.5, tolerance=10)
+    version = _quantized_version(company, perplexity_after=2.5, tolerance=10)
     assert version.acceptance == GateDecision.REJECTED
 
 
@@ -114,7 +114,7 @@ def test_weights_that_are_not_quantized_are_refused(company: Company) -> None:
     job, attempt = company.running(
         name="quantize", kind=JobKind.QUANTIZE, output_name="parser-small", spec=SPEC
     )
-    company.finish(attempt, model_contents(), KEPT)
+    company.finish(attempt, model_contents(), UNCHANGED)
     company.turn_jobs()
     company.turn_jobs()
     job.refresh_from_db()
@@ -123,7 +123,7 @@ def test_weights_that_are_not_quantized_are_refused(company: Company) -> None:
 
 
 def test_accepting_a_rejected_version_records_the_reason(company: Company) -> None:
-    version = _made(company, exact_match_after=0.5)
+    version = _quantized_version(company, exact_match_after=0.5)
     decided = model_version_accept(
         version=version, actor=company.engineer, reason=" good enough\nfor drafts "
     )
@@ -139,14 +139,14 @@ def test_accepting_a_rejected_version_records_the_reason(company: Company) -> No
 
 
 def test_an_accepted_version_can_be_rejected(company: Company) -> None:
-    version = _made(company)
+    version = _quantized_version(company)
     decided = model_version_reject(version=version, actor=company.engineer, reason="it swears")
     assert decided.acceptance == GateDecision.REJECTED
     assert "(mei: it swears)" in _refusals(decided)[0]
 
 
 def test_a_gate_override_needs_a_reason_and_a_quantized_version(company: Company) -> None:
-    version = _made(company, exact_match_after=0.5)
+    version = _quantized_version(company, exact_match_after=0.5)
     with pytest.raises(GateOverrideRefused, match="say why"):
         model_version_accept(version=version, actor=company.engineer, reason=" \n ")
     version.refresh_from_db()
@@ -156,7 +156,7 @@ def test_a_gate_override_needs_a_reason_and_a_quantized_version(company: Company
 
 
 def test_changed_answers_come_first_and_a_truncated_line_is_ignored(company: Company) -> None:
-    found = quantization_report(_made(company), tolerance=SPEC["tolerance"])  # type: ignore[arg-type]
+    found = quantization_report(_quantized_version(company), tolerance=SPEC["tolerance"])  # type: ignore[arg-type]
     assert (found.answers.total, found.answers.changed) == (2, 1)
     assert [answer.row for answer in found.answers.shown] == [2, 1]
     assert found.size.share == pytest.approx(0.3)

@@ -40,7 +40,7 @@ def after(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def rule_made(actor: User, **changes: Any) -> AlertRule:
+def create_rule(actor: User, **changes: Any) -> AlertRule:
     return alerts.rule_create(document={**HOT, **changes}, actor=actor, at=NOON)
 
 
@@ -67,11 +67,11 @@ def seen(rule: AlertRule, *cards: int, at: datetime) -> int:
     return rule_evaluate(rule=rule, samples=samples, at=at)
 
 
-def receiver_made(
+def create_receiver(
     actor: User, server: WebServer, *, kind: ReceiverKind = ReceiverKind.WEBHOOK, **more: Any
 ) -> AlertReceiver:
     """With a route that sends it everything."""
-    ask = ReceiverRequest(
+    request = ReceiverRequest(
         **{
             "name": f"{kind.value} here",
             "kind": kind,
@@ -80,9 +80,9 @@ def receiver_made(
             **more,
         }
     )
-    receiver = receiver_create(request=ask, actor=actor)
+    receiver = receiver_create(request=request, actor=actor)
     route_create(
-        request=RouteRequest(name=ask.name, severity=AlertSeverity.INFO, receivers=[receiver]),
+        request=RouteRequest(name=request.name, severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=actor,
     )
     return receiver

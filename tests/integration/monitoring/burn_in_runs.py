@@ -39,8 +39,8 @@ def isolated(company: Company, index: int = 0) -> Isolation:
     """A card that a rule took out, and whose fault is over."""
     row = company.cluster_row
     node = Node.objects.get(cluster=row).name
-    told = sign(row, node=node, index=index, at=company.at)
-    signals_record(signals=[told], at=company.at)
+    signal = sign(row, node=node, index=index, at=company.at)
+    signals_record(signals=[signal], at=company.at)
     turn(company)
     over = sign(row, node=node, index=index, at=company.at, active=False)
     signals_record(signals=[over], at=company.at)

@@ -34,9 +34,9 @@ class Office:
 @pytest.fixture
 def office(db: None) -> Office:
     team = factories.team()
-    people = {
+    users = {
         # Vera also operates the fleet, by the company role.
-        name: factories.person(name, team=where, role=role, operator=name == "vera")
+        name: factories.user(name, team=where, role=role, operator=name == "vera")
         for name, where, role in (
             ("ada", team, TeamRole.ENGINEER),
             ("bob", team, TeamRole.ENGINEER),
@@ -44,18 +44,16 @@ def office(db: None) -> Office:
             ("eve", factories.team("search"), TeamRole.ADMINISTRATOR),
         )
     }
-    for name, user in people.items():
+    for name, user in users.items():
         user.email = f"{name}@example.com"
         user.save()
-    return Office(team=team, queue=factories.queue(), **people)
+    return Office(team=team, queue=factories.queue(), **users)
 
 
 @pytest.fixture
 def operator(db: None) -> User:
     """Somebody who operates the fleet, of a team that has nothing else."""
-    return factories.person(
-        "olga", team=factories.team("plant"), role=TeamRole.VIEWER, operator=True
-    )
+    return factories.user("olga", team=factories.team("plant"), role=TeamRole.VIEWER, operator=True)
 
 
 class Postbox:
@@ -65,7 +63,7 @@ class Postbox:
         self.messages: list[EmailMessage] = []
         self.refuse: dict[str, str] = {}
         #: Takes nothing at all once it has refused an address.
-        self.goes_silent = False
+        self.hangs = False
 
     async def handle_MAIL(  # noqa: N802 - named by aiosmtpd
         self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
@@ -79,7 +77,7 @@ class Postbox:
         self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
     ) -> str:
         if address in self.refuse:
-            if self.goes_silent:
+            if self.hangs:
                 self.refuse["MAIL"] = "421 closing"
             return self.refuse[address]
         envelope.rcpt_tos.append(address)

@@ -14,11 +14,11 @@ from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.models import new_uid
 
 
-def tell(
+def notify(
     kind: NotificationKind,
     *,
     team: Team,
-    maker: User,
+    creator: User,
     at: datetime,
     subject: str = "a" * 32,
     name: str = "teach addresses",
@@ -33,13 +33,13 @@ def tell(
             subject_uid=subject,
             subject_name=name,
             at=at,
-            creator=maker,
+            creator=creator,
             payload={"reason": reason},
         )
     )
 
 
-def heard(*topics: str) -> list[Mapping[str, Any]]:
+def deliver_messages(*topics: str) -> list[Mapping[str, Any]]:
     """Hand what was published on those topics to their listeners, twice, as a broker may."""
     payloads = []
     for message in OutboxMessage.objects.filter(topic__in=topics).order_by("id"):

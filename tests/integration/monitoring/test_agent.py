@@ -14,7 +14,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.telemetry.models import CardMetrics, NodeToken
-from tests.integration.launcher.process_waits import wait_for
+from tests.integration.launcher.process_polling import wait_for
 
 WITHIN = 120.0
 ROOT = Path(__file__).parents[3]
@@ -60,13 +60,13 @@ def agent(live_server: LiveServer, node: Node, tmp_path: Path) -> Iterator[Agent
 
 def test_figures_of_every_card_are_there_and_follow(agent: Agent, node: Node) -> None:
     agent("n7")
-    figures = CardMetrics.objects.filter(card__node=node, utilization__isnull=False)
-    wait_for(lambda: figures.count() == 2, what="both cards have figures")
-    first = figures.earliest("card__index")
+    metrics = CardMetrics.objects.filter(card__node=node, utilization__isnull=False)
+    wait_for(lambda: metrics.count() == 2, what="both cards have figures")
+    first = metrics.earliest("card__index")
     assert first.memory_total is not None
     assert first.memory_used is not None
     assert first.memory_total > first.memory_used > 0
-    wait_for(lambda: figures.earliest("card__index").at > first.at, what="newer figures come")
+    wait_for(lambda: metrics.earliest("card__index").at > first.at, what="newer figures come")
     token = NodeToken.objects.get()
     assert token.agent["reader_ok"] is True
     assert token.sequence > 0

@@ -24,11 +24,11 @@ from controlplane.persistence.locks import AdvisoryLock
 from ninefold_runtime.agent.push_client import PushServer
 from ninefold_runtime.agent.samples import SampleBatch
 from ninefold_runtime.agent.sender import BatchSender, BatchSequence, SendIntervals
-from tests.integration.launcher.process_waits import wait_for
+from tests.integration.launcher.process_polling import wait_for
 from tests.integration.runtime.collectors import Collector
 
 AT = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
-KEPT = 12
+STORED = 12
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def history() -> list[float | None]:
 
 
 @pytest.fixture
-def kept(live_server: LiveServer, node: Node) -> Callable[[], BatchSender]:
+def stored(live_server: LiveServer, node: Node) -> Callable[[], BatchSender]:
     """A sender of that node that could send nothing for a minute, and now has the product before it."""
 
     def make() -> BatchSender:
@@ -83,7 +83,7 @@ def kept(live_server: LiveServer, node: Node) -> Callable[[], BatchSender]:
         )
         sender.start()
         began = datetime.now(UTC) - timedelta(minutes=1)
-        for number in range(KEPT):
+        for number in range(STORED):
             at = began + timedelta(seconds=5 * number)
             sender.add(SampleBatch(at=at, text=text(number)))
         wait_for(lambda: len(said) == 1, what="it knows of the outage")
@@ -94,25 +94,25 @@ def kept(live_server: LiveServer, node: Node) -> Callable[[], BatchSender]:
 
 
 def test_its_newest_figures_are_there_first_and_the_history_follows(
-    kept: Callable[[], BatchSender],
+    stored: Callable[[], BatchSender],
 ) -> None:
-    sender = kept()
+    sender = stored()
     wait_for(CardMetrics.objects.exists, what="the node is heard of")
-    assert CardMetrics.objects.get().utilization == KEPT - 1
+    assert CardMetrics.objects.get().utilization == STORED - 1
     wait_for(lambda: sender.waiting == 0, what="all is sent")
-    assert history() == list(range(KEPT))
-    assert CardMetrics.objects.get().utilization == KEPT - 1
+    assert history() == list(range(STORED))
+    assert CardMetrics.objects.get().utilization == STORED - 1
     assert NodeToken.objects.get().gaps[1:] == []
 
 
 def test_the_throttle_loses_nothing(
-    kept: Callable[[], BatchSender], monkeypatch: pytest.MonkeyPatch
+    stored: Callable[[], BatchSender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(telemetry, "MOST_A_MINUTE", 5)
     monkeypatch.setattr(telemetry, "_WINDOW", 1)
-    sender = kept()
+    sender = stored()
     wait_for(lambda: sender.waiting == 0, what="all is sent")
-    assert history() == list(range(KEPT))
+    assert history() == list(range(STORED))
 
 
 def push(number: int) -> Push:

@@ -24,9 +24,9 @@ from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSeverity
 from controlplane.persistence.encryption import decrypt
 from tests.contract.web_servers import WebServer
-from tests.integration.monitoring.alerts import after, receiver_made, rule_made, seen
+from tests.integration.monitoring.alerts import after, create_receiver, create_rule, seen
 from tests.integration.monitoring.conftest import Office, Postbox
-from tests.integration.monitoring.notifications import heard
+from tests.integration.monitoring.notifications import deliver_messages
 
 NOON = after(0)
 #: Long after whatever the turns made.
@@ -41,8 +41,8 @@ def test_a_program_gets_the_episode_signed_from_beginning_to_end(
     office: Office, receiver: WebServer, settings: Settings
 ) -> None:
     settings.NINEFOLD_PUBLIC_URL = "https://ninefold.example.com"
-    receiver_made(office.vera, receiver, secret="s3cret")
-    rule = rule_made(office.vera)
+    create_receiver(office.vera, receiver, secret="s3cret")
+    rule = create_rule(office.vera)
     seen(rule, 1, 2, at=NOON)
     assert alerts_send(at=after(1)) == 1
     assert alerts_send(at=after(1)) == 0
@@ -63,9 +63,9 @@ def test_a_program_gets_the_episode_signed_from_beginning_to_end(
 
 
 def test_news_of_a_notice_sends_it_at_once_and_once(office: Office, receiver: WebServer) -> None:
-    receiver_made(office.vera, receiver)
-    seen(rule_made(office.vera), 1, at=NOON)
-    heard("outbound.due")
+    create_receiver(office.vera, receiver)
+    seen(create_rule(office.vera), 1, at=NOON)
+    deliver_messages("outbound.due")
     assert [one["kind"] for one in sent(receiver)] == ["alert.firing"]
 
 
@@ -73,10 +73,10 @@ def test_feishu_is_signed_in_the_body_and_dingtalk_in_the_address(
     office: Office, receiver: WebServer
 ) -> None:
     receiver.answers["/feishu"] = (200, {}, b'{"code":0,"msg":"success"}')
-    receiver_made(office.vera, receiver, kind=ReceiverKind.FEISHU, secret="s", language="zh-hans")
-    receiver_made(office.vera, receiver, kind=ReceiverKind.DINGTALK, secret="s")
-    receiver_made(office.vera, receiver, kind=ReceiverKind.SLACK)
-    seen(rule_made(office.vera, title="过热"), 1, at=NOON)
+    create_receiver(office.vera, receiver, kind=ReceiverKind.FEISHU, secret="s", language="zh-hans")
+    create_receiver(office.vera, receiver, kind=ReceiverKind.DINGTALK, secret="s")
+    create_receiver(office.vera, receiver, kind=ReceiverKind.SLACK)
+    seen(create_rule(office.vera, title="过热"), 1, at=NOON)
     alerts_send(at=after(1))
     by_path = {request.path.partition("?")[0]: request for request in receiver.requests}
     feishu = json.loads(by_path["/feishu"].body)
@@ -93,18 +93,18 @@ def test_feishu_is_signed_in_the_body_and_dingtalk_in_the_address(
 
 
 def test_people_get_an_e_mail_in_their_language(office: Office, postbox: Postbox) -> None:
-    ask = ReceiverRequest(
+    request = ReceiverRequest(
         name="night shift",
         kind=ReceiverKind.EMAIL,
         addresses=("ada@example.com", "bob@example.com"),
         language="en",
     )
-    receiver = services.receiver_create(request=ask, actor=office.vera)
+    receiver = services.receiver_create(request=request, actor=office.vera)
     services.route_create(
         request=RouteRequest(name="all", severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=office.vera,
     )
-    seen(rule_made(office.vera, title="Too\r\nBcc: eve@example.com hot"), 1, at=NOON)
+    seen(create_rule(office.vera, title="Too\r\nBcc: eve@example.com hot"), 1, at=NOON)
     assert alerts_send(at=after(1)) == 1
     (mail,) = postbox.messages
     assert mail["subject"] == "[Ninefold] Too Bcc: eve@example.com hot: 1 alert"
@@ -114,8 +114,8 @@ def test_people_get_an_e_mail_in_their_language(office: Office, postbox: Postbox
 
 def test_an_end_never_overtakes_its_beginning(office: Office, receiver: WebServer) -> None:
     receiver.answers["/webhook"] = (500, {}, b"")
-    receiver_made(office.vera, receiver)
-    rule = rule_made(office.vera)
+    create_receiver(office.vera, receiver)
+    rule = create_rule(office.vera)
     seen(rule, 1, at=NOON)
     alerts_send(at=after(1))
     seen(rule, at=after(5))
@@ -133,9 +133,9 @@ def test_one_that_hangs_or_refuses_keeps_nobody_waiting(
     office: Office, receiver: WebServer
 ) -> None:
     receiver.answers["/feishu"] = (200, {}, b'{"code":19021,"msg":"sign match fail"}')
-    receiver_made(office.vera, receiver, kind=ReceiverKind.FEISHU)
-    receiver_made(office.vera, receiver)
-    seen(rule_made(office.vera), 1, at=NOON)
+    create_receiver(office.vera, receiver, kind=ReceiverKind.FEISHU)
+    create_receiver(office.vera, receiver)
+    seen(create_rule(office.vera), 1, at=NOON)
     assert alerts_send(at=after(1)) == 1
     refused = AlertReceiver.objects.get(kind="feishu")
     assert refused.last_error == "it refused with 19021: sign match fail"
@@ -146,10 +146,10 @@ def test_one_that_hangs_or_refuses_keeps_nobody_waiting(
 def test_only_those_who_heard_the_beginning_hear_the_end(
     office: Office, receiver: WebServer
 ) -> None:
-    old = receiver_made(office.vera, receiver, name="old")
-    rule = rule_made(office.vera)
+    old = create_receiver(office.vera, receiver, name="old")
+    rule = create_rule(office.vera)
     seen(rule, 1, at=NOON)
-    receiver_made(office.vera, receiver, name="new")
+    create_receiver(office.vera, receiver, name="new")
     AlertRoute.objects.all().delete()
     seen(rule, at=after(5))
     ended = AlertDelivery.objects.filter(notice__kind="resolved")
@@ -157,15 +157,15 @@ def test_only_those_who_heard_the_beginning_hear_the_end(
 
 
 def test_a_route_takes_what_is_bad_enough_and_fits(office: Office, receiver: WebServer) -> None:
-    rule = rule_made(office.vera, severity="warning")
-    row = receiver_made(office.vera, receiver)
+    rule = create_rule(office.vera, severity="warning")
+    row = create_receiver(office.vera, receiver)
     route = AlertRoute.objects.get()
 
     def changed(**values: Any) -> None:
-        ask = RouteRequest(
+        request = RouteRequest(
             **{"name": "r", "severity": AlertSeverity.INFO, "receivers": [row], **values}
         )
-        services.route_change(route=route, request=ask, actor=office.vera)
+        services.route_change(route=route, request=request, actor=office.vera)
 
     taken = []
     cases: tuple[dict[str, Any], ...] = (
@@ -183,7 +183,7 @@ def test_a_route_takes_what_is_bad_enough_and_fits(office: Office, receiver: Web
 
 
 def test_a_test_is_tried_once_and_says_who_sent_it(office: Office, receiver: WebServer) -> None:
-    row = receiver_made(office.vera, receiver, kind=ReceiverKind.SLACK)
+    row = create_receiver(office.vera, receiver, kind=ReceiverKind.SLACK)
     services.receiver_test(receiver=row, actor=office.vera, at=NOON)
     receiver.answers["/slack"] = (404, {}, b"no_service")
     assert alerts_send(at=NOON) == 0
@@ -198,7 +198,7 @@ def test_a_test_is_tried_once_and_says_who_sent_it(office: Office, receiver: Web
 def test_an_address_is_kept_encrypted_and_sealed_anew(
     office: Office, receiver: WebServer, settings: Settings
 ) -> None:
-    row = receiver_made(office.vera, receiver, secret="s3cret")
+    row = create_receiver(office.vera, receiver, secret="s3cret")
     assert row.url is not None
     assert b"127.0.0.1" not in bytes(row.url)
     assert decrypt(row.url).decode() == f"http://127.0.0.1:{receiver.port}/webhook"
@@ -225,18 +225,20 @@ def test_an_address_is_kept_encrypted_and_sealed_anew(
 def test_a_receiver_that_cannot_be_is_refused_beside_its_field(
     office: Office, changes: dict[str, Any], field: str
 ) -> None:
-    ask = {"name": "chat", "kind": ReceiverKind.SLACK, "url": "https://hooks.example.com/1"}
+    values = {"name": "chat", "kind": ReceiverKind.SLACK, "url": "https://hooks.example.com/1"}
     with pytest.raises(AlertRefused) as refused:
-        services.receiver_create(request=ReceiverRequest(**{**ask, **changes}), actor=office.vera)
+        services.receiver_create(
+            request=ReceiverRequest(**{**values, **changes}), actor=office.vera
+        )
     assert refused.value.field == field
 
 
 def test_only_operators_say_who_is_told(office: Office, receiver: WebServer) -> None:
-    row = receiver_made(office.vera, receiver)
+    row = create_receiver(office.vera, receiver)
     route = AlertRoute.objects.get()
     asked = RouteRequest(name="mine", severity=AlertSeverity.INFO, receivers=[row])
-    acts = (
-        lambda: receiver_made(office.ada, receiver, name="mine"),
+    actions = (
+        lambda: create_receiver(office.ada, receiver, name="mine"),
         lambda: services.receiver_test(receiver=row, actor=office.ada, at=NOON),
         lambda: services.receiver_switch(receiver=row, actor=office.ada, active=False),
         lambda: services.receiver_delete(receiver=row, actor=office.ada),
@@ -244,6 +246,6 @@ def test_only_operators_say_who_is_told(office: Office, receiver: WebServer) -> 
         lambda: services.route_change(route=route, request=asked, actor=office.ada),
         lambda: services.route_delete(route=route, actor=office.ada),
     )
-    for act in acts:
+    for action in actions:
         with pytest.raises(PermissionRefused):
-            act()
+            action()

@@ -28,8 +28,8 @@ from tests.integration.monitoring.alerts import (
     NOON,
     after,
     cards_of,
+    create_rule,
     judged,
-    rule_made,
     seen,
     warm,
 )
@@ -41,7 +41,7 @@ def kinds() -> list[str]:
 
 
 def test_a_hot_card_fires_once_and_is_over_once(office: Office) -> None:
-    rule = rule_made(office.vera, lasts=60)
+    rule = create_rule(office.vera, lasts=60)
     card = cards_of(factories.cluster())[0]
     for second in (0, 30, 59):
         warm([card], at=after(second))
@@ -65,7 +65,7 @@ def test_a_hot_card_fires_once_and_is_over_once(office: Office) -> None:
 def test_a_thousand_cards_are_one_message_that_names_ten(
     office: Office, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    rule = rule_made(office.vera)
+    rule = create_rule(office.vera)
     node = Node.objects.get(cluster=factories.cluster(cards=1))
     cards = Card.objects.bulk_create(
         Card(node=node, index=index, chip="cpu") for index in range(1, 1000)
@@ -83,7 +83,7 @@ def test_a_thousand_cards_are_one_message_that_names_ten(
 
 
 def test_figures_that_are_old_end_nothing(office: Office) -> None:
-    rule = rule_made(office.vera)
+    rule = create_rule(office.vera)
     card = cards_of(factories.cluster())[0]
     warm([card], at=NOON)
     judged(rule, at=NOON)
@@ -96,7 +96,7 @@ def test_figures_that_are_old_end_nothing(office: Office) -> None:
 
 
 def test_whatever_turns_are_lost_repeated_or_late_nothing_is_told_twice(office: Office) -> None:
-    rule = rule_made(office.vera, lasts=5, keeps=5)
+    rule = create_rule(office.vera, lasts=5, keeps=5)
     chance = random.Random(8)
     second = 0
     for _ in range(60):
@@ -112,17 +112,17 @@ def test_whatever_turns_are_lost_repeated_or_late_nothing_is_told_twice(office: 
         seen(rule, at=after(second))
     assert AlertGroup.objects.count() > 3
     for group in AlertGroup.objects.all():
-        told = list(group.notices.order_by("number").values_list("kind", flat=True))
-        assert told[0] == "firing"
-        assert told[-1] == "resolved"
-        assert set(told[1:-1]) <= {"more"}
+        notices = list(group.notices.order_by("number").values_list("kind", flat=True))
+        assert notices[0] == "firing"
+        assert notices[-1] == "resolved"
+        assert set(notices[1:-1]) <= {"more"}
         assert group.ended_at is not None
 
 
 def test_a_turn_that_dies_on_its_way_leaves_nothing_and_the_next_one_tells(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rule = rule_made(office.vera)
+    rule = create_rule(office.vera)
 
     def dies(*_: object) -> None:
         raise OperationalError("the server closed the connection")
@@ -140,7 +140,7 @@ def test_a_turn_that_dies_on_its_way_leaves_nothing_and_the_next_one_tells(
 def test_what_joins_later_is_told_of_after_a_while_and_repetitions_when_wanted(
     office: Office,
 ) -> None:
-    rule = rule_made(office.vera, repeat=3600)
+    rule = create_rule(office.vera, repeat=3600)
     assert seen(rule, 1, at=NOON) == 1
     assert seen(rule, 1, 2, at=after(60)) == 0
     assert seen(rule, 1, 2, at=after(300)) == 1
@@ -150,7 +150,7 @@ def test_what_joins_later_is_told_of_after_a_while_and_repetitions_when_wanted(
 
 
 def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
-    rule = rule_made(office.vera)
+    rule = create_rule(office.vera)
     silence = alerts.silence_create(
         matchers=["rule=hot", "card=1"],
         ends_at=after(3600),
@@ -171,7 +171,7 @@ def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
 
 
 def test_what_was_silenced_from_beginning_to_end_is_never_told_of(office: Office) -> None:
-    rule = rule_made(office.vera)
+    rule = create_rule(office.vera)
     alerts.silence_create(
         matchers=["cluster=west"], ends_at=after(3600), reason="move", actor=office.vera, at=NOON
     )
@@ -182,7 +182,7 @@ def test_what_was_silenced_from_beginning_to_end_is_never_told_of(office: Office
 
 
 def test_a_rule_that_is_switched_off_or_deleted_ends_what_it_fired(office: Office) -> None:
-    rule = rule_made(office.vera, keeps=600)
+    rule = create_rule(office.vera, keeps=600)
     seen(rule, 1, at=NOON)
     rule = alerts.rule_change(
         rule=rule, document={"enabled": False}, actor=office.vera, at=after(5)
@@ -208,7 +208,7 @@ def test_a_rule_that_is_switched_off_or_deleted_ends_what_it_fired(office: Offic
 
 
 def test_samples_of_a_rule_that_was_changed_meanwhile_are_not_judged(office: Office) -> None:
-    old = rule_made(office.vera)
+    old = create_rule(office.vera)
     alerts.rule_change(rule=old, document={"threshold": 99}, actor=office.vera, at=NOON)
     assert alert_evaluation.rule_evaluate(rule=old, samples=(), at=after(5)) == 0
     assert AlertRule.objects.get(pk=old.pk).evaluated_at is None
@@ -231,9 +231,9 @@ def test_shipped_rules_come_with_the_first_turn_and_stay_as_people_left_them(
 
 
 def test_one_rule_that_cannot_be_judged_spoils_no_other(office: Office) -> None:
-    broken = rule_made(office.vera, name="a-first")
+    broken = create_rule(office.vera, name="a-first")
     AlertRule.objects.filter(pk=broken.pk).update(document={**HOT, "measure": "cards.mood"})
-    whole = rule_made(office.vera)
+    whole = create_rule(office.vera)
     warm(cards_of(factories.cluster()), at=NOON)
     alerts_reconcile(at=NOON)
     broken.refresh_from_db()
@@ -295,17 +295,17 @@ def test_a_trial_counts_faults_that_stood_for_long_enough(office: Office) -> Non
 
 
 def test_a_trial_says_where_no_history_is_kept(office: Office) -> None:
-    waits = parse_rule({**HOT, "measure": "queues.wait", "group_by": []})
-    assert rule_dry_run(waits, at=NOON).times is None
+    rule = parse_rule({**HOT, "measure": "queues.wait", "group_by": []})
+    assert rule_dry_run(rule, at=NOON).times is None
 
 
 def test_only_operators_change_anything(office: Office) -> None:
-    rule = rule_made(office.vera)
+    rule = create_rule(office.vera)
     silence = AlertSilence.objects.create(
         matchers=["rule=hot"], reason="x", began_at=NOON, ends_at=after(60), created_by_name="vera"
     )
-    acts = (
-        lambda: rule_made(office.ada, name="other"),
+    actions = (
+        lambda: create_rule(office.ada, name="other"),
         lambda: alerts.rule_change(rule=rule, document={}, actor=office.ada, at=NOON),
         lambda: alerts.rule_delete(rule=rule, actor=office.ada, at=NOON),
         lambda: alerts.silence_end(silence=silence, actor=office.ada, at=NOON),
@@ -313,9 +313,9 @@ def test_only_operators_change_anything(office: Office) -> None:
             matchers=["rule=hot"], ends_at=after(60), reason="x", actor=office.ada, at=NOON
         ),
     )
-    for act in acts:
+    for action in actions:
         with pytest.raises(PermissionRefused):
-            act()
+            action()
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_silence_needs_a_matcher_an_end_and_a_reason(
 
 
 def test_old_episodes_are_forgotten_with_what_was_told(office: Office) -> None:
-    rule = rule_made(office.vera)
+    rule = create_rule(office.vera)
     seen(rule, 1, at=NOON)
     seen(rule, at=after(5))
     seen(rule, 2, at=after(10))

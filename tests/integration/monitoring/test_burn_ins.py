@@ -36,7 +36,7 @@ from tests.integration.monitoring.burn_in_runs import (
     isolated,
     turn,
 )
-from tests.integration.monitoring.notifications import heard
+from tests.integration.monitoring.notifications import deliver_messages
 from tests.integration.monitoring.wards import card, sign, ward
 
 __all__ = ["company", "engine", "installation"]
@@ -144,8 +144,8 @@ def test_what_goes_wrong_after_the_burn_in_keeps_it_out(company: Company) -> Non
     burned_in(company, row, passed=True)
     turn(company)
     node = row.node.name
-    told = sign(company.cluster_row, node=node, index=0, code="95", at=company.at)
-    signals_record(signals=[told], at=company.at)
+    signal = sign(company.cluster_row, node=node, index=0, code="95", at=company.at)
+    signals_record(signals=[signal], at=company.at)
     turn(company)
     turn(company)
     assert card_at().state == CardState.ISOLATED
@@ -159,7 +159,7 @@ def test_what_went_wrong_after_the_burn_in_is_not_forgotten_with_time(company: C
     turn(company)
     for active in (True, False):
         company.later(timedelta(seconds=1))
-        told = sign(
+        signal = sign(
             company.cluster_row,
             node=row.node.name,
             index=0,
@@ -167,7 +167,7 @@ def test_what_went_wrong_after_the_burn_in_is_not_forgotten_with_time(company: C
             active=active,
             code="95",
         )
-        signals_record(signals=[told], at=company.at)
+        signals_record(signals=[signal], at=company.at)
         turn(company)
     turn(company, after=25 * 3600)
     row.refresh_from_db()
@@ -179,8 +179,8 @@ def test_what_passed_and_is_kept_out_can_be_tested_again(company: Company, opera
     row = burning_in(company)
     burned_in(company, row, passed=True)
     turn(company)
-    told = sign(company.cluster_row, node=row.node.name, index=0, code="95", at=company.at)
-    signals_record(signals=[told], at=company.at)
+    signal = sign(company.cluster_row, node=row.node.name, index=0, code="95", at=company.at)
+    signals_record(signals=[signal], at=company.at)
     turn(company)
     assert burn_ins_request(uids=[row.uid], actor=operator, at=company.at) == 1
     turn(company)
@@ -199,7 +199,7 @@ def test_where_no_program_runs_a_person_is_told_why_and_decides(operator: User) 
     row = Isolation.objects.get()
     assert row.state == IsolationState.EMPTY
     assert row.evidence["impossible"] == "a cluster of kind simulated runs no program"
-    heard("isolation.unproved")
+    deliver_messages("isolation.unproved")
     event = Event.objects.get(kind=NotificationKind.CARD_UNPROVED)
     assert event.payload["reason"] == row.evidence["impossible"]
 

@@ -44,8 +44,8 @@ def faked(name: str = "north") -> tuple[Cluster, FakeCluster]:
 
 
 def sign(node: str = "north-0", **given: Any) -> ClusterSignal:
-    told: dict[str, Any] = {"index": 1, "origin": MINDCLUSTER, "code": "A", "vendor": "ascend"}
-    return ClusterSignal(node=node, **{**told, "level": FaultLevel.ISOLATE, **given})
+    defaults: dict[str, Any] = {"index": 1, "origin": MINDCLUSTER, "code": "A", "vendor": "ascend"}
+    return ClusterSignal(node=node, **{**defaults, "level": FaultLevel.ISOLATE, **given})
 
 
 def turn(seconds: float = 0) -> int:
@@ -127,11 +127,11 @@ def test_what_could_not_be_read_is_not_over(unreadable: UnreadableSource, left: 
 
 
 def test_a_cluster_that_does_not_answer_changes_nothing_and_spoils_no_other() -> None:
-    _, silent = faked("north")
+    _, unreachable = faked("north")
     _, other = faked("south")
-    silent.set_diagnosis(ClusterDiagnosis(signals=(sign(),)))
+    unreachable.set_diagnosis(ClusterDiagnosis(signals=(sign(),)))
     turn()
-    silent.lose_contact()
+    unreachable.lose_contact()
     other.set_diagnosis(ClusterDiagnosis(signals=(sign("south-0"),)))
     assert turn(5) == 1
     assert {node for node, *_ in standing()} == {"north-0", "south-0"}
@@ -179,9 +179,9 @@ def test_the_silence_of_a_node_stands_until_it_is_heard_and_that_of_others_is_le
         ClusterDiagnosis(signals=(sign(index=None, origin=Origin.SILENCE, code=NODE_UNREACHABLE),))
     )
     turn()
-    told = Fault.objects.get()
+    fault = Fault.objects.get()
     others = Fault.objects.create(
-        node=told.node, origin=Origin.SILENCE, code="no figures", level=6,
+        node=fault.node, origin=Origin.SILENCE, code="no figures", level=6,
         began_at=NOON, reported_at=NOON, noticed_at=NOON,
     )  # fmt: skip
     fake.set_diagnosis(ClusterDiagnosis())

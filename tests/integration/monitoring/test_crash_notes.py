@@ -52,11 +52,11 @@ def test_what_the_program_did_itself_or_nobody_knows_leaves_no_note(
 
 def test_news_that_comes_twice_is_noted_once_and_news_of_other_ends_is_not(office: Office) -> None:
     job = crashed(office, XID)
-    news = {"event_uid": "e", "job_uid": job.uid, "reason": "", "at": NOON.isoformat()}
-    on_job_ended_note_crash(**news, state=JobState.SUCCEEDED)
+    event = {"event_uid": "e", "job_uid": job.uid, "reason": "", "at": NOON.isoformat()}
+    on_job_ended_note_crash(**event, state=JobState.SUCCEEDED)
     assert not Fault.objects.exists()
     for _ in range(2):
-        on_job_ended_note_crash(**news, state=JobState.FAILED)
+        on_job_ended_note_crash(**event, state=JobState.FAILED)
     assert Fault.objects.get().count == 1
     assert on_job_ended_note_crash in TOPICS["job.ended"]
 

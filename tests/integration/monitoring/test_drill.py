@@ -18,8 +18,8 @@ from tests.drill import company as companies
 from tests.drill.asking import Asked
 from tests.drill.faults import Node
 from tests.drill.play import play
-from tests.drill.report import told
-from tests.drill.scoring import Figure, Outcome
+from tests.drill.report import format_outcome
+from tests.drill.scoring import Measurement, Outcome
 from tests.drill.scraping import Delay, Exporters
 from tests.drill.scraping import outcome as scrape_outcome
 
@@ -53,7 +53,7 @@ def test_a_small_fleet_comes_through_every_bad_day() -> None:
         outcome.name: outcome for outcome in play(Asked(nodes=12, hours=60, rate=100, only=SMALL))
     }
     assert len(outcomes) == len(SMALL)
-    failed = [told(outcome) for outcome in outcomes.values() if not outcome.passed]
+    failed = [format_outcome(outcome) for outcome in outcomes.values() if not outcome.passed]
     assert not failed, "\n".join(failed)
 
 
@@ -114,11 +114,11 @@ def test_the_truth_reaches_the_product_by_texts_only() -> None:
 
 
 def test_a_goal_that_is_missed_or_cannot_be_measured_fails_its_scenario() -> None:
-    late = Figure(name="isolated", value=5.1, unit="s", most=5)
-    never = Figure(name="isolated", value=float("inf"), unit="s", most=5)
-    found = Figure(name="recall", value=0.99, least=1)
-    for figure in (late, never, found):
-        assert not Outcome(name="burst", figures=(figure,)).passed
+    late = Measurement(name="isolated", value=5.1, unit="s", most=5)
+    never = Measurement(name="isolated", value=float("inf"), unit="s", most=5)
+    found = Measurement(name="recall", value=0.99, least=1)
+    for metric in (late, never, found):
+        assert not Outcome(name="burst", metrics=(metric,)).passed
     assert not Outcome(name="burst", wrong=("a card was missed",)).passed
 
 

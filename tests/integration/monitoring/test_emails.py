@@ -19,17 +19,17 @@ from controlplane.domain.alerts.notifications import (
     NotificationKind,
 )
 from tests.integration.monitoring.conftest import Office, Postbox
-from tests.integration.monitoring.notifications import tell
+from tests.integration.monitoring.notifications import notify
 
 FAILED = NotificationKind.JOB_FAILED
 NOW = timezone.now().replace(microsecond=0)
 
 
 def fail(office: Office, number: int = 0, *, after: timedelta = timedelta()) -> None:
-    tell(
+    notify(
         FAILED,
         team=office.team,
-        maker=office.ada,
+        creator=office.ada,
         at=NOW + after,
         subject=f"{number:032x}",
         name=f"job {number}",
@@ -107,7 +107,7 @@ def test_a_deployment_that_flaps_is_mailed_at_once_and_once_more_at_the_end(
             else NotificationKind.DEPLOYMENT_RECOVERED
         )
         at = NOW + timedelta(seconds=30 * turn)
-        tell(kind, team=office.team, maker=office.ada, at=at, name="parcels")
+        notify(kind, team=office.team, creator=office.ada, at=at, name="parcels")
         emails_send(at=at)
     to_ada = [one for one in postbox.messages if one["To"] == "ada@example.com"]
     assert [one["Subject"] for one in to_ada] == ["[Ninefold] parcels is in trouble"]
@@ -141,7 +141,9 @@ def test_what_is_on_hold_loses_no_try_while_the_mail_server_is_down(
     emails_send(at=NOW)
     minute = timedelta(minutes=1)
     fail(office, 10, after=minute)
-    tell(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, maker=office.bob, at=NOW + minute)
+    notify(
+        NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, creator=office.bob, at=NOW + minute
+    )
     settings.EMAIL_PORT = 9
     assert emails_send(at=NOW + minute) == 0
     waiting = Mail.objects.filter(state=DeliveryState.WAITING)
@@ -157,8 +159,8 @@ def test_a_refused_message_is_counted_once_when_the_server_goes_silent_after_it(
     office: Office, postbox: Postbox
 ) -> None:
     postbox.refuse["ada@example.com"] = "450 mailbox busy"
-    postbox.goes_silent = True
-    tell(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, maker=office.ada, at=NOW)
+    postbox.hangs = True
+    notify(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, creator=office.ada, at=NOW)
     assert emails_send(at=NOW) == 0
     assert [(mail.tries, mail.error[:30]) for mail in Mail.objects.order_by("id")] == [
         (1, "the mail server refused the ad"),
@@ -184,7 +186,7 @@ def test_a_mail_is_given_up_in_the_end_and_its_reader_can_see_why(
 
 def test_an_address_that_is_refused_holds_up_nobody_else(office: Office, postbox: Postbox) -> None:
     postbox.refuse["ada@example.com"] = "550 no such mailbox"
-    tell(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, maker=office.ada, at=NOW)
+    notify(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, creator=office.ada, at=NOW)
     assert emails_send(at=NOW) == 2
     assert {one["To"] for one in postbox.messages} == {"bob@example.com", "vera@example.com"}
     mail = Mail.objects.get(recipient=office.ada)
@@ -194,7 +196,7 @@ def test_an_address_that_is_refused_holds_up_nobody_else(office: Office, postbox
 
 def test_an_address_that_is_none_holds_up_nobody_else(office: Office, postbox: Postbox) -> None:
     address = "ada@example.com\nBcc: eve@example.com"
-    tell(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, maker=office.ada, at=NOW)
+    notify(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, creator=office.ada, at=NOW)
     type(office.ada).objects.filter(pk=office.ada.pk).update(email=address)
     assert emails_send(at=NOW) == 2
     assert {one["To"] for one in postbox.messages} == {"bob@example.com", "vera@example.com"}
@@ -218,7 +220,7 @@ def test_nothing_is_sent_to_who_is_gone_by_then(
 
 def test_a_name_cannot_add_headers(office: Office, postbox: Postbox) -> None:
     name = "x\r\nBcc: eve@example.com"
-    tell(FAILED, team=office.team, maker=office.ada, at=NOW, name=name)
+    notify(FAILED, team=office.team, creator=office.ada, at=NOW, name=name)
     assert emails_send(at=NOW) == 1
     assert postbox.messages[0]["Bcc"] is None
     assert postbox.messages[0]["Subject"] == "[Ninefold] x Bcc: eve@example.com has failed"

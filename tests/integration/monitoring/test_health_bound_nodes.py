@@ -38,8 +38,8 @@ def _claim(attempt: Attempt) -> Claim:
     return Claim.objects.get(uid=attempt.claim_uid)
 
 
-def _tell(company: Company, level: FaultLevel) -> None:
-    told = sign(
+def _report(company: Company, level: FaultLevel) -> None:
+    signal = sign(
         company.cluster_row,
         node=Node.objects.get().name,
         index=0,
@@ -47,7 +47,7 @@ def _tell(company: Company, level: FaultLevel) -> None:
         level=level,
         at=company.at,
     )
-    signals_record(signals=[told], at=company.at)
+    signals_record(signals=[signal], at=company.at)
 
 
 @RESTARTS
@@ -60,7 +60,7 @@ def test_the_only_job_of_the_node_is_restarted_whatever_card_was_put_down_for_it
     # The fault is told of the card that our books say is free.
     Card.objects.filter(pk=allocation.card.pk).update(index=7)
     Card.objects.filter(pk=other.pk).update(index=0)
-    _tell(company, level)
+    _report(company, level)
     health_reconcile(at=company.at)
     claim = _claim(attempt)
     assert (claim.state, claim.release_reason) == (ClaimState.REVOKING, ReleaseReason.FAULT)
@@ -72,7 +72,7 @@ def test_of_several_jobs_none_is_restarted_and_a_person_is_told_once(
     level: FaultLevel, company: Company
 ) -> None:
     attempts = [company.running(name=name)[1] for name in ("one", "two")]
-    _tell(company, level)
+    _report(company, level)
     assert [health_reconcile(at=company.later(timedelta(seconds=2))) for _ in range(2)] == [1, 0]
     assert {_claim(attempt).state for attempt in attempts} == {ClaimState.ADMITTED}
     decision = Decision.objects.get()
@@ -83,7 +83,7 @@ def test_of_several_jobs_none_is_restarted_and_a_person_is_told_once(
 
 def test_a_job_does_not_stop_for_the_card_of_one_that_has_ended_since(company: Company) -> None:
     (_, ended), (_, goes_on) = (company.running(name=name) for name in ("one", "two"))
-    _tell(company, FaultLevel.RESTART_JOB)
+    _report(company, FaultLevel.RESTART_JOB)
     company.later(timedelta(seconds=1))
     company.finish(ended)
     company.turn_jobs()
@@ -110,7 +110,7 @@ def test_a_person_who_takes_out_cards_takes_out_their_node_once_and_is_told(
 def test_what_a_rule_took_out_as_a_node_becomes_the_persons_who_names_its_card(
     company: Company, operator: User
 ) -> None:
-    _tell(company, FaultLevel.ISOLATE)
+    _report(company, FaultLevel.ISOLATE)
     health_reconcile(at=company.at)
     card = Card.objects.get(index=0)
     isolations_request(cards=[card.uid], reason="it smells", actor=operator, at=company.at)

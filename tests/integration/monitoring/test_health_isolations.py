@@ -28,7 +28,7 @@ from controlplane.ports.clusters import ClusterUnavailable
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.burn_in_runs import burned_in, card_at, engine, isolated, turn
-from tests.integration.monitoring.notifications import heard
+from tests.integration.monitoring.notifications import deliver_messages
 from tests.integration.monitoring.wards import ward
 
 __all__ = ["company", "engine", "installation"]
@@ -167,7 +167,7 @@ def test_operators_and_their_webhooks_are_told_with_the_evidence(
     company: Company, operator: User
 ) -> None:
     row = isolated(company)
-    heard("isolation.begun")
+    deliver_messages("isolation.begun")
     event = Event.objects.get()
     assert (event.kind, event.subject_uid) == (NotificationKind.CARD_ISOLATED, card_at().uid)
     evidence = event.payload["evidence"]

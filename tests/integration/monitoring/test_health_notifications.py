@@ -15,60 +15,60 @@ from apps.notifications.selectors.messages import render_notification
 from apps.notifications.selectors.webhooks import delivery_body
 from controlplane.domain.alerts.notifications import NotificationKind
 from tests import factories
-from tests.integration.monitoring.notifications import heard
+from tests.integration.monitoring.notifications import deliver_messages
 from tests.integration.monitoring.wards import NOON, seconds_later, sign, ward
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def people() -> dict[str, User]:
+def users() -> dict[str, User]:
     team = factories.team("plant")
     operators = {"olga": True, "otto": True, "eve": False}
     return {
-        name: factories.person(name, team=team, operator=operates)
+        name: factories.user(name, team=team, operator=operates)
         for name, operates in operators.items()
     }
 
 
 def test_a_node_that_went_out_of_use_leads_to_its_page_and_who_did_it_knows(
-    people: dict[str, User],
+    users: dict[str, User],
 ) -> None:
     cluster = ward(nodes=1)
     node = Node.objects.get()
-    olga = people["olga"]
+    olga = users["olga"]
     (row,) = isolations_request(nodes=[node.uid], reason="fans", actor=olga, at=NOON)
-    heard("isolation.begun")
+    deliver_messages("isolation.begun")
     event = Event.objects.get()
     assert render_notification(event).title == "north/north-0 was taken out of use"
     assert render_notification(event).href == f"/fleet/clusters/{cluster.uid}/nodes/north-0"
     assert [one.recipient.username for one in Notification.objects.all()] == ["otto"]
     isolations_release(uids=[row.uid], reason="replaced", actor=olga, at=NOON)
-    heard("isolation.ended")
+    deliver_messages("isolation.ended")
     back = Event.objects.get(kind=NotificationKind.CARD_RETURNED)
     assert render_notification(back).detail == "replaced"
 
 
 def test_a_webhook_gets_the_evidence_that_a_repair_ticket_needs(
-    people: dict[str, User], settings: Settings
+    users: dict[str, User], settings: Settings
 ) -> None:
     settings.NINEFOLD_PUBLIC_URL = "https://ninefold.example.com"
     cluster = ward(nodes=1)
     signals_record(signals=[sign(cluster, message="GPU has fallen off the bus")], at=NOON)
     health_reconcile(at=seconds_later(1))
-    heard("isolation.begun")
+    deliver_messages("isolation.begun")
     body = delivery_body(Event.objects.get()).decode()
     for word in ('"serial":"0-1"', '"code":"79"', '"level":"L6"', "GPU has fallen off the bus"):
         assert word in body, word
 
 
-def test_what_a_guard_holds_back_is_told_once_for_a_cluster(people: dict[str, User]) -> None:
+def test_what_a_guard_holds_back_is_told_once_for_a_cluster(users: dict[str, User]) -> None:
     cluster = ward(nodes=5, cards=4)
-    signs = [sign(cluster, node=f"north-{node}") for node in range(5)]
-    signals_record(signals=signs, at=NOON)
+    signals = [sign(cluster, node=f"north-{node}") for node in range(5)]
+    signals_record(signals=signals, at=NOON)
     health_reconcile(at=seconds_later(1))
     health_reconcile(at=seconds_later(3))
-    heard("decisions.held_back")
+    deliver_messages("decisions.held_back")
     event = Event.objects.get()
     assert (event.kind, event.subject_uid) == (NotificationKind.HEALTH_HELD_BACK, cluster.uid)
     assert event.payload["evidence"]["decisions"] == 3

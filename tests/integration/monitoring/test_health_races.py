@@ -31,15 +31,15 @@ from tests.integration.threads import at_once
 
 __all__ = ["committed_company", "company", "installation"]
 
-ROUNDS = 6
+ITERATIONS = 6
 #: A turn has fewer steps; more would mean that it does not end.
 MAX_STEPS = 150
 
 
 def _wrong(company: Company, *, active: bool = True, index: int = 0) -> None:
     node = Card.objects.select_related("node").get(index=index).node.name
-    told = sign(company.cluster_row, node=node, index=index, at=company.at, active=active)
-    signals_record(signals=[told], at=company.at)
+    signal = sign(company.cluster_row, node=node, index=index, at=company.at, active=active)
+    signals_record(signals=[signal], at=company.at)
 
 
 def _start_anew(company: Company) -> None:
@@ -60,7 +60,7 @@ def test_whoever_comes_first_no_work_goes_on_on_a_card_that_is_isolated(
 ) -> None:
     company = committed_company
     sharing = Sharing.of(company)
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         _start_anew(company)
         claim = sharing.claim(sharing.batch, cards=2)
         _wrong(company)
@@ -76,7 +76,7 @@ def test_whoever_comes_first_no_work_goes_on_on_a_card_that_is_isolated(
 @pytest.mark.django_db(transaction=True)
 def test_two_turns_at_once_isolate_once(committed_company: Company) -> None:
     company = committed_company
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         _start_anew(company)
         _wrong(company)
         outcomes = at_once(*[lambda: health_reconcile(at=company.at)] * 3)
@@ -96,7 +96,7 @@ def test_a_turn_killed_anywhere_leaves_nothing_half_done_and_the_next_one_does_i
         company.schedule()
         _wrong(company)
         OutboxMessage.objects.all().delete()
-        worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
+        worker.steps, worker.dies_at, worker.last_step = 0, dies_at, ""
         try:
             with worker.working():
                 health_reconcile(at=company.at)
@@ -105,12 +105,12 @@ def test_a_turn_killed_anywhere_leaves_nothing_half_done_and_the_next_one_does_i
             _is_all_or_nothing(claim)
             health_reconcile(at=company.later(timedelta(seconds=40)))
         claim.refresh_from_db()
-        assert claim.state == ClaimState.REVOKING, worker.last_words
+        assert claim.state == ClaimState.REVOKING, worker.last_step
         assert Card.objects.get(index=0).state == CardState.ISOLATED
-        told = OutboxMessage.objects.values_list("topic", flat=True)
-        assert sorted(told) == ["claim.revoking", "isolation.begun"], worker.last_words
+        topics = OutboxMessage.objects.values_list("topic", flat=True)
+        assert sorted(topics) == ["claim.revoking", "isolation.begun"], worker.last_step
         assert Decision.objects.count() == Isolation.objects.count() == 1
-        if not worker.last_words:
+        if not worker.last_step:
             return
     raise AssertionError(f"it has more than {MAX_STEPS} steps")
 
@@ -129,9 +129,9 @@ def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
         assert lease is not None
         notes = [note, replace(note, card="slice-7")]
         assert suppressed_decisions_store(decided=notes, lease=lease, at=company.at) == 1
-    kept = Decision.objects.get()
-    assert (kept.node, kept.card, kept.fault) == (card.node, card, None)
-    assert (kept.action, kept.outcome, kept.at) == (Action.NOTE, "done", company.at)
+    decision = Decision.objects.get()
+    assert (decision.node, decision.card, decision.fault) == (card.node, card, None)
+    assert (decision.action, decision.outcome, decision.at) == (Action.NOTE, "done", company.at)
 
 
 def _is_all_or_nothing(claim: Claim) -> None:

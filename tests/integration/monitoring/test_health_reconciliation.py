@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 Outcome = Decision.Outcome
 
 
-def _tell(*signals: Signal) -> None:
+def _report(*signals: Signal) -> None:
     signals_record(signals=signals, at=signals[0].at)
 
 
@@ -41,7 +41,7 @@ def _states(index: int | None = None) -> list[str]:
 
 def test_a_card_that_must_be_isolated_takes_no_work_after_the_turn() -> None:
     cluster = ward()
-    _tell(sign(cluster))
+    _report(sign(cluster))
     assert health_reconcile(at=seconds_later(1)) == 1
     bad = card(cluster)
     assert (bad.state, bad.state_reason) == (CardState.ISOLATED, "79 is of level L6")
@@ -60,16 +60,16 @@ def test_a_card_that_must_be_isolated_takes_no_work_after_the_turn() -> None:
 def test_nothing_is_decided_twice_and_nothing_wrong_is_no_decision() -> None:
     cluster = ward()
     assert health_reconcile(at=NOON) == 0
-    _tell(sign(cluster))
+    _report(sign(cluster))
     health_reconcile(at=seconds_later(1))
-    _tell(sign(cluster, seconds=5))
+    _report(sign(cluster, seconds=5))
     assert health_reconcile(at=seconds_later(6)) == 0
     assert Isolation.objects.count() == 1
 
 
 def test_a_note_is_written_down_and_changes_nothing() -> None:
     cluster = ward()
-    _tell(sign(cluster, code="63", level=FaultLevel.NOTE))
+    _report(sign(cluster, code="63", level=FaultLevel.NOTE))
     assert health_reconcile(at=seconds_later(1)) == 1
     assert Decision.objects.get().action == Action.NOTE
     assert set(_states()) == {CardState.USABLE}
@@ -77,7 +77,7 @@ def test_a_note_is_written_down_and_changes_nothing() -> None:
 
 def test_a_fault_of_the_node_takes_the_whole_node_out() -> None:
     cluster = ward(cards=4)
-    _tell(sign(cluster, index=None))
+    _report(sign(cluster, index=None))
     health_reconcile(at=seconds_later(1))
     assert _states() == [CardState.ISOLATED] * 4 + [CardState.USABLE] * 4
     isolation = Isolation.objects.get()
@@ -87,7 +87,7 @@ def test_a_fault_of_the_node_takes_the_whole_node_out() -> None:
 
 def test_where_a_plug_in_chooses_the_card_one_bad_card_takes_the_node_out() -> None:
     cluster = ward(binding="node")
-    _tell(sign(cluster))
+    _report(sign(cluster))
     health_reconcile(at=seconds_later(1))
     assert Isolation.objects.get().card is None
     assert _states() == [CardState.ISOLATED] * 4 + [CardState.USABLE] * 4
@@ -95,7 +95,7 @@ def test_where_a_plug_in_chooses_the_card_one_bad_card_takes_the_node_out() -> N
 
 def test_the_guard_lets_a_share_of_the_pool_go_and_a_person_is_told_of_the_rest_once() -> None:
     cluster = ward(nodes=5, cards=4)
-    _tell(*(sign(cluster, node=f"north-{node}") for node in range(5)))
+    _report(*(sign(cluster, node=f"north-{node}") for node in range(5)))
     health_reconcile(at=seconds_later(1))
     assert _states().count(CardState.ISOLATED) == 2
     assert Decision.objects.filter(outcome=Outcome.DONE).count() == 2
@@ -108,7 +108,7 @@ def test_the_guard_lets_a_share_of_the_pool_go_and_a_person_is_told_of_the_rest_
 
 def test_what_was_held_back_is_done_when_the_policy_allows_it() -> None:
     cluster = ward(nodes=5, cards=4)
-    _tell(*(sign(cluster, node=f"north-{node}") for node in range(5)))
+    _report(*(sign(cluster, node=f"north-{node}") for node in range(5)))
     health_reconcile(at=seconds_later(1))
     HealthPolicy.objects.create(settings={"pool_share": 1000}, changed_at=NOON)
     health_reconcile(at=seconds_later(3))
@@ -118,7 +118,7 @@ def test_what_was_held_back_is_done_when_the_policy_allows_it() -> None:
 def test_rules_that_may_not_act_say_what_they_would_do() -> None:
     cluster = ward()
     HealthPolicy.objects.create(automatic=False, changed_at=NOON)
-    _tell(sign(cluster))
+    _report(sign(cluster))
     health_reconcile(at=seconds_later(1))
     decision = Decision.objects.get()
     assert (decision.outcome, decision.action) == (Outcome.HELD_BACK, Action.ISOLATE_CARD)
@@ -146,8 +146,8 @@ def test_a_return_that_waits_for_a_person_is_told_once(company: Company) -> None
 
 def test_many_silent_nodes_are_our_problem_and_isolate_nothing() -> None:
     cluster = ward(nodes=6)
-    silent: dict[str, Any] = {"index": None, "origin": Origin.SILENCE, "code": "node-silent"}
-    _tell(*(sign(cluster, node=f"north-{node}", **silent) for node in range(3)))
+    stale: dict[str, Any] = {"index": None, "origin": Origin.SILENCE, "code": "node-silent"}
+    _report(*(sign(cluster, node=f"north-{node}", **stale) for node in range(3)))
     health_reconcile(at=seconds_later(30))
     assert set(_states()) == {CardState.USABLE}
     assert Decision.objects.get().outcome == Outcome.HELD_BACK
@@ -158,8 +158,8 @@ def test_one_silent_node_is_fenced_and_its_work_gets_no_time_to_save(company: Co
     for number in range(4):
         Node.objects.create(cluster=company.cluster_row, name=f"neighbour-{number}")
     node = Card.objects.first().node.name  # type: ignore[union-attr]
-    silent: dict[str, Any] = {"origin": Origin.SILENCE, "code": "node-silent", "at": company.at}
-    _tell(sign(company.cluster_row, node=node, index=None, **silent))
+    stale: dict[str, Any] = {"origin": Origin.SILENCE, "code": "node-silent", "at": company.at}
+    _report(sign(company.cluster_row, node=node, index=None, **stale))
     later = company.later(timedelta(seconds=16))
     health_reconcile(at=later)
     claim = Claim.objects.get(uid=attempt.claim_uid)
@@ -173,7 +173,7 @@ def test_the_job_on_the_card_saves_and_stops_and_waits_again_in_its_old_place(
     job, attempt = company.running()
     claim = Claim.objects.get(uid=attempt.claim_uid)
     place = claim.allocations.get().card
-    _tell(sign(company.cluster_row, node=place.node.name, index=place.index, at=company.at))
+    _report(sign(company.cluster_row, node=place.node.name, index=place.index, at=company.at))
     health_reconcile(at=company.at)
     claim.refresh_from_db()
     assert (claim.state, claim.release_reason) == (ClaimState.REVOKING, ReleaseReason.FAULT)
@@ -203,7 +203,7 @@ def test_a_program_that_died_of_its_card_before_we_heard_of_that_goes_on_elsewhe
     company.turn_jobs()
     attempt.refresh_from_db()
     assert (attempt.state, "waiting a moment" in attempt.message) == (AttemptState.RUNNING, True)
-    _tell(sign(company.cluster_row, node=place.node.name, index=place.index, at=company.at))
+    _report(sign(company.cluster_row, node=place.node.name, index=place.index, at=company.at))
     health_reconcile(at=company.at)
     company.turn_jobs()
     company.turn_jobs()
@@ -226,8 +226,8 @@ def test_a_restart_stops_the_job_and_leaves_the_card_in_use(company: Company) ->
     _, attempt = company.running()
     place = Claim.objects.get(uid=attempt.claim_uid).allocations.get().card
     level = FaultLevel.RESTART_JOB
-    told: dict[str, Any] = {"node": place.node.name, "index": place.index, "at": company.at}
-    _tell(sign(company.cluster_row, code="94", level=level, **told))
+    location: dict[str, Any] = {"node": place.node.name, "index": place.index, "at": company.at}
+    _report(sign(company.cluster_row, code="94", level=level, **location))
     health_reconcile(at=company.at)
     assert Claim.objects.get(uid=attempt.claim_uid).release_reason == ReleaseReason.FAULT
     assert set(_states()) == {CardState.USABLE}
@@ -238,8 +238,8 @@ def test_a_reset_when_idle_lets_the_job_end_by_itself(company: Company) -> None:
     _, attempt = company.running()
     claim = Claim.objects.get(uid=attempt.claim_uid)
     place = claim.allocations.get().card
-    told: dict[str, Any] = {"node": place.node.name, "index": place.index, "at": company.at}
-    _tell(sign(company.cluster_row, level=FaultLevel.RESET_WHEN_IDLE, **told))
+    location: dict[str, Any] = {"node": place.node.name, "index": place.index, "at": company.at}
+    _report(sign(company.cluster_row, level=FaultLevel.RESET_WHEN_IDLE, **location))
     health_reconcile(at=company.at)
     claim.refresh_from_db()
     place.refresh_from_db()
@@ -254,11 +254,11 @@ def test_a_reset_when_idle_lets_the_job_end_by_itself(company: Company) -> None:
 def test_what_becomes_worse_stops_what_was_let_go_on(company: Company) -> None:
     _, attempt = company.running()
     place = Claim.objects.get(uid=attempt.claim_uid).allocations.get().card
-    told: dict[str, Any] = {"node": place.node.name, "index": place.index}
-    _tell(sign(company.cluster_row, level=FaultLevel.RESET_WHEN_IDLE, at=company.at, **told))
+    location: dict[str, Any] = {"node": place.node.name, "index": place.index}
+    _report(sign(company.cluster_row, level=FaultLevel.RESET_WHEN_IDLE, at=company.at, **location))
     health_reconcile(at=company.at)
     later = company.later(timedelta(seconds=5))
-    _tell(sign(company.cluster_row, level=FaultLevel.ISOLATE, at=later, **told))
+    _report(sign(company.cluster_row, level=FaultLevel.ISOLATE, at=later, **location))
     health_reconcile(at=later)
     place.refresh_from_db()
     assert place.state == CardState.ISOLATED
@@ -274,7 +274,7 @@ def test_the_queries_of_a_turn_do_not_grow_with_what_is_wrong(
         settings={"pool_share": 1000, "nodes_per_window": 100, "cards_per_node": 100},
         changed_at=NOON,
     )
-    _tell(*(sign(cluster, node=f"north-{node}") for node in range(30)))
+    _report(*(sign(cluster, node=f"north-{node}") for node in range(30)))
     with django_assert_max_num_queries(60):  # type: ignore[operator]
         health_reconcile(at=seconds_later(1))
     assert _states().count(CardState.ISOLATED) == 30

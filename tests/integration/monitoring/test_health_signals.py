@@ -79,19 +79,19 @@ def test_a_fault_of_the_node_itself_stands_once_as_well() -> None:
 
 def test_unknown_nodes_and_cards_are_left_out_and_spoil_nothing() -> None:
     cluster = ward()
-    signs = [sign(cluster), sign(cluster, node="nobody"), sign(cluster, index=9)]
-    assert _record(*signs, replace(sign(cluster), cluster="elsewhere")) == 1
+    signals = [sign(cluster), sign(cluster, node="nobody"), sign(cluster, index=9)]
+    assert _record(*signals, replace(sign(cluster), cluster="elsewhere")) == 1
     assert Fault.objects.count() == 1
 
 
 def test_the_loop_is_called_once_for_whatever_is_new_worse_or_over() -> None:
     cluster, other = ward(), ward("south", nodes=1)
-    news = OutboxMessage.objects.filter(topic="faults.changed", delivered_at=None)
+    messages = OutboxMessage.objects.filter(topic="faults.changed", delivered_at=None)
 
     def called() -> list[str]:
-        told = [message.payload["cluster_uid"] for message in news.order_by("id")]
-        news.update(delivered_at=NOON)
-        return told
+        uids = [message.payload["cluster_uid"] for message in messages.order_by("id")]
+        messages.update(delivered_at=NOON)
+        return uids
 
     _record(*(sign(cluster, index=index) for index in range(4)))
     _record(sign(cluster, node="north-1"), sign(other, node="south-0"))
@@ -135,9 +135,9 @@ def test_what_ended_long_ago_is_forgotten_with_its_decisions() -> None:
 
     assert faults_prune(at=seconds_later(60) + FAULT_RETENTION) == 1
 
-    kept = {whole.pk, recent.pk, explaining.pk}
-    assert set(Fault.objects.values_list("pk", flat=True)) == kept
-    assert set(Decision.objects.values_list("fault", flat=True)) == kept
+    retained = {whole.pk, recent.pk, explaining.pk}
+    assert set(Fault.objects.values_list("pk", flat=True)) == retained
+    assert set(Decision.objects.values_list("fault", flat=True)) == retained
 
 
 def _decided(fault: Fault | None, *, node: Node) -> None:
@@ -172,8 +172,8 @@ def test_statements_do_not_grow_in_number_with_the_signs(
     django_assert_max_num_queries: object,
 ) -> None:
     cluster = ward("wide", nodes=20, cards=8)
-    signs = [
+    signals = [
         sign(cluster, node=f"wide-{node}", index=index) for node in range(20) for index in range(8)
     ]
     with django_assert_max_num_queries(8):  # type: ignore[operator]
-        assert _record(*signs) == 160
+        assert _record(*signals) == 160

@@ -44,10 +44,10 @@ class Machines:
     codes: dict[str, int] = field(default_factory=dict)
     launches: dict[str, Launch] = field(default_factory=dict)
     begun: list[str] = field(default_factory=list)
-    silent: bool = False
+    unreachable: bool = False
 
     def observe(self, names: Sequence[str]) -> Mapping[str, ObservedLaunch]:
-        if self.silent:
+        if self.unreachable:
             raise ClusterUnavailable("nobody answers")
         return {name: self._seen(name) for name in names if name in self.launches}
 
@@ -78,14 +78,14 @@ class Machines:
 
 @pytest.fixture
 def machines(monkeypatch: pytest.MonkeyPatch) -> Machines:
-    made = Machines()
-    monkeypatch.setattr(fleet, "cluster_adapter", lambda _cluster: made)
-    return made
+    adapter = Machines()
+    monkeypatch.setattr(fleet, "cluster_adapter", lambda _cluster: adapter)
+    return adapter
 
 
 @pytest.fixture
 def root(db: None) -> User:
-    return factories.person("root", admin=True)
+    return factories.user("root", admin=True)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def west(root: User) -> Cluster:
 
 
 def begun(root: User, west: Cluster, **changes: Any) -> Rollout:
-    ask = RolloutRequest(
+    request = RolloutRequest(
         **{
             "name": "driver 580",
             "cluster": west,
@@ -109,7 +109,7 @@ def begun(root: User, west: Cluster, **changes: Any) -> Rollout:
             **changes,
         }
     )
-    return maintenance_rollouts.rollout_begin(request=ask, actor=root, at=NOON)
+    return maintenance_rollouts.rollout_begin(request=request, actor=root, at=NOON)
 
 
 def turn(seconds: float) -> None:
@@ -182,12 +182,12 @@ def test_a_cluster_that_is_silent_holds_it_up_and_is_named(
     rollout = begun(root, west)
     turn(0)
     turn(5)
-    machines.silent = True
+    machines.unreachable = True
     turn(10)
     rollout.refresh_from_db()
     assert "nobody answers" in rollout.error
     assert states()[0] == "at_work"
-    machines.silent, machines.codes = False, {"west-0": 0}
+    machines.unreachable, machines.codes = False, {"west-0": 0}
     turn(15)
     turn(20)
     rollout.refresh_from_db()
@@ -259,8 +259,8 @@ def test_paused_nothing_new_begins_and_cancelled_the_rest_is_untouched(
         maintenance_rollouts.rollout_steer(
             rollout=rollout, event=RolloutEvent.RESUME, actor=root, at=NOON
         )
-    acts = AuditEntry.objects.filter(action__startswith="rollout.").order_by("id")
-    assert list(acts.values_list("action", flat=True)) == [
+    actions = AuditEntry.objects.filter(action__startswith="rollout.").order_by("id")
+    assert list(actions.values_list("action", flat=True)) == [
         "rollout.begin",
         "rollout.pause",
         "rollout.resume",
@@ -285,7 +285,7 @@ def test_what_is_out_of_use_already_is_left_alone(
 def test_a_command_on_this_machine_is_for_administrators_of_the_company(root: User) -> None:
     here = ward("here", nodes=1)
     team = factories.team()
-    otto = factories.person("otto", team=team, role=TeamRole.VIEWER, operator=True)
+    otto = factories.user("otto", team=team, role=TeamRole.VIEWER, operator=True)
     with pytest.raises(PermissionRefused, match="administrators of the company"):
         begun(otto, here)
     assert begun(otto, here, argv=(), burn_in=True).argv == []

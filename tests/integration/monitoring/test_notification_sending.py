@@ -29,10 +29,10 @@ from controlplane.domain.jobs.lifecycle import JobEvent, JobKind
 from controlplane.domain.serving.lifecycle import DeploymentEvent
 from tests import factories
 from tests.integration.monitoring.conftest import Office
-from tests.integration.monitoring.notifications import heard, tell
+from tests.integration.monitoring.notifications import deliver_messages, notify
 from tests.integration.threads import at_once
 
-FAILED, TROUBLED = NotificationKind.JOB_FAILED, NotificationKind.DEPLOYMENT_UNHEALTHY
+FAILED, UNHEALTHY = NotificationKind.JOB_FAILED, NotificationKind.DEPLOYMENT_UNHEALTHY
 
 
 def kinds_for(user: User) -> list[str]:
@@ -46,7 +46,7 @@ def test_every_kind_has_its_words() -> None:
 def test_a_job_that_fails_is_told_to_whoever_made_it_once(office: Office) -> None:
     job = factories.job(actor=office.ada, team=office.team, queue=office.queue, kind=JobKind.SCRIPT)
     factories.failed(job, cluster=factories.cluster())
-    heard("job.ended")
+    deliver_messages("job.ended")
     (row,) = Notification.objects.filter(recipient=office.ada)
     assert (row.kind, row.count, row.event.subject_uid) == (FAILED, 1, job.uid)
     assert render_notification(row.event).title == "teach addresses has failed"
@@ -58,36 +58,38 @@ def test_a_job_that_fails_is_told_to_whoever_made_it_once(office: Office) -> Non
 def test_a_job_that_goes_well_is_told_too(office: Office) -> None:
     job = factories.job(actor=office.ada, team=office.team, queue=office.queue, kind=JobKind.SCRIPT)
     factories.succeeded(job, cluster=factories.cluster())
-    heard("job.ended")
+    deliver_messages("job.ended")
     assert kinds_for(office.ada) == [NotificationKind.JOB_SUCCEEDED]
 
 
-@pytest.mark.parametrize(("canceller", "hears"), [("ada", False), ("bob", True)])
-def test_who_cancels_a_job_knows_that_already(office: Office, canceller: str, hears: bool) -> None:
+@pytest.mark.parametrize(("canceller", "notified"), [("ada", False), ("bob", True)])
+def test_who_cancels_a_job_knows_that_already(
+    office: Office, canceller: str, notified: bool
+) -> None:
     job = factories.job(actor=office.ada, team=office.team, queue=office.queue, kind=JobKind.SCRIPT)
     now = timezone.now()
     jobs.job_cancel(job=job, actor=getattr(office, canceller), at=now)
     job.refresh_from_db()
     jobs.job_transition(job, JobEvent.CANCEL, at=now, reason=f"cancelled by {canceller}")
-    heard("job.ended")
-    assert kinds_for(office.ada) == ([NotificationKind.JOB_CANCELLED] if hears else [])
+    deliver_messages("job.ended")
+    assert kinds_for(office.ada) == ([NotificationKind.JOB_CANCELLED] if notified else [])
 
 
 def test_a_deployment_in_trouble_and_its_recovery_reach_the_whole_team(office: Office) -> None:
     model = factories.model_version(actor=office.ada, team=office.team)
     one = factories.deployment(actor=office.ada, team=office.team, queue=office.queue, model=model)
     factories.replica(one, cluster=factories.cluster(), ready=False)
-    heard("deployment.degraded")
+    deliver_messages("deployment.degraded")
     assert [kinds_for(user) for user in (office.ada, office.bob, office.eve)] == [
-        [TROUBLED],
-        [TROUBLED],
+        [UNHEALTHY],
+        [UNHEALTHY],
         [],
     ]
     one.refresh_from_db()
     deployment_transition(
         one, DeploymentEvent.BECOME_READY, at=timezone.now(), reason="1 of 1 replicas are ready"
     )
-    heard("deployment.ready")
+    deliver_messages("deployment.ready")
     (row,) = Notification.objects.filter(recipient=office.bob)
     assert (row.kind, row.count) == (NotificationKind.DEPLOYMENT_RECOVERED, 2)
 
@@ -96,30 +98,30 @@ def test_a_deployment_that_flaps_makes_one_line_with_a_count(office: Office) -> 
     began = timezone.now()
     for turn in range(10):
         at = began + timedelta(seconds=30 * turn)
-        kind = TROUBLED if turn % 2 == 0 else NotificationKind.DEPLOYMENT_RECOVERED
-        tell(kind, team=office.team, maker=office.ada, at=at)
+        kind = UNHEALTHY if turn % 2 == 0 else NotificationKind.DEPLOYMENT_RECOVERED
+        notify(kind, team=office.team, creator=office.ada, at=at)
     (row,) = Notification.objects.filter(recipient=office.ada)
     assert (row.count, row.first_at, row.at) == (10, began, began + timedelta(seconds=270))
     assert row.kind == NotificationKind.DEPLOYMENT_RECOVERED
     later = began + COLLAPSED_WITHIN
-    tell(TROUBLED, team=office.team, maker=office.ada, at=later)
+    notify(UNHEALTHY, team=office.team, creator=office.ada, at=later)
     assert Notification.objects.filter(recipient=office.ada).count() == 2
 
 
 def test_news_that_was_overtaken_does_not_hide_newer_news(office: Office) -> None:
     now = timezone.now()
-    tell(NotificationKind.DEPLOYMENT_RECOVERED, team=office.team, maker=office.ada, at=now)
+    notify(NotificationKind.DEPLOYMENT_RECOVERED, team=office.team, creator=office.ada, at=now)
     early = now - timedelta(seconds=5)
-    tell(TROUBLED, team=office.team, maker=office.ada, at=early, reason="0 of 1")
+    notify(UNHEALTHY, team=office.team, creator=office.ada, at=early, reason="0 of 1")
     (row,) = Notification.objects.filter(recipient=office.ada)
     assert (row.kind, row.count, row.at) == (NotificationKind.DEPLOYMENT_RECOVERED, 2, now)
 
 
 def test_what_was_read_is_unread_again_when_it_goes_on(office: Office) -> None:
     now = timezone.now()
-    tell(TROUBLED, team=office.team, maker=office.ada, at=now)
+    notify(UNHEALTHY, team=office.team, creator=office.ada, at=now)
     assert notifications_read(user=office.ada, uids=None, at=now) == 1
-    tell(TROUBLED, team=office.team, maker=office.ada, at=now + timedelta(minutes=1))
+    notify(UNHEALTHY, team=office.team, creator=office.ada, at=now + timedelta(minutes=1))
     assert bell(office.ada).unread == 1
 
 
@@ -127,7 +129,7 @@ def test_reading_can_be_taken_back_and_touches_nobody_elses(office: Office) -> N
     now = timezone.now()
     for number in range(3):
         subject = f"{number:032x}"
-        tell(TROUBLED, team=office.team, maker=office.ada, at=now, subject=subject)
+        notify(UNHEALTHY, team=office.team, creator=office.ada, at=now, subject=subject)
     first = notifications_of(office.ada)[0].uid
     assert notifications_read(user=office.bob, uids=[first], at=now) == 0
     assert notifications_read(user=office.ada, uids=[first], at=now) == 1
@@ -138,14 +140,14 @@ def test_reading_can_be_taken_back_and_touches_nobody_elses(office: Office) -> N
 
 
 def test_everybody_hears_as_they_wish(office: Office) -> None:
-    silent = DeliveryPreference(kind=TROUBLED, page=False, email=False, whole_team=False)
+    disabled = DeliveryPreference(kind=UNHEALTHY, page=False, email=False, whole_team=False)
     curious = DeliveryPreference(kind=FAILED, page=True, email=False, whole_team=True)
-    preferences_set(user=office.ada, preferences=[silent])
-    preferences_set(user=office.bob, preferences=[curious, silent])
+    preferences_set(user=office.ada, preferences=[disabled])
+    preferences_set(user=office.bob, preferences=[curious, disabled])
     preferences_set(user=office.bob, preferences=[curious])
     now = timezone.now()
-    for kind in (FAILED, TROUBLED):
-        tell(kind, team=office.team, maker=office.ada, at=now)
+    for kind in (FAILED, UNHEALTHY):
+        notify(kind, team=office.team, creator=office.ada, at=now)
     assert kinds_for(office.ada) == [FAILED]
     assert kinds_for(office.bob) == [FAILED]
 
@@ -154,9 +156,9 @@ def test_who_has_left_the_team_hears_nothing_more(office: Office) -> None:
     office.ada.memberships.all().delete()
     office.bob.is_active = False
     office.bob.save()
-    tell(TROUBLED, team=office.team, maker=office.ada, at=timezone.now())
+    notify(UNHEALTHY, team=office.team, creator=office.ada, at=timezone.now())
     assert [kinds_for(one) for one in (office.ada, office.bob)] == [[], []]
-    assert kinds_for(office.vera) == [TROUBLED]
+    assert kinds_for(office.vera) == [UNHEALTHY]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -164,7 +166,7 @@ def test_the_same_news_from_two_workers_at_once_is_told_once(office: Office) -> 
     now = timezone.now()
 
     def work() -> bool:
-        return tell(FAILED, team=office.team, maker=office.ada, at=now, uid="b" * 32)
+        return notify(FAILED, team=office.team, creator=office.ada, at=now, uid="b" * 32)
 
     assert at_once(work, work, work).count(True) == 1
     assert Event.objects.count() == 1
@@ -176,7 +178,7 @@ def test_two_events_of_one_subject_at_once_make_one_line(office: Office) -> None
     now = timezone.now()
 
     def work() -> bool:
-        return tell(TROUBLED, team=office.team, maker=office.ada, at=now)
+        return notify(UNHEALTHY, team=office.team, creator=office.ada, at=now)
 
     assert all(at_once(work, work, work, work))
     (row,) = Notification.objects.filter(recipient=office.ada)
@@ -184,7 +186,7 @@ def test_two_events_of_one_subject_at_once_make_one_line(office: Office) -> None
 
 
 def test_a_line_is_worded_when_it_is_read(office: Office) -> None:
-    tell(FAILED, team=office.team, maker=office.ada, at=timezone.now(), name="parcels")
+    notify(FAILED, team=office.team, creator=office.ada, at=timezone.now(), name="parcels")
     event = Event.objects.get()
     with translation.override("zh-hans"):
         assert render_notification(event).title == "parcels 失败了"
@@ -200,7 +202,7 @@ def test_a_test_reaches_whoever_asked(office: Office) -> None:
 
 def test_old_news_is_forgotten_with_its_lines(office: Office) -> None:
     now = timezone.now()
-    tell(FAILED, team=office.team, maker=office.ada, at=now - timedelta(days=91))
-    tell(FAILED, team=office.team, maker=office.ada, at=now, subject="c" * 32)
+    notify(FAILED, team=office.team, creator=office.ada, at=now - timedelta(days=91))
+    notify(FAILED, team=office.team, creator=office.ada, at=now, subject="c" * 32)
     assert events_prune(at=now) == 1
     assert len(kinds_for(office.ada)) == 1

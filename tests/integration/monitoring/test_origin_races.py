@@ -43,12 +43,10 @@ def node() -> Node:
 
 @pytest.fixture
 def olga() -> User:
-    return factories.person(
-        "olga", team=factories.team("watch"), role=TeamRole.VIEWER, operator=True
-    )
+    return factories.user("olga", team=factories.team("watch"), role=TeamRole.VIEWER, operator=True)
 
 
-def _waits_for_a_lock(*, others: int = 1) -> bool:
+def _is_blocked(*, others: int = 1) -> bool:
     """Whether so many connections to this database wait for a lock."""
     with connection.cursor() as cursor:
         # A transaction sees the same activity again otherwise.
@@ -61,8 +59,8 @@ def _waits_for_a_lock(*, others: int = 1) -> bool:
     return bool(count >= others)
 
 
-def _until_it_waits(*, others: int = 1) -> None:
-    until(partial(_waits_for_a_lock, others=others), what="somebody waits for a lock")
+def _until_blocked(*, others: int = 1) -> None:
+    until(partial(_is_blocked, others=others), what="somebody waits for a lock")
 
 
 def test_a_source_is_deleted_while_it_is_read(
@@ -74,8 +72,8 @@ def test_a_source_is_deleted_while_it_is_read(
 
     def read(seconds: int) -> None:
         at = seconds_later(seconds)
-        told = Reading(node="n7", index=0, vendor="nvidia", at=at, faults=("79",))
-        ingestion.readings_record(source=source, at=at, readings=[told])
+        reading = Reading(node="n7", index=0, vendor="nvidia", at=at, faults=("79",))
+        ingestion.readings_record(source=source, at=at, readings=[reading])
 
     read(0)
     written = threading.Event()
@@ -83,7 +81,7 @@ def test_a_source_is_deleted_while_it_is_read(
     def slowly(**terms: Any) -> int:
         """Faults are told once the deletion waits for the figures that this reading has written."""
         written.set()
-        _until_it_waits()
+        _until_blocked()
         return signals_record(**terms)
 
     monkeypatch.setattr(ingestion, "signals_record", slowly)
@@ -112,7 +110,7 @@ def test_who_revokes_the_last_token_beside_another_ends_what_the_agent_told(
         with transaction.atomic():
             token_revoke(token=tokens[0], actor=olga, at=NOON)
             revoked.set()
-            _until_it_waits()
+            _until_blocked()
 
     def second() -> None:
         assert revoked.wait(PATIENCE)
@@ -146,20 +144,20 @@ def test_faults_are_read_by_a_person_while_they_are_told_again(olga: User) -> No
         with transaction.atomic():
             Fault.objects.select_for_update().get(pk=by_node["north-1"].pk)
             held.set()
-            _until_it_waits(others=2)
+            _until_blocked(others=2)
 
-    def tell() -> None:
+    def report() -> None:
         assert held.wait(PATIENCE)
         again = [sign(cluster, node=f"north-{number}", seconds=5) for number in range(3)]
         signals_record(signals=again, at=seconds_later(5))
 
     def acknowledge() -> None:
         assert held.wait(PATIENCE)
-        _until_it_waits()
+        _until_blocked()
         uids = [by_node["north-2"].uid, by_node["north-0"].uid]
         faults_acknowledge(uids=uids, note="seen", actor=olga, at=seconds_later(5))
 
-    calls: tuple[Callable[[], None], ...] = (hold, tell, acknowledge)
+    calls: tuple[Callable[[], None], ...] = (hold, report, acknowledge)
     assert at_once(*calls) == [None, None, None]
     assert Fault.objects.filter(note="seen").count() == 2
 

@@ -53,17 +53,17 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def operator() -> User:
     team = factories.team("watch")
-    return factories.person("olga", team=team, role=TeamRole.VIEWER, operator=True)
+    return factories.user("olga", team=team, role=TeamRole.VIEWER, operator=True)
 
 
-def _tell(*signals: Signal) -> None:
+def _report(*signals: Signal) -> None:
     signals_record(signals=signals, at=signals[0].at)
 
 
 def _storm(*, nodes: int = 5, level: FaultLevel = FaultLevel.ISOLATE) -> Cluster:
     """One bad card on each node of four: of twenty cards the guard lets two go."""
     cluster = ward(nodes=nodes)
-    _tell(*(sign(cluster, node=f"north-{node}", level=level) for node in range(nodes)))
+    _report(*(sign(cluster, node=f"north-{node}", level=level) for node in range(nodes)))
     health_reconcile(at=seconds_later(1))
     return cluster
 
@@ -73,14 +73,16 @@ def _only() -> SuppressedPool:
     return pool
 
 
-def _ask(pool: SuppressedPool) -> SuppressedActionsRequest:
+def _request(pool: SuppressedPool) -> SuppressedActionsRequest:
     return SuppressedActionsRequest(
         cluster=pool.cluster_uid, chip=pool.chip, until=pool.until, shown=pool.isolations
     )
 
 
 def _isolate(pool: SuppressedPool, actor: User) -> SuppressedActionsResult:
-    return suppressed_isolate(_ask(pool), reason="a bad batch", actor=actor, at=seconds_later(3))
+    return suppressed_isolate(
+        _request(pool), reason="a bad batch", actor=actor, at=seconds_later(3)
+    )
 
 
 def _out() -> int:
@@ -92,9 +94,9 @@ def test_what_waits_is_counted_with_what_it_would_cost() -> None:
     Node.objects.filter(name__in=("north-3", "north-4")).update(
         labels=network_labels({"rack": "r7"})
     )
-    _tell(*(sign(cluster, node=f"north-{node}") for node in (0, 1)))
+    _report(*(sign(cluster, node=f"north-{node}") for node in (0, 1)))
     health_reconcile(at=seconds_later(1))
-    _tell(
+    _report(
         *(sign(cluster, node=f"north-{node}", seconds=2) for node in (2, 3, 4)),
         sign(cluster, node="north-4", index=0, code="48", level=FaultLevel.RESET_NOW, seconds=2),
     )
@@ -109,9 +111,9 @@ def test_what_waits_is_counted_with_what_it_would_cost() -> None:
 
 def test_a_node_that_is_to_go_takes_its_cards_along_in_the_count(operator: User) -> None:
     cluster = ward(nodes=5)
-    _tell(*(sign(cluster, node=f"north-{node}") for node in (0, 1)))
+    _report(*(sign(cluster, node=f"north-{node}") for node in (0, 1)))
     health_reconcile(at=seconds_later(1))
-    _tell(*(sign(cluster, node="north-4", index=index, seconds=2) for index in range(3)))
+    _report(*(sign(cluster, node="north-4", index=index, seconds=2) for index in range(3)))
     health_reconcile(at=seconds_later(3))
     pool = _only()
     assert (pool.isolations, pool.nodes, pool.cards) == (1, 1, 4)
@@ -154,7 +156,7 @@ def test_a_card_that_takes_no_new_work_waits_for_what_is_more(operator: User) ->
     cluster = _storm(level=FaultLevel.RESET_WHEN_IDLE)
     _isolate(_only(), operator)
     HealthPolicy.objects.create(automatic=False, changed_at=NOON)
-    _tell(sign(cluster, node="north-0", code="48", seconds=10))
+    _report(sign(cluster, node="north-0", code="48", seconds=10))
     health_reconcile(at=seconds_later(11))
     pool = _only()
     assert (pool.isolations, pool.cards) == (1, 0)
@@ -169,7 +171,9 @@ def test_who_presses_second_changes_nothing_and_writes_nothing(operator: User) -
     entries = AuditEntry.objects.count()
     again = _isolate(pool, operator)
     assert (again.pool, again.done, again.left_out) == (None, 0, 3)
-    left = suppressed_dismiss(_ask(pool), reason="too late", actor=operator, at=seconds_later(4))
+    left = suppressed_dismiss(
+        _request(pool), reason="too late", actor=operator, at=seconds_later(4)
+    )
     assert (left.done, left.left_out) == (0, 3)
     assert AuditEntry.objects.count() == entries
 
@@ -178,15 +182,15 @@ def test_what_no_longer_holds_is_left_out_and_said(operator: User) -> None:
     cluster = _storm()
     pool = _only()
     over, gone, _ = (row.node for row in Decision.objects.filter(outcome="held_back"))
-    _tell(sign(cluster, node=over.name, seconds=5, active=False))
+    _report(sign(cluster, node=over.name, seconds=5, active=False))
     isolations_request(
         cards=[Card.objects.get(node=gone, index=1).uid],
         reason="saw it",
         actor=operator,
         at=seconds_later(5),
     )
-    told = suppressed_preview(_ask(pool), actor=operator, at=seconds_later(6))
-    assert (told.pool is not None and told.pool.isolations, told.left_out) == (1, 2)
+    preview = suppressed_preview(_request(pool), actor=operator, at=seconds_later(6))
+    assert (preview.pool is not None and preview.pool.isolations, preview.left_out) == (1, 2)
     done = _isolate(pool, operator)
     assert (done.done, done.left_out) == (1, 2)
     assert Card.objects.get(node=over, index=1).state == CardState.USABLE
@@ -211,7 +215,7 @@ def test_what_ended_between_two_batches_is_left_out(
 def test_what_came_after_the_page_was_shown_is_not_touched(operator: User) -> None:
     cluster = _storm()
     pool = _only()
-    _tell(sign(cluster, node="north-0", index=3, seconds=5))
+    _report(sign(cluster, node="north-0", index=3, seconds=5))
     health_reconcile(at=seconds_later(6))
     assert _only().isolations == 4
     done = _isolate(pool, operator)
@@ -222,7 +226,7 @@ def test_what_came_after_the_page_was_shown_is_not_touched(operator: User) -> No
 
 def test_another_pool_is_not_touched(operator: User) -> None:
     cluster = _storm()
-    _tell(*(sign(cluster, node=f"north-{node}", index=2, seconds=5) for node in range(5)))
+    _report(*(sign(cluster, node=f"north-{node}", index=2, seconds=5) for node in range(5)))
     Card.objects.filter(index=2).update(chip="nvidia-h20")
     health_reconcile(at=seconds_later(6))
     by_chip = {pool.chip: pool for pool in suppressed_pools(at=seconds_later(7))}
@@ -233,7 +237,9 @@ def test_another_pool_is_not_touched(operator: User) -> None:
 
 def test_left_in_use_is_acknowledged_with_the_reason(operator: User) -> None:
     _storm()
-    done = suppressed_dismiss(_ask(_only()), reason="firmware", actor=operator, at=seconds_later(3))
+    done = suppressed_dismiss(
+        _request(_only()), reason="firmware", actor=operator, at=seconds_later(3)
+    )
     assert (done.done, done.left_out, _out()) == (3, 0, 2)
     assert Fault.objects.filter(acknowledged_by_name="olga", note="firmware").count() == 3
     assert AuditEntry.objects.get(action="held_back.leave").detail["count"] == 3
@@ -250,9 +256,9 @@ def test_what_a_person_gave_back_does_not_wait_again(operator: User) -> None:
 
 
 def test_a_cluster_that_is_silent_as_a_whole_is_nothing_to_decide_about() -> None:
-    silent: dict[str, Any] = {"index": None, "origin": Origin.SILENCE, "code": "node-silent"}
+    stale: dict[str, Any] = {"index": None, "origin": Origin.SILENCE, "code": "node-silent"}
     cluster = ward(nodes=6)
-    _tell(*(sign(cluster, node=f"north-{node}", **silent) for node in range(3)))
+    _report(*(sign(cluster, node=f"north-{node}", **stale) for node in range(3)))
     health_reconcile(at=seconds_later(30))
     assert Decision.objects.get().outcome == Decision.Outcome.HELD_BACK
     assert suppressed_pools(at=seconds_later(31)) == []
@@ -260,15 +266,15 @@ def test_a_cluster_that_is_silent_as_a_whole_is_nothing_to_decide_about() -> Non
 
 def test_both_acts_are_for_operators_and_want_a_reason(operator: User) -> None:
     _storm()
-    ask = _ask(_only())
+    request = _request(_only())
     viewer = User.objects.create(username="vera")
-    for act in (suppressed_isolate, suppressed_dismiss):
+    for action in (suppressed_isolate, suppressed_dismiss):
         with pytest.raises(PermissionRefused):
-            act(ask, reason="why not", actor=viewer, at=NOON)
+            action(request, reason="why not", actor=viewer, at=NOON)
         with pytest.raises(IsolationRefused, match="say why"):
-            act(ask, reason=" ", actor=operator, at=NOON)
+            action(request, reason=" ", actor=operator, at=NOON)
     with pytest.raises(PermissionRefused):
-        suppressed_preview(ask, actor=viewer, at=NOON)
+        suppressed_preview(request, actor=viewer, at=NOON)
     assert suppressed_counts().isolations == 3
 
 
@@ -295,13 +301,13 @@ def test_faults_that_somebody_read_since_do_not_wait(operator: User) -> None:
 
 def test_who_read_a_fault_before_it_was_held_back_has_not_decided(operator: User) -> None:
     cluster = ward(nodes=5)
-    _tell(*(sign(cluster, node=f"north-{node}") for node in range(5)))
+    _report(*(sign(cluster, node=f"north-{node}") for node in range(5)))
     uids = list(Fault.objects.values_list("uid", flat=True))
     faults_acknowledge(uids=uids, note="harmless", actor=operator, at=NOON)
     health_reconcile(at=seconds_later(1))
     assert _only().isolations == 3
     done = suppressed_dismiss(
-        _ask(_only()), reason="it is not", actor=operator, at=seconds_later(3)
+        _request(_only()), reason="it is not", actor=operator, at=seconds_later(3)
     )
     assert (done.done, done.left_out, suppressed_counts().isolations) == (3, 0, 0)
     assert Fault.objects.filter(note="it is not").count() == 3
@@ -311,14 +317,14 @@ def test_only_what_nobody_had_read_is_said_to_be_left(
     operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _storm()
-    ask = _ask(_only())
+    request = _request(_only())
 
     def overtaken(*, uids: Sequence[str], **rest: Any) -> frozenset[str]:
         faults_acknowledge(uids=uids[1:], note="", actor=operator, at=seconds_later(2))
         return faults_acknowledge(uids=uids, **rest)
 
     monkeypatch.setattr(suppressed_actions, "faults_acknowledge", overtaken)
-    done = suppressed_dismiss(ask, reason="later", actor=operator, at=seconds_later(3))
+    done = suppressed_dismiss(request, reason="later", actor=operator, at=seconds_later(3))
     assert (done.done, done.left_out) == (1, 2)
     assert AuditEntry.objects.get(action="held_back.leave").detail["count"] == 1
 
@@ -344,13 +350,13 @@ def test_what_was_done_before_a_failure_is_in_the_audit(
 @pytest.mark.django_db(transaction=True)
 def test_two_who_press_at_once_take_it_out_once(committed_company: Company) -> None:
     team = factories.team("watch")
-    people = [
-        factories.person(name, team=team, role=TeamRole.VIEWER, operator=True)
+    users = [
+        factories.user(name, team=team, role=TeamRole.VIEWER, operator=True)
         for name in ("olga", "omar")
     ]
     _storm()
     pool = _only()
-    outcomes = at_once(*(partial(_isolate, pool, person) for person in people))
+    outcomes = at_once(*(partial(_isolate, pool, user) for user in users))
     assert sum(each.done for each in outcomes if isinstance(each, SuppressedActionsResult)) == 3
     assert sum(each.left_out for each in outcomes if isinstance(each, SuppressedActionsResult)) == 3
     assert Isolation.objects.exclude(actor_name="").count() == 3

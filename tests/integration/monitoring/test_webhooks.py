@@ -21,7 +21,7 @@ from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests.contract.web_servers import WebServer, web_server
 from tests.integration.monitoring.conftest import Office
-from tests.integration.monitoring.notifications import tell
+from tests.integration.monitoring.notifications import notify
 
 FAILED = NotificationKind.JOB_FAILED
 NOW = timezone.now().replace(microsecond=0)
@@ -40,10 +40,10 @@ def hook(
 
 
 def fail(office: Office, number: int = 0) -> None:
-    tell(
+    notify(
         FAILED,
         team=office.team,
-        maker=office.ada,
+        creator=office.ada,
         at=NOW,
         subject=f"{number:032x}",
         name="训练 addresses",
@@ -83,9 +83,9 @@ def test_only_the_kinds_that_were_chosen_and_only_the_teams_own_are_sent(
     office: Office, receiver: WebServer
 ) -> None:
     hook(office, receiver)
-    tell(NotificationKind.JOB_SUCCEEDED, team=office.team, maker=office.ada, at=NOW)
+    notify(NotificationKind.JOB_SUCCEEDED, team=office.team, creator=office.ada, at=NOW)
     other = office.eve.teams.get()
-    tell(FAILED, team=other, maker=office.eve, at=NOW, subject="e" * 32)
+    notify(FAILED, team=other, creator=office.eve, at=NOW, subject="e" * 32)
     assert webhooks_call(at=NOW) == 0
     assert receiver.requests == []
 
@@ -136,8 +136,8 @@ def test_after_a_day_it_is_given_up_and_the_administrators_of_the_team_know(
     give_up(office, 0)
     delivery = WebhookDelivery.objects.get()
     assert (delivery.state, delivery.history.count()) == (DeliveryState.GIVEN_UP, len(PAUSES) + 1)
-    told = Notification.objects.filter(kind=NotificationKind.WEBHOOK_GIVEN_UP)
-    assert [row.recipient for row in told] == [office.vera]
+    notifications = Notification.objects.filter(kind=NotificationKind.WEBHOOK_GIVEN_UP)
+    assert [row.recipient for row in notifications] == [office.vera]
     assert Webhook.objects.get().active
 
 
@@ -151,8 +151,8 @@ def test_after_several_in_a_row_it_is_switched_off_until_somebody_lets_it_go_on(
     webhook = Webhook.objects.get()
     assert not webhook.active
     assert webhook.error.startswith("3 deliveries in a row were given up")
-    told = Notification.objects.filter(kind=NotificationKind.WEBHOOK_DISABLED)
-    assert [row.recipient for row in told] == [office.vera]
+    notifications = Notification.objects.filter(kind=NotificationKind.WEBHOOK_DISABLED)
+    assert [row.recipient for row in notifications] == [office.vera]
     fail(office, 99)
     assert WebhookDelivery.objects.count() == MOST_GIVEN_UP
     webhooks.webhook_switch(webhook=webhook, actor=office.vera, active=True)
@@ -198,7 +198,7 @@ def test_an_address_that_turns_inward_later_is_not_called_and_given_up_at_once(
 
 
 @pytest.mark.parametrize(
-    ("url", "why"),
+    ("url", "reason"),
     [
         ("http://hooks.example.com", "only https may be called, not http"),
         ("https://169.254.169.254/latest", "metadata service"),
@@ -208,9 +208,9 @@ def test_an_address_that_turns_inward_later_is_not_called_and_given_up_at_once(
     ],
 )
 def test_an_address_that_may_not_be_called_is_refused_when_it_is_entered(
-    office: Office, url: str, why: str
+    office: Office, url: str, reason: str
 ) -> None:
-    with pytest.raises(webhooks.WebhookRefused, match=why) as refusal:
+    with pytest.raises(webhooks.WebhookRefused, match=reason) as refusal:
         webhooks.webhook_create(
             actor=office.vera, team=office.team, name="x", url=url, kinds=[FAILED]
         )
@@ -286,6 +286,6 @@ def test_a_backlog_of_one_keeps_no_other_waiting(office: Office, receiver: WebSe
     for number in range(AT_ONCE * 30):
         fail(office, number)
     hook(office, receiver, path="/quick", name="quick")
-    tell(FAILED, team=office.team, maker=office.ada, at=NOW + timedelta(seconds=1))
+    notify(FAILED, team=office.team, creator=office.ada, at=NOW + timedelta(seconds=1))
     webhooks_call(at=NOW + timedelta(seconds=2))
     assert "/quick" in [one.path for one in receiver.requests[:AT_ONCE]]

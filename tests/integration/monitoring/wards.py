@@ -38,7 +38,7 @@ def ward(
 
 def sign(cluster: Cluster, *, seconds: float = 0, **given: Any) -> Signal:
     """That the second card of the first node must be isolated, so many seconds past noon."""
-    told: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "origin": Origin.EXPORTER,
         "cluster": cluster.uid,
         "node": f"{cluster.name}-0",
@@ -48,7 +48,7 @@ def sign(cluster: Cluster, *, seconds: float = 0, **given: Any) -> Signal:
         "at": NOON + timedelta(seconds=seconds),
         "vendor": "nvidia",
     }
-    return Signal(**{**told, **given})
+    return Signal(**{**defaults, **given})
 
 
 def card(cluster: Cluster, node: int = 0, index: int = 1) -> Card:

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from controlplane.persistence.transactions import commit_asynchronously
 
 
-def waits() -> bool:
+def synchronous() -> bool:
     """Whether a commit would wait for the disk."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW synchronous_commit")
@@ -22,10 +22,10 @@ def test_asynchronous_commit_applies_to_one_transaction() -> None:
         cursor.execute("SET synchronous_commit = on")
     try:
         with transaction.atomic():
-            assert waits()
+            assert synchronous()
             commit_asynchronously()
-            assert not waits()
-        assert waits()
+            assert not synchronous()
+        assert synchronous()
     finally:
         with connection.cursor() as cursor:
             cursor.execute("RESET synchronous_commit")

@@ -54,9 +54,13 @@ def test_a_transition_writes_state_columns_and_history_together() -> None:
     assert (state, claim.state, claim.chip) == (ClaimState.ADMITTED, ClaimState.ADMITTED, "cpu")
     row = Claim.objects.get(pk=claim.pk)
     assert (row.state, row.chip) == ("admitted", "cpu")
-    told = claim.transitions.get()
-    assert (told.from_state, told.event, told.to_state) == ("pending", "admit", "admitted")
-    assert (told.reason, told.actor, told.at) == ("it fits", "mei", AT)
+    transition = claim.transitions.get()
+    assert (transition.from_state, transition.event, transition.to_state) == (
+        "pending",
+        "admit",
+        "admitted",
+    )
+    assert (transition.reason, transition.actor, transition.at) == ("it fits", "mei", AT)
 
 
 @pytest.mark.django_db
@@ -84,11 +88,11 @@ def test_a_transition_of_a_deleted_row_is_refused() -> None:
 def test_history_cannot_be_rewritten() -> None:
     claim = new_claim()
     admit(claim)
-    told = claim.transitions.get()
+    transition = claim.transitions.get()
 
-    told.reason = "another story"
+    transition.reason = "another story"
     with pytest.raises(TypeError, match="append-only"):
-        told.save()
+        transition.save()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -18,14 +18,14 @@ from tests.integration.company import Company, entitle
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
     company: Company
-    owed: Queue
+    lender: Queue
     batch: Queue
 
     @classmethod
     def of(cls, company: Company, *, guaranteed: int = 2) -> Sharing:
-        owed = Queue.objects.create(name="owed")
-        entitle(owed, guaranteed=guaranteed)
-        return cls(company=company, owed=owed, batch=Queue.objects.create(name="batch"))
+        lender = Queue.objects.create(name="owed")
+        entitle(lender, guaranteed=guaranteed)
+        return cls(company=company, lender=lender, batch=Queue.objects.create(name="batch"))
 
     def borrowing(self, name: str = "borrower", cards: int = 2) -> Job:
         """A running job of the queue without guarantee."""
@@ -34,10 +34,10 @@ class Sharing:
 
     def asked(self, name: str = "owner", cards: int = 2) -> Job:
         """A pending job of the queue with the guarantee."""
-        return self.company.submit(name, queue=self.owed, cards=cards)
+        return self.company.submit(name, queue=self.lender, cards=cards)
 
     def claim(
-        self, queue: Queue, *, cards: int = 1, person: User | None = None, memory: int = 0
+        self, queue: Queue, *, cards: int = 1, user: User | None = None, memory: int = 0
     ) -> Claim:
         """A pending, preemptible claim without a real owner.
 
@@ -52,7 +52,7 @@ class Sharing:
             queue=queue,
             shape=GangShape(roles=(role,)),
             chips=["cpu"],
-            work=services.ClaimWorkload(kind="job", uid=work, name=work, user=person),
+            work=services.ClaimWorkload(kind="job", uid=work, name=work, user=user),
             terms=services.ClaimTerms(preemptible=True),
         )
 

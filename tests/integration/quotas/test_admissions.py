@@ -67,8 +67,8 @@ def top() -> Queue:
 def test_one_of_two_conflicting_placements_is_admitted(
     sharing: Sharing, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
 ) -> None:
-    person = sharing.company.engineer
-    claims = [sharing.claim(queue, person=person) for queue in (sharing.owed, sharing.batch)]
+    user = sharing.company.engineer
+    claims = [sharing.claim(queue, user=user) for queue in (sharing.lender, sharing.batch)]
 
     with changed_meanwhile(monkeypatch, change):
         assert sharing.company.schedule() == 1
@@ -91,7 +91,7 @@ def test_one_of_two_conflicting_placements_is_admitted(
 def test_a_closed_ancestor_queue_is_checked_at_admission(
     sharing: Sharing, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
 ) -> None:
-    sharing.claim(sharing.owed)
+    sharing.claim(sharing.lender)
     with changed_meanwhile(monkeypatch, change):
         assert sharing.company.schedule() == 0
     assert not Allocation.objects.exists()
@@ -101,7 +101,7 @@ def test_the_per_user_limit_of_a_queue_is_enforced(sharing: Sharing) -> None:
     company = sharing.company
     Queue.objects.filter(name="top").update(max_running_per_user=1)
     mine = [
-        sharing.claim(queue, person=company.engineer) for queue in (sharing.owed, sharing.batch)
+        sharing.claim(queue, user=company.engineer) for queue in (sharing.lender, sharing.batch)
     ]
 
     assert company.schedule() == 1
@@ -109,7 +109,7 @@ def test_the_per_user_limit_of_a_queue_is_enforced(sharing: Sharing) -> None:
     waiting = Claim.objects.get(state=ClaimState.PENDING)
     assert waiting.explanation == "mei holds 1 of at most 1 claims of queue top"
     assert waiting.explanation_numbers == {"held": 1, "limit": 1}
-    sharing.claim(sharing.batch, person=company.stranger)
+    sharing.claim(sharing.batch, user=company.stranger)
     assert company.schedule() == 1
     (running,) = {claim.pk for claim in mine} - {waiting.pk}
     uid = Claim.objects.get(pk=running).uid
@@ -140,7 +140,7 @@ def test_a_draining_or_closed_queue_rejects_new_claims(
     with pytest.raises(SpecRefused, match=f"queue {where} {says} and takes nothing new"):
         sharing.asked()
     with pytest.raises(services.QueueNotAccepting, match=f"queue {where} {says}"):
-        sharing.claim(sharing.owed)
+        sharing.claim(sharing.lender)
     assert not Claim.objects.exists()
 
 
@@ -151,13 +151,13 @@ def test_only_leaf_queues_accept_claims(sharing: Sharing) -> None:
 
 def test_a_draining_queue_admits_pending_and_evicted_claims(sharing: Sharing) -> None:
     company = sharing.company
-    job, waits = sharing.borrowing(cards=1), sharing.claim(sharing.batch)
+    job, pending = sharing.borrowing(cards=1), sharing.claim(sharing.batch)
     Queue.objects.filter(name="batch").update(state=QueueState.DRAINING)
 
     assert company.schedule() == 1
 
-    waits.refresh_from_db()
-    assert waits.state == ClaimState.ADMITTED
+    pending.refresh_from_db()
+    assert pending.state == ClaimState.ADMITTED
     services.claim_revoke(
         claim=claim_of(job),
         reason=ReleaseReason.DRAIN,
@@ -202,7 +202,10 @@ def test_a_card_released_for_a_beneficiary_during_a_cycle_is_not_allocated_to_ot
     sharing = Sharing.of(company)
     victim = sharing.claim(sharing.batch, cards=2)
     assert company.schedule() == 1
-    heir, other = sharing.claim(sharing.owed, cards=2), sharing.claim(sharing.batch, cards=2)
+    beneficiary, other = (
+        sharing.claim(sharing.lender, cards=2),
+        sharing.claim(sharing.batch, cards=2),
+    )
     victim.refresh_from_db()
     services.claim_revoke(
         claim=victim,
@@ -210,7 +213,7 @@ def test_a_card_released_for_a_beneficiary_during_a_cycle_is_not_allocated_to_ot
         grace=timedelta(minutes=1),
         at=company.at,
         explanation="owed to another",
-        for_claim=heir,
+        for_claim=beneficiary,
     )
     cards = Allocation.objects.filter(claim=victim).select_related("card", "node")
     seat = ReplicaPlacement(
@@ -224,7 +227,7 @@ def test_a_card_released_for_a_beneficiary_during_a_cycle_is_not_allocated_to_ot
     def given_back() -> None:
         assert services.claim_release(uid=victim.uid, reason=ReleaseReason.PREEMPTED, at=company.at)
 
-    def kept() -> dict[str, str]:
+    def nominated() -> dict[str, str]:
         if first:
             given_back()
         found = nominated_cards()
@@ -232,9 +235,9 @@ def test_a_card_released_for_a_beneficiary_during_a_cycle_is_not_allocated_to_ot
             given_back()
         return found
 
-    monkeypatch.setattr(admissions, "nominated_cards", kept)
+    monkeypatch.setattr(admissions, "nominated_cards", nominated)
     placement = ClaimPlacement(claim=other.uid, chip="cpu", replicas=(seat,), reason="stale")
     with pytest.raises(PlacementConflict):
         services.claim_admit(claim=other, placement=placement, at=company.at)
     assert not Allocation.objects.filter(released_at=None).exists()
-    assert set(nominated_cards().values()) == {heir.uid}
+    assert set(nominated_cards().values()) == {beneficiary.uid}

@@ -25,7 +25,7 @@ _DEAD = """
              WHERE NOT dead.alive AND age(dead.xmin) <= age(%(since)s::xid8::xid))
 """
 _KEYS = "SELECT string_agg(followed.id::text, ' ') FROM followed WHERE alive"
-LOOK = FeedQuery(changed=_CHANGED.format(elsewhere=_DEAD), keys=_KEYS)
+QUERY = FeedQuery(changed=_CHANGED.format(elsewhere=_DEAD), keys=_KEYS)
 BLIND = FeedQuery(changed=_CHANGED.format(elsewhere="NULL"), keys=_KEYS)
 
 Rows = dict[int, str]
@@ -46,7 +46,7 @@ class Reader:
             return dict(cursor.fetchall())
 
 
-def words(before: Collection[str] | None, went: Sequence[str], came: Sequence[str]) -> list[str]:
+def summary(before: Collection[str] | None, went: Sequence[str], came: Sequence[str]) -> list[str]:
     """The aggregate: every word."""
     left = list(before or ())
     for word in went:
@@ -59,9 +59,9 @@ def reader() -> Reader:
     return Reader()
 
 
-@pytest.fixture(params=[LOOK, BLIND], ids=["told who left", "told of nobody"])
+@pytest.fixture(params=[QUERY, BLIND], ids=["told who left", "told of nobody"])
 def feed(reader: Reader, request: pytest.FixtureRequest) -> ChangeFeed[str, list[str]]:
-    return ChangeFeed(request.param, reader.read, words)
+    return ChangeFeed(request.param, reader.read, summary)
 
 
 @pytest.fixture
@@ -91,10 +91,10 @@ def opened() -> psycopg.Connection:
 
 
 def seen(feed: ChangeFeed[str, list[str]]) -> Rows:
-    look = feed.refresh(server=server_identity())
-    assert sorted(look.values.values()) == look.summary
-    assert list(look.values) == sorted(look.values)
-    return dict(look.values)
+    refreshed = feed.refresh(server=server_identity())
+    assert sorted(refreshed.values.values()) == refreshed.summary
+    assert list(refreshed.values) == sorted(refreshed.values)
+    return dict(refreshed.values)
 
 
 def committed_rows() -> Rows:
@@ -123,7 +123,7 @@ def test_only_what_changed_is_read_again(
 def test_keys_are_not_queried_if_removed_rows_are_reported(
     reader: Reader, other: psycopg.Connection
 ) -> None:
-    never = ChangeFeed(LOOK._replace(keys="SELECT 1 / 0"), reader.read, words)
+    never = ChangeFeed(QUERY._replace(keys="SELECT 1 / 0"), reader.read, summary)
     other.execute("INSERT INTO followed VALUES (1, 'one', true), (4, 'four', true)")
     other.commit()
     seen(never)
@@ -229,27 +229,27 @@ def test_a_query_returns_committed_rows_under_concurrent_writers(
         for step in range(150):
             number = chance.randrange(3)
             other, key = others[number], chance.randrange(30)
-            act = chance.choice(["put", "put", "put", "drop", "commit", "roll back", "nested"])
-            if act == "commit":
+            action = chance.choice(["put", "put", "put", "drop", "commit", "roll back", "nested"])
+            if action == "commit":
                 other.commit()
                 held[number].clear()
-            elif act == "roll back":
+            elif action == "roll back":
                 other.rollback()
                 held[number].clear()
             elif any(key in keys for who, keys in held.items() if who != number):
                 continue  # It would wait for the other for ever.
-            elif act == "drop":
+            elif action == "drop":
                 other.execute("UPDATE followed SET alive = NOT alive WHERE id = %s", [key])
                 held[number].add(key)
             else:
                 held[number].add(key)
-                with other.transaction() if act == "nested" else other.cursor():
+                with other.transaction() if action == "nested" else other.cursor():
                     other.execute(
                         "INSERT INTO followed VALUES (%s, %s, true)"
                         " ON CONFLICT (id) DO UPDATE SET word = EXCLUDED.word",
                         [key, f"{step} of {number}"],
                     )
-                if act == "nested" and other.info.transaction_status.name == "IDLE":
+                if action == "nested" and other.info.transaction_status.name == "IDLE":
                     held[number].clear()
             if chance.random() < 0.4:
                 assert seen(feed) == committed_rows()

@@ -32,26 +32,26 @@ def sharing(
 
 
 def crash_everywhere(
-    act: Callable[[], object], *, begin: Callable[[], object], check: Callable[[str], None]
+    action: Callable[[], object], *, begin: Callable[[], object], check: Callable[[str], None]
 ) -> list[str]:
     """Repeat the action, killed one step later each time and then completed by another run.
 
     Returns the step at which each run was killed.
     """
-    worker, words = Worker(), list[str]()
+    worker, steps = Worker(), list[str]()
     for dies_at in range(MAX_STEPS):
         begin()
-        worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
+        worker.steps, worker.dies_at, worker.last_step = 0, dies_at, ""
         try:
             with worker.working():
-                act()
+                action()
         except Killed:
             bury(worker)
-            act()
-        check(worker.last_words)
-        if not worker.last_words:
-            return words
-        words.append(worker.last_words)
+            action()
+        check(worker.last_step)
+        if not worker.last_step:
+            return steps
+        steps.append(worker.last_step)
     raise AssertionError(f"it has more than {MAX_STEPS} steps")
 
 
@@ -62,7 +62,7 @@ def forget_what_was(company: Company) -> None:
     OutboxMessage.objects.all().delete()
 
 
-def told(topic: str) -> list[str]:
+def published(topic: str) -> list[str]:
     return [each.payload["claim_uid"] for each in OutboxMessage.objects.filter(topic=topic)]
 
 
@@ -76,7 +76,7 @@ def test_the_next_cycle_completes_one_that_was_killed_anywhere(sharing: Sharing)
         company.schedule()
         OutboxMessage.objects.all().delete()
         for name in ("first", "second", "third"):
-            claims[name] = sharing.claim(sharing.owed)
+            claims[name] = sharing.claim(sharing.lender)
 
     def check(died: str) -> None:
         for claim in claims.values():
@@ -92,15 +92,18 @@ def test_the_next_cycle_completes_one_that_was_killed_anywhere(sharing: Sharing)
         assert held.count() == held.values("card").distinct().count() == 4, died
         assert claims["borrower"].revoked_for == claims["third"], died
         admitted = {claims["first"].uid, claims["second"].uid}
-        assert (len(told("claim.admitted")), set(told("claim.admitted"))) == (2, admitted), died
-        assert told("claim.revoking") == [claims["borrower"].uid], died
+        assert (len(published("claim.admitted")), set(published("claim.admitted"))) == (
+            2,
+            admitted,
+        ), died
+        assert published("claim.revoking") == [claims["borrower"].uid], died
         for name in ("first", "second"):
             assert claims[name].transitions.filter(event="admit").count() == 1, died
         assert claims["third"].explanation.startswith("awaits 2 × cpu"), died
 
-    words = crash_everywhere(company.schedule, begin=begin, check=check)
+    steps = crash_everywhere(company.schedule, begin=begin, check=check)
 
-    leases = sum("persistence_lease" in word and "FOR UPDATE" in word for word in words)
+    leases = sum("persistence_lease" in word and "FOR UPDATE" in word for word in steps)
     assert leases == 4, "two placements, the revocations and the reasons, each by itself"
 
 
@@ -114,7 +117,7 @@ def test_a_release_by_a_killed_worker_is_recorded_and_nominated_once(
         forget_what_was(company)
         claims["borrower"] = sharing.claim(sharing.batch, cards=4)
         company.schedule()
-        claims["owner"] = sharing.claim(sharing.owed, cards=3)
+        claims["owner"] = sharing.claim(sharing.lender, cards=3)
         company.schedule()
         company.later(timedelta(seconds=90))
 
@@ -132,14 +135,14 @@ def test_a_release_by_a_killed_worker_is_recorded_and_nominated_once(
         recorded = sum(record.card_microseconds for record in records)
         assert recorded == 4 * 90 * 1_000_000, died
         assert Nomination.objects.filter(claim=claims["owner"]).count() == 4, died
-        assert told("claim.released").count(claims["borrower"].uid) == 1, died
+        assert published("claim.released").count(claims["borrower"].uid) == 1, died
         assert company.schedule() == 1, died
         assert not Nomination.objects.exists(), died
 
-    words = crash_everywhere(release, begin=begin, check=check)
+    steps = crash_everywhere(release, begin=begin, check=check)
 
     before, after = (
-        next(number for number, word in enumerate(words) if table in word)
+        next(number for number, word in enumerate(steps) if table in word)
         for table in ("quotas_usagerecord", "quotas_nomination")
     )
-    assert before < after < len(words) - 1
+    assert before < after < len(steps) - 1

@@ -34,7 +34,7 @@ class Shop:
 
     def __init__(self, company: Company) -> None:
         self.company = company
-        self.admin = factories.person("root", admin=True)
+        self.admin = factories.user("root", admin=True)
         company.cluster_row.delete()
         self.rows = [
             Cluster.objects.create(
@@ -90,9 +90,9 @@ class Shop:
         held = Allocation.objects.filter(claim=self.claim(job), released_at=None)
         return set(held.values_list("node__name", flat=True))
 
-    def propose(self, **wish: object) -> Defragmentation:
-        wish.setdefault("purpose", DefragmentationPurpose.WHOLE_NODES)
-        asked = services.DefragmentationRequest(**wish)  # type: ignore[arg-type]
+    def propose(self, **goal: object) -> Defragmentation:
+        goal.setdefault("purpose", DefragmentationPurpose.WHOLE_NODES)
+        asked = services.DefragmentationRequest(**goal)  # type: ignore[arg-type]
         return services.defragmentation_propose(
             plan_request=asked, actor=self.admin, at=self.company.at
         )
@@ -107,13 +107,13 @@ class Shop:
         self.company.turn_jobs()
         self.company.schedule()
 
-    def until(self, row: Defragmentation, state: str, turns: int = 20) -> Defragmentation:
-        for _ in range(turns):
+    def until(self, row: Defragmentation, state: str, runs: int = 20) -> Defragmentation:
+        for _ in range(runs):
             row.refresh_from_db()
             if row.state == state:
                 return row
             self.turn()
-        raise AssertionError(f"{row.state}: {row.state_reason}, after {turns} turns")
+        raise AssertionError(f"{row.state}: {row.state_reason}, after {runs} turns")
 
 
 @pytest.fixture
@@ -152,8 +152,8 @@ def test_cards_are_freed_and_reserved_for_a_claim(shop: Shop) -> None:
     row = shop.propose(purpose=DefragmentationPurpose.ROOM_FOR, claim=waiting)
     shop.approve(row)
     defragmentation_reconcile(at=shop.company.at)
-    kept = Nomination.objects.filter(claim=waiting)
-    assert kept.count() == NODE_CARDS
+    nominations = Nomination.objects.filter(claim=waiting)
+    assert nominations.count() == NODE_CARDS
     # An urgent claim that would fit on the cards that are being freed has to wait.
     shop.company.make_queue_admin()
     small = shop.company.submit(name="small", cards=1, priority=100)

@@ -47,9 +47,9 @@ def test_a_worker_killed_at_any_step_leaves_relocations_that_are_executed_once(
         worker.dies_at = dies_at
         carried_out(shop, row, worker)
         move = row.moves.get()
-        assert (row.state, move.state) == ("done", "landed"), worker.last_words
+        assert (row.state, move.state) == ("done", "landed"), worker.last_step
         again = Claim.objects.filter(work_uid=move.claim.work_uid, pk__gt=move.claim_id)
-        assert [claim.state for claim in again] == [ClaimState.ADMITTED], worker.last_words
+        assert [claim.state for claim in again] == [ClaimState.ADMITTED], worker.last_step
         assert move.transitions.count() == 3
         assert not Nomination.objects.exists()
         steps = max(steps, worker.steps)

@@ -33,7 +33,7 @@ def busy() -> tuple[Team, Queue]:
     return team, queue
 
 
-def look(at: datetime, *, worked: timedelta = timedelta(seconds=1)) -> int:
+def forecast(at: datetime, *, worked: timedelta = timedelta(seconds=1)) -> int:
     return forecasts_refresh(policy=SchedulingPolicy(), at=at, clock=lambda: at + worked)
 
 
@@ -41,23 +41,23 @@ def test_a_start_is_predicted_from_past_runtimes(busy: tuple[Team, Queue]) -> No
     team, queue = busy
     claim = usage.waiting(queue=queue, team=team, cards=4)
     at = timezone.now()
-    assert look(at) == 1
-    told = ClaimForecast.objects.get(claim=claim)
-    assert told.starts_at is not None
-    assert abs(told.starts_at - (at + timedelta(hours=1))) < 2 * MINUTE
-    assert told.blocked_by == [Claim.objects.get(state="admitted").uid]
+    assert forecast(at) == 1
+    stored_forecast = ClaimForecast.objects.get(claim=claim)
+    assert stored_forecast.starts_at is not None
+    assert abs(stored_forecast.starts_at - (at + timedelta(hours=1))) < 2 * MINUTE
+    assert stored_forecast.blocked_by == [Claim.objects.get(state="admitted").uid]
 
 
 def test_the_pause_is_ten_times_the_duration_of_the_run(busy: tuple[Team, Queue]) -> None:
     team, queue = busy
     usage.waiting(queue=queue, team=team, cards=4)
     at, worked = timezone.now(), timedelta(seconds=12)
-    look(at, worked=worked)
+    forecast(at, worked=worked)
     end = at + worked
     assert pause_after_forecast(worked) == timedelta(seconds=120)
-    look(end + timedelta(seconds=119))
+    forecast(end + timedelta(seconds=119))
     assert ForecastRun.objects.count() == 1
-    look(end + timedelta(seconds=121))
+    forecast(end + timedelta(seconds=121))
     assert ForecastRun.objects.count() == 2
     assert pause_after_forecast(timedelta(seconds=1)) == MIN_PAUSE
 
@@ -67,8 +67,8 @@ def test_only_one_forecast_runs_at_a_time(busy: tuple[Team, Queue]) -> None:
     usage.waiting(queue=queue, team=team, cards=4)
     with leader_lease(FORECAST_LEASE, ttl=MINUTE) as held:
         assert held is not None
-        assert look(timezone.now()) == 0
-    assert look(timezone.now()) == 1
+        assert forecast(timezone.now()) == 0
+    assert forecast(timezone.now()) == 1
 
 
 def test_forecasts_of_admitted_claims_are_deleted(busy: tuple[Team, Queue]) -> None:
@@ -76,10 +76,10 @@ def test_forecasts_of_admitted_claims_are_deleted(busy: tuple[Team, Queue]) -> N
     first = usage.waiting(queue=queue, team=team, cards=4)
     second = usage.waiting(queue=queue, team=team, cards=4)
     at = timezone.now()
-    assert look(at) == 2
+    assert forecast(at) == 2
     usage.release(Claim.objects.get(state="admitted"), at=at)
     usage.admit(first, at=at)
-    assert look(at + 3 * MINUTE) == 1
+    assert forecast(at + 3 * MINUTE) == 1
     assert ClaimForecast.objects.get().claim == second
     assert ClaimForecast.objects.get().place == 1
 
@@ -90,11 +90,11 @@ def test_only_the_first_claims_of_a_long_queue_are_considered(
     team, queue = busy
     monkeypatch.setattr(forecasts, "MAX_PER_QUEUE", 2)
     claims = [usage.waiting(queue=queue, team=team, cards=4) for _ in range(4)]
-    assert look(timezone.now()) == 2
+    assert forecast(timezone.now()) == 2
     run = ForecastRun.objects.get()
     assert (run.waiting, run.looked_at) == (4, 2)
-    told = ClaimForecast.objects.order_by("place").values_list("claim__uid", flat=True)
-    assert list(told) == [claim.uid for claim in claims[:2]]
+    considered = ClaimForecast.objects.order_by("place").values_list("claim__uid", flat=True)
+    assert list(considered) == [claim.uid for claim in claims[:2]]
 
 
 def test_fewer_claims_are_considered_after_a_slow_run(
@@ -105,8 +105,8 @@ def test_fewer_claims_are_considered_after_a_slow_run(
     for _ in range(4):
         usage.waiting(queue=queue, team=team, cards=4)
     at = timezone.now()
-    assert look(at, worked=MINUTE) == 4
-    assert look(at + 12 * MINUTE) == 2
+    assert forecast(at, worked=MINUTE) == 4
+    assert forecast(at + 12 * MINUTE) == 2
 
 
 def test_arrivals_are_expected_as_in_the_last_day(busy: tuple[Team, Queue]) -> None:

@@ -40,11 +40,11 @@ def test_one_more_pending_claim_is_refused_with_who_how_many_and_the_limit(
 
 def test_a_claim_that_resumes_after_an_eviction_is_not_limited(company: Company) -> None:
     sharing = Sharing.of(company)
-    claims = [sharing.claim(sharing.owed, person=company.engineer) for _ in range(2)]
+    claims = [sharing.claim(sharing.lender, user=company.engineer) for _ in range(2)]
     again = services.claim_request(
         owner=("attempt", "again"),
         team=company.team,
-        queue=sharing.owed,
+        queue=sharing.lender,
         shape=GangShape.from_json(claims[0].shape),
         chips=["cpu"],
         work=services.ClaimWorkload(kind="job", uid="again", name="again", user=company.engineer),
@@ -56,10 +56,10 @@ def test_a_claim_that_resumes_after_an_eviction_is_not_limited(company: Company)
 def test_without_limit_or_user_nothing_is_refused(company: Company, settings: Settings) -> None:
     sharing = Sharing.of(company)
     for _ in range(3):
-        sharing.claim(sharing.owed)
+        sharing.claim(sharing.lender)
     settings.NINEFOLD_PENDING_PER_USER = 0
     for _ in range(3):
-        sharing.claim(sharing.owed, person=company.engineer)
+        sharing.claim(sharing.lender, user=company.engineer)
 
 
 def test_concurrent_submissions_do_not_exceed_the_limit_together(
@@ -68,7 +68,7 @@ def test_concurrent_submissions_do_not_exceed_the_limit_together(
     sharing = Sharing.of(committed_company)
 
     def submit() -> Claim:
-        return sharing.claim(sharing.owed, person=committed_company.engineer)
+        return sharing.claim(sharing.lender, user=committed_company.engineer)
 
     outcomes = at_once(submit, submit, submit, submit)
     assert raised(outcomes, services.PendingLimitExceeded) == 2

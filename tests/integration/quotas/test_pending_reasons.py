@@ -107,13 +107,13 @@ def test_first_reasons_come_before_changed_ones(clock: Clock) -> None:
 
 def test_all_changed_reasons_are_written_round_robin(clock: Clock) -> None:
     stored, throttle = with_reason(refused("", 700, 1, 1300), "3 are free"), ReasonThrottle()
-    heard: set[str] = set()
+    written: set[str] = set()
     for cycle in range(40):
         due = throttle.due(refused(f"{cycle} are free", 700, 1, 1300), stored_reasons(stored))
         stored |= {each.claim: each.reason for each in due}
-        heard |= {each.claim for each in due}
+        written |= {each.claim for each in due}
         clock.now += 0.25
-    assert heard == stored.keys()
+    assert written == stored.keys()
 
 
 def test_rapid_cycles_write_only_first_reasons(clock: Clock) -> None:

@@ -35,16 +35,16 @@ class SyncingCluster(FakeCluster):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.silent = False
-        self.told: list[str] = []
+        self.unreachable = False
+        self.synced: list[str] = []
         self.queues: frozenset[str] = frozenset()
         self.classes: dict[str, int] = {}
 
     def _record(self, what: str) -> None:
         assert not connection.in_atomic_block
-        if self.silent:
+        if self.unreachable:
             raise ClusterUnavailable("no answer within 30 s")
-        self.told.append(what)
+        self.synced.append(what)
 
     def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         self._record("queues")
@@ -96,29 +96,29 @@ def test_a_changed_tree_is_synced_once_to_each_cluster(
 ) -> None:
     chief = User.objects.create(username="chief", is_superuser=True)
     tree_apply(file_edit(FILE), actor=chief, at=committed_company.at)
-    (news,) = OutboxMessage.objects.filter(topic="queues.changed")
-    for task in TOPICS[news.topic]:
+    (message,) = OutboxMessage.objects.filter(topic="queues.changed")
+    for task in TOPICS[message.topic]:
         monkeypatch.setattr(
             task, "apply_async", lambda *, kwargs, task=task: task.apply(kwargs=kwargs, throw=True)
         )
 
-    send_topic(news.topic, news.payload)
+    send_topic(message.topic, message.payload)
 
     for keeper in syncing_clusters.values():
-        assert keeper.told == ["queues", "priorities", "topology"]
+        assert keeper.synced == ["queues", "priorities", "topology"]
         assert keeper.queues == {"default", "lab"}
         assert keeper.classes == dict(PriorityClass.objects.values_list("name", "value"))
         assert keeper.classes["low"] < 0 < keeper.classes["urgent"]
     # What a cluster does not hold to is no trouble of the cluster.
     assert degraded() == {"east": "", "west": ""}
-    told = [record for record in caplog.records if getattr(record, "queue", "") == "lab"]
-    assert [record.__dict__["cluster"] for record in told] == ["east", "west"]
+    synced = [record for record in caplog.records if getattr(record, "queue", "") == "lab"]
+    assert [record.__dict__["cluster"] for record in synced] == ["east", "west"]
 
 
 def test_an_unreachable_cluster_is_degraded_until_it_recovers_and_does_not_affect_others(
     committed_company: Company, syncing_clusters: Mapping[str, SyncingCluster]
 ) -> None:
-    syncing_clusters["east"].silent = True
+    syncing_clusters["east"].unreachable = True
 
     assert cluster_queues_sync() == 1
 
@@ -133,7 +133,7 @@ def test_an_unreachable_cluster_is_degraded_until_it_recovers_and_does_not_affec
         )
     assert degraded() == stale, "its nodes answer, its queues are no newer for that"
 
-    syncing_clusters["east"].silent = False
+    syncing_clusters["east"].unreachable = False
     assert cluster_queues_sync() == 2
     assert degraded() == {"east": "", "west": ""}
 
@@ -142,9 +142,9 @@ def test_other_errors_of_a_cluster_are_preserved(
     syncing_clusters: Mapping[str, SyncingCluster],
 ) -> None:
     Cluster.objects.filter(name="east").update(error="the certificate has expired")
-    syncing_clusters["east"].silent = True
+    syncing_clusters["east"].unreachable = True
     cluster_queues_sync()
-    syncing_clusters["east"].silent = False
+    syncing_clusters["east"].unreachable = False
     cluster_queues_sync()
 
     assert degraded()["east"] == "the certificate has expired"

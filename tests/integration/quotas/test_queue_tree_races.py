@@ -26,7 +26,7 @@ from tests.integration.company import Company
 from tests.integration.threads import at_once, raised
 
 #: Rounds of each race; more find no more, and take time.
-ROUNDS = 5
+ITERATIONS = 5
 
 
 def chief() -> User:
@@ -47,7 +47,7 @@ def weighed(weight: float, *, seen: str = "") -> TreeEdit:
 def test_of_two_concurrent_edits_one_is_refused_as_outdated(
     committed_company: Company,
 ) -> None:
-    for _round in range(ROUNDS):
+    for _round in range(ITERATIONS):
         seen = tree_fingerprint()
         weight = tree_documents()[committed_company.queue.uid].weight
 
@@ -89,7 +89,7 @@ def test_two_guarantees_that_do_not_fit_together_are_not_both_saved(
 
 def test_a_queue_is_split_or_gets_a_claim_and_never_both(committed_company: Company) -> None:
     company = committed_company
-    for number in range(ROUNDS):
+    for number in range(ITERATIONS):
         queue = Queue.objects.create(name=f"leaf-{number}", team=company.team)
         below = QueueDocument(uid="", name=f"below-{number}", parent=queue.uid, team="addresses")
         split = TreeEdit(queues={f"new:below-{number}": below}, action="create")

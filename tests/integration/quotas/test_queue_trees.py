@@ -47,8 +47,8 @@ def apply(edit: TreeEdit, *, actor: User, company: Company) -> QueueChange:
     return services.tree_apply(edit, actor=actor, at=company.at)
 
 
-def edit(act: str = "edit", **queues: QueueDocument | None) -> TreeEdit:
-    return TreeEdit(queues=queues, action=act)
+def edit(action: str = "edit", **queues: QueueDocument | None) -> TreeEdit:
+    return TreeEdit(queues=queues, action=action)
 
 
 def new(name: str, **fields: Any) -> TreeEdit:
@@ -61,9 +61,9 @@ def document(name: str) -> QueueDocument:
     return next(one for one in tree_documents().values() if one.name == name)
 
 
-def changed(name: str, act: str = "edit", **fields: Any) -> TreeEdit:
+def changed(name: str, action: str = "edit", **fields: Any) -> TreeEdit:
     found = document(name)
-    return TreeEdit(queues={found.uid: replace(found, **fields)}, action=act)
+    return TreeEdit(queues={found.uid: replace(found, **fields)}, action=action)
 
 
 def refusal(edit: TreeEdit, *, actor: User, company: Company) -> str:
@@ -96,8 +96,8 @@ def test_an_import_writes_rows_history_audit_and_a_message(company: Company, chi
     }
     assert audited[0].detail["before"] is None
     assert audited[0].detail["after"]["team"] == "addresses"
-    (news,) = OutboxMessage.objects.filter(topic="queues.changed")
-    assert news.payload == {"change_uid": change.uid}
+    (message,) = OutboxMessage.objects.filter(topic="queues.changed")
+    assert message.payload == {"change_uid": change.uid}
 
 
 def test_what_is_exported_is_imported_without_a_change(company: Company, chief: User) -> None:
@@ -271,7 +271,7 @@ def test_a_state_is_set_with_permission_and_once(company: Company, chief: User) 
 
 def test_every_kind_of_change_can_be_reverted(company: Company, chief: User) -> None:
     before = tree_documents()
-    made = apply(file_edit(FILE), actor=chief, company=company)
+    change = apply(file_edit(FILE), actor=chief, company=company)
     grown = tree_documents()
     gone = apply(
         edit("retire", **{document("vision").uid: None, document("speech").uid: None}),
@@ -282,7 +282,7 @@ def test_every_kind_of_change_can_be_reverted(company: Company, chief: User) -> 
     back = services.change_revert(gone, actor=chief, at=company.at, note="too early")
     assert tree_documents() == grown
     assert (back.action, back.note, back.reverts) == ("revert", "too early", gone)
-    services.change_revert(made, actor=chief, at=company.at)
+    services.change_revert(change, actor=chief, at=company.at)
     assert tree_documents() == before
 
 
@@ -310,7 +310,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     company.schedule()
     Claim.objects.update(preemptible=True)
     company.later(timedelta(minutes=30))
-    owed = company.submit("urgent fix", cards=2, queue=owner)
+    pending = company.submit("urgent fix", cards=2, queue=owner)
     before = tree_fingerprint()
     entitlements = {"cpu": ChipQuota(guaranteed=2)}
     wanted = changed("owner", entitlements=entitlements)
@@ -322,7 +322,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     ]
     (gain,) = preview.gains
     assert (gain.queue, gain.guaranteed_before, gain.guaranteed_after) == ("owner", 0, 2)
-    assert gain.starting == (owed.attempts.get().claim_uid,)
+    assert gain.starting == (pending.attempts.get().claim_uid,)
     (reclaim,) = preview.reclaims
     assert (reclaim.uid, reclaim.work_name) == (lent.attempts.get().claim_uid, "long training")
     assert (reclaim.team, reclaim.queue, reclaim.cards) == ("Addresses", "default", 2)

@@ -46,8 +46,8 @@ def test_a_borrower_is_evicted_and_resumes_after_the_owner(sharing: Sharing) -> 
     assert first.transitions.get(event="revoke").reason == (
         "queue batch holds more than its 0 × cpu; queue owed takes back what it is guaranteed"
     )
-    told = OutboxMessage.objects.filter(topic="claim.revoking")
-    assert [message.payload for message in told] == [{"claim_uid": first.uid}]
+    messages = OutboxMessage.objects.filter(topic="claim.revoking")
+    assert [message.payload for message in messages] == [{"claim_uid": first.uid}]
     assert claim_of(owner).explanation == (
         "awaits 2 × cpu of claims that were told to stop for it: 1"
     )
@@ -89,8 +89,11 @@ def test_cards_freed_for_a_claim_are_nominated_for_it(sharing: Sharing) -> None:
 
     services.claim_release(uid=claims[0].uid, reason=ReleaseReason.FINISHED, at=company.at)
 
-    kept = Nomination.objects.get()
-    assert (kept.claim, kept.until) == (claim_of(owner), company.at + timedelta(minutes=10))
+    nomination = Nomination.objects.get()
+    assert (nomination.claim, nomination.until) == (
+        claim_of(owner),
+        company.at + timedelta(minutes=10),
+    )
     urgent = company.submit("urgent", queue=sharing.batch)
     Claim.objects.filter(uid=claim_of(urgent).uid).update(priority=100)
     assert company.schedule() == 0
@@ -143,9 +146,9 @@ def test_a_nomination_expires_after_ten_minutes(sharing: Sharing) -> None:
 
 
 def test_a_cancelled_claim_loses_its_nominations(sharing: Sharing) -> None:
-    company, heir = sharing.company, _freed_for(sharing)
+    company, beneficiary = sharing.company, _freed_for(sharing)
 
-    services.claim_release(uid=heir.uid, reason=ReleaseReason.CANCELLED, at=company.at)
+    services.claim_release(uid=beneficiary.uid, reason=ReleaseReason.CANCELLED, at=company.at)
 
     assert not Nomination.objects.exists()
     stops = next(view for view in selectors.scheduling_snapshot().running if view.revoking)
@@ -183,8 +186,8 @@ def test_nominations_for_a_workload_go_to_its_next_claim(sharing: Sharing) -> No
     )
     for _ in range(2):
         company.turn_jobs()
-    kept = Nomination.objects.get()
-    assert (kept.claim, kept.work_uid) == (claim_of(borrower), "")
+    nomination = Nomination.objects.get()
+    assert (nomination.claim, nomination.work_uid) == (claim_of(borrower), "")
 
     company.schedule()
 

@@ -60,8 +60,8 @@ def test_a_claim_is_admitted_and_its_owner_notified(company: Company) -> None:
     assert claim.placement == [{"role": "trainer", "index": 0, "node": node.uid, "cards": [0, 1]}]
     assert claim.explanation.startswith("1 × 2 cards of cpu on fake-")
     assert set(claim.allocations.values_list("card__index", flat=True)) == {0, 1}
-    told = OutboxMessage.objects.filter(topic="claim.admitted")
-    assert [message.payload for message in told] == [{"claim_uid": claim.uid}]
+    messages = OutboxMessage.objects.filter(topic="claim.admitted")
+    assert [message.payload for message in messages] == [{"claim_uid": claim.uid}]
 
 
 def test_a_node_that_chooses_cards_has_as_many_allocated_as_placed(

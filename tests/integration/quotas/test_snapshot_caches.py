@@ -105,27 +105,27 @@ def test_a_snapshot_has_allocations_and_the_last_pending_reason(
     company.submit("second", cards=1)
     assert [card.held_by for card in selectors.scheduling_snapshot().nodes[0].cards] == [None, None]
     company.schedule()
-    seen, told = selectors.snapshot_and_pending_reasons()
+    seen, reasons = selectors.snapshot_and_pending_reasons()
     holder = Claim.objects.get(state=ClaimState.ADMITTED)
     waiting = Claim.objects.get(state=ClaimState.PENDING)
     assert {card.held_by for card in seen.nodes[0].cards} == {holder.uid}
     assert seen.queues[company.queue.uid].used == {"cpu": 2}
-    assert told.by_claim() == {waiting.uid: waiting.explanation}
-    assert not told.unexplained
+    assert reasons.by_claim() == {waiting.uid: waiting.explanation}
+    assert not reasons.unexplained
 
 
 def test_equivalence_classes_and_reasons_are_updated_with_claims(
     committed_company: Company,
 ) -> None:
     def check() -> None:
-        seen, told = selectors.snapshot_and_pending_reasons()
+        seen, reasons = selectors.snapshot_and_pending_reasons()
         assert isinstance(seen.claims, GroupedClaims)
-        kept = {kind: list(alike) for kind, alike in seen.claims.by_kind.items()}
-        assert kept == claims_by_class(tuple(seen.claims))
+        classes = {kind: list(members) for kind, members in seen.claims.by_kind.items()}
+        assert classes == claims_by_class(tuple(seen.claims))
         waiting = Claim.objects.filter(state=ClaimState.PENDING)
-        assert told.by_claim() == dict(waiting.values_list("uid", "explanation"))
-        assert told.unexplained == {
-            uid for uid, was in told.by_claim().items() if was == NOT_EVALUATED_REASON
+        assert reasons.by_claim() == dict(waiting.values_list("uid", "explanation"))
+        assert reasons.unexplained == {
+            uid for uid, was in reasons.by_claim().items() if was == NOT_EVALUATED_REASON
         }
         assert [claim.uid for claim in seen.claims] == list(
             waiting.order_by("id").values_list("uid", flat=True)
@@ -159,16 +159,18 @@ def test_changes_of_user_and_beneficiary_are_seen(
     committed_company.submit("first", cards=2)
     committed_company.schedule()
     committed_company.submit("heir", cards=1)
-    heir = Claim.objects.get(state=ClaimState.PENDING)
-    Claim.objects.exclude(pk=heir.pk).update(state=ClaimState.REVOKING, revoked_for=heir)
+    beneficiary = Claim.objects.get(state=ClaimState.PENDING)
+    Claim.objects.exclude(pk=beneficiary.pk).update(
+        state=ClaimState.REVOKING, revoked_for=beneficiary
+    )
     seen = selectors.scheduling_snapshot()
-    assert (seen.running[0].revoked_for, seen.claims[0].user) == (heir.uid, "mei")
+    assert (seen.running[0].revoked_for, seen.claims[0].user) == (beneficiary.uid, "mei")
     User.objects.filter(username="mei").update(username="mei-lin")
     assert {each.user for each in (*selectors.scheduling_snapshot().claims, *seen.claims)} == {
         "mei-lin",
         "mei",
     }
-    claims_release(uids=[heir.uid], reason=ReleaseReason.CANCELLED, at=committed_company.at)
+    claims_release(uids=[beneficiary.uid], reason=ReleaseReason.CANCELLED, at=committed_company.at)
     after = selectors.scheduling_snapshot()
     assert (after.running[0].revoked_for, after.running[0].user) == ("", "mei-lin")
 
@@ -190,18 +192,18 @@ def test_a_claim_admitted_while_a_snapshot_is_read_has_its_cards(
 
     with monkeypatch.context() as patch:
         patch.setattr(feed, "refresh", admitted_first)
-        seen, told = selectors.snapshot_and_pending_reasons()
+        seen, reasons = selectors.snapshot_and_pending_reasons()
     assert not seen.claims
     assert not claims_by_class(seen.claims)
-    assert not told.by_claim()
-    assert not told.unexplained
+    assert not reasons.by_claim()
+    assert not reasons.unexplained
     assert {card.held_by for node in seen.nodes for card in node.cards} == {seen.running[0].uid}
     assert selectors.scheduling_snapshot() == seen
 
 
-def _in_a_thread(act: Callable[[], int]) -> int:
+def _in_a_thread(action: Callable[[], int]) -> int:
     try:
-        return act()
+        return action()
     finally:
         connection.close()
 
@@ -219,7 +221,7 @@ def test_a_recovered_server_has_another_identity(tmp_path_factory: pytest.TempPa
         deadline = time.monotonic() + 30
         while after in (None, before) and time.monotonic() < deadline:
             time.sleep(0.1)
-            after = _told_by(running.url)
+            after = _answer_of(running.url)
         assert before is not None
         assert after is not None
         assert after[:2] == before[:2]
@@ -228,7 +230,7 @@ def test_a_recovered_server_has_another_identity(tmp_path_factory: pytest.TempPa
         running.stop()
 
 
-def _told_by(url: str) -> tuple[object, ...] | None:
+def _answer_of(url: str) -> tuple[object, ...] | None:
     with suppress(psycopg.OperationalError), psycopg.connect(url) as asked:
         return asked.execute(SERVER_IDENTITY).fetchone()
     return None

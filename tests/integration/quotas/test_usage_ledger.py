@@ -54,9 +54,9 @@ def spans(claim: Claim) -> list[tuple[datetime, datetime]]:
 
 def test_a_release_records_usage_with_user_and_workload(fleet: tuple[Queue, Team]) -> None:
     queue, team = fleet
-    ada = factories.person(team=team)
+    ada = factories.user(team=team)
     claim = usage.holding(
-        since=NOON, queue=queue, team=team, person=ada, cards=3, name="teach addresses"
+        since=NOON, queue=queue, team=team, user=ada, cards=3, name="teach addresses"
     )
     usage.release(claim, at=NOON + HOUR)
 

@@ -47,7 +47,7 @@ class World:
         entitle(vision, guaranteed=4)
         entitle(speech, guaranteed=2)
         batch = Queue.objects.create(name="batch")
-        sharing = Sharing(company=company, owed=vision, batch=batch)
+        sharing = Sharing(company=company, lender=vision, batch=batch)
         world = cls(company=company, sharing=sharing, chance=random.Random(seed))
         world.leaves = (vision, speech, batch)
         return world
@@ -59,13 +59,13 @@ class World:
             self.sharing.claim(self.sharing.batch)
         self.cycles()
 
-    def some_ask(self) -> None:
-        people = (*User.objects.order_by("pk"), None)
+    def claims_are_submitted(self) -> None:
+        users = (*User.objects.order_by("pk"), None)
         for _ in range(self.chance.randint(1, 3)):
             self.sharing.claim(
                 self.chance.choice((*self.leaves, self.sharing.batch)),
                 cards=self.chance.choice((1, 1, 2, 4)),
-                person=self.chance.choice(people),
+                user=self.chance.choice(users),
             )
 
     def something_ends(self) -> None:
@@ -75,7 +75,7 @@ class World:
             if claims:
                 self._release(self.chance.choice(claims))
 
-    def what_was_told_to_stop_has_stopped(self) -> None:
+    def evicted_claims_stop(self) -> None:
         for claim in Claim.objects.filter(state=ClaimState.REVOKING).order_by("pk"):
             self._release(claim)
 
@@ -126,23 +126,25 @@ class World:
             self._within_limits(claim, queues)
 
     def _within_limits(self, claim: Claim, queues: Mapping[str, QueueSnapshot]) -> None:
-        held, people = self._up_the_tree(queues)
+        held, running_by_user = self._up_the_tree(queues)
         for queue in self._way_up(claim.queue.uid, queues):
             cap = queue.entitlements["cpu"].cap if "cpu" in queue.entitlements else None
             assert cap is None or held[queue.uid] <= cap, queue.name
             limit = queue.max_running_per_user
-            person = (queue.uid, claim.user_id)
-            assert claim.user_id is None or limit is None or people[person] <= limit, queue.name
+            key = (queue.uid, claim.user_id)
+            assert claim.user_id is None or limit is None or running_by_user[key] <= limit, (
+                queue.name
+            )
 
     def _up_the_tree(
         self, queues: Mapping[str, QueueSnapshot]
     ) -> tuple[Counter[str], Counter[tuple[str, int | None]]]:
-        held, people = Counter[str](), Counter[tuple[str, int | None]]()
+        held, by_user = Counter[str](), Counter[tuple[str, int | None]]()
         for claim in Claim.objects.filter(state__in=HOLDING).select_related("queue"):
             for queue in self._way_up(claim.queue.uid, queues):
                 held[queue.uid] += claim.card_count
-                people[queue.uid, claim.user_id] += 1
-        return held, people
+                by_user[queue.uid, claim.user_id] += 1
+        return held, by_user
 
     @staticmethod
     def _way_up(uid: str, queues: Mapping[str, QueueSnapshot]) -> list[QueueSnapshot]:
@@ -155,10 +157,10 @@ class World:
     def guarantees_are_met(self) -> None:
         """After one round of evictions no claim is first in its queue, within the guarantee, and pending."""
         self.cycles()
-        self.what_was_told_to_stop_has_stopped()
+        self.evicted_claims_stop()
         self.cycles()
         queues = selectors.scheduling_snapshot().queues
-        held, people = self._up_the_tree(queues)
+        held, by_user = self._up_the_tree(queues)
         for leaf in self.leaves:
             first = (
                 Claim.objects.filter(queue=leaf, state=ClaimState.PENDING).order_by("pk").first()
@@ -167,10 +169,10 @@ class World:
                 continue
             way = self._way_up(leaf.uid, queues)
             stated = way[0].entitlements.get("cpu")
-            owed = stated.guaranteed if stated else 0
+            guaranteed = stated.guaranteed if stated else 0
             limited = any(
                 queue.max_running_per_user is not None
-                and people[queue.uid, first.user_id] >= queue.max_running_per_user
+                and by_user[queue.uid, first.user_id] >= queue.max_running_per_user
                 for queue in way
             )
             full = any(
@@ -179,7 +181,7 @@ class World:
                 and held[queue.uid] + first.card_count > queue.entitlements["cpu"].cap
                 for queue in way
             )
-            within = held[leaf.uid] + first.card_count <= owed
+            within = held[leaf.uid] + first.card_count <= guaranteed
             assert not within or limited or full, (leaf.name, first.explanation)
 
 
@@ -188,12 +190,12 @@ def test_invariants_hold_for_random_histories_of_the_ledger(
     installation: object, transactional_db: None, seed: int
 ) -> None:
     world = World.of(seed)
-    acts: list[Callable[[], None]] = [
-        world.some_ask,
-        world.some_ask,
-        world.some_ask,
+    actions: list[Callable[[], None]] = [
+        world.claims_are_submitted,
+        world.claims_are_submitted,
+        world.claims_are_submitted,
         world.something_ends,
-        world.what_was_told_to_stop_has_stopped,
+        world.evicted_claims_stop,
         world.a_card_breaks_or_heals,
         world.queues_get_other_rights,
         world.cycles,
@@ -201,7 +203,7 @@ def test_invariants_hold_for_random_histories_of_the_ledger(
     ]
     world.batch_borrows_everything()
     for _ in range(STEPS):
-        world.chance.choice(acts)()
+        world.chance.choice(actions)()
         world.company.later(timedelta(seconds=world.chance.randint(1, 90)))
     world.guarantees_are_met()
 

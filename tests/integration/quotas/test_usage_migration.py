@@ -60,9 +60,9 @@ def test_the_migration_records_ended_claims_by_day_and_running_ones_from_admissi
     held = before_the_ledger(None, cards=2)
 
     with connection.cursor() as cursor:
-        books = importlib.import_module("apps.quotas.migrations.0003_carry_over").BOOKS
+        statement = importlib.import_module("apps.quotas.migrations.0003_carry_over").BOOKS
         # The column is called user_id since migration 0009.
-        cursor.execute(books.replace("person_id", "user_id"))
+        cursor.execute(statement.replace("person_id", "user_id"))
 
     for claim, lasted in ended.items():
         found = claim.usage.order_by("since").values_list("since", "until", "card_microseconds")

@@ -20,7 +20,7 @@ class Collector:
 
     port: int = 0
     #: (headers, text) of every request, in the order of arrival.
-    heard: list[tuple[dict[str, str], str]] = field(default_factory=list)
+    received: list[tuple[dict[str, str], str]] = field(default_factory=list)
     #: Numbers and texts of the batches that counted.
     taken: list[tuple[int, str]] = field(default_factory=list)
     #: Status and headers of the next answers; it takes batches once they are used up.
@@ -81,14 +81,14 @@ def _handler(collector: Collector) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             text = gzip.decompress(body).decode()
-            collector.heard.append((dict(self.headers), text))
+            collector.received.append((dict(self.headers), text))
             if self.headers["Authorization"] != f"Bearer {collector.token}":
                 self.answer(401, {"detail": "no such token"}, {})
                 return
             time.sleep(collector.slow.get(text, 0))
-            told = collector.at_text.get(text) or collector.answers
-            if told:
-                status, headers = told.pop(0)
+            answers = collector.at_text.get(text) or collector.answers
+            if answers:
+                status, headers = answers.pop(0)
                 self.answer(status, {"detail": "as told"}, headers)
                 return
             if datetime.fromisoformat(self.headers["X-Ninefold-At"]) < collector.oldest_at:

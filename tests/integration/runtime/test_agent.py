@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.launcher.process_waits import wait_for
+from tests.integration.launcher.process_polling import wait_for
 from tests.integration.runtime.collectors import Collector
 from tests.unit.runtime.agent.test_readers import LOST, SOUND
 
@@ -135,15 +135,15 @@ def test_killed_and_started_again_it_repeats_no_number(
     wait_for(lambda: len(collector.taken) >= 1, what="a batch")
     first.kill()
     first.wait(WITHIN)
-    before = len(collector.heard)
+    before = len(collector.received)
     start(*state)
     wait_for(lambda: len(collector.taken) >= before + 1, what="a batch of the second")
-    numbers = [int(headers["X-Ninefold-Sequence"]) for headers, _ in collector.heard]
+    numbers = [int(headers["X-Ninefold-Sequence"]) for headers, _ in collector.received]
     assert numbers == sorted(set(numbers))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("--server", "ftp://x"), "--server must be an http(s) address"),
         (("--server", "http://x:a"), "is no address"),
@@ -152,10 +152,10 @@ def test_killed_and_started_again_it_repeats_no_number(
     ],
 )
 def test_what_it_cannot_work_with_is_said_in_one_line(
-    start: Start, arguments: tuple[str, ...], words: str
+    start: Start, arguments: tuple[str, ...], message: str
 ) -> None:
     process = start(*arguments)
     said, _ = process.communicate(timeout=WITHIN)
     assert process.returncode == 2
-    assert words in said
+    assert message in said
     assert said.count("\n") == 1

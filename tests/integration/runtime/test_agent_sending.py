@@ -14,7 +14,7 @@ from ninefold_runtime.agent.push_client import PushServer
 from ninefold_runtime.agent.samples import SampleBatch
 from ninefold_runtime.agent.sender import BatchSender, BatchSequence, SendIntervals
 from ninefold_runtime.exits import NotReported
-from tests.integration.launcher.process_waits import wait_for
+from tests.integration.launcher.process_polling import wait_for
 from tests.integration.runtime.collectors import Collector
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -84,7 +84,7 @@ def test_a_batch_comes_as_the_control_plane_reads_it(collector: Collector) -> No
     sender = sender_to(collector, [], sequence=BatchSequence(None, now=lambda: 7.0))
     give(sender, "a 1\n")
     wait_for(lambda: texts(collector) == ["a 1\n"], what="it came")
-    headers, _ = collector.heard[0]
+    headers, _ = collector.received[0]
     assert headers["X-Ninefold-Sequence"] == "7000"
     assert headers["X-Ninefold-At"] == "2026-03-01T12:00:00.250Z"
     assert headers["X-Ninefold-Vendor"] == "nvidia"
@@ -149,7 +149,7 @@ def test_a_kept_batch_that_fails_holds_up_no_older_one_and_is_given_up_in_the_en
     with back_after(collector, "a", "b", "c", "d", said=said) as sender:
         wait_for(lambda: sender.waiting == 0, what="nothing waits any more")
     assert texts(collector) == ["d", "b", "a"]
-    assert len([text for _, text in collector.heard if text == "c"]) == 5
+    assert len([text for _, text in collector.received if text == "c"]) == 5
     assert sender.refused == 1
     assert said[-1] == (
         "a kept batch is given up: the control plane failed on it 5 times: it answered 500"
@@ -175,7 +175,7 @@ def test_a_kept_batch_that_was_put_off_is_not_given_up(monkeypatch: pytest.Monke
 def test_a_new_batch_waits_for_the_answer_to_a_kept_one_no_longer_than_its_patience() -> None:
     collector = Collector(slow={"a": 6.0})
     with back_after(collector, "a", "b", patience_behind=0.2) as sender:
-        wait_for(lambda: "a" in [text for _, text in collector.heard], what="it is under way")
+        wait_for(lambda: "a" in [text for _, text in collector.received], what="it is under way")
         began = time.monotonic()
         give(sender, "c")
         wait_for(lambda: "c" in texts(collector), what="the new one is there")
@@ -188,8 +188,8 @@ def test_what_the_control_plane_did_not_take_is_counted_and_told_once() -> None:
     with back_after(collector, "a", "b", "c", "d", said=said) as sender:
         wait_for(lambda: sender.waiting == 0, what="all is answered")
     assert (texts(collector), sender.untaken) == (["d"], 3)
-    (words,) = said[2:]
-    assert words.startswith(
+    (message,) = said[2:]
+    assert message.startswith(
         "a kept batch was not taken: counted before, or no longer remembered by the control plane"
     )
 
@@ -206,7 +206,7 @@ def test_a_batch_that_is_too_old_is_dropped_with_all_before_it_and_their_number_
     with back_after(collector, "a", "b", "c", "d", "e", said=said) as sender:
         wait_for(lambda: said[-1].startswith("too old"), what="that they are given up is told")
     assert (texts(collector), sender.refused, sender.waiting) == (["e", "d"], 3, 0)
-    assert [text for _, text in collector.heard] == ["e", "d", "c"]
+    assert [text for _, text in collector.received] == ["e", "d", "c"]
     assert said[-1] == (
         "too old for the control plane, 3 batches are dropped: it answered 400: too old"
     )
@@ -223,7 +223,7 @@ def test_a_batch_whose_answer_was_lost_is_sent_again_under_its_number_and_counts
     wait_for(lambda: sender.waiting == 0, what="all is sent")
     assert texts(collector) == ["a", "b"]
     first, *others = (
-        headers["X-Ninefold-Sequence"] for headers, text in collector.heard if text == "a"
+        headers["X-Ninefold-Sequence"] for headers, text in collector.received if text == "a"
     )
     assert others == [first]
 
@@ -234,7 +234,7 @@ def test_an_answer_that_may_change_is_asked_for_again(collector: Collector, stat
     sender = sender_to(collector, [])
     give(sender, "a")
     wait_for(lambda: texts(collector) == ["a"], what="it is taken in the end")
-    assert len(collector.heard) == 3
+    assert len(collector.received) == 3
 
 
 def test_the_control_plane_says_how_long_to_wait(collector: Collector) -> None:
@@ -258,7 +258,7 @@ def test_a_batch_that_is_refused_is_not_sent_again_and_the_next_one_is(
     wait_for(lambda: sender.refused == 2, what="so is the next one")
     give(sender, "c")
     wait_for(lambda: texts(collector) == ["c"], what="the next one is taken")
-    assert len(collector.heard) == 3
+    assert len(collector.received) == 3
     # The same reason is told once.
     assert said == [f"a batch is refused and not sent again: it answered {status}: as told"]
 
@@ -270,7 +270,7 @@ def test_a_refused_token_ends_it_with_the_reason(collector: Collector, status: i
     give(sender, "a")
     with pytest.raises(NotReported, match=f"refuses the token: it answered {status}: as told"):
         sender.pause(20)
-    assert len(collector.heard) == 1
+    assert len(collector.received) == 1
 
 
 def test_a_token_that_was_changed_in_its_file_is_taken_up(collector: Collector) -> None:

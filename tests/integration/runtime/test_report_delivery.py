@@ -23,14 +23,14 @@ class ControlPlane:
 
     url: str = ""
     #: (method, path, headers, body) in the order of arrival.
-    heard: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+    received: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
     #: Answers for the next requests; 200 once they are used up.
     answers: list[tuple[int, str]] = field(default_factory=list)
 
     def points(self) -> list[dict[str, Any]]:
         return [
             point
-            for method, path, _, body in self.heard
+            for method, path, _, body in self.received
             if (method, path) == ("POST", "/attempts/1/progress")
             for point in json.loads(body)["points"]
         ]
@@ -44,7 +44,7 @@ def plane() -> Iterator[ControlPlane]:
         def handle_one(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status, text = plane.answers.pop(0) if plane.answers else (200, "{}")
-            plane.heard.append((self.command, self.path, dict(self.headers), body))
+            plane.received.append((self.command, self.path, dict(self.headers), body))
             self.send_response(status)
             self.end_headers()
             self.wfile.write(text.encode())
@@ -87,17 +87,17 @@ def test_files_go_first_and_the_manifest_last_with_their_digests(
     folder = _result(tmp_path / "result")
     with _reporter(plane, []) as reporter:
         reporter.deliver(folder, kind="model", metrics={"eval_loss": 0.5})
-    methods = [(method, path) for method, path, _, _ in plane.heard]
+    methods = [(method, path) for method, path, _, _ in plane.received]
     assert methods == [
         ("PUT", "/attempts/1/files/adapter/%E6%A8%A1%E5%9E%8B%20a.bin"),
         ("PUT", "/attempts/1/files/config.json"),
         ("PUT", "/attempts/1/manifest"),
     ]
-    _, _, headers, body = plane.heard[0]
+    _, _, headers, body = plane.received[0]
     digest = hashlib.sha256(body).hexdigest()
     assert headers["X-Content-SHA256"] == digest
     assert headers["Authorization"] == "Bearer t0ken"
-    manifest = json.loads(plane.heard[-1][3])
+    manifest = json.loads(plane.received[-1][3])
     assert manifest["kind"] == "model"
     assert manifest["metrics"] == {"eval_loss": 0.5}
     assert manifest["files"][0] == {
@@ -113,7 +113,7 @@ def test_a_file_behind_a_link_is_not_handed_over(plane: ControlPlane, tmp_path: 
     (folder / "link").symlink_to(tmp_path / "secret")
     with _reporter(plane, []) as reporter:
         reporter.deliver(folder, kind="outputs", metrics={})
-    assert not any("link" in path for _, path, _, _ in plane.heard)
+    assert not any("link" in path for _, path, _, _ in plane.received)
 
 
 def test_an_outage_is_waited_out(plane: ControlPlane, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_an_outage_is_waited_out(plane: ControlPlane, tmp_path: Path) -> None:
     said: list[str] = []
     with _reporter(plane, said) as reporter:
         reporter.deliver(_result(tmp_path / "result"), kind="model", metrics={})
-    assert plane.heard[-1][1] == "/attempts/1/manifest"
+    assert plane.received[-1][1] == "/attempts/1/manifest"
     assert sum("is tried again" in line for line in said) == 3
 
 
@@ -134,7 +134,7 @@ def test_a_refusal_ends_it_at_once_with_the_servers_words(
         pytest.raises(NotReported, match="the attempt has ended"),
     ):
         reporter.deliver(_result(tmp_path / "result"), kind="model", metrics={})
-    assert len(plane.heard) == 1
+    assert len(plane.received) == 1
 
 
 def test_patience_ends(plane: ControlPlane, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_points_wait_while_the_control_plane_is_away(plane: ControlPlane) -> Non
         reporter.progress(step=2)
         assert reporter.flush(within_seconds=10)
     # The first attempts were refused, the last one was taken.
-    taken = [json.loads(body)["points"] for _, _, _, body in plane.heard[3:]]
+    taken = [json.loads(body)["points"] for _, _, _, body in plane.received[3:]]
     assert [point["step"] for batch in taken for point in batch] == [1, 2]
     assert taken[0][0]["loss"] is None
 
@@ -178,7 +178,7 @@ def test_refused_progress_is_given_up_without_ending_the_run(plane: ControlPlane
         assert reporter.flush(within_seconds=10)
         reporter.progress(step=2)
     assert any("no longer reported: it answered 401: no such token" in line for line in said)
-    assert len(plane.heard) == 1
+    assert len(plane.received) == 1
 
 
 @pytest.mark.slow

@@ -46,9 +46,9 @@ def reach(company: Company, worker: Worker, deployment: Deployment, state: Deplo
 def deaths_of(worker: Worker, life: Callable[[int], None]) -> int:
     """Repeat the scenario, killing the worker some steps later each time; return the number of kills."""
     for deaths, dies_at in enumerate(range(0, MAX_STEPS, EVERY)):
-        worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
+        worker.steps, worker.dies_at, worker.last_step = 0, dies_at, ""
         life(dies_at)
-        if not worker.last_words:
+        if not worker.last_step:
             return deaths
     raise AssertionError(f"the life has more than {MAX_STEPS} steps")
 
@@ -64,7 +64,7 @@ def test_deployment_starts_and_stops_once_if_worker_is_killed_at_any_step(
         services.deployment_stop(deployment=deployment, actor=company.engineer, at=company.at)
         reach(company, worker, deployment, DeploymentState.STOPPED)
 
-        died = worker.last_words
+        died = worker.last_step
         (replica,) = Replica.objects.filter(backend__revision__deployment=deployment)
         assert (replica.generation, replica.crashes) == (1, 0), died
         path = list(replica.transitions.values_list("event", flat=True))

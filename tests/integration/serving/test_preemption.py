@@ -28,7 +28,7 @@ def test_second_replica_is_preempted_and_replaced_by_a_pending_one(company: Comp
     first, second = replicas_of(deployment)
     assert [claim_of(each.uid).preemptible for each in (first, second)] == [False, True]
     assert claim_of(first.uid).work_name == "parser"
-    owner = sharing.claim(sharing.owed)
+    owner = sharing.claim(sharing.lender)
 
     for _ in range(3):
         start_replicas(company)
@@ -51,7 +51,7 @@ def test_second_replica_is_preempted_and_replaced_by_a_pending_one(company: Comp
 def test_last_replica_is_not_preempted(company: Company) -> None:
     sharing = Sharing.of(company)
     deployment = ready_deployment(company, replicas=2)
-    owner = sharing.claim(sharing.owed, cards=2)
+    owner = sharing.claim(sharing.lender, cards=2)
 
     for _ in range(2):
         start_replicas(company)

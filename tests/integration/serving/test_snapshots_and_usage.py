@@ -22,7 +22,7 @@ def publish(company: Company) -> GatewaySnapshot:
     return gateways.snapshot_publish(at=company.at)
 
 
-def told(snapshot: GatewaySnapshot) -> dict[str, Any]:
+def body_of(snapshot: GatewaySnapshot) -> dict[str, Any]:
     return dict(json.loads(gateways.snapshot_body(snapshot)))
 
 
@@ -34,7 +34,7 @@ def key_of(company: Company, **changes: Any) -> ApiKey:
 
 
 def digests(company: Company) -> list[str]:
-    return [key["digest"] for key in told(publish(company))["keys"]]
+    return [key["digest"] for key in body_of(publish(company))["keys"]]
 
 
 def test_a_new_version_is_issued_only_when_the_content_changes(company: Company) -> None:
@@ -82,7 +82,7 @@ def test_credentials_are_not_readable_in_the_database(company: Company) -> None:
     stored = bytes(publish(company).body)
 
     assert key.digest.encode() not in stored
-    assert told(publish(company))["keys"][0]["digest"] == key.digest
+    assert body_of(publish(company))["keys"][0]["digest"] == key.digest
 
 
 def test_snapshot_contains_max_age_and_limits(company: Company) -> None:
@@ -94,7 +94,7 @@ def test_snapshot_contains_max_age_and_limits(company: Company) -> None:
         concurrency=2,
         expires_at=company.at + timedelta(days=1),
     )
-    body = told(publish(company))
+    body = body_of(publish(company))
 
     assert body["max_stale_seconds"] == 24 * 3600
     assert body["gateways"] == 1
@@ -121,7 +121,7 @@ def test_revoked_key_is_removed_from_snapshot_and_revoking_is_idempotent(
     gateways.key_revoke(key=key, actor=company.engineer, at=company.at)
     latest = selectors.latest_snapshot()
     assert latest is not None
-    assert told(latest)["keys"] == []
+    assert body_of(latest)["keys"] == []
     gateways.key_revoke(key=key, actor=company.engineer, at=company.at)
 
     assert AuditEntry.objects.filter(action="key.revoke").count() == 1
@@ -150,18 +150,18 @@ def test_text_of_key_is_not_stored(company: Company) -> None:
 def test_snapshot_counts_live_gateways(company: Company) -> None:
     for name in ("g1", "g2"):
         gateways.gateway_mark_seen(name=name, version=1, at=company.at)
-    assert told(publish(company))["gateways"] == 2
+    assert body_of(publish(company))["gateways"] == 2
 
     company.later(selectors.GATEWAY_HEARTBEAT_TIMEOUT)
     gateways.gateway_mark_seen(name="g1", version=2, at=company.at)
 
-    assert told(publish(company))["gateways"] == 1
+    assert body_of(publish(company))["gateways"] == 1
 
 
 def test_route_without_ready_replica_has_no_endpoints(company: Company) -> None:
     create(company)
 
-    (route,) = told(publish(company))["routes"]
+    (route,) = body_of(publish(company))["routes"]
 
     assert (route["name"], route["team"]) == ("parser", company.team.uid)
     assert route["context_length"] == 512
@@ -225,5 +225,5 @@ def test_batch_that_failed_to_be_stored_is_not_counted_as_duplicate(
 def test_usage_of_unknown_key_is_stored_without_team(company: Company) -> None:
     gateways.usage_batch_record(gateway="g1", sequence=1, records=[record(company, key="0" * 32)])
 
-    kept = GatewayCall.objects.get()
-    assert (kept.key, kept.team, kept.batch) == (None, None, UsageBatch.objects.get())
+    call = GatewayCall.objects.get()
+    assert (call.key, call.team, call.batch) == (None, None, UsageBatch.objects.get())

@@ -37,7 +37,7 @@ class Clock:
 
 
 @dataclass(slots=True)
-class Heard:
+class RecordingListener:
     """Remembers what it hears; or hears nothing while it is away."""
 
     points: list[Mapping[str, Any]] = field(default_factory=list)
@@ -46,18 +46,18 @@ class Heard:
     away: bool = False
 
     def progress(self, report: ReportTarget, points: Sequence[Mapping[str, Any]]) -> None:
-        self._hear()
+        self._check_reachable()
         self.points += points
 
     def file(self, report: ReportTarget, path: str, content: bytes) -> None:
-        self._hear()
+        self._check_reachable()
         self.files[path] = content
 
     def manifest(self, report: ReportTarget, manifest: Mapping[str, Any]) -> None:
-        self._hear()
+        self._check_reachable()
         self.manifests.append(manifest)
 
-    def _hear(self) -> None:
+    def _check_reachable(self) -> None:
         if self.away:
             raise ReceiverUnavailable("not now")
 

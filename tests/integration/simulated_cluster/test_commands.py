@@ -32,9 +32,9 @@ def home(tmp_path: Path, settings: Settings) -> Path:
     return tmp_path
 
 
-def said(*words: str) -> str:
+def said(*arguments: str) -> str:
     out = StringIO()
-    call_command(*words, stdout=out)
+    call_command(*arguments, stdout=out)
     return out.getvalue()
 
 
@@ -70,7 +70,7 @@ def test_faults_show_in_the_fleet_at_once(paper: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "answer"),
+    ("arguments", "answer"),
     [
         (("kill", "paper", "h800-2"), "kill needs a card, such as h800-2/0"),
         (("kill", "paper", "h800-2/x"), "a card is named NODE/NUMBER"),
@@ -78,9 +78,9 @@ def test_faults_show_in_the_fleet_at_once(paper: str) -> None:
         (("silence", "rock", "h800-2"), "no simulated cluster is called 'rock'; there are: paper"),
     ],
 )
-def test_what_cannot_be_done_is_told(paper: str, words: tuple[str, ...], answer: str) -> None:
+def test_what_cannot_be_done_is_told(paper: str, arguments: tuple[str, ...], answer: str) -> None:
     with pytest.raises(CommandError, match=answer):
-        said("simulate", *words)
+        said("simulate", *arguments)
 
 
 def test_a_real_clusters_name_is_not_taken(home: Path) -> None:

@@ -32,10 +32,10 @@ pytestmark = pytest.mark.django_db
 def cluster(tmp_path: Path, settings: Settings) -> SimulatedCluster:
     settings.NINEFOLD_HOME = tmp_path
     simulated_clusters.ensure_simulated_cluster("paper", fleet=FLEET, failing=0.0)
-    made = simulated_clusters.cluster_named("paper")
-    made.hold(Clock().at)
+    simulated = simulated_clusters.cluster_named("paper")
+    simulated.hold(Clock().at)
     inventories_sync(at=Clock().at)
-    return made
+    return simulated
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def turn(cluster: SimulatedCluster) -> Callable[..., datetime]:
 
 def submitted(*, chip: str = "nvidia-h800", cards: int = 16) -> Job:
     team = factories.team()
-    actor = factories.person(team=team)
+    actor = factories.user(team=team)
     return job_submit(
         actor=actor,
         team=team,

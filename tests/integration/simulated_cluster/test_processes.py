@@ -18,7 +18,7 @@ from controlplane.adapters.clusters.simulated.progress_reports import (
 from controlplane.adapters.clusters.simulated.store import SimulationStore
 from controlplane.ports.clusters import ExitCause, LaunchRefused, ReplicaPhase
 from controlplane.ports.launches import Launch
-from tests.integration.simulated_cluster.conftest import Heard, World, seen, training
+from tests.integration.simulated_cluster.conftest import RecordingListener, World, seen, training
 
 MINUTE = timedelta(minutes=1)
 
@@ -95,43 +95,43 @@ def test_a_run_that_goes_on_from_a_checkpoint_is_shorter(world: World) -> None:
 
 
 def test_the_voice_tells_progress_then_files_then_the_manifest(world: World) -> None:
-    cluster, heard = world.cluster(), Heard()
-    voice = ProgressReporter(cluster.records, listener=heard, every=MINUTE)
+    cluster, received = world.cluster(), RecordingListener()
+    voice = ProgressReporter(cluster.records, listener=received, every=MINUTE)
     cluster.launch(training(reports=True))
     world.clock.pass_(minutes=30)
     assert voice.send_reports(at=world.clock.at) == 1
-    told = len(heard.points)
-    assert told
-    assert not heard.manifests
+    count = len(received.points)
+    assert count
+    assert not received.manifests
     assert voice.send_reports(at=world.clock.at) == 0
     world.clock.pass_(minutes=31)
     assert seen(cluster)[0].phase is ReplicaPhase.RUNNING
     assert voice.send_reports(at=world.clock.at) == 1
-    steps = [point["step"] for point in heard.points if "step" in point]
+    steps = [point["step"] for point in received.points if "step" in point]
     assert steps == sorted(set(steps))
-    assert len(heard.points) > told
-    (manifest,) = heard.manifests
-    assert {file["path"] for file in manifest["files"]} == set(heard.files)
+    assert len(received.points) > count
+    (manifest,) = received.manifests
+    assert {file["path"] for file in manifest["files"]} == set(received.files)
     assert seen(cluster)[0].cause is ExitCause.FINISHED
 
 
 def test_what_nobody_heard_is_told_again(world: World) -> None:
-    cluster, heard = world.cluster(), Heard(away=True)
-    voice = ProgressReporter(cluster.records, listener=heard, every=MINUTE)
+    cluster, received = world.cluster(), RecordingListener(away=True)
+    voice = ProgressReporter(cluster.records, listener=received, every=MINUTE)
     cluster.launch(training(reports=True))
     world.clock.pass_(hours=2)
     with pytest.raises(ReceiverUnavailable):
         voice.send_reports(at=world.clock.at)
     assert seen(cluster)[0].phase is ReplicaPhase.RUNNING
-    heard.away = False
+    received.away = False
     voice.send_reports(at=world.clock.at)
-    assert len(heard.manifests) == 1
+    assert len(received.manifests) == 1
     assert seen(cluster)[0].cause is ExitCause.FINISHED
 
 
 def test_nothing_is_said_of_what_has_ended(world: World) -> None:
-    cluster, heard = world.cluster(), Heard()
-    voice = ProgressReporter(cluster.records, listener=heard, every=MINUTE)
+    cluster, received = world.cluster(), RecordingListener()
+    voice = ProgressReporter(cluster.records, listener=received, every=MINUTE)
     cluster.launch(training(reports=True))
     world.clock.pass_(minutes=10)
     cluster.stop("attempt-1", grace=timedelta(0))
@@ -139,7 +139,7 @@ def test_nothing_is_said_of_what_has_ended(world: World) -> None:
     world.clock.pass_(hours=3)
     assert voice.send_reports(at=world.clock.at) == 0
     assert seen(cluster)[0].cause is ExitCause.STOPPED
-    assert not heard.points
+    assert not received.points
 
 
 def test_a_label_that_says_no_course_is_refused(world: World) -> None:

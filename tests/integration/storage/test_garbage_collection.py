@@ -116,11 +116,11 @@ def test_a_dry_run_reports_without_changes(company: Company) -> None:
 def test_runs_with_a_small_limit_reach_all_blobs(company: Company) -> None:
     store = artifact_store()
     leaked = {store.put([f"leaked {n}".encode()]).digest for n in range(10)}
-    rounds = 0
+    runs = 0
     while {blob.digest for blob in store.blobs() if blob.set_aside} != leaked:
         garbage_collect(at=later(), limit=3)
-        rounds += 1
-        assert rounds <= 10
+        runs += 1
+        assert runs <= 10
 
 
 def test_a_collector_killed_at_any_step_loses_nothing_and_is_resumed(
@@ -138,7 +138,7 @@ def test_a_collector_killed_at_any_step_loses_nothing_and_is_resumed(
         except Killed:
             pass
         worker.at_work = False
-        assert named <= digests(store), f"after a death at {worker.last_words}"
+        assert named <= digests(store), f"after a death at {worker.last_step}"
     garbage_collect(at=later(GARBAGE_GRACE * 20))
     garbage_collect(at=later(GARBAGE_GRACE * 30))
     assert not leaked & digests(store)
@@ -167,13 +167,13 @@ def test_uploads_that_race_the_collector_never_lose_a_byte(
     grace = timedelta(seconds=2)
 
     def collect() -> int:
-        rounds = 0
+        runs = 0
         while not stop.is_set():
             garbage_collect(at=timezone.now(), grace=grace)
             for path in Path(store.root, "sha256").glob("*/*"):  # type: ignore[attr-defined]
-                os.utime(path, (1, 1)) if rounds % 2 else None
-            rounds += 1
-        return rounds
+                os.utime(path, (1, 1)) if runs % 2 else None
+            runs += 1
+        return runs
 
     def upload(number: int) -> int:
         try:

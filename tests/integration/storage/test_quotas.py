@@ -137,9 +137,9 @@ def test_uploads_of_an_attempt_are_charged_once(company: Company) -> None:
     company.cluster.finish(attempt.launch_name)
     company.turn_jobs()
     company.turn_jobs()
-    made = storage_use(company.team)
-    assert made.by_kind[StorageKind.JOB_FILES] == before.by_kind[StorageKind.JOB_FILES]
-    assert made.by_kind[StorageKind.VERSIONS] > before.by_kind[StorageKind.VERSIONS]
+    after = storage_use(company.team)
+    assert after.by_kind[StorageKind.JOB_FILES] == before.by_kind[StorageKind.JOB_FILES]
+    assert after.by_kind[StorageKind.VERSIONS] > before.by_kind[StorageKind.VERSIONS]
 
 
 def test_restored_rows_are_charged_again(company: Company) -> None:

@@ -51,15 +51,15 @@ def states(*rows: ModelVersion) -> list[str]:
 
 
 def test_old_versions_lose_their_bytes_and_keep_their_rows(company: Company) -> None:
-    made = versions(company)
+    created = versions(company)
     let_go(company, keep_versions=1)
     before = storage_use(company.team).used
     run = retention_run(at=timezone.now())
     assert run is not None
     assert run.removed == 2
-    assert states(*made) == ["removed", "removed", "ready"]
+    assert states(*created) == ["removed", "removed", "ready"]
     assert storage_use(company.team).used == before - run.removed_bytes
-    artifact = ModelVersion.objects.get(pk=made[0].pk).artifact
+    artifact = ModelVersion.objects.get(pk=created[0].pk).artifact
     assert artifact is not None
     assert artifact.deletion_reason == (
         "removed by a rule: only the newest 1 versions of each model are kept"
@@ -230,7 +230,7 @@ def test_an_artifact_that_came_into_use_before_deletion_does_not_expire(company:
 def test_a_failed_run_records_its_error_and_its_removals(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = versions(company)
+    created = versions(company)
     let_go(company, keep_versions=1)
     real = storage_cleanup.removal_apply
     tried: list[Removal] = []
@@ -248,7 +248,7 @@ def test_a_failed_run_records_its_error_and_its_removals(
     assert run.ended_at is not None
     assert run.error == "it broke off: the cluster answered nonsense"
     assert run.removed == 1
-    assert sorted(states(*made)) == ["ready", "ready", "removed"]
+    assert sorted(states(*created)) == ["ready", "ready", "removed"]
 
 
 def test_a_run_of_a_dead_worker_is_closed(company: Company) -> None:

@@ -182,7 +182,7 @@ def _reference(field: models.ForeignKey[Any, Any], number: int) -> Any:
 
 
 def _plain(field: models.Field[Any, Any], number: int) -> Any:
-    for kind, make in _MAKERS.items():
+    for kind, make in _FACTORIES.items():
         if isinstance(field, kind):
             return make(field, number)
     raise AssertionError(f"nothing says what {field.model._meta.label}.{field.name} holds")
@@ -196,7 +196,7 @@ def _text(field: models.Field[Any, Any], number: int) -> str:
     return text[: field.max_length or 24]
 
 
-_MAKERS: dict[type[models.Field[Any, Any]], Callable[[models.Field[Any, Any], int], Any]] = {
+_FACTORIES: dict[type[models.Field[Any, Any]], Callable[[models.Field[Any, Any], int], Any]] = {
     models.BooleanField: lambda _field, number: bool(number % 2),
     models.DateTimeField: lambda _field, _number: AT,
     models.GenericIPAddressField: lambda _field, number: f"192.0.2.{number + 1}",

@@ -119,12 +119,14 @@ def test_every_row_is_there_after_the_migration(upgraded: Upgraded) -> None:
 def _lost(table: str, rows: list[dict[str, Any]], present: list[dict[str, Any]]) -> list[str]:
     """What the present rows lack, by the same columns or their successors."""
     renamed = RENAMED_COLUMNS.get(table, {})
-    kept = sorted(rows[0].keys() - set(CONVERTED_COLUMNS.get(table, ())))
-    gone = [name for name in kept if renamed.get(name, name) not in present[0]]
+    columns = sorted(rows[0].keys() - set(CONVERTED_COLUMNS.get(table, ())))
+    gone = [name for name in columns if renamed.get(name, name) not in present[0]]
     if gone:
         return [f"{table} has no {', '.join(gone)}: name the successors in RENAMED_COLUMNS"]
-    before = Counter(json.dumps([row[name] for name in kept]) for row in rows)
-    after = Counter(json.dumps([row[renamed.get(name, name)] for name in kept]) for row in present)
+    before = Counter(json.dumps([row[name] for name in columns]) for row in rows)
+    after = Counter(
+        json.dumps([row[renamed.get(name, name)] for name in columns]) for row in present
+    )
     missing = before - after
     return [f"{table}: {missing.total()} rows, such as {min(missing)[:300]}"] if missing else []
 

@@ -52,8 +52,8 @@ def test_the_running_job_goes_on_until_it_succeeds_and_its_pipeline_takes_the_ne
     assert attempt.state == AttemptState.SUCCEEDED, attempt.message
     job = Job.objects.get(uid=_RUNNING["job"])
     assert job.state == JobState.SUCCEEDED
-    made = ModelVersion.objects.get(job_uid=job.uid)
-    assert (str(made), made.parameters) == ("sums v4", 20_672)
+    version = ModelVersion.objects.get(job_uid=job.uid)
+    assert (str(version), version.parameters) == ("sums v4", 20_672)
     assert Claim.objects.get(uid=attempt.claim_uid).state == ClaimState.RELEASED
     pipeline = Pipeline.objects.get(uid=_RUNNING["pipeline"])
     workflow_controllers.pipelines_reconcile(at=clock.at, uid=pipeline.uid)

@@ -69,9 +69,9 @@ def test_every_row_of_the_first_version_is_there_after_the_upgrade(
         by_key = {row.get("id", next(iter(row.values()))): row for row in now[table]}
         for row in rows:
             found = by_key[row.get("id", next(iter(row.values())))]
-            kept = row.keys() - CARRIED_OVER.get(table, set())
-            names = {name: renamed.get(name, name) for name in kept}
-            lost = {name: row[name] for name in kept if found.get(names[name]) != row[name]}
+            columns = row.keys() - CARRIED_OVER.get(table, set())
+            names = {name: renamed.get(name, name) for name in columns}
+            lost = {name: row[name] for name in columns if found.get(names[name]) != row[name]}
             assert lost == {}, f"{table} no longer holds what it held"
     for queue in first_landed["quotas_queue"]:
         caps = Entitlement.objects.filter(queue=queue["id"]).values_list("chip", "cap")

@@ -18,7 +18,7 @@ F, E, Q, D = StepKind.FINETUNE, StepKind.EVALUATE, StepKind.QUANTIZE, StepKind.D
 WELL = {"exact_match": 0.9, "perplexity": 3.0}
 BADLY = {"exact_match": 0.4, "perplexity": 30.0}
 #: What a quantization measures of a model that lost nothing.
-KEPT = {"perplexity_before": 3.0, "perplexity_after": 3.0}
+UNCHANGED = {"perplexity_before": 3.0, "perplexity_after": 3.0}
 #: What jobs of a kind make, where that is not a plain model.
 CONTENTS: Mapping[str, Callable[[], dict[str, bytes]]] = {
     JobKind.EVALUATE: lambda: {"report.json": b"{}"},
@@ -70,7 +70,7 @@ def processes_act(company: Company, metrics: Mapping[str, Any] = WELL) -> None:
             attempt = Attempt.objects.select_related("job").get(uid=name.removeprefix("attempt-"))
             contents = CONTENTS.get(attempt.job.kind, model_contents)()
             measured = (
-                {**KEPT, **metrics} if attempt.job.kind == JobKind.QUANTIZE else dict(metrics)
+                {**UNCHANGED, **metrics} if attempt.job.kind == JobKind.QUANTIZE else dict(metrics)
             )
             company.finish(attempt, contents, measured)
 

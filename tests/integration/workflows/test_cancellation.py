@@ -85,16 +85,16 @@ def test_cancellation_stops_the_deployment_that_the_step_created(company: Compan
     services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
     turn(company)
     turn(company)
-    made = Deployment.objects.get()
-    assert made.state in (DeploymentState.STOPPING, DeploymentState.STOPPED)
+    created = Deployment.objects.get()
+    assert created.state in (DeploymentState.STOPPING, DeploymentState.STOPPED)
     assert states(pipeline) == ["cancelled"]
-    drive(company, pipeline, until=lambda: deployment_is(made, DeploymentState.STOPPED))
+    drive(company, pipeline, until=lambda: deployment_is(created, DeploymentState.STOPPED))
 
     services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
     drive(company, pipeline)
-    made.refresh_from_db()
-    assert made.state == DeploymentState.READY
-    assert made.revisions.count() == 1
+    created.refresh_from_db()
+    assert created.state == DeploymentState.READY
+    assert created.revisions.count() == 1
 
 
 def deployment_is(deployment: Deployment, state: DeploymentState) -> bool:
@@ -163,16 +163,16 @@ def test_cancellation_does_not_stop_a_new_deployment_that_was_revised_concurrent
 ) -> None:
     pipeline = submit(company, D)
     turn(company)
-    made = Deployment.objects.get()
+    created = Deployment.objects.get()
     deployments.deployment_revise(
-        deployment=made,
-        configuration=RevisionConfiguration.of(made.revisions.get()),
+        deployment=created,
+        configuration=RevisionConfiguration.of(created.revisions.get()),
         actor=company.engineer,
         at=company.at,
     )
     assert "was given another revision meanwhile" in cancel(company, pipeline)
-    made.refresh_from_db()
-    assert made.state not in (DeploymentState.STOPPING, DeploymentState.STOPPED)
+    created.refresh_from_db()
+    assert created.state not in (DeploymentState.STOPPING, DeploymentState.STOPPED)
 
 
 def test_cancellation_completes_if_the_previous_version_was_rejected_since(
@@ -202,8 +202,8 @@ def test_cancellation_completes_if_the_deployment_was_deleted(
 
     reason = cancel(company, pipeline)
 
-    told = {"stop": "is stopping: stopped by mei", "delete": "was deleted"}
-    assert reason == f"cancelled by mei; the deployment parser {told[meddle]} and was left so"
+    reasons = {"stop": "is stopping: stopped by mei", "delete": "was deleted"}
+    assert reason == f"cancelled by mei; the deployment parser {reasons[meddle]} and was left so"
     assert served.revisions.count() == 2
 
 

@@ -95,9 +95,9 @@ def test_a_deployment_scaled_concurrently_keeps_its_replicas_and_the_step_report
 def test_a_deployment_that_stays_degraded_fails_its_step(company: Company) -> None:
     pipeline = submit(company, D)
     turn(company)
-    made = Deployment.objects.get()
+    created = Deployment.objects.get()
     deployments.deployment_transition(
-        made, DeploymentEvent.DEGRADE, at=company.at, reason="0 of 1 replicas are ready"
+        created, DeploymentEvent.DEGRADE, at=company.at, reason="0 of 1 replicas are ready"
     )
     turn(company)
     assert states(pipeline) == ["running"]
@@ -118,19 +118,19 @@ def test_a_deployment_that_stays_degraded_fails_its_step(company: Company) -> No
 def test_a_step_fails_if_its_deployment_is_deleted(company: Company, meddle: str) -> None:
     pipeline = submit(company, D)
     turn(company)
-    made = Deployment.objects.get()
-    told = {"stop": "is stop", "revise": "another revision", "delete": "was deleted"}
+    created = Deployment.objects.get()
+    reasons = {"stop": "is stop", "revise": "another revision", "delete": "was deleted"}
     if meddle == "stop":
-        deployments.deployment_stop(deployment=made, actor=company.engineer, at=company.at)
+        deployments.deployment_stop(deployment=created, actor=company.engineer, at=company.at)
     elif meddle == "revise":
         deployments.deployment_revise(
-            deployment=made,
-            configuration=RevisionConfiguration.of(made.revisions.get()),
+            deployment=created,
+            configuration=RevisionConfiguration.of(created.revisions.get()),
             actor=company.engineer,
             at=company.at,
         )
     else:
-        Deployment.objects.filter(pk=made.pk).update(deleted_at=company.at)
+        Deployment.objects.filter(pk=created.pk).update(deleted_at=company.at)
     drive(company, pipeline)
     assert pipeline.state == PipelineState.FAILED
-    assert told[meddle] in pipeline.state_reason
+    assert reasons[meddle] in pipeline.state_reason

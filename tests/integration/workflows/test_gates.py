@@ -49,25 +49,25 @@ def test_a_passed_gate_is_recorded_and_holds_nothing(company: Company) -> None:
 def test_a_missed_gate_holds_the_pipeline_with_metric_and_threshold(company: Company) -> None:
     pipeline = drive(company, submit(company, F, gated(company), Q, D), metrics=BADLY)
     assert pipeline.state == PipelineState.HELD
-    words = "exact_match is only 0.4; the gate asks for ≥ 0.8"
-    assert pipeline.state_reason == f"step 2 misses its gate: {words}"
+    message = "exact_match is only 0.4; the gate asks for ≥ 0.8"
+    assert pipeline.state_reason == f"step 2 misses its gate: {message}"
     assert states(pipeline) == ["succeeded", "held", "waiting", "waiting"]
     held = pipeline_steps(pipeline)[1]
-    assert (held.gate_passed, held.gate_verdict) == (False, words)
+    assert (held.gate_passed, held.gate_verdict) == (False, message)
     turn(company)
     assert Job.objects.count() == 2
 
 
 def test_a_gate_override_records_its_reason(company: Company) -> None:
     pipeline = drive(company, submit(company, gated(company), D), metrics=BADLY)
-    wave: dict[str, Any] = {"pipeline": pipeline, "actor": company.engineer, "at": company.at}
+    override: dict[str, Any] = {"pipeline": pipeline, "actor": company.engineer, "at": company.at}
     for reason in ("", "  ", "x" * 501):
         with pytest.raises(SpecRefused, match="1 to 500 characters"):
-            services.gate_override(**wave, reason=reason)
+            services.gate_override(**override, reason=reason)
 
-    services.gate_override(**wave, reason="the test rows are mislabelled")
+    services.gate_override(**override, reason="the test rows are mislabelled")
     with pytest.raises(IllegalTransition):
-        services.gate_override(**wave, reason="me too")
+        services.gate_override(**override, reason="me too")
 
     drive(company, pipeline)
     assert states(pipeline) == ["succeeded", "succeeded"]
@@ -83,10 +83,10 @@ def test_a_gate_that_skipped_the_rest_can_be_overridden(company: Company) -> Non
     gate = gated(company, metric="perplexity", threshold=10, otherwise=GateFailureAction.SKIP)
     pipeline = drive(company, submit(company, gate, Q, D), metrics=BADLY)
     assert pipeline.state == PipelineState.SUCCEEDED
-    words = "perplexity is as much as 30; the gate asks for ≤ 10"
-    assert pipeline.state_reason == f"ended at the gate of step 1: {words}"
+    message = "perplexity is as much as 30; the gate asks for ≤ 10"
+    assert pipeline.state_reason == f"ended at the gate of step 1: {message}"
     assert states(pipeline) == ["succeeded", "skipped", "skipped"]
-    assert pipeline_steps(pipeline)[1].state_reason == f"skipped by the gate of step 1: {words}"
+    assert pipeline_steps(pipeline)[1].state_reason == f"skipped by the gate of step 1: {message}"
 
     services.gate_override(
         pipeline=pipeline, actor=company.engineer, reason="good enough", at=company.at
@@ -105,15 +105,15 @@ def test_a_rejected_quantized_version_misses_its_gate_until_it_is_accepted(
     pipeline = drive(company, submit(company, quantize, D), metrics=worse)
     assert pipeline.state == PipelineState.HELD
     assert "the quantized version was rejected: perplexity" in pipeline.state_reason
-    made = pipeline_steps(pipeline)[0].output_version
-    assert made is not None
-    assert made.acceptance == GateDecision.REJECTED
+    version = pipeline_steps(pipeline)[0].output_version
+    assert version is not None
+    assert version.acceptance == GateDecision.REJECTED
 
     services.gate_override(
         pipeline=pipeline, actor=company.engineer, reason="it is for a demo", at=company.at
     )
     drive(company, pipeline)
-    made.refresh_from_db()
-    assert made.acceptance == GateDecision.OVERRIDDEN
+    version.refresh_from_db()
+    assert version.acceptance == GateDecision.OVERRIDDEN
     assert pipeline.state == PipelineState.SUCCEEDED
-    assert pipeline_steps(pipeline)[1].model_version == made
+    assert pipeline_steps(pipeline)[1].model_version == version

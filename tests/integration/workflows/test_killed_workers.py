@@ -61,7 +61,7 @@ def deaths_of(
     """
     for deaths, dies_at in enumerate(range(0, MAX_STEPS, EVERY)):
         pipeline = begin(dies_at)
-        worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
+        worker.steps, worker.dies_at, worker.last_step = 0, dies_at, ""
 
         def over(pipeline: Pipeline = pipeline) -> bool:
             pipeline.refresh_from_db()
@@ -76,18 +76,20 @@ def deaths_of(
 
         live(worker, turn=company.turn_pipelines, until=over)
         worker.dies_at = None
-        check(pipeline, worker.last_words)
+        check(pipeline, worker.last_step)
         end(pipeline)
         for name in company.cluster.names():
             company.cluster.remove(name)
-        if not worker.last_words:
+        if not worker.last_step:
             return deaths
     raise AssertionError(f"the life has more than {MAX_STEPS} steps")
 
 
-def assert_told_once(pipeline: Pipeline, died: str) -> None:
-    told = OutboxMessage.objects.filter(topic="pipeline.ended", payload__pipeline_uid=pipeline.uid)
-    assert told.count() == 1, died
+def assert_published_once(pipeline: Pipeline, died: str) -> None:
+    messages = OutboxMessage.objects.filter(
+        topic="pipeline.ended", payload__pipeline_uid=pipeline.uid
+    )
+    assert messages.count() == 1, died
 
 
 def test_each_step_is_submitted_once_wherever_the_worker_is_killed(
@@ -110,7 +112,7 @@ def test_each_step_is_submitted_once_wherever_the_worker_is_killed(
             assert submitted.count() == 1, died
         moves = list(pipeline.transitions.values_list("event", flat=True))
         assert moves == ["succeed"], died
-        assert_told_once(pipeline, died)
+        assert_published_once(pipeline, died)
 
     def end(_pipeline: Pipeline) -> None:
         Job.objects.update(name="of an earlier life")
@@ -131,10 +133,10 @@ def test_a_deployment_is_created_once_wherever_the_worker_is_killed(
     def check(pipeline: Pipeline, died: str) -> None:
         assert states(pipeline) == ["succeeded"], died
         (done,) = pipeline_steps(pipeline)
-        made = Deployment.objects.get(name=done.deployment_name)
-        assert done.deployment == made, died
-        assert Revision.objects.filter(deployment=made).count() == 1, died
-        assert_told_once(pipeline, died)
+        created = Deployment.objects.get(name=done.deployment_name)
+        assert done.deployment == created, died
+        assert Revision.objects.filter(deployment=created).count() == 1, died
+        assert_published_once(pipeline, died)
 
     def end(pipeline: Pipeline) -> None:
         (done,) = pipeline_steps(pipeline)
@@ -171,7 +173,7 @@ def test_a_cancelled_pipeline_ends_its_job_once_wherever_the_worker_is_killed(
         asked = AuditEntry.objects.filter(action="job.cancel", object_uid=job.uid)
         # A program that ended before anybody could stop it was not asked to.
         assert asked.count() == (1 if job.state == "cancelled" else 0), died
-        assert_told_once(pipeline, died)
+        assert_published_once(pipeline, died)
 
     deaths = deaths_of(company, worker, begin=begin, check=check)
 

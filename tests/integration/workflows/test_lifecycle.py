@@ -92,7 +92,7 @@ def test_the_pending_reason_of_the_running_step_is_recorded(company: Company) ->
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "why"),
+    ("changes", "field", "reason"),
     [
         ({"spec": {"refuse": "no such scheme"}}, "steps.1.refuse", "no such scheme"),
         ({"dataset_version": None}, "steps.1.dataset_version", "choose a dataset version"),
@@ -105,14 +105,14 @@ def test_the_pending_reason_of_the_running_step_is_recorded(company: Company) ->
     ids=str,
 )
 def test_findings_of_a_step_have_its_number_and_nothing_is_stored(
-    company: Company, changes: dict[str, Any], field: str, why: str
+    company: Company, changes: dict[str, Any], field: str, reason: str
 ) -> None:
     request = wanted(company, step(company, F, **changes), E)
     with pytest.raises(SpecRefused) as refusal:
         services.pipeline_submit(actor=company.engineer, team=company.team, request=request)
     found = {finding.field: finding.message for finding in refusal.value.findings}
     assert set(found) == {field}
-    assert why in found[field]
+    assert reason in found[field]
     assert not Pipeline.objects.exists()
 
 
@@ -125,9 +125,9 @@ def test_findings_of_the_whole_pipeline_are_reported_once(company: Company) -> N
 
 def test_the_message_about_its_end_is_complete(company: Company) -> None:
     pipeline = drive(company, submit(company, E))
-    (told,) = OutboxMessage.objects.filter(topic="pipeline.ended")
-    assert told.payload == {
-        "event_uid": told.payload["event_uid"],
+    (message,) = OutboxMessage.objects.filter(topic="pipeline.ended")
+    assert message.payload == {
+        "event_uid": message.payload["event_uid"],
         "pipeline_uid": pipeline.uid,
         "name": "addresses",
         "team_uid": company.team.uid,
@@ -138,7 +138,7 @@ def test_the_message_about_its_end_is_complete(company: Company) -> None:
         "at": company.at.isoformat(),
     }
     for task in TOPICS["pipeline.ended"]:
-        task(**told.payload)
+        task(**message.payload)
     note = company.engineer.notifications.get()
     assert (note.kind, note.event.subject_uid) == ("pipeline.succeeded", pipeline.uid)
 
@@ -171,16 +171,16 @@ def test_inputs_of_later_steps_are_held_in_storage_until_the_end(
 ) -> None:
     pipeline = submit(company, F, E)
     drive(company, pipeline, until=lambda: pipeline_steps(pipeline)[0].state == StepState.SUCCEEDED)
-    made = pipeline_steps(pipeline)[0].output_version
-    assert made is not None
-    assert made.artifact is not None
+    version = pipeline_steps(pipeline)[0].output_version
+    assert version is not None
+    assert version.artifact is not None
     assert any(
-        "pipeline addresses" in each for each in deletion_blockers(made.artifact, at=company.at)
+        "pipeline addresses" in each for each in deletion_blockers(version.artifact, at=company.at)
     )
     services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
     drive(company, pipeline)
     source = WorkflowStorage()
-    hold = source.holds(at=company.at, of=[made.artifact.pk])[made.artifact.pk]
+    hold = source.holds(at=company.at, of=[version.artifact.pk])[version.artifact.pk]
     assert (hold.firm, hold.reason) == (False, "pipeline addresses can still go on")
     later = company.at + timedelta(days=8)
     assert source.holds(at=later) == {}
@@ -188,8 +188,8 @@ def test_inputs_of_later_steps_are_held_in_storage_until_the_end(
 
 def test_all_transitions_are_listed(company: Company) -> None:
     pipeline = drive(company, submit(company, gated(company), D), metrics=BADLY)
-    told = [(one.subject, one.transition.event) for one in selectors.pipeline_events(pipeline)]
-    assert told == [
+    events = [(one.subject, one.transition.event) for one in selectors.pipeline_events(pipeline)]
+    assert events == [
         ("pipeline", "hold"),
         ("step", "miss"),
         ("step", "begin"),

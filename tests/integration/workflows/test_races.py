@@ -63,7 +63,7 @@ def test_concurrent_override_and_cancellation_leave_the_pipeline_consistent(
     for _ in range(4):
         pipeline = drive(company, submit(company, gated(company), E), metrics=POOR)
 
-        def wave(pipeline: Pipeline = pipeline) -> object:
+        def override(pipeline: Pipeline = pipeline) -> object:
             return services.gate_override(
                 pipeline=pipeline, actor=company.engineer, reason="go on", at=company.at
             )
@@ -73,7 +73,7 @@ def test_concurrent_override_and_cancellation_leave_the_pipeline_consistent(
                 pipeline=pipeline, actor=company.engineer, at=company.at
             )
 
-        outcomes = at_once(wave, cancel)
+        outcomes = at_once(override, cancel)
         assert raised(outcomes, IllegalTransition) <= 1
         drive(company, pipeline)
         assert pipeline.state == PipelineState.CANCELLED

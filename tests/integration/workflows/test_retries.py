@@ -78,10 +78,10 @@ def test_a_step_whose_input_was_removed_fails_with_the_reason(company: Company) 
     drive(company, pipeline, until=lambda: pipeline_steps(pipeline)[0].state == StepState.SUCCEEDED)
     services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
     drive(company, pipeline)
-    made = pipeline_steps(pipeline)[0].output_version
-    assert made is not None
-    assert made.artifact_id is not None
-    Artifact.objects.filter(pk=made.artifact_id).update(deleted_at=company.at)
+    version = pipeline_steps(pipeline)[0].output_version
+    assert version is not None
+    assert version.artifact_id is not None
+    Artifact.objects.filter(pk=version.artifact_id).update(deleted_at=company.at)
     services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
     drive(company, pipeline)
     assert pipeline.state == PipelineState.FAILED

@@ -221,7 +221,7 @@ def test_a_gang_knows_who_could_not_be_prepared(tmp_path: Path) -> None:
 
 
 def test_what_pip_was_told_of_certificates_and_wheels_is_told_to_uv() -> None:
-    told = uv_variables({"PIP_CERT": "/company.pem", "PIP_FIND_LINKS": "/wheels"})
-    assert (told["SSL_CERT_FILE"], told["UV_FIND_LINKS"]) == ("/company.pem", "/wheels")
-    kept = uv_variables({"PIP_CERT": "/company.pem", "SSL_CERT_FILE": "/own.pem"})
-    assert kept["SSL_CERT_FILE"] == "/own.pem"
+    translated = uv_variables({"PIP_CERT": "/company.pem", "PIP_FIND_LINKS": "/wheels"})
+    assert (translated["SSL_CERT_FILE"], translated["UV_FIND_LINKS"]) == ("/company.pem", "/wheels")
+    unchanged = uv_variables({"PIP_CERT": "/company.pem", "SSL_CERT_FILE": "/own.pem"})
+    assert unchanged["SSL_CERT_FILE"] == "/own.pem"

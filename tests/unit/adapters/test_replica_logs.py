@@ -50,8 +50,8 @@ def test_up_to_the_limit_everything_is_kept_and_beyond_it_the_end(
         assert written == content
     else:
         assert written.startswith(content[:100] + b"\n[ninefold] log truncated")
-        kept = content[100:][-16 * 1024 :]
-        assert written.endswith(kept)
+        retained = content[100:][-16 * 1024 :]
+        assert written.endswith(retained)
 
 
 def test_the_last_line_is_the_jobs_own() -> None:

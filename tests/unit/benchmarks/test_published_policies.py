@@ -69,15 +69,15 @@ def test_tables_of_fragmentation_agree_with_its_definition() -> None:
 
 
 def test_scores_that_were_kept_choose_as_fresh_ones_do() -> None:
-    kept = Gradient(Cluster(NODES), Fragmentation(typical(TRACE), Cluster(NODES).models))
+    cached = Gradient(Cluster(NODES), Fragmentation(typical(TRACE), Cluster(NODES).models))
     for place in TRACE.arrivals(1):
         shape = TRACE.shapes[place]
-        fits = kept.cluster.fits(shape, kept.cluster.accepts(shape))
+        fits = cached.cluster.fits(shape, cached.cluster.accepts(shape))
         if fits.any():
-            fresh = Gradient(kept.cluster, kept.fragmentation)
-            chosen = kept.choose(shape, fits)
+            fresh = Gradient(cached.cluster, cached.fragmentation)
+            chosen = cached.choose(shape, fits)
             assert chosen == fresh.choose(shape, fits)
-            kept.cluster.take(chosen[0], shape, chosen[1])
+            cached.cluster.take(chosen[0], shape, chosen[1])
 
 
 @pytest.mark.parametrize("seed", [42, 43])
@@ -108,7 +108,7 @@ def test_typical_pods_are_the_most_frequent_and_weigh_one_together() -> None:
     assert [weight for _, weight in found] == sorted((weight for _, weight in found), reverse=True)
 
 
-@pytest.mark.parametrize("policy", list(references.MAKERS))
+@pytest.mark.parametrize("policy", list(references.FACTORIES))
 def test_no_policy_uses_more_than_was_asked_for_or_is_there(policy: str) -> None:
     asked, used = references.run(policy, TRACE, 42)
     assert (used <= asked).all()

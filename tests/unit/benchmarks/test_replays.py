@@ -24,7 +24,7 @@ from tests.benchmarks.scheduling.philly import (
     load,
 )
 from tests.benchmarks.scheduling.quality import Measured
-from tests.benchmarks.scheduling.replays import Books, Replay
+from tests.benchmarks.scheduling.replays import Replay, ReplayLedger
 from tests.benchmarks.scheduling.traces import DataAbsent, NodeShape, PodShape
 from tests.benchmarks.scheduling.traces import load as load_trace
 
@@ -59,9 +59,9 @@ def given(*cards: str) -> ClaimPlacement:
 def test_a_replay_starts_everybody_and_breaks_no_rule() -> None:
     trace = jobs(150)
     replay = Replay(trace, nodes=NODES, every=30)
-    waits = replay.run()
-    assert (waits >= 0).all()
-    assert replay.rounds > 10
+    pending_times = replay.run()
+    assert (pending_times >= 0).all()
+    assert replay.cycles > 10
 
 
 def test_a_replay_is_the_same_again() -> None:
@@ -151,19 +151,19 @@ def test_a_pool_gives_the_fullest_node_and_takes_back_what_it_gave() -> None:
 
 def test_the_books_refuse_part_of_a_gang() -> None:
     with pytest.raises(Broken, match="wants 2 cards and got 1"):
-        Books(cap=8).enter(job(cards=2), given("a"))
+        ReplayLedger(cap=8).enter(job(cards=2), given("a"))
 
 
 def test_the_books_refuse_a_card_that_somebody_has() -> None:
-    books = Books(cap=8)
-    books.enter(job(cards=1), given("a"))
+    ledger = ReplayLedger(cap=8)
+    ledger.enter(job(cards=1), given("a"))
     with pytest.raises(Broken, match="a has job-0"):
-        books.enter(job(cards=1), given("a"))
+        ledger.enter(job(cards=1), given("a"))
 
 
 def test_the_books_refuse_a_queue_above_its_cap() -> None:
     with pytest.raises(Broken, match="above 1"):
-        Books(cap=1).enter(job(cards=2), given("a", "b"))
+        ReplayLedger(cap=1).enter(job(cards=2), given("a", "b"))
 
 
 def test_the_ledger_refuses_shares_that_do_not_fit_on_their_card() -> None:
@@ -179,8 +179,8 @@ def test_the_ledger_refuses_shares_that_do_not_fit_on_their_card() -> None:
 def test_forecasts_of_a_replay_are_held_against_what_came() -> None:
     trace = jobs(120)
     watch = Foretelling(trace, every=1800)
-    waits = Replay(trace, nodes=NODES, every=30, watch=watch).run()
-    errors = watch.errors(waits)
+    pending_times = Replay(trace, nodes=NODES, every=30, watch=watch).run()
+    errors = watch.errors(pending_times)
     assert errors.claims > 0
     assert errors.forecast >= 0
     assert errors.median_wait > 0

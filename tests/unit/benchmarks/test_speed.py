@@ -14,7 +14,7 @@ COMPANY = Company(nodes=32)
 def test_a_cycle_decides_for_every_claim_of_a_fleet_that_is_nearly_full() -> None:
     snapshot = COMPANY.nearly_full(waiting=200)
     held = sum(not card.free for node in snapshot.nodes for card in node.cards)
-    _seconds, found = cycle(snapshot, rounds=1)
+    _seconds, found = cycle(snapshot, iterations=1)
     decided = {each.claim for each in found.placements}
     decided |= {each.claim for each in found.pending}
     assert held > 0.85 * len(snapshot.nodes) * CARDS

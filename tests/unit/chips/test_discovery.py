@@ -87,9 +87,9 @@ def test_a_word_that_cannot_be_read_is_refused_and_passed_over_by_the_scheduler(
     said = {"ninefold.io/rings": "all of them"}
     with pytest.raises(InvalidCardGroups, match="all of them"):
         found_on({"nvidia.com/gpu": "4"}, {}, said)
-    usual = registry.chips()["nvidia-h800"].geometry
+    default = registry.chips()["nvidia-h800"].geometry
     assert registry.geometries_on_node(said, ["nvidia-h800", "cpu", "nobody"]) == {
-        "nvidia-h800": usual
+        "nvidia-h800": default
     }
 
 

@@ -18,20 +18,20 @@ FOLDER = Path(__file__).parent / "expositions"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def told(
+def reading_of(
     vendor: str,
     *,
     index: int,
     serial: str,
     node: str,
-    figures: dict[str, float],
+    values: dict[str, float],
     faults: tuple[str, ...] | None = None,
 ) -> Reading:
     return Reading(
         node=node,
         index=index,
         at=AT,
-        metrics={Metric(name): value for name, value in figures.items()},
+        metrics={Metric(name): value for name, value in values.items()},
         serial=serial,
         faults=faults,
         vendor=vendor,
@@ -39,12 +39,12 @@ def told(
 
 
 EXPECTED = {
-    "nvidia": told(
+    "nvidia": reading_of(
         "nvidia",
         index=1,
         serial="GPU-1b",
         node="n1",
-        figures={
+        values={
             "utilization": 97,
             "memory_used": 80559 * MIB,
             "memory_total": 81559 * MIB,
@@ -53,12 +53,12 @@ EXPECTED = {
         },
         faults=("79",),
     ),
-    "ascend": told(
+    "ascend": reading_of(
         "ascend",
         index=1,
         serial="D1",
         node="n9",
-        figures={
+        values={
             "utilization": 88,
             "memory_used": 60000 * MIB,
             "memory_total": 64 * GIB,
@@ -68,12 +68,12 @@ EXPECTED = {
         },
         faults=("80818C00", "80E18402"),
     ),
-    "amd": told(
+    "amd": reading_of(
         "amd",
         index=0,
         serial="A1",
         node="n9",
-        figures={
+        values={
             "utilization": 55,
             "memory_used": GIB,
             "memory_total": 196592 * MIB,
@@ -82,12 +82,12 @@ EXPECTED = {
             "health": 1,
         },
     ),
-    "cambricon": told(
+    "cambricon": reading_of(
         "cambricon",
         index=0,
         serial="u-0",
         node="n1",
-        figures={
+        values={
             "utilization": 12,
             "memory_used": GIB,
             "memory_total": 48 * GIB,
@@ -97,12 +97,12 @@ EXPECTED = {
         },
         faults=(),
     ),
-    "hygon": told(
+    "hygon": reading_of(
         "hygon",
         index=0,
         serial="T6N0",
         node="n1",
-        figures={
+        values={
             "utilization": 70.5,
             "memory_used": 2 * GIB,
             "memory_total": 64 * GIB,
@@ -110,12 +110,12 @@ EXPECTED = {
             "power": 210,
         },
     ),
-    "metax": told(
+    "metax": reading_of(
         "metax",
         index=0,
         serial="GPU-m0",
         node="n1",
-        figures={
+        values={
             "utilization": 33,
             "memory_used": GIB,
             "memory_total": 64 * GIB,
@@ -123,12 +123,12 @@ EXPECTED = {
             "power": 125,
         },
     ),
-    "cpu": told(
+    "cpu": reading_of(
         "cpu",
         index=0,
         serial="",
         node="n1",
-        figures={
+        values={
             "utilization": 37.5,
             "memory_used": GIB,
             "memory_total": 8 * GIB,
@@ -136,12 +136,12 @@ EXPECTED = {
             "clock": 2.9e9,
         },
     ),
-    "gaudi": told(
+    "gaudi": reading_of(
         "gaudi",
         index=0,
         serial="01P0-HL2080A0-15-TNBS61-20-07-07",
         node="n9",
-        figures={
+        values={
             "utilization": 91,
             "memory_used": 768 * MIB,
             "memory_total": 101_994_987_520,

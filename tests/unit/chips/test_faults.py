@@ -167,12 +167,12 @@ def test_a_code_that_nobody_knows_has_its_level_and_no_words() -> None:
 
 
 def test_the_longest_beginning_explains_a_family_and_a_code_of_its_own_goes_first() -> None:
-    words = {
+    texts = {
         name: FaultTexts(cause=name, remedy="")
         for name in ("8*", "80E*", "80E0*", "80E01801", "13")
     }
     levels = dict.fromkeys(["80E01801", "80E01802", "80F1", "13", "134"], FaultLevel.NOTE)
-    faults = FaultMap(levels=levels, texts=words)
+    faults = FaultMap(levels=levels, texts=texts)
     assert faults.meaning("80E01801").cause == "80E01801"
     assert faults.meaning("80E01802").cause == "80E0*"
     assert faults.meaning("80F1").cause == "8*"

@@ -25,9 +25,9 @@ class Broker:
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
-    made = Broker()
-    monkeypatch.setattr(tasks, "relay_outbox", made)
-    return made
+    fake = Broker()
+    monkeypatch.setattr(tasks, "relay_outbox", fake)
+    return fake
 
 
 @pytest.fixture

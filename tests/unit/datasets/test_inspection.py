@@ -90,20 +90,28 @@ def test_an_optional_column_may_appear_later_than_the_first_row() -> None:
     assert conversation(as_jsonl(rows))[1] == [("user", "q\nx"), ("assistant", "a")]
 
 
-TURNS = [("system", "s"), ("user", "1"), ("assistant", "2"), ("user", "3"), ("assistant", "4")]
+CONVERSATION = [
+    ("system", "s"),
+    ("user", "1"),
+    ("assistant", "2"),
+    ("user", "3"),
+    ("assistant", "4"),
+]
 
 
 def test_chat_and_sharegpt_rows_give_the_same_conversation() -> None:
-    chat = {"messages": [{"role": role, "content": text} for role, text in TURNS]}
+    chat = {"messages": [{"role": role, "content": text} for role, text in CONVERSATION]}
     names = {"system": "system", "user": "human", "assistant": "gpt"}
-    sharegpt = {"conversations": [{"from": names[role], "value": text} for role, text in TURNS]}
-    assert conversation(as_jsonl([chat])) == [TURNS]
-    assert conversation(as_jsonl([sharegpt])) == [TURNS]
+    sharegpt = {
+        "conversations": [{"from": names[role], "value": text} for role, text in CONVERSATION]
+    }
+    assert conversation(as_jsonl([chat])) == [CONVERSATION]
+    assert conversation(as_jsonl([sharegpt])) == [CONVERSATION]
 
 
 def test_a_chat_column_of_a_csv_file_holds_json() -> None:
-    messages = json.dumps([{"role": role, "content": text} for role, text in TURNS])
-    assert conversation(as_csv([{"messages": messages}]), "data.csv") == [TURNS]
+    messages = json.dumps([{"role": role, "content": text} for role, text in CONVERSATION])
+    assert conversation(as_csv([{"messages": messages}]), "data.csv") == [CONVERSATION]
 
 
 def test_the_same_rows_have_the_same_digest_in_every_format() -> None:

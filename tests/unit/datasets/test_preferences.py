@@ -72,7 +72,7 @@ def test_columns_with_other_names_are_mapped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "message"),
     [
         ({"prompt": "p", "chosen": "a", "rejected": "a"}, "is the chosen answer"),
         ({"prompt": "p", "chosen": "a", "rejected": ""}, "must not be empty"),
@@ -88,11 +88,11 @@ def test_columns_with_other_names_are_mapped() -> None:
         ),
     ],
 )
-def test_an_invalid_preference_is_refused_by_row(row: dict[str, Any], words: str) -> None:
+def test_an_invalid_preference_is_refused_by_row(row: dict[str, Any], message: str) -> None:
     with pytest.raises(DatasetRefused) as refusal:
         inspected(as_jsonl([row]))
     (problem,) = refusal.value.problems
-    assert words in problem.message
+    assert message in problem.message
     assert problem.row == 1
 
 

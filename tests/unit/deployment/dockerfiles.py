@@ -48,6 +48,6 @@ def stages(path: Path) -> list[Stage]:
 
 def _lines(text: str) -> list[str]:
     """With what a backslash continues joined, without comments and empty lines."""
-    kept = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-    joined = re.sub(r"\\\n\s*", " ", "\n".join(kept))
+    uncommented = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(uncommented))
     return [line.strip() for line in joined.splitlines() if line.strip()]

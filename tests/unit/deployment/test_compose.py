@@ -43,8 +43,8 @@ def test_it_is_what_the_compose_specification_allows() -> None:
     checker = tool("check-jsonschema")
     if checker is None:
         pytest.skip("check-jsonschema, which carries the schema, is not installed")
-    words = [checker, "--builtin-schema", "vendor.compose-spec", str(DOCKER / "compose.yaml")]
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    command = [checker, "--builtin-schema", "vendor.compose-spec", str(DOCKER / "compose.yaml")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -70,7 +70,7 @@ def test_every_variable_of_ours_is_one_that_the_product_reads() -> None:
     )
     ours = set(re.findall(r"\bNINEFOLD_[A-Z_]+\b", said)) - {"NINEFOLD_VERSION"}
     of_compose_alone = {"NINEFOLD_LISTEN", "NINEFOLD_HOST"}
-    told = (ROOT / "docs" / "operations.md").read_text()
+    documentation = (ROOT / "docs" / "operations.md").read_text()
     read = "".join(path.read_text() for path in (ROOT / "platform").rglob("*.py"))
     # Secrets are asked for by the name of their file.
     unread = {
@@ -79,7 +79,7 @@ def test_every_variable_of_ours_is_one_that_the_product_reads() -> None:
         if name not in read and name.removeprefix("NINEFOLD_").lower() not in read
     }
     assert unread == set()
-    assert {name for name in ours - of_compose_alone if name not in told} <= {
+    assert {name for name in ours - of_compose_alone if name not in documentation} <= {
         "NINEFOLD_GATEWAY_DRAIN_SECONDS",
         "NINEFOLD_GATEWAY_ID",
         "NINEFOLD_EMAIL_FROM",
@@ -131,8 +131,8 @@ def test_kubernetes_runs_the_same_command(name: str) -> None:
 
 
 def test_the_gateway_is_told_neither_the_database_nor_the_key_of_credentials() -> None:
-    told = set(services()["gateway"]["environment"])
-    assert not {"NINEFOLD_DATABASE_URL", "NINEFOLD_SECRET_KEY", "NINEFOLD_ENCRYPTION_KEY"} & told
+    names = set(services()["gateway"]["environment"])
+    assert not {"NINEFOLD_DATABASE_URL", "NINEFOLD_SECRET_KEY", "NINEFOLD_ENCRYPTION_KEY"} & names
 
 
 def test_volumes_and_files_that_are_mounted_exist() -> None:

@@ -70,9 +70,9 @@ def test_no_secret_is_left_in_an_image(path: Path) -> None:
 
 @FILES
 def test_commands_need_no_shell(path: Path) -> None:
-    words = json.loads(final(path).last("CMD"))
-    assert isinstance(words, list)
-    assert words[0] == "python"
+    command = json.loads(final(path).last("CMD"))
+    assert isinstance(command, list)
+    assert command[0] == "python"
 
 
 def test_everything_that_is_copied_exists_and_comes_into_the_context() -> None:

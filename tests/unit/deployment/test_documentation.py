@@ -23,22 +23,22 @@ def section(heading: str) -> list[list[str]]:
 
 def documented() -> set[Right]:
     rights = set()
-    for what, verbs, why in section("What it may do, verb by verb"):
+    for what, verbs, reason in section("What it may do, verb by verb"):
         group, _, resource = what.strip("` ").rpartition(" ")
-        assert why
+        assert reason
         rights |= {(group, resource, verb) for verb in re.findall(r"`(\w+)`", verbs)}
     return rights
 
 
 def test_every_verb_of_the_roles_is_told_with_what_needs_it() -> None:
     folders = ("access", "dra", "mindcluster", "volcano")
-    made = [manifest for folder in folders for manifest in built(KUBERNETES / folder)]
-    assert documented() == granted(made)
+    manifests = [manifest for folder in folders for manifest in built(KUBERNETES / folder)]
+    assert documented() == granted(manifests)
 
 
 def test_every_option_of_a_cluster_is_told_and_none_that_there_is_not() -> None:
-    told = {row[0].strip("`") for row in section("Options of a cluster")}
-    assert told == {field.name for field in fields(ClusterProfile)} | {"in_cluster"}
+    options = {row[0].strip("`") for row in section("Options of a cluster")}
+    assert options == {field.name for field in fields(ClusterProfile)} | {"in_cluster"}
 
 
 def test_every_folder_and_file_that_it_names_exists() -> None:

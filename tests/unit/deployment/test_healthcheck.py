@@ -16,9 +16,9 @@ import pytest
 from tests.unit.deployment.kustomizations import ROOT
 
 
-def probe(*words: str) -> tuple[int, str]:
+def probe(*arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "launcher.healthcheck", *words],
+        [sys.executable, "-m", "launcher.healthcheck", *arguments],
         cwd=ROOT,
         check=False,
         capture_output=True,

@@ -56,10 +56,10 @@ def parsed(manifest: Manifest) -> Any:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_object_is_what_kubernetes_knows_under_that_name(folder: Path) -> None:
-    made = built(folder)
-    for manifest in made:
+    manifests = built(folder)
+    for manifest in manifests:
         parsed(manifest)
-    titles = [title(each) for each in made]
+    titles = [title(each) for each in manifests]
     assert len(set(titles)) == len(titles)
 
 
@@ -71,11 +71,11 @@ def test_every_example_is_what_kubernetes_knows_under_that_name(path: Path) -> N
 
 @pytest.mark.parametrize("folder", [*FOLDERS, KUBERNETES / "agent"], ids=lambda folder: folder.name)
 def test_every_object_is_valid_in_the_releases_that_are_supported(folder: Path) -> None:
-    made = built(folder)
-    for manifest in made:
+    manifests = built(folder)
+    for manifest in manifests:
         kubernetes_schemas.validate(manifest)
     if folder.name == "production":
-        versions = {(each["apiVersion"], each["kind"]) for each in made}
+        versions = {(each["apiVersion"], each["kind"]) for each in manifests}
         assert ("policy/v1", "PodDisruptionBudget") in versions
         assert ("autoscaling/v2", "HorizontalPodAutoscaler") in versions
 
@@ -185,11 +185,11 @@ def test_the_gateway_is_told_neither_the_database_nor_the_key_of_credentials() -
 def test_every_name_that_an_object_refers_to_stands_in_the_overlay_or_among_the_examples(
     name: str,
 ) -> None:
-    made = overlay(name)
+    manifests = overlay(name)
     secrets = of_kind(documents(KUBERNETES / "examples" / "secrets.yaml"), "Secret")
-    maps, claims = of_kind(made, "ConfigMap"), of_kind(made, "PersistentVolumeClaim")
-    accounts = of_kind(made, "ServiceAccount")
-    for manifest in with_pods(made):
+    maps, claims = of_kind(manifests, "ConfigMap"), of_kind(manifests, "PersistentVolumeClaim")
+    accounts = of_kind(manifests, "ServiceAccount")
+    for manifest in with_pods(manifests):
         assert pod_spec(manifest)["serviceAccountName"] in accounts
         for volume in pod_spec(manifest).get("volumes", ()):
             if "persistentVolumeClaim" in volume:
@@ -205,16 +205,16 @@ def test_every_name_that_an_object_refers_to_stands_in_the_overlay_or_among_the_
 
 @pytest.mark.parametrize("name", OVERLAYS)
 def test_services_policies_budgets_and_scalers_find_their_pods(name: str) -> None:
-    made = overlay(name)
-    pods = [each["spec"]["template"]["metadata"]["labels"] for each in with_pods(made)]
+    manifests = overlay(name)
+    pods = [each["spec"]["template"]["metadata"]["labels"] for each in with_pods(manifests)]
     for kind in ("Service", "NetworkPolicy", "PodDisruptionBudget"):
-        for called, manifest in of_kind(made, kind).items():
+        for called, manifest in of_kind(manifests, kind).items():
             spec = manifest["spec"]
             wanted = spec.get("selector") or spec.get("podSelector") or {}
             wanted = wanted.get("matchLabels", wanted)
             assert any(wanted.items() <= labels.items() for labels in pods), (kind, called)
-    for manifest in of_kind(made, "HorizontalPodAutoscaler").values():
-        aim = of_kind(made, "Deployment")[manifest["spec"]["scaleTargetRef"]["name"]]
+    for manifest in of_kind(manifests, "HorizontalPodAutoscaler").values():
+        aim = of_kind(manifests, "Deployment")[manifest["spec"]["scaleTargetRef"]["name"]]
         assert "replicas" not in aim["spec"], "the autoscaler and the manifest would disagree"
 
 
@@ -232,10 +232,10 @@ def test_all_pods_are_reached_by_those_alone_whom_a_policy_names() -> None:
 def test_every_process_of_the_product_runs_once_and_waits_for_the_database_to_be_migrated(
     name: str,
 ) -> None:
-    made = {each["metadata"]["name"]: each for each in with_pods(overlay(name))}
-    assert set(PRODUCT) <= set(made)
-    assert made["beat"]["spec"]["replicas"] == 1
-    assert made["beat"]["spec"]["strategy"] == {"type": "Recreate"}
+    workloads = {each["metadata"]["name"]: each for each in with_pods(overlay(name))}
+    assert set(PRODUCT) <= set(workloads)
+    assert workloads["beat"]["spec"]["replicas"] == 1
+    assert workloads["beat"]["spec"]["strategy"] == {"type": "Recreate"}
     for called in set(PRODUCT) - {"gateway", "migrate"}:
-        [waits] = pod_spec(made[called])["initContainers"]
-        assert waits["command"] == ["python", "manage.py", "migrate", "--check"], called
+        [init_container] = pod_spec(workloads[called])["initContainers"]
+        assert init_container["command"] == ["python", "manage.py", "migrate", "--check"], called

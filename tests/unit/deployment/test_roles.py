@@ -29,9 +29,9 @@ def test_the_roles_are_what_the_adapter_checks_for_before_it_works() -> None:
 def test_the_roles_for_volcano_are_what_the_adapter_checks_for_and_a_look_at_its_scheduler() -> (
     None
 ):
-    made = built(KUBERNETES / "volcano")
-    across = [each for each in made if each["kind"] == "ClusterRole"]
-    [role] = [each for each in made if each["kind"] == "Role"]
+    manifests = built(KUBERNETES / "volcano")
+    across = [each for each in manifests if each["kind"] == "ClusterRole"]
+    [role] = [each for each in manifests if each["kind"] == "Role"]
     assert granted(across) == needed(VOLCANO_PERMISSIONS)
     assert role["metadata"]["namespace"] == "volcano-system"
     assert all(rule["resourceNames"] and rule["verbs"] == ["get"] for rule in role["rules"])
@@ -42,13 +42,13 @@ def test_the_roles_for_devices_of_a_dra_driver_are_what_the_adapter_checks_for()
 
 
 def test_the_roles_for_mindcluster_read_its_configmaps_where_it_writes_them_and_no_more() -> None:
-    made = built(KUBERNETES / "mindcluster")
-    assert {each["kind"] for each in made} == {"Role", "RoleBinding"}
-    assert {each["metadata"]["namespace"] for each in made} == {
+    manifests = built(KUBERNETES / "mindcluster")
+    assert {each["kind"] for each in manifests} == {"Role", "RoleBinding"}
+    assert {each["metadata"]["namespace"] for each in manifests} == {
         signal_table("mindcluster")["namespace"],
         signal_table("mindcluster")["own_namespace"],
     }
-    assert granted(made) == {("", "configmaps", verb) for verb in ("get", "list")}
+    assert granted(manifests) == {("", "configmaps", verb) for verb in ("get", "list")}
 
 
 def test_nothing_but_the_mark_changes_nodes_and_its_role_stands_alone() -> None:
@@ -69,8 +69,8 @@ def test_every_resource_that_a_role_names_is_one_that_the_adapters_speak_of() ->
 
 def test_no_role_has_a_star_and_none_reaches_roles_or_accounts() -> None:
     rights = granted(built(KUBERNETES / "access")) | granted(built(KUBERNETES / "volcano"))
-    words = {word for right in rights for word in right}
-    assert not words & {"*", "serviceaccounts", "clusterroles", "rolebindings", "impersonate"}
+    names = {word for right in rights for word in right}
+    assert not names & {"*", "serviceaccounts", "clusterroles", "rolebindings", "impersonate"}
     # Whoever may watch or update these could take over what others keep there.
     assert not {
         ("", "secrets", "watch"),
@@ -80,8 +80,8 @@ def test_no_role_has_a_star_and_none_reaches_roles_or_accounts() -> None:
 
 
 def test_the_roles_are_bound_to_the_account_of_the_token_alone() -> None:
-    made = [*built(KUBERNETES / "access"), *built(KUBERNETES / "dra")]
-    for binding in (each for each in made if each["kind"] == "ClusterRoleBinding"):
+    manifests = [*built(KUBERNETES / "access"), *built(KUBERNETES / "dra")]
+    for binding in (each for each in manifests if each["kind"] == "ClusterRoleBinding"):
         assert binding["subjects"] == [
             {"kind": "ServiceAccount", "name": "ninefold-runner", "namespace": "ninefold"}
         ]

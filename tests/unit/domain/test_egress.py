@@ -161,7 +161,7 @@ def test_no_text_makes_it_fail_in_another_way(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "why"),
+    ("url", "reason"),
     [
         ("", "in full"),
         ("hooks.example.com", "in full"),
@@ -186,8 +186,8 @@ def test_no_text_makes_it_fail_in_another_way(text: str) -> None:
         (f"https://example.com/{'x' * 3000}", "characters"),
     ],
 )
-def test_a_url_that_may_not_be_called_is_refused_with_the_reason(url: str, why: str) -> None:
-    with pytest.raises(EgressRefused, match=why):
+def test_a_url_that_may_not_be_called_is_refused_with_the_reason(url: str, reason: str) -> None:
+    with pytest.raises(EgressRefused, match=reason):
         STRICT.check_target(parse_target(url))
 
 

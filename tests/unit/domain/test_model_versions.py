@@ -96,7 +96,7 @@ def test_quantized_weights_without_a_method_are_refused(method: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("config", "message"),
     [
         ([], "must hold a JSON object"),
         ("text", "must hold a JSON object"),
@@ -113,8 +113,8 @@ def test_quantized_weights_without_a_method_are_refused(method: object) -> None:
         ({**QWEN, "model_type": ["qwen2"], "auto_map": {"AutoModel": "m.M"}}, "code of its own"),
     ],
 )
-def test_a_configuration_that_cannot_be_trusted_is_refused(config: object, words: str) -> None:
-    with pytest.raises(ModelRefused, match=words):
+def test_a_configuration_that_cannot_be_trusted_is_refused(config: object, message: str) -> None:
+    with pytest.raises(ModelRefused, match=message):
         parse_model_config(config)
 
 

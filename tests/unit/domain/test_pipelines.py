@@ -40,7 +40,7 @@ from controlplane.domain.registry.versions import GateDecision
 F, E, Q, D = StepKind.FINETUNE, StepKind.EVALUATE, StepKind.QUANTIZE, StepKind.DEPLOY
 orders = st.lists(st.sampled_from(list(StepKind)), max_size=MAX_STEPS + 2)
 #: What happens to a step that runs.
-endings = st.sampled_from(["succeed", "miss", "skip", "fail"])
+outcomes = st.sampled_from(["succeed", "miss", "skip", "fail"])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_any_of_the_five_default_steps_can_be_left_out(kinds: Sequence[StepKind]
 
 
 @pytest.mark.parametrize(
-    ("kinds", "why"),
+    ("kinds", "reason"),
     [
         ((), "choose at least one step"),
         ((D, E), "deploy must be the last step, got it as step 1"),
@@ -65,9 +65,9 @@ def test_any_of_the_five_default_steps_can_be_left_out(kinds: Sequence[StepKind]
     ids=str,
 )
 def test_steps_that_cannot_follow_each_other_are_refused_with_the_place(
-    kinds: Sequence[StepKind], why: str
+    kinds: Sequence[StepKind], reason: str
 ) -> None:
-    assert why in step_order_error(kinds)
+    assert reason in step_order_error(kinds)
 
 
 @given(orders)
@@ -180,7 +180,7 @@ class Simulated:
                 self.move(place, StepEvent.OVERRIDE)
 
 
-@given(st.integers(1, MAX_STEPS), st.lists(endings, max_size=20))
+@given(st.integers(1, MAX_STEPS), st.lists(outcomes, max_size=20))
 def test_any_pipeline_ends_and_steps_begin_in_order(count: int, fates: list[str]) -> None:
     pipeline = Simulated(count, fates)
     bad = sum(fate in ("miss", "fail") for fate in fates)
@@ -202,7 +202,7 @@ def test_any_pipeline_ends_and_steps_begin_in_order(count: int, fates: list[str]
 
 
 @pytest.mark.parametrize(
-    ("metric", "threshold", "value", "passed", "words"),
+    ("metric", "threshold", "value", "passed", "message"),
     [
         ("exact_match", 0.8, 0.8, True, "exact_match is 0.8; the gate asks for ≥ 0.8"),
         (
@@ -222,11 +222,11 @@ def test_any_pipeline_ends_and_steps_begin_in_order(count: int, fates: list[str]
     ],
 )
 def test_a_gate_verdict_names_the_metric_and_the_threshold(
-    metric: str, threshold: float, value: Any, passed: bool, words: str
+    metric: str, threshold: float, value: Any, passed: bool, message: str
 ) -> None:
     metrics = {} if value is None else {metric: value}
     verdict = evaluate_gate(Gate(metric=metric, threshold=threshold), metrics=metrics)
-    assert (verdict.passed, verdict.reason) == (passed, words)
+    assert (verdict.passed, verdict.reason) == (passed, message)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
@@ -256,7 +256,7 @@ def test_a_quantized_version_passes_its_gate_unless_it_was_rejected(
 
 
 @pytest.mark.parametrize(
-    ("kind", "gate", "why"),
+    ("kind", "gate", "reason"),
     [
         (F, Gate(metric="exact_match", threshold=1), "finetune measures nothing"),
         (D, Gate(metric="exact_match", threshold=1), "deploy measures nothing"),
@@ -272,8 +272,10 @@ def test_a_quantized_version_passes_its_gate_unless_it_was_rejected(
     ],
     ids=str,
 )
-def test_an_invalid_gate_is_refused_with_valid_values(kind: StepKind, gate: Gate, why: str) -> None:
-    assert why in gate_error(kind, gate, measured_metrics=["exact_match"])
+def test_an_invalid_gate_is_refused_with_valid_values(
+    kind: StepKind, gate: Gate, reason: str
+) -> None:
+    assert reason in gate_error(kind, gate, measured_metrics=["exact_match"])
 
 
 @given(

@@ -17,18 +17,18 @@ TOLERANCE = {"perplexity_increase": 0.05, "accuracy_drop": 0.01}
 WANTED = ["perplexity", "exact_match"]
 
 
-def _metrics(**figures: Any) -> dict[str, Any]:
-    kept = {
+def _metrics(**metrics: Any) -> dict[str, Any]:
+    unchanged = {
         "perplexity_before": 10.0,
         "perplexity_after": 10.0,
         "exact_match_before": 0.9,
         "exact_match_after": 0.9,
     }
-    return kept | figures
+    return unchanged | metrics
 
 
-def _verdict(**figures: Any) -> quantization.QuantizationVerdict:
-    return compare_metrics(_metrics(**figures), metric_names=WANTED, tolerance=TOLERANCE)
+def _verdict(**metrics: Any) -> quantization.QuantizationVerdict:
+    return compare_metrics(_metrics(**metrics), metric_names=WANTED, tolerance=TOLERANCE)
 
 
 def test_every_scheme_of_a_spec_is_known_here() -> None:
@@ -36,7 +36,7 @@ def test_every_scheme_of_a_spec_is_known_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "figures",
+    "metrics",
     [
         {},
         {"perplexity_after": 10.5},
@@ -45,12 +45,12 @@ def test_every_scheme_of_a_spec_is_known_here() -> None:
         {"exact_match_after": 1.0},
     ],
 )
-def test_a_loss_up_to_its_tolerance_is_accepted(figures: dict[str, Any]) -> None:
-    assert _verdict(**figures).acceptance is GateDecision.ACCEPTED
+def test_a_loss_up_to_its_tolerance_is_accepted(metrics: dict[str, Any]) -> None:
+    assert _verdict(**metrics).acceptance is GateDecision.ACCEPTED
 
 
 @pytest.mark.parametrize(
-    ("figures", "reason"),
+    ("metrics", "reason"),
     [
         (
             {"perplexity_after": 10.51},
@@ -67,9 +67,9 @@ def test_a_loss_up_to_its_tolerance_is_accepted(figures: dict[str, Any]) -> None
     ],
 )
 def test_a_larger_loss_is_rejected_with_the_metric_and_its_tolerance(
-    figures: dict[str, Any], reason: str
+    metrics: dict[str, Any], reason: str
 ) -> None:
-    found = _verdict(**figures)
+    found = _verdict(**metrics)
     assert (found.acceptance, found.reason) == (GateDecision.REJECTED, reason)
 
 
@@ -92,10 +92,10 @@ def test_without_a_tolerance_any_loss_is_tolerable() -> None:
     assert found.acceptance is GateDecision.ACCEPTED
 
 
-_FIGURE = st.floats(min_value=1.0, max_value=1e6)
+_VALUE = st.floats(min_value=1.0, max_value=1e6)
 
 
-@given(before=_FIGURE, after=_FIGURE, worse=st.floats(min_value=1.0, max_value=10.0))
+@given(before=_VALUE, after=_VALUE, worse=st.floats(min_value=1.0, max_value=10.0))
 def test_acceptance_is_monotonic_in_the_metric(before: float, after: float, worse: float) -> None:
     better = _verdict(perplexity_before=before, perplexity_after=after)
     other = _verdict(perplexity_before=before, perplexity_after=after * worse)

@@ -62,7 +62,7 @@ def test_shared_experts_are_shared_by_every_card_of_a_stage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "cards", "field", "words"),
+    ("values", "cards", "field", "message"),
     [
         ({"tensor": 2}, 8, "parallel", "tensor 2 × pipeline 1 × data 1 is 2; for 8 cards"),
         ({"pipeline": 3}, 8, "parallel", "is 3, which does not divide the 8 cards"),
@@ -74,9 +74,9 @@ def test_shared_experts_are_shared_by_every_card_of_a_stage() -> None:
     ],
 )
 def test_impossible_plan_is_refused_with_fix(
-    values: dict[str, Any], cards: int, field: str, words: str
+    values: dict[str, Any], cards: int, field: str, message: str
 ) -> None:
-    assert words in said(values, cards=cards)[field]
+    assert message in said(values, cards=cards)[field]
 
 
 @pytest.mark.parametrize("tensor", [1, 2, 4])

@@ -38,7 +38,7 @@ def test_groups_are_read_as_one_or_several_roles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("{", "it is no JSON"),
         ("[]", "it must be a JSON object"),
@@ -48,8 +48,8 @@ def test_groups_are_read_as_one_or_several_roles() -> None:
         ('{"ml": 7}', "must lead to team:role, got 7"),
     ],
 )
-def test_a_mapping_that_makes_no_sense_is_refused(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_a_mapping_that_makes_no_sense_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         parse_groups(text)
 
 

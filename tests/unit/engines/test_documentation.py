@@ -72,11 +72,11 @@ def test_the_readme_counts_the_chips_that_some_engine_runs_on() -> None:
         for task in Task
     }
     assert counts[Task.EVALUATE] == counts[Task.QUANTIZE]
-    makers = len({chip.vendor for chip in accelerators})
-    told = " ".join(README.read_text(encoding="utf-8").split())
+    vendors = len({chip.vendor for chip in accelerators})
+    readme = " ".join(README.read_text(encoding="utf-8").split())
     assert (
-        f"Of {len(accelerators)} accelerators of {makers} makers, launches are rendered and checked for "
+        f"Of {len(accelerators)} accelerators of {vendors} makers, launches are rendered and checked for "
         f"fine-tuning on {counts[Task.FINETUNE]}, evaluation and quantization on {counts[Task.EVALUATE]} and "
         f"serving on {counts[Task.SERVE]}, by ten engines"
-    ) in told
+    ) in readme
     assert len(engines) == 10

@@ -22,7 +22,7 @@ def argument(launch: Any, name: str, *, file: str = "train.yaml") -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "field", "words"),
+    ("spec", "field", "message"),
     [
         ({"objective": "grpo"}, "objective", "learns by rewards in PPO only"),
         ({"parallel": {"tensor": 2}}, "parallel.tensor", "by ZeRO stages only"),
@@ -51,9 +51,9 @@ def argument(launch: Any, name: str, *, file: str = "train.yaml") -> str | None:
     ],
 )
 def test_what_it_cannot_do_is_refused_with_the_field_and_what_would_be_right(
-    spec: dict[str, Any], field: str, words: str
+    spec: dict[str, Any], field: str, message: str
 ) -> None:
-    assert words in findings(NAME, spec)[field]
+    assert message in findings(NAME, spec)[field]
 
 
 def test_few_bit_weights_are_refused_on_an_npu_and_nowhere_else() -> None:
@@ -121,17 +121,17 @@ def test_a_dataset_without_the_validation_split_is_not_validated_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    ("spec", "fragment"),
     [
         ({"parallel": {"zero_stage": 3}}, '"stage": 3'),
         ({"communication_dtype": "float32"}, '"communication_data_type": "fp32"'),
     ],
 )
 def test_zero_and_the_dtype_of_communication_are_deepspeeds(
-    spec: dict[str, Any], words: str
+    spec: dict[str, Any], fragment: str
 ) -> None:
     launch = rendered(NAME, spec, chip="nvidia-h800")
-    assert words in launch.files["deepspeed.json"]
+    assert fragment in launch.files["deepspeed.json"]
     assert argument(launch, "deepspeed") == '"deepspeed.json"'
 
 

@@ -63,7 +63,7 @@ def test_a_spec_of_defaults_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "model", "field", "words"),
+    ("spec", "model", "field", "message"),
     [
         ({"scheme": "w2a2"}, MODEL, "scheme", "scheme must be one of w8a8-smoothquant, "),
         ({"calibration_rows": 0}, MODEL, "calibration_rows", "≥ 1 and ≤ 16384, got 0"),
@@ -97,9 +97,9 @@ def test_a_spec_of_defaults_is_right() -> None:
     ],
 )
 def test_what_is_wrong_is_named_with_what_would_be_right(
-    spec: dict[str, Any], model: ModelFacts, field: str, words: str
+    spec: dict[str, Any], model: ModelFacts, field: str, message: str
 ) -> None:
-    assert words in _messages(spec, model)[field]
+    assert message in _messages(spec, model)[field]
 
 
 def test_fp8_asks_for_no_knowledge_of_the_layers() -> None:

@@ -24,12 +24,12 @@ def command(spec: dict[str, Any], **changes: Any) -> list[str]:
     return found
 
 
-def value(words: list[str], flag: str) -> str | None:
-    return words[words.index(flag) + 1] if flag in words else None
+def value(arguments: list[str], flag: str) -> str | None:
+    return arguments[arguments.index(flag) + 1] if flag in arguments else None
 
 
 @pytest.mark.parametrize(
-    ("spec", "field", "words"),
+    ("spec", "field", "message"),
     [
         ({}, "max_steps", "counts steps, not epochs"),
         ({"objective": "dpo"}, "objective", "renders answers and plain text"),
@@ -50,9 +50,9 @@ def value(words: list[str], flag: str) -> str | None:
     ],
 )
 def test_what_it_cannot_do_is_refused_with_the_field_and_what_would_be_right(
-    spec: dict[str, Any], field: str, words: str
+    spec: dict[str, Any], field: str, message: str
 ) -> None:
-    assert words in findings(NAME, spec, chip=NPU)[field]
+    assert message in findings(NAME, spec, chip=NPU)[field]
 
 
 def test_nothing_of_what_it_writes_depends_on_the_folder_that_a_program_runs_in() -> None:
@@ -62,10 +62,10 @@ def test_nothing_of_what_it_writes_depends_on_the_folder_that_a_program_runs_in(
         steps = json.loads(launch.files["steps.json"])["steps"]
         flags = ("--save", "--load-dir", "--save-dir", "--output-prefix", "--mg-save-dir")
         places = [
-            words[words.index(flag) + 1]
-            for words in (step["run"] for step in steps if "run" in step)
+            arguments[arguments.index(flag) + 1]
+            for arguments in (step["run"] for step in steps if "run" in step)
             for flag in flags
-            if flag in words
+            if flag in arguments
         ]
         assert len(places) == len(flags)
         assert all(place.startswith("{work}/") for place in places)
@@ -94,7 +94,7 @@ def test_it_runs_on_ascend_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         (
             {"architecture": "Gemma2ForCausalLM"},
@@ -107,19 +107,21 @@ def test_it_runs_on_ascend_only() -> None:
         ),
     ],
 )
-def test_a_model_that_it_cannot_be_told_of_is_refused(changes: dict[str, Any], words: str) -> None:
+def test_a_model_that_it_cannot_be_told_of_is_refused(
+    changes: dict[str, Any], message: str
+) -> None:
     model = replace(QWEN3_8B, **changes)
-    assert words in findings(NAME, {"max_steps": 1}, chip=NPU, model=model)["model"]
+    assert message in findings(NAME, {"max_steps": 1}, chip=NPU, model=model)["model"]
 
 
 def test_the_model_is_described_by_its_config() -> None:
-    words = command({})
-    assert value(words, "--num-layers") == "36"
-    assert value(words, "--kv-channels") == "128"
-    assert value(words, "--num-query-groups") == "8"
-    assert value(words, "--rotary-base") == "1000000"
-    assert value(words, "--model-type-hf") == "qwen3"
-    assert "--untie-embeddings-and-output-weights" in words
+    arguments = command({})
+    assert value(arguments, "--num-layers") == "36"
+    assert value(arguments, "--kv-channels") == "128"
+    assert value(arguments, "--num-query-groups") == "8"
+    assert value(arguments, "--rotary-base") == "1000000"
+    assert value(arguments, "--model-type-hf") == "qwen3"
+    assert "--untie-embeddings-and-output-weights" in arguments
 
 
 def test_the_base_of_positions_is_found_where_newer_configs_keep_it() -> None:
@@ -131,13 +133,13 @@ def test_the_base_of_positions_is_found_where_newer_configs_keep_it() -> None:
 
 
 def test_the_plan_becomes_megatrons() -> None:
-    words = command({"parallel": {"tensor": 4, "pipeline": 2, "zero_stage": 1}}, nodes=2)
-    assert value(words, "--tensor-model-parallel-size") == "4"
-    assert value(words, "--pipeline-model-parallel-size") == "2"
+    arguments = command({"parallel": {"tensor": 4, "pipeline": 2, "zero_stage": 1}}, nodes=2)
+    assert value(arguments, "--tensor-model-parallel-size") == "4"
+    assert value(arguments, "--pipeline-model-parallel-size") == "2"
     # Sixteen cards leave two copies, which see two times eight rows a step.
-    assert value(words, "--global-batch-size") == "16"
-    assert "--sequence-parallel" in words
-    assert "--use-distributed-optimizer" in words
+    assert value(arguments, "--global-batch-size") == "16"
+    assert "--sequence-parallel" in arguments
+    assert "--use-distributed-optimizer" in arguments
     whole = command({"parallel": {"tensor": 4, "pipeline": 2, "sequence": "off"}}, nodes=2)
     assert "--sequence-parallel" not in whole
 
@@ -153,9 +155,9 @@ def test_every_replica_is_told_its_own_rank() -> None:
 
 def test_layers_that_megatron_joins_are_adapted_together() -> None:
     spec = {"method": "lora", "lora": {"target_modules": ["q_proj", "k_proj", "v_proj"]}}
-    words = command(spec)
-    at = words.index("--lora-target-modules")
-    assert words[at + 1 : at + 3] == ["linear_qkv", "--finetune"]
+    arguments = command(spec)
+    at = arguments.index("--lora-target-modules")
+    assert arguments[at + 1 : at + 3] == ["linear_qkv", "--finetune"]
 
 
 def test_weights_come_back_in_the_form_in_which_they_came() -> None:

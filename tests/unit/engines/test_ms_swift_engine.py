@@ -23,7 +23,7 @@ def arguments(spec: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("spec", "field", "words"),
+    ("spec", "field", "message"),
     [
         ({"parallel": {"tensor": 2}}, "parallel.tensor", "Megatron half"),
         ({"parallel": {"pipeline": 2}}, "parallel.pipeline", "Megatron half"),
@@ -39,9 +39,9 @@ def arguments(spec: dict[str, Any], **changes: Any) -> dict[str, Any]:
     ],
 )
 def test_what_it_cannot_do_is_refused_with_the_field_and_what_would_be_right(
-    spec: dict[str, Any], field: str, words: str
+    spec: dict[str, Any], field: str, message: str
 ) -> None:
-    assert words in findings(NAME, spec)[field]
+    assert message in findings(NAME, spec)[field]
 
 
 def test_few_bit_weights_are_refused_on_an_npu_as_its_documentation_says() -> None:
@@ -69,10 +69,10 @@ def test_the_generations_of_llama_speak_in_different_ways(vocabulary: int, templ
 def test_rewards_come_along_with_what_they_compare_by() -> None:
     spec = {"objective": "grpo", "grpo": {"reward": "label_accuracy"}}
     launch = rendered(NAME, spec, chip="nvidia-h800")
-    told = json.loads(launch.files["train.json"])
-    assert told["reward_funcs"] == ["ninefold_label_accuracy"]
-    assert told["external_plugins"] == ["plugins/ninefold_rewards.py"]
-    assert told["eval_strategy"] == "no"
+    configuration = json.loads(launch.files["train.json"])
+    assert configuration["reward_funcs"] == ["ninefold_label_accuracy"]
+    assert configuration["external_plugins"] == ["plugins/ninefold_rewards.py"]
+    assert configuration["eval_strategy"] == "no"
     assert '"ninefold_label_accuracy"' in launch.files["plugins/ninefold_rewards.py"]
     assert "def label_accuracy" in launch.files["plugins/ninefold_scoring.py"]
 
@@ -83,9 +83,9 @@ def test_context_parallelism_is_its_sequence_parallelism() -> None:
 
 
 def test_preferences_are_read_from_the_datasets_own_columns() -> None:
-    told = arguments({"objective": "dpo", "dpo": {"beta": 0.3}})
-    assert (told["rlhf_type"], told["beta"]) == ("dpo", 0.3)
-    assert told["dataset"] == ["{inputs}/dataset/train.jsonl"]
+    configuration = arguments({"objective": "dpo", "dpo": {"beta": 0.3}})
+    assert (configuration["rlhf_type"], configuration["beta"]) == ("dpo", 0.3)
+    assert configuration["dataset"] == ["{inputs}/dataset/train.jsonl"]
 
 
 def test_a_whole_model_is_taken_from_the_newest_checkpoint_and_an_adapter_is_merged() -> None:

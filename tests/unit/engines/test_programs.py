@@ -105,9 +105,9 @@ def test_commands_run_in_the_working_folder_whatever_its_name(image: Image) -> N
     """The folder's name holds a space, at which LLaMA-Factory's launcher would divide its arguments."""
     image.write(rendered("llamafactory", {}, chip="nvidia-h800").files)
     image.run(LEAVES=model_in("checkpoints"))
-    [[words, folder, _]] = image.calls()
+    [[arguments, folder, _]] = image.calls()
     assert folder == str(image.work)
-    assert not any(" " in word for word in words)
+    assert not any(" " in word for word in arguments)
 
 
 def test_the_first_step_that_fails_ends_the_job_with_its_code(image: Image) -> None:
@@ -146,8 +146,8 @@ def test_a_replica_gets_the_variables_that_are_its_own(image: Image) -> None:
     own = [{"CUDA_VISIBLE_DEVICES": "0,1"}, {"CUDA_VISIBLE_DEVICES": "4,5"}]
     image.write(container_commands.render_steps(steps, replicas=own))
     image.run(NODE_RANK="1", NNODES="2")
-    [[words, _, seen]] = image.calls()
-    assert words == ["--nnodes", "2", "$HOME", "--rank", "1"]
+    [[arguments, _, seen]] = image.calls()
+    assert arguments == ["--nnodes", "2", "$HOME", "--rank", "1"]
     assert seen["CUDA_VISIBLE_DEVICES"] == "4,5"
 
 
@@ -160,16 +160,16 @@ def test_training_goes_on_from_the_newest_whole_checkpoint(image: Image) -> None
         (folder / "trainer_state.json").write_text("{}")
     (image.work / "checkpoints" / "checkpoint-11").mkdir()
     image.run()
-    [words, *_] = image.calls()[0]
-    assert words[-2:] == ["--resume_from_checkpoint", "checkpoints/checkpoint-10"]
+    [arguments, *_] = image.calls()[0]
+    assert arguments[-2:] == ["--resume_from_checkpoint", "checkpoints/checkpoint-10"]
 
 
 def test_without_a_checkpoint_it_begins_anew(image: Image) -> None:
     launch = rendered("ms_swift", {}, chip="nvidia-h800", continues="attempt-0")
     image.write(launch.files)
     image.run()
-    [words, *_] = image.calls()[0]
-    assert words == ["sft", "train.json"]
+    [arguments, *_] = image.calls()[0]
+    assert arguments == ["sft", "train.json"]
 
 
 def test_a_training_that_left_no_checkpoint_is_said_to_have_failed(image: Image) -> None:
@@ -274,7 +274,7 @@ def test_rows_take_the_shape_that_an_engine_reads(
 
 
 @pytest.mark.parametrize(
-    ("shape", "row", "words"),
+    ("shape", "row", "message"),
     [
         ("pairs", TEXT, "train.jsonl, row 2: has no rejected answer"),
         ("prompts", TEXT, "train.jsonl, row 2: has no prompt"),
@@ -282,10 +282,10 @@ def test_rows_take_the_shape_that_an_engine_reads(
     ],
 )
 def test_a_row_that_cannot_take_the_shape_is_named_and_nothing_is_left(
-    tmp_path: Path, shape: str, row: Any, words: str
+    tmp_path: Path, shape: str, row: Any, message: str
 ) -> None:
     code, output, found = shaped(tmp_path, shape, CHAT, row)
     assert code == 1
-    assert words in output
+    assert message in output
     assert found is None
     assert list((tmp_path / "rows").iterdir()) == []

@@ -82,7 +82,7 @@ def test_each_maps_the_figures_that_a_chart_of_serving_needs(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize(
-    ("spec", "field", "words"),
+    ("spec", "field", "message"),
     [
         ({"memory_fraction": 1.5}, "memory_fraction", "must be ≥ 0.1 and ≤ 0.98, got 1.5"),
         ({"concurrency": 0}, "concurrency", "must be ≥ 1 and ≤ 65536, got 0"),
@@ -98,9 +98,9 @@ def test_each_maps_the_figures_that_a_chart_of_serving_needs(name: str) -> None:
     ],
 )
 def test_a_wrong_value_is_named_with_what_would_be_right(
-    name: str, spec: dict[str, Any], field: str, words: str
+    name: str, spec: dict[str, Any], field: str, message: str
 ) -> None:
-    assert words in findings(name, spec, chip=HOME[name])[field]
+    assert message in findings(name, spec, chip=HOME[name])[field]
 
 
 def test_an_unknown_version_is_told_which_are_known() -> None:
@@ -111,7 +111,7 @@ def test_an_unknown_version_is_told_which_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "chip", "model", "words"),
+    ("name", "chip", "model", "message"),
     [
         ("vllm", "nvidia-h800", MODELSLIM, "vLLM does not load; it loads awq, compressed-tensors"),
         ("mindie", "ascend-910b3", COMPRESSED, "MindIE does not load; it loads modelslim"),
@@ -121,10 +121,10 @@ def test_an_unknown_version_is_told_which_are_known() -> None:
     ],
 )
 def test_a_scheme_that_the_engine_cannot_load_is_refused(
-    name: str, chip: str, model: ModelFacts, words: str
+    name: str, chip: str, model: ModelFacts, message: str
 ) -> None:
     said = findings(name, {}, chip=chip, model=model)["model"]
-    assert words in said
+    assert message in said
     assert model.name in said
 
 
@@ -166,16 +166,16 @@ def test_an_engine_without_a_key_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "cards", "words"),
+    ("spec", "cards", "message"),
     [
         ({"tensor": 2, "pipeline": 1}, 4, "is 2; for 4 cards their product must be 4"),
         ({"pipeline": 3}, 4, "pipeline 3 × data 1 is 3, which does not divide the 4 cards"),
     ],
 )
 def test_a_plan_that_does_not_multiply_out_is_not_rendered(
-    spec: dict[str, Any], cards: int, words: str
+    spec: dict[str, Any], cards: int, message: str
 ) -> None:
-    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         rendered("vllm", {"parallel": spec}, chip="nvidia-h800")
 
 

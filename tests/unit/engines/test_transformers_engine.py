@@ -49,7 +49,7 @@ def test_it_is_an_engine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "words"),
+    ("field", "value", "message"),
     [
         ("learning_rate", -1, "learning_rate must be > 0 and ≤ 1, got -1"),
         ("learning_rate", 0, "learning_rate must be > 0 and ≤ 1, got 0"),
@@ -65,9 +65,9 @@ def test_it_is_an_engine() -> None:
     ],
 )
 def test_a_wrong_value_is_named_with_what_would_be_right(
-    field: str, value: Any, words: str
+    field: str, value: Any, message: str
 ) -> None:
-    assert _messages(Task.FINETUNE, {field: value}) == {field: words}
+    assert _messages(Task.FINETUNE, {field: value}) == {field: message}
 
 
 def test_fields_inside_a_group_are_checked_by_their_path() -> None:
@@ -91,7 +91,7 @@ def test_several_mistakes_are_reported_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "task", "words"),
+    ("architecture", "task", "message"),
     [
         ("BertForMaskedLM", Task.FINETUNE, "which this engine cannot train; it trains"),
         ("MixtralForCausalLM", Task.FINETUNE, "which this engine cannot train"),
@@ -100,10 +100,10 @@ def test_several_mistakes_are_reported_together() -> None:
     ],
 )
 def test_a_model_that_the_engine_cannot_handle_is_refused(
-    architecture: str, task: Task, words: str
+    architecture: str, task: Task, message: str
 ) -> None:
     model = ModelFacts(name="m", architecture=architecture, context_length=512, parameters=1)
-    assert words in _messages(task, {}, model)["model"]
+    assert message in _messages(task, {}, model)["model"]
 
 
 def test_a_model_that_cannot_be_trained_may_still_be_served() -> None:
@@ -114,7 +114,7 @@ def test_a_model_that_cannot_be_trained_may_still_be_served() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "field", "words"),
+    ("spec", "field", "message"),
     [
         ({}, "argv", "argv is required"),
         ({"argv": []}, "argv", "non-empty list of strings, got []"),
@@ -134,8 +134,8 @@ def test_a_model_that_cannot_be_trained_may_still_be_served() -> None:
         (SCRIPT | {"environment": {"A": 5}}, "environment", "environment.A must be a string"),
     ],
 )
-def test_a_script_is_checked(spec: dict[str, Any], field: str, words: str) -> None:
-    assert words in _messages(Task.SCRIPT, spec, None)[field]
+def test_a_script_is_checked(spec: dict[str, Any], field: str, message: str) -> None:
+    assert message in _messages(Task.SCRIPT, spec, None)[field]
 
 
 def test_metrics_must_be_known_and_said_once() -> None:

@@ -17,7 +17,7 @@ from gateway.engine_streams import (
     StreamTally,
 )
 
-endings = st.sampled_from([b"\n", b"\r\n", b"\r"])
+line_ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
 # Any bytes that a line can hold; JSON escapes line endings within texts.
 lines = st.binary(min_size=1, max_size=20).filter(lambda line: not set(line) & set(b"\r\n"))
 events = st.lists(lines, min_size=1, max_size=4)
@@ -26,7 +26,7 @@ events = st.lists(lines, min_size=1, max_size=4)
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[list[bytes], list[bytes]]:
     """The events of a stream and its bytes, split into chunks anywhere."""
-    ending = draw(endings)
+    ending = draw(line_ends)
     expected = [ending.join(event) for event in draw(st.lists(events, max_size=6))]
     content = b"".join(event + ending * 2 for event in expected)
     cuts = sorted(draw(st.lists(st.integers(0, len(content)), max_size=12)))

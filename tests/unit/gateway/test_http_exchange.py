@@ -8,11 +8,11 @@ from gateway.http_exchange import HttpExchange
 
 
 def exchange(client: tuple[str, int] | None, *headers: tuple[bytes, bytes]) -> HttpExchange:
-    async def silent(*_: Any) -> Any:
+    async def unused(*_: Any) -> Any:
         raise AssertionError("nothing is read or sent")
 
     scope = {"method": "GET", "path": "/metrics", "headers": list(headers), "client": client}
-    return HttpExchange(scope, silent, silent)
+    return HttpExchange(scope, unused, unused)
 
 
 @pytest.mark.parametrize(

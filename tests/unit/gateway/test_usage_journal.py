@@ -88,10 +88,10 @@ def test_a_batch_dropped_while_it_is_posted_may_still_be_acknowledged(tmp_path: 
 def test_refused_batch_is_stored_for_inspection(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
     journal.append([{"n": 1}])
-    kept = journal.refuse(oldest(journal)[0])
+    stored = journal.refuse(oldest(journal)[0])
     journal.append([{"n": 2}])
-    assert kept is not None
-    assert json.loads(kept.read_bytes())["records"] == [{"n": 1}]
+    assert stored is not None
+    assert json.loads(stored.read_bytes())["records"] == [{"n": 1}]
     assert oldest(journal_in(tmp_path))[1]["records"] == [{"n": 2}]
 
 

@@ -41,7 +41,7 @@ def node(
     pool: str = POOL,
     keeper: str = "",
     binds_by_node: bool = False,
-    heard_at: datetime | None = None,
+    seen_at: datetime | None = None,
 ) -> NodeView:
     """A node whose cards are all usable, called by its name and their numbers."""
     return NodeView(
@@ -49,7 +49,7 @@ def node(
         cluster=cluster,
         pool=pool,
         cards=tuple(CardView(uid=f"{uid}-{n}", state=CardState.USABLE) for n in range(cards)),
-        last_seen_at=heard_at,
+        last_seen_at=seen_at,
         keeper=keeper,
         binds_by_node=binds_by_node,
     )
@@ -59,14 +59,12 @@ def fleet(nodes: int, *, cards: int = 8) -> dict[str, NodeView]:
     return {f"n{n}": node(f"n{n}", cards=cards) for n in range(nodes)}
 
 
-def withheld(view: NodeView, state: CardState, *cards: str, by_person: bool = False) -> NodeView:
+def withheld(view: NodeView, state: CardState, *cards: str, by_user: bool = False) -> NodeView:
     """The node with those of its cards in that state; all of them where none is named."""
     return replace(
         view,
         cards=tuple(
-            replace(card, state=state, by_user=by_person)
-            if not cards or card.uid in cards
-            else card
+            replace(card, state=state, by_user=by_user) if not cards or card.uid in cards else card
             for card in view.cards
         ),
     )
@@ -101,7 +99,7 @@ def silence(name: str, *, began_at: datetime) -> FaultView:
     return fault(name, origin=Origin.SILENCE, code="node-silent", began_at=began_at)
 
 
-def situation(
+def health_snapshot(
     nodes: Iterable[NodeView] | dict[str, NodeView], *faults: FaultView
 ) -> HealthSnapshot:
     views = nodes.values() if isinstance(nodes, dict) else nodes

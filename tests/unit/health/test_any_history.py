@@ -30,7 +30,7 @@ class History:
     nodes: tuple[NodeView, ...]
     policy: Policy
     #: What comes up in each turn, and which of all so far ends: index into what stands then.
-    turns: tuple[tuple[int, tuple[FaultView, ...], tuple[int, ...]], ...]
+    reports: tuple[tuple[int, tuple[FaultView, ...], tuple[int, ...]], ...]
 
 
 @st.composite
@@ -75,7 +75,7 @@ POLICIES = st.builds(
 @st.composite
 def histories(draw: st.DrawFn) -> History:
     nodes = draw(fleets())
-    turns, at, number = [], NOW, 0
+    reports, at, number = [], NOW, 0
     for _ in range(draw(st.integers(1, 6))):
         pause = draw(st.sampled_from([0, 5, 30, 400, 700]))
         at += timedelta(seconds=pause)
@@ -84,15 +84,15 @@ def histories(draw: st.DrawFn) -> History:
             new.append(draw(faults(nodes, at, number)))
             number += 1
         ends = draw(st.lists(st.integers(0, max(0, number - 1)), max_size=3))
-        turns.append((pause, tuple(new), tuple(ends)))
-    return History(nodes=nodes, policy=draw(POLICIES), turns=tuple(turns))
+        reports.append((pause, tuple(new), tuple(ends)))
+    return History(nodes=nodes, policy=draw(POLICIES), reports=tuple(reports))
 
 
 def lived(history: History) -> list[tuple[datetime, HealthSnapshot, tuple[Decided, ...]]]:
     """Each turn: when, what was seen, and what was decided about it; all that may be done is done."""
     seen = HealthSnapshot(nodes={view.uid: view for view in history.nodes}, faults=())
-    at, turns = NOW, []
-    for pause, new, ends in history.turns:
+    at, reconciliations = NOW, []
+    for pause, new, ends in history.reports:
         at += timedelta(seconds=pause)
         stand = [
             replace(each, ended_at=at) if int(each.uid) in ends and each.ended_at is None else each
@@ -100,10 +100,10 @@ def lived(history: History) -> list[tuple[datetime, HealthSnapshot, tuple[Decide
         ]
         seen = replace(seen, faults=(*stand, *new))
         found = decided(seen, history.policy, at)
-        turns.append((at, seen, found))
+        reconciliations.append((at, seen, found))
         seen = applied(seen, found, at)
-    turns.append((at, seen, decided(seen, history.policy, at)))
-    return turns
+    reconciliations.append((at, seen, decided(seen, history.policy, at)))
+    return reconciliations
 
 
 def is_out(state: CardState) -> bool:
@@ -156,7 +156,7 @@ def test_nothing_is_done_twice_and_no_target_gets_two_answers_in_a_turn(history:
 TWO_REASONS_HELD_BACK = History(
     nodes=(node("n0", cards=1), node("n1", cards=1)),
     policy=Policy(pool_share=0),
-    turns=(
+    reports=(
         (
             0,
             (
@@ -273,10 +273,10 @@ def test_a_stall_takes_nothing_out(nodes: int, data: st.DataObject) -> None:
     views = {f"n{n}": node(f"n{n}") for n in range(nodes)}
     policy = Policy()
     least = max(2, -(-nodes * policy.stall_share // 1000))
-    silent = data.draw(st.sets(st.integers(0, nodes - 1), min_size=min(least, nodes)))
+    stale = data.draw(st.sets(st.integers(0, nodes - 1), min_size=min(least, nodes)))
     age = timedelta(seconds=data.draw(st.integers(15, 100_000)))
     seen = HealthSnapshot(
-        nodes=views, faults=tuple(silence(f"n{n}", began_at=NOW - age) for n in sorted(silent))
+        nodes=views, faults=tuple(silence(f"n{n}", began_at=NOW - age) for n in sorted(stale))
     )
     found = decided(seen, policy)
     assert [bool(each.held_back) for each in found] == [True]

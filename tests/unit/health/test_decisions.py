@@ -17,9 +17,9 @@ from tests.unit.health.snapshots import (
     decided,
     fault,
     fleet,
+    health_snapshot,
     node,
     only,
-    situation,
     withheld,
 )
 
@@ -36,8 +36,8 @@ from tests.unit.health.snapshots import (
     ],
 )
 def test_each_level_has_its_action(level: FaultLevel, of_card: Action, of_node: Action) -> None:
-    card = only(decided(situation(fleet(40), fault("n0-3", level))))
-    whole = only(decided(situation(fleet(40), fault("n0", level))))
+    card = only(decided(health_snapshot(fleet(40), fault("n0-3", level))))
+    whole = only(decided(health_snapshot(fleet(40), fault("n0", level))))
     assert (card.action, card.node, card.card) == (of_card, "n0", "n0-3")
     assert (whole.action, whole.node, whole.card) == (of_node, "n0", "")
     assert f"L{level.value}" in card.reason
@@ -46,7 +46,7 @@ def test_each_level_has_its_action(level: FaultLevel, of_card: Action, of_node: 
 
 
 def test_a_card_gets_the_strongest_action_and_what_else_stands_is_noted_in_the_next_turn() -> None:
-    seen = situation(
+    seen = health_snapshot(
         fleet(40),
         fault("n0-3", FaultLevel.RESTART_JOB, code="13"),
         fault("n0-3", FaultLevel.ISOLATE, code="79"),
@@ -59,7 +59,7 @@ def test_a_card_gets_the_strongest_action_and_what_else_stands_is_noted_in_the_n
 
 
 def test_what_was_done_is_not_decided_again_unless_it_got_worse() -> None:
-    seen = situation(fleet(40), fault("n0-3", FaultLevel.RESTART_JOB, uid="f"))
+    seen = health_snapshot(fleet(40), fault("n0-3", FaultLevel.RESTART_JOB, uid="f"))
     after = applied(seen, decided(seen))
     assert decided(after) == ()
     worse = replace(after, faults=(fault("n0-3", FaultLevel.RESET_NOW, uid="f"),))
@@ -68,23 +68,23 @@ def test_what_was_done_is_not_decided_again_unless_it_got_worse() -> None:
 
 def test_a_card_that_takes_no_new_work_is_still_stopped_by_a_graver_fault() -> None:
     waiting = withheld(node("n0"), CardState.NO_NEW_WORK, "n0-3")
-    seen = situation([waiting, *fleet(40).values()], fault("n0-3", FaultLevel.RESET_NOW))
+    seen = health_snapshot([waiting, *fleet(40).values()], fault("n0-3", FaultLevel.RESET_NOW))
     seen = replace(seen, nodes={**seen.nodes, "n0": waiting})
     assert only(decided(seen)).action is Action.RESET_NOW
 
 
 def test_on_a_node_whose_plug_in_chooses_the_card_the_whole_node_is_withheld() -> None:
     bound = {**fleet(40), "n0": node("n0", binds_by_node=True)}
-    isolated = only(decided(situation(bound, fault("n0-3", FaultLevel.ISOLATE))))
-    waits = only(decided(situation(bound, fault("n0-3", FaultLevel.RESET_WHEN_IDLE))))
-    restarts = only(decided(situation(bound, fault("n0-3", FaultLevel.RESTART_JOB))))
+    isolated = only(decided(health_snapshot(bound, fault("n0-3", FaultLevel.ISOLATE))))
+    pending = only(decided(health_snapshot(bound, fault("n0-3", FaultLevel.RESET_WHEN_IDLE))))
+    restarts = only(decided(health_snapshot(bound, fault("n0-3", FaultLevel.RESTART_JOB))))
     assert (isolated.action, isolated.card) == (Action.ISOLATE_NODE, "")
-    assert (waits.action, waits.card) == (Action.RESET_WHEN_IDLE, "")
+    assert (pending.action, pending.card) == (Action.RESET_WHEN_IDLE, "")
     assert (restarts.action, restarts.card) == (Action.RESTART_JOB, "n0-3")
 
 
 def test_three_cards_of_one_node_are_a_matter_of_the_node() -> None:
-    two = situation(fleet(40), fault("n0-0"), fault("n0-1"))
+    two = health_snapshot(fleet(40), fault("n0-0"), fault("n0-1"))
     assert {each.action for each in decided(two)} == {Action.ISOLATE_CARD}
     third = applied(two, decided(two))
     third = replace(third, faults=(*third.faults, fault("n0-2", began_at=ago(minutes=1))))
@@ -94,7 +94,7 @@ def test_three_cards_of_one_node_are_a_matter_of_the_node() -> None:
 
 
 def test_cards_that_stopped_long_apart_are_matters_of_their_own() -> None:
-    seen = situation(
+    seen = health_snapshot(
         fleet(40), fault("n0-0", began_at=ago(hours=2)), fault("n0-1", began_at=ago(hours=1))
     )
     seen = applied(seen, decided(seen))
@@ -103,7 +103,7 @@ def test_cards_that_stopped_long_apart_are_matters_of_their_own() -> None:
 
 
 def test_where_the_guard_holds_the_node_back_its_cards_are_still_isolated() -> None:
-    seen = situation(fleet(16), fault("n1"))
+    seen = health_snapshot(fleet(16), fault("n1"))
     seen = applied(seen, decided(seen))
     seen = replace(seen, faults=(*seen.faults, *(fault(f"n0-{n}") for n in range(3))))
     found = decided(seen)
@@ -113,14 +113,14 @@ def test_where_the_guard_holds_the_node_back_its_cards_are_still_isolated() -> N
 
 
 def test_what_is_done_to_a_node_is_not_done_to_its_cards_once_more() -> None:
-    seen = situation(fleet(40), fault("n0", code="node"), fault("n0-3"))
+    seen = health_snapshot(fleet(40), fault("n0", code="node"), fault("n0-3"))
     assert only(decided(seen)).action is Action.ISOLATE_NODE
 
 
 def test_where_somebody_else_acts_we_follow_and_only_restart_jobs() -> None:
-    kept = {**fleet(40), "n0": node("n0", keeper="NVSentinel")}
-    reset = only(decided(situation(kept, fault("n0-3", FaultLevel.RESET_WHEN_IDLE))))
-    restart = only(decided(situation(kept, fault("n0-3", FaultLevel.RESTART_JOB))))
+    nodes = {**fleet(40), "n0": node("n0", keeper="NVSentinel")}
+    reset = only(decided(health_snapshot(nodes, fault("n0-3", FaultLevel.RESET_WHEN_IDLE))))
+    restart = only(decided(health_snapshot(nodes, fault("n0-3", FaultLevel.RESTART_JOB))))
     assert reset.followed
     assert reset.held_back.startswith("NVSentinel")
     assert not restart.followed
@@ -130,16 +130,16 @@ def test_where_somebody_else_acts_we_follow_and_only_restart_jobs() -> None:
 def test_a_fault_that_ended_before_anybody_looked_is_still_answered_for_a_while() -> None:
     recent = fault("n0-3", began_at=ago(minutes=2), ended_at=ago(minutes=1))
     old = fault("n0-3", began_at=ago(hours=2), ended_at=ago(hours=1))
-    assert only(decided(situation(fleet(40), recent))).action is Action.ISOLATE_CARD
-    assert decided(situation(fleet(40), old)) == ()
+    assert only(decided(health_snapshot(fleet(40), recent))).action is Action.ISOLATE_CARD
+    assert decided(health_snapshot(fleet(40), old)) == ()
 
 
 def test_a_fault_of_a_node_that_nobody_knows_is_left_alone() -> None:
-    assert decided(situation(fleet(2), fault("gone-1"))) == ()
+    assert decided(health_snapshot(fleet(2), fault("gone-1"))) == ()
 
 
 def test_what_stood_when_it_was_given_back_is_not_held_against_it_again() -> None:
-    seen = situation(fleet(40), fault("n0-3", began_at=ago(hours=1)))
+    seen = health_snapshot(fleet(40), fault("n0-3", began_at=ago(hours=1)))
     seen = replace(seen, released={"n0-3": ago(minutes=30)})
     assert only(decided(seen)).action is Action.NOTE
     again = replace(seen, faults=(fault("n0-3", began_at=ago(minutes=10)),))
@@ -149,7 +149,7 @@ def test_what_stood_when_it_was_given_back_is_not_held_against_it_again() -> Non
 def test_a_link_that_stays_down_takes_no_new_work() -> None:
     lasting = Lasting(after=timedelta(seconds=20), level=FaultLevel.RESET_WHEN_IDLE)
     down = replace(fault("n0-3", FaultLevel.NOTE, code="81078603", began_at=NOW), lasting=lasting)
-    seen = situation(fleet(40), down)
+    seen = health_snapshot(fleet(40), down)
     assert only(decided(seen)).action is Action.NOTE
     seen = applied(seen, decided(seen))
     assert decided(seen, at=NOW + timedelta(seconds=19)) == ()
@@ -160,4 +160,4 @@ def test_a_link_that_stays_down_takes_no_new_work() -> None:
 
 def test_what_one_crashed_job_left_behind_is_a_note_whatever_it_says() -> None:
     left = fault("n0-3", FaultLevel.ISOLATE, origin=Origin.JOB, code="fell-off-the-bus")
-    assert only(decided(situation(fleet(40), left))).action is Action.NOTE
+    assert only(decided(health_snapshot(fleet(40), left))).action is Action.NOTE

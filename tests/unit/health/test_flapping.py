@@ -12,14 +12,23 @@ from controlplane.domain.health.faults import NEVER, FaultLevel, Origin, RepeatR
 from controlplane.domain.health.isolations import unsettled_reason
 from controlplane.domain.health.recommended_actions import Severities
 from controlplane.domain.health.snapshots import IsolationView
-from tests.unit.health.snapshots import NOW, ago, applied, decided, fault, fleet, only, situation
+from tests.unit.health.snapshots import (
+    NOW,
+    ago,
+    applied,
+    decided,
+    fault,
+    fleet,
+    health_snapshot,
+    only,
+)
 
 
 def episodes(
     times: int,
     level: FaultLevel,
     *,
-    repeats: RepeatRule | None = None,
+    rule: RepeatRule | None = None,
     origin: Origin = Origin.EXPORTER,
 ) -> list[FaultView]:
     """So many in the last hours, the last of which stands."""
@@ -29,13 +38,13 @@ def episodes(
         one = fault(
             "n0-3", level, code="80E18005", origin=origin, began_at=ago(hours=hours), ended_at=ended
         )
-        found.append(replace(one, repeat_rule=repeats))
+        found.append(replace(one, repeat_rule=rule))
     return found
 
 
 def test_the_third_time_within_a_day_isolates_whatever_the_level() -> None:
-    twice = situation(fleet(40), *episodes(2, FaultLevel.RESTART_REQUEST))
-    thrice = situation(fleet(40), *episodes(3, FaultLevel.RESTART_REQUEST))
+    twice = health_snapshot(fleet(40), *episodes(2, FaultLevel.RESTART_REQUEST))
+    thrice = health_snapshot(fleet(40), *episodes(3, FaultLevel.RESTART_REQUEST))
     assert only(decided(twice)).action is Action.RESTART_REQUEST
     found = only(decided(thrice))
     assert found.action is Action.ISOLATE_CARD
@@ -45,23 +54,23 @@ def test_the_third_time_within_a_day_isolates_whatever_the_level() -> None:
 @pytest.mark.parametrize("times", [2, 3, 5])
 def test_the_makers_number_goes_before_the_policys(times: int) -> None:
     limit = RepeatRule(times=times, within=timedelta(hours=24))
-    below = episodes(times - 1, FaultLevel.NOTE, repeats=limit)
-    reached = episodes(times, FaultLevel.NOTE, repeats=limit)
-    assert only(decided(situation(fleet(40), *below))).action is Action.NOTE
-    assert only(decided(situation(fleet(40), *reached))).action is Action.ISOLATE_CARD
+    below = episodes(times - 1, FaultLevel.NOTE, rule=limit)
+    reached = episodes(times, FaultLevel.NOTE, rule=limit)
+    assert only(decided(health_snapshot(fleet(40), *below))).action is Action.NOTE
+    assert only(decided(health_snapshot(fleet(40), *reached))).action is Action.ISOLATE_CARD
 
 
 @pytest.mark.parametrize(
     "faults",
     [
         episodes(9, FaultLevel.NOTE),
-        episodes(9, FaultLevel.RESTART_JOB, repeats=NEVER),
+        episodes(9, FaultLevel.RESTART_JOB, rule=NEVER),
         episodes(9, FaultLevel.RESTART_JOB, origin=Origin.JOB),
     ],
     ids=["notes", "what programs do to themselves", "what crashed jobs left behind"],
 )
 def test_some_things_may_come_back_as_often_as_they_like(faults: list[FaultView]) -> None:
-    assert only(decided(situation(fleet(40), *faults))).action.rank <= Action.RESTART_JOB.rank
+    assert only(decided(health_snapshot(fleet(40), *faults))).action.rank <= Action.RESTART_JOB.rank
 
 
 def test_the_same_code_of_two_origins_or_two_cards_is_not_the_same_fault_again() -> None:
@@ -70,27 +79,27 @@ def test_the_same_code_of_two_origins_or_two_cards_is_not_the_same_fault_again()
         fault("n0-3", FaultLevel.RESTART_JOB, origin=Origin.EVENT),
         fault("n0-4", FaultLevel.RESTART_JOB, origin=Origin.EXPORTER),
     ]
-    found = decided(situation(fleet(40), *faults))
+    found = decided(health_snapshot(fleet(40), *faults))
     assert {each.action for each in found} == {Action.RESTART_JOB}
 
 
 def test_what_came_before_it_was_given_back_does_not_count() -> None:
-    seen = situation(fleet(40), *episodes(3, FaultLevel.RESTART_JOB))
+    seen = health_snapshot(fleet(40), *episodes(3, FaultLevel.RESTART_JOB))
     seen = replace(seen, released={"n0-3": ago(minutes=90)})
     assert only(decided(seen)).action is Action.RESTART_JOB
 
 
 def test_a_flapping_card_stays_out_until_few_enough_of_its_faults_are_recent() -> None:
-    flapping = situation(fleet(40), *episodes(3, FaultLevel.RESTART_JOB))
+    flapping = health_snapshot(fleet(40), *episodes(3, FaultLevel.RESTART_JOB))
     done = applied(flapping, decided(flapping))
     ended = replace(done.faults[-1], ended_at=NOW)
     done = replace(done, faults=(*done.faults[:-1], ended))
 
-    def why(at: datetime) -> str:
+    def reason_at(at: datetime) -> str:
         return reason(done, at)
 
-    assert "came 3 times" in why(NOW + timedelta(hours=1))
-    assert why(NOW + timedelta(hours=22, minutes=1)) == ""
+    assert "came 3 times" in reason_at(NOW + timedelta(hours=1))
+    assert reason_at(NOW + timedelta(hours=22, minutes=1)) == ""
 
 
 def reason(seen: HealthSnapshot, at: datetime) -> str:

@@ -23,7 +23,7 @@ from controlplane.domain.health.decisions import (
 )
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
-from tests.unit.health.snapshots import NOW, ago, decided, fault, fleet, situation, withheld
+from tests.unit.health.snapshots import NOW, ago, decided, fault, fleet, health_snapshot, withheld
 
 ISOLATED = IsolationView(node="n0", card="n0-3", proved_at=ago(minutes=1))
 
@@ -34,7 +34,7 @@ def out(*faults: FaultView, isolation: IsolationView = ISOLATED) -> HealthSnapsh
         nodes["n0"], CardState.ISOLATED, *([isolation.card] if isolation.card else [])
     )
     answered = {each.uid: Action.ISOLATE_NODE for each in faults}
-    return replace(situation(nodes, *faults), isolations=(isolation,), decided=answered)
+    return replace(health_snapshot(nodes, *faults), isolations=(isolation,), decided=answered)
 
 
 def releases(seen: HealthSnapshot) -> list[Decided]:

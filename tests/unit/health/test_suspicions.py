@@ -19,9 +19,9 @@ from tests.unit.health.snapshots import (
     decided,
     fault,
     fleet,
+    health_snapshot,
     node,
     only,
-    situation,
     withheld,
 )
 
@@ -48,7 +48,7 @@ def run(
 
 
 def seen(*runs: RunView) -> HealthSnapshot:
-    return replace(situation(fleet(40)), runs=runs)
+    return replace(health_snapshot(fleet(40)), runs=runs)
 
 
 def moved(job: str, bad: str, good: str, owner: str = "") -> tuple[RunView, RunView]:
@@ -193,21 +193,21 @@ def test_the_fault_that_a_crash_left_stands_behind_the_suspicion() -> None:
 def test_where_the_plug_in_chooses_the_card_the_node_is_suspect_as_a_whole() -> None:
     nodes = {**fleet(40), "n0": node("n0", binds_by_node=True)}
     runs = (*moved("a", "n0-1", "n1-0"), *moved("b", "n0-1", "n2-0"))
-    found = only(decided(replace(situation(nodes), runs=runs)))
+    found = only(decided(replace(health_snapshot(nodes), runs=runs)))
     assert found.card == ""
 
 
 def test_a_keeper_is_followed_in_suspicion_too() -> None:
     nodes = {**fleet(40), "n0": node("n0", keeper="MindCluster")}
     runs = (*moved("a", "n0", "n1"), *moved("b", "n0", "n2"))
-    assert only(decided(replace(situation(nodes), runs=runs))).followed
+    assert only(decided(replace(health_snapshot(nodes), runs=runs))).followed
 
 
 def test_the_cards_left_of_a_suspect_node_are_withheld_too() -> None:
     nodes = fleet(40)
     nodes["n0"] = withheld(nodes["n0"], CardState.NO_NEW_WORK, "n0-0")
     runs = (*moved("a", "n0", "n1"), *moved("b", "n0", "n2"))
-    assert only(decided(replace(situation(nodes), runs=runs))).card == ""
+    assert only(decided(replace(health_snapshot(nodes), runs=runs))).card == ""
 
 
 @given(st.data())

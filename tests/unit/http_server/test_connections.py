@@ -13,7 +13,7 @@ from http_server.connections import (
     GuardedProtocol,
     LimitsError,
 )
-from tests.unit.http_server.event_loops import on_loop
+from tests.unit.http_server.async_tests import async_test
 
 LIMITS = ConnectionLimits(
     header_seconds=10, grace_seconds=20, min_bytes_per_second=1000, per_address=2
@@ -85,11 +85,11 @@ class Server:
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
 
 
-@on_loop
+@async_test
 async def test_slow_headers_time_out() -> None:
     server = Server()
     connection, transport = server.connect()
-    _, silent = server.connect()
+    _, idle = server.connect()
     for byte in b"POST / HTT":
         connection.data_received(bytes([byte]))
         server.after(1)
@@ -97,10 +97,10 @@ async def test_slow_headers_time_out() -> None:
     server.after(1)
     assert transport.sent.startswith(b"HTTP/1.1 408 ")
     assert transport.closed
-    assert silent.closed
+    assert idle.closed
 
 
-@on_loop
+@async_test
 async def test_a_body_may_be_long_but_not_slower_than_the_minimum_rate() -> None:
     server = Server()
     quick, quick_end = server.connect()
@@ -119,7 +119,7 @@ async def test_a_body_may_be_long_but_not_slower_than_the_minimum_rate() -> None
     assert slow.cycle.disconnected
 
 
-@on_loop
+@async_test
 async def test_slow_application_does_not_time_out_the_client() -> None:
     server = Server()
     connection, transport = server.connect()
@@ -129,7 +129,7 @@ async def test_slow_application_does_not_time_out_the_client() -> None:
     assert not transport.closed
 
 
-@on_loop
+@async_test
 async def test_unread_response_times_out() -> None:
     server = Server()
     unread, unread_end = server.connect()
@@ -147,7 +147,7 @@ async def test_unread_response_times_out() -> None:
     server.close()
 
 
-@on_loop
+@async_test
 async def test_unread_complete_response_is_dropped() -> None:
     server = Server()
     connection, transport = server.connect()
@@ -163,7 +163,7 @@ async def test_unread_complete_response_is_dropped() -> None:
     assert transport.aborted
 
 
-@on_loop
+@async_test
 async def test_a_stray_line_after_a_request_does_not_end_its_response() -> None:
     server = Server()
     connection, transport = server.connect()
@@ -176,7 +176,7 @@ async def test_a_stray_line_after_a_request_does_not_end_its_response() -> None:
     assert transport.closed
 
 
-@on_loop
+@async_test
 async def test_a_slow_body_that_was_answered_already_is_only_closed() -> None:
     server = Server()
     connection, transport = server.connect()
@@ -199,7 +199,7 @@ async def test_a_slow_body_that_was_answered_already_is_only_closed() -> None:
         ("10.0.0.7", "10.0.0.7", False),
     ],
 )
-@on_loop
+@async_test
 async def test_connections_are_counted_by_address(
     first: str, second: str, *, counted: bool
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from http_server.wsgi import BUFFERED_BODY_BYTES, Lane, WsgiServer
-from tests.unit.http_server.event_loops import on_loop
+from tests.unit.http_server.async_tests import async_test
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -72,7 +72,7 @@ def echo(environ: dict[str, Any], start: Any) -> list[bytes]:
     return [environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))]
 
 
-@on_loop
+@async_test
 async def test_a_thread_is_taken_only_when_the_body_has_arrived() -> None:
     app = server(echo)
     slow = [Client(b"", b"") for _ in range(10)]
@@ -88,7 +88,7 @@ async def test_a_thread_is_taken_only_when_the_body_has_arrived() -> None:
     await asyncio.gather(*waiting)
 
 
-@on_loop
+@async_test
 async def test_lanes_do_not_share_threads() -> None:
     gate = threading.Event()
 
@@ -111,7 +111,7 @@ async def test_lanes_do_not_share_threads() -> None:
     assert [client.status for client in others] == [200] * 5
 
 
-@on_loop
+@async_test
 async def test_a_large_body_is_read_by_the_application_as_it_arrives() -> None:
     pieces = [b"x" * 65536] * 40
     size = sum(map(len, pieces))
@@ -121,14 +121,14 @@ async def test_a_large_body_is_read_by_the_application_as_it_arrives() -> None:
     assert (client.status, len(client.body)) == (200, size)
 
 
-@on_loop
+@async_test
 async def test_a_large_body_without_a_length_is_refused() -> None:
     client = Client(*[b"x" * 65536] * 40)
     await client.call(server(echo), scope())
     assert client.status == 411
 
 
-@on_loop
+@async_test
 async def test_disconnect_during_large_body_frees_the_thread() -> None:
     errors: list[Exception] = []
 
@@ -169,7 +169,7 @@ class Stream:
         self.closed.set()
 
 
-@on_loop
+@async_test
 async def test_stream_leaves_its_lane_and_ends_on_disconnect() -> None:
     streams: list[Stream] = []
 
@@ -198,7 +198,7 @@ async def test_stream_leaves_its_lane_and_ends_on_disconnect() -> None:
     assert len(streams[0].threads) == 1
 
 
-@on_loop
+@async_test
 async def test_a_stream_that_fails_ends_without_a_second_response() -> None:
     def chunks() -> Iterator[bytes]:
         yield b"begin"
@@ -215,7 +215,7 @@ async def test_a_stream_that_fails_ends_without_a_second_response() -> None:
     assert (client.status, client.body) == (200, b"begin")
 
 
-@on_loop
+@async_test
 async def test_the_environment_is_that_of_the_wsgi_specification() -> None:
     seen: dict[str, Any] = {}
 

@@ -18,8 +18,8 @@ def configured(tmp_path: Path, **variables: str) -> LauncherConfiguration:
 
 def test_the_demonstration_makes_a_company_instead_of_this_machine(tmp_path: Path) -> None:
     demo = configured(tmp_path, NINEFOLD_DEMO="1")
-    made = [step.command[1:] for step in setup_steps(demo, collect_static=False)]
-    assert made[-1] == ("manage.py", "demo", "make")
+    commands = [step.command[1:] for step in setup_steps(demo, collect_static=False)]
+    assert commands[-1] == ("manage.py", "demo", "make")
     assert product_services(demo)[-1].command[1:] == ("manage.py", "demo", "run")
 
 

@@ -22,9 +22,9 @@ from launcher.supervisor import describe_exit
 
 @pytest.fixture
 def layout(tmp_path: Path) -> HomeLayout:
-    made = HomeLayout(home=tmp_path / "var")
-    made.create()
-    return made
+    home_layout = HomeLayout(home=tmp_path / "var")
+    home_layout.create()
+    return home_layout
 
 
 _RECORD = RunRecord(
@@ -69,7 +69,7 @@ def test_a_process_that_never_was_has_no_start_and_no_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "description"),
     [
         (0, "exit status 0"),
         (3, "exit status 3"),
@@ -77,5 +77,5 @@ def test_a_process_that_never_was_has_no_start_and_no_arguments() -> None:
         (137, "killed by SIGKILL"),
     ],
 )
-def test_exit_statuses_are_described(status: int, words: str) -> None:
-    assert describe_exit(status) == words
+def test_exit_statuses_are_described(status: int, description: str) -> None:
+    assert describe_exit(status) == description

@@ -53,7 +53,7 @@ def test_a_complete_spec_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "words"),
+    ("path", "value", "message"),
     [
         ("kind", "finetune", "kind must be one of burnin, not 'finetune'"),
         ("cards", 0, "cards must be from 1 to 64, not 0"),
@@ -67,8 +67,8 @@ def test_a_complete_spec_is_read() -> None:
         ("collective.expected_gb_s", -1.0, r"collective\.expected_gb_s must be above 0"),
     ],
 )
-def test_a_number_beyond_its_bounds_is_named(path: str, value: object, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+def test_a_number_beyond_its_bounds_is_named(path: str, value: object, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         specs.parse_spec(changed(path, value), BurninSpec).check()
 
 

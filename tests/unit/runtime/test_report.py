@@ -59,9 +59,9 @@ def test_checkpoints_and_evaluations_outlive_plain_points() -> None:
     backlog.add({"eval_loss": 0.5})
     for step in range(500):
         backlog.add({"step": step})
-    kept = backlog.take(20)
-    assert {"checkpoint": {"step": 1}} in kept
-    assert {"eval_loss": 0.5} in kept
+    retained = backlog.take(20)
+    assert {"checkpoint": {"step": 1}} in retained
+    assert {"eval_loss": 0.5} in retained
 
 
 def test_points_that_could_not_be_sent_come_first_again() -> None:

@@ -24,7 +24,7 @@ KEY = "engine-key"
 DONE = GenerationFinished(reason="stop", prompt_tokens=3, completion_tokens=2)
 
 
-class ToldGenerator:
+class ScriptedGenerator:
     """Answers each ticket with the events it was given; none means that it never answers."""
 
     context_length = 16
@@ -59,7 +59,7 @@ class ToldGenerator:
 class Client:
     """One request, spoken in ASGI."""
 
-    def __init__(self, generator: ToldGenerator) -> None:
+    def __init__(self, generator: ScriptedGenerator) -> None:
         self.app = EngineApp(generator=generator, model_name="parser", key=KEY)
         self.leaves = asyncio.Event()
         self.sent: list[dict[str, Any]] = []
@@ -107,7 +107,7 @@ def run(scenario: Callable[[], Any]) -> None:
 
 def test_a_whole_answer_has_openais_shape() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(TextDelta(text="he"), TextDelta(text="llo"), DONE))
+        client = Client(ScriptedGenerator(TextDelta(text="he"), TextDelta(text="llo"), DONE))
         assert await client.call("POST", "/v1/chat/completions", chat()) == 200
         answer = client.json()
         assert answer["object"] == "chat.completion"
@@ -124,7 +124,7 @@ def test_a_whole_answer_has_openais_shape() -> None:
 
 def test_a_streamed_answer_ends_with_usage_and_done() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(TextDelta(text="he"), TextDelta(text="llo"), DONE))
+        client = Client(ScriptedGenerator(TextDelta(text="he"), TextDelta(text="llo"), DONE))
         body = chat(stream=True, stream_options={"include_usage": True})
         assert await client.call("POST", "/v1/chat/completions", body) == 200
         *chunks, last = client.events()
@@ -140,7 +140,7 @@ def test_a_streamed_answer_ends_with_usage_and_done() -> None:
 
 def test_usage_is_not_streamed_unless_it_is_asked_for() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(TextDelta(text="x"), DONE))
+        client = Client(ScriptedGenerator(TextDelta(text="x"), DONE))
         body = {"model": "parser", "prompt": "abc", "stream": True}
         await client.call("POST", "/v1/completions", body)
         events = client.events()
@@ -154,10 +154,10 @@ def test_usage_is_not_streamed_unless_it_is_asked_for() -> None:
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/chat/completions", "/metrics", "/nowhere"])
 def test_nothing_but_health_answers_without_the_key(path: str, key: str | None) -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(DONE))
+        client = Client(ScriptedGenerator(DONE))
         assert await client.call("GET", path, key=key) == 401
         assert client.json()["error"]["code"] == "invalid_api_key"
-        health = Client(ToldGenerator())
+        health = Client(ScriptedGenerator())
         assert await health.call("GET", "/health", key=None) == 200
 
     run(scenario)
@@ -165,7 +165,7 @@ def test_nothing_but_health_answers_without_the_key(path: str, key: str | None) 
 
 def test_a_prompt_as_long_as_the_context_is_refused() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(DONE))
+        client = Client(ScriptedGenerator(DONE))
         body = chat(messages=[{"role": "user", "content": "x" * 16}])
         assert await client.call("POST", "/v1/chat/completions", body) == 400
         error = client.json()["error"]
@@ -178,7 +178,7 @@ def test_a_prompt_as_long_as_the_context_is_refused() -> None:
 
 def test_another_models_name_is_not_found() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(DONE))
+        client = Client(ScriptedGenerator(DONE))
         assert await client.call("POST", "/v1/chat/completions", chat(model="gpt")) == 404
         assert client.json()["error"]["code"] == "model_not_found"
 
@@ -187,12 +187,12 @@ def test_another_models_name_is_not_found() -> None:
 
 def test_the_model_is_listed() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator())
+        client = Client(ScriptedGenerator())
         assert await client.call("GET", "/v1/models") == 200
         assert [model["id"] for model in client.json()["data"]] == ["parser"]
-        one = Client(ToldGenerator())
+        one = Client(ScriptedGenerator())
         assert await one.call("GET", "/v1/models/parser") == 200
-        other = Client(ToldGenerator())
+        other = Client(ScriptedGenerator())
         assert await other.call("GET", "/v1/models/other") == 404
 
     run(scenario)
@@ -200,7 +200,7 @@ def test_the_model_is_listed() -> None:
 
 def test_a_full_queue_says_when_to_come_back() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(full=True))
+        client = Client(ScriptedGenerator(full=True))
         assert await client.call("POST", "/v1/chat/completions", chat()) == 503
         assert client.json()["error"]["code"] == "engine_overloaded"
         assert (b"retry-after", b"1") in client.sent[0]["headers"]
@@ -211,7 +211,7 @@ def test_a_full_queue_says_when_to_come_back() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_cancels_the_generation(stream: bool) -> None:
     async def scenario() -> None:
-        generator = ToldGenerator(TextDelta(text="x"))
+        generator = ScriptedGenerator(TextDelta(text="x"))
         client = Client(generator)
         call = asyncio.create_task(client.call("POST", "/v1/chat/completions", chat(stream=stream)))
         await asyncio.wait_for(generator.submitted.wait(), 5)
@@ -225,11 +225,11 @@ def test_a_client_that_leaves_cancels_the_generation(stream: bool) -> None:
 
 def test_a_failure_before_the_answer_is_an_error_and_within_it_the_last_event() -> None:
     async def scenario() -> None:
-        whole = Client(ToldGenerator(GenerationFailed(message="generation failed")))
+        whole = Client(ScriptedGenerator(GenerationFailed(message="generation failed")))
         assert await whole.call("POST", "/v1/chat/completions", chat()) == 500
         assert whole.json()["error"]["type"] == "server_error"
         streamed = Client(
-            ToldGenerator(TextDelta(text="x"), GenerationFailed(message="generation failed"))
+            ScriptedGenerator(TextDelta(text="x"), GenerationFailed(message="generation failed"))
         )
         await streamed.call("POST", "/v1/chat/completions", chat(stream=True))
         assert streamed.events()[-1]["error"]["message"] == "generation failed"
@@ -239,7 +239,7 @@ def test_a_failure_before_the_answer_is_an_error_and_within_it_the_last_event() 
 
 def test_the_wrong_method_is_refused() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator())
+        client = Client(ScriptedGenerator())
         assert await client.call("GET", "/v1/chat/completions") == 405
 
     run(scenario)
@@ -247,7 +247,7 @@ def test_the_wrong_method_is_refused() -> None:
 
 def test_metrics_count_what_was_answered() -> None:
     async def scenario() -> None:
-        client = Client(ToldGenerator(TextDelta(text="x"), DONE))
+        client = Client(ScriptedGenerator(TextDelta(text="x"), DONE))
         await client.call("POST", "/v1/chat/completions", chat())
         client.sent.clear()
         await client.call("GET", "/metrics")

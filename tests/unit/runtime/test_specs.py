@@ -48,7 +48,7 @@ def test_an_unknown_field_inside_a_group_is_named_with_its_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "words"),
+    ("field", "value", "message"),
     [
         ("batch_size", "8", "batch_size must be a whole number, not '8'"),
         ("batch_size", True, "batch_size must be a whole number"),
@@ -57,8 +57,8 @@ def test_an_unknown_field_inside_a_group_is_named_with_its_group() -> None:
         ("lora", [], "lora must be an object"),
     ],
 )
-def test_a_value_of_another_type_is_named(field: str, value: Any, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+def test_a_value_of_another_type_is_named(field: str, value: Any, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         specs.parse_spec(_finetune(**{field: value}), specs.FinetuneSpec)
 
 

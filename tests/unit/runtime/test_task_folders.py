@@ -30,7 +30,7 @@ def test_rows_come_in_order_up_to_the_limit(folders: TaskFolders) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "message"),
     [
         ("{", "row 2 is not JSON"),
         ("{}", "row 2 has no list of messages"),
@@ -38,10 +38,10 @@ def test_rows_come_in_order_up_to_the_limit(folders: TaskFolders) -> None:
         (_row("robot", "assistant"), "row 2 has a message without a known role"),
     ],
 )
-def test_a_broken_row_is_named(folders: TaskFolders, line: str, words: str) -> None:
+def test_a_broken_row_is_named(folders: TaskFolders, line: str, message: str) -> None:
     path = folders.inputs / "dataset" / "train.jsonl"
     path.write_text(f"{_row('user', 'assistant')}\n{line}\n", encoding="utf-8")
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(BadInput, match=message):
         folders.rows("train")
 
 

@@ -24,7 +24,7 @@ def secrets_of_the_product(settings: Settings) -> None:
 
 
 def record(text: str, *args: object, error: BaseException | None = None, **fields: Any) -> Any:
-    made = logging.getLogger("apps.jobs").makeRecord(
+    log_record = logging.getLogger("apps.jobs").makeRecord(
         "apps.jobs",
         logging.INFO,
         __file__,
@@ -34,8 +34,8 @@ def record(text: str, *args: object, error: BaseException | None = None, **field
         (type(error), error, None) if error else None,
         extra=fields,
     )
-    logs.ContextFilter().filter(made)
-    return made
+    logs.ContextFilter().filter(log_record)
+    return log_record
 
 
 def as_json(line: Any) -> dict[str, Any]:

@@ -19,33 +19,33 @@ class Clock:
 
 def test_a_value_is_computed_again_only_after_its_time() -> None:
     clock, numbers = Clock(), count(1)
-    kept = TimedCache(lambda: next(numbers), seconds=5, clock=clock)
-    assert (kept(), kept()) == (1, 1)
+    cache = TimedCache(lambda: next(numbers), seconds=5, clock=clock)
+    assert (cache(), cache()) == (1, 1)
     clock.seconds += 4.9
-    assert kept() == 1
+    assert cache() == 1
     clock.seconds += 0.1
-    assert kept() == 2
-    kept.invalidate()
-    assert kept() == 3
+    assert cache() == 2
+    cache.invalidate()
+    assert cache() == 3
 
 
 def test_an_error_is_not_cached() -> None:
     divisors = iter([0, 1])
-    kept = TimedCache(lambda: 7 // next(divisors), seconds=5)
+    cache = TimedCache(lambda: 7 // next(divisors), seconds=5)
     with pytest.raises(ZeroDivisionError):
-        kept()
-    assert kept() == 7
+        cache()
+    assert cache() == 7
 
 
 def test_concurrent_callers_compute_once() -> None:
     numbers = count(1)
     askers = Barrier(8)
-    kept = TimedCache(lambda: next(numbers), seconds=60)
+    cache = TimedCache(lambda: next(numbers), seconds=60)
 
-    def ask() -> int:
+    def request() -> int:
         askers.wait(timeout=10)
-        return kept()
+        return cache()
 
     with ThreadPoolExecutor(8) as pool:
-        answers = [future.result(timeout=10) for future in [pool.submit(ask) for _ in range(8)]]
+        answers = [future.result(timeout=10) for future in [pool.submit(request) for _ in range(8)]]
     assert answers == [1] * 8

@@ -49,9 +49,9 @@ def test_figures_come_in_and_the_token_remembers_the_batch(token: str) -> None:
     }
     row = CardMetrics.objects.get()
     assert (row.card.node.name, row.card.index, row.utilization) == ("n0", 1, 93)
-    kept = NodeToken.objects.get()
-    assert (kept.sequence, kept.agent["name"]) == (7, "ninefold-agent/1.0")
-    assert kept.used_at is not None
+    stored = NodeToken.objects.get()
+    assert (stored.sequence, stored.agent["name"]) == (7, "ninefold-agent/1.0")
+    assert stored.used_at is not None
     source = Source.objects.get()
     assert (source.kind, source.name, source.readings) == ("push", "east-agents", 1)
     assert source.read_at is not None
@@ -235,7 +235,7 @@ def test_codes_of_an_agent_become_faults_and_end(token: str) -> None:
 
 
 def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, node: Node) -> None:
-    operator = factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
+    operator = factories.user("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     second, other = token_issue(node=node, actor=None), Node.objects.get(name="n1")
     send(token, text(fault=79) + "ninefold_agent_reader_ok 0\n")
     send(token_issue(node=other, actor=None), text(node="n1", fault=79))

@@ -61,9 +61,9 @@ def test_a_node_is_heard_of_by_what_comes_behind(token: str) -> None:
     send(token, text(), sequence=9)
     NodeToken.objects.update(used_at=None)
     assert send(token, text(), sequence=8).json()["taken"] is True
-    kept = NodeToken.objects.get()
-    assert kept.used_at is not None
-    assert kept.sequence == 9
+    stored = NodeToken.objects.get()
+    assert stored.used_at is not None
+    assert stored.sequence == 9
 
 
 def test_with_a_clock_that_is_ahead_what_comes_behind_is_not_the_newest(token: str) -> None:

@@ -44,7 +44,7 @@ def client_of(user: User) -> APIClient:
 @pytest.fixture
 def client() -> APIClient:
     return client_of(
-        factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
+        factories.user("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     )
 
 
@@ -60,11 +60,11 @@ def body(cluster: Cluster, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_source_is_made_shown_changed_and_deleted(client: APIClient, cluster: Cluster) -> None:
-    made = client.post(SOURCES, body(cluster))
-    assert made.status_code == 201, made.content
-    assert made.json()["has_token"] is True
-    assert "s3cret" not in made.content.decode()
-    one = f"{SOURCES}/{made.json()['uid']}"
+    created = client.post(SOURCES, body(cluster))
+    assert created.status_code == 201, created.content
+    assert created.json()["has_token"] is True
+    assert "s3cret" not in created.content.decode()
+    one = f"{SOURCES}/{created.json()['uid']}"
 
     changed = client.patch(one, {"every": 60, "enabled": False})
     assert (changed.json()["every"], changed.json()["enabled"]) == (60, False)
@@ -94,8 +94,11 @@ def test_trying_a_source_says_what_it_told_or_why_not(client: APIClient, cluster
 def test_a_source_is_paused_as_its_help_says_and_one_of_agents_is_not(
     client: APIClient, cluster: Cluster
 ) -> None:
-    told = str(SourceChangeSerializer().fields["enabled"].help_text)
-    assert "A source of agents is not read and cannot be paused: false is refused with 422" in told
+    help_text = str(SourceChangeSerializer().fields["enabled"].help_text)
+    assert (
+        "A source of agents is not read and cannot be paused: false is refused with 422"
+        in help_text
+    )
     read = client.post(SOURCES, body(cluster)).json()["uid"]
     assert client.patch(f"{SOURCES}/{read}", {"enabled": False}).json()["enabled"] is False
     assert sources_read(at=timezone.now()) == 0
@@ -109,10 +112,10 @@ def test_a_source_is_paused_as_its_help_says_and_one_of_agents_is_not(
 
 
 def test_others_see_no_sources_and_make_none(client: APIClient, cluster: Cluster) -> None:
-    made = client.post(SOURCES, body(cluster)).json()
-    other = client_of(factories.person("eve", team=factories.team("search")))
+    created = client.post(SOURCES, body(cluster)).json()
+    other = client_of(factories.user("eve", team=factories.team("search")))
     assert other.get(SOURCES).json()["results"] == []
-    assert other.get(f"{SOURCES}/{made['uid']}").status_code == 403
+    assert other.get(f"{SOURCES}/{created['uid']}").status_code == 403
     assert other.post(SOURCES, body(cluster, name="mine")).status_code == 403
     assert other.post(TOKENS, {"node": cluster.nodes.get().uid}).status_code == 403
     assert APIClient().get(SOURCES).status_code == 401
@@ -120,9 +123,9 @@ def test_others_see_no_sources_and_make_none(client: APIClient, cluster: Cluster
 
 def test_a_token_of_a_node_is_shown_once_and_revoked(client: APIClient, cluster: Cluster) -> None:
     node = cluster.nodes.get()
-    made = client.post(TOKENS, {"node": node.uid})
-    assert made.status_code == 201, made.content
-    text = made.json()["token"]
+    created = client.post(TOKENS, {"node": node.uid})
+    assert created.status_code == 201, created.content
+    text = created.json()["token"]
     assert text.startswith("nft-")
 
     (listed,) = client.get(TOKENS, {"node": node.uid}).json()["results"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tests.functional.roles.permission_rules import OPERATORS, act, page, rest
+from tests.functional.roles.permission_rules import OPERATORS, action_row, page, rest
 
 _RULE: Mapping[str, Any] = {
     "name": "fresh",
@@ -24,7 +24,7 @@ _ROLLOUT = {"name": "fresh", "cluster": "0" * 32}
 
 _rest = partial(rest, may=OPERATORS, company_wide=True)
 _page = partial(page, may=OPERATORS, company_wide=True)
-_act = partial(act, may=OPERATORS, company_wide=True)
+_action_row = partial(action_row, may=OPERATORS, company_wide=True)
 
 REST = (
     _rest("GET", "alerts"),
@@ -65,24 +65,24 @@ PAGES = (
     _page(f"{_AT}/{{alert}}"),
     _page(f"{_AT}/silences"),
     _page(f"{_AT}/silences/new"),
-    _act(f"{_AT}/silences/{{alert.silence}}/end"),
+    _action_row(f"{_AT}/silences/{{alert.silence}}/end"),
     _page(f"{_AT}/rules"),
     _page(f"{_AT}/rules/new"),
     _page(f"{_AT}/rules/{{alert.rule}}"),
-    _act(f"{_AT}/rules/{{alert.rule}}/delete"),
+    _action_row(f"{_AT}/rules/{{alert.rule}}/delete"),
     _page(f"{_AT}/routes"),
     _page(f"{_AT}/routes/new"),
     _page(f"{_AT}/routes/{{alert.route}}"),
-    _act(f"{_AT}/routes/{{alert.route}}/delete"),
+    _action_row(f"{_AT}/routes/{{alert.route}}/delete"),
     _page(f"{_AT}/receivers/new"),
-    _act(f"{_AT}/receivers/{{alert.receiver}}/test"),
-    _act(f"{_AT}/receivers/{{alert.receiver}}/pause"),
-    _act(f"{_AT}/receivers/{{alert.receiver}}/resume"),
-    _act(f"{_AT}/receivers/{{alert.receiver}}/delete"),
+    _action_row(f"{_AT}/receivers/{{alert.receiver}}/test"),
+    _action_row(f"{_AT}/receivers/{{alert.receiver}}/pause"),
+    _action_row(f"{_AT}/receivers/{{alert.receiver}}/resume"),
+    _action_row(f"{_AT}/receivers/{{alert.receiver}}/delete"),
     _page("/fleet/waves"),
     _page("/fleet/waves/new"),
     _page("/fleet/waves/{rollout}"),
-    _act("/fleet/waves/{rollout}/pause"),
-    _act("/fleet/waves/{rollout}/resume"),
-    _act("/fleet/waves/{rollout}/cancel"),
+    _action_row("/fleet/waves/{rollout}/pause"),
+    _action_row("/fleet/waves/{rollout}/resume"),
+    _action_row("/fleet/waves/{rollout}/cancel"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import OPERATORS, STAFF, act, page, rest
+from tests.functional.roles.permission_rules import OPERATORS, STAFF, action_row, page, rest
 
 _CLUSTER = {"name": "fresh", "kind": "kubernetes", "kubeconfig": "none"}
 _NODE = "/fleet/clusters/{cluster}/nodes/{node.name}"
@@ -33,17 +33,17 @@ PAGES = (
     page("/fleet/map/cards.json"),
     page("/fleet/map/card?cluster={cluster.name}&node={node.name}&index=0", company_wide=True),
     page("/fleet/faults"),
-    act("/fleet/faults/acknowledge", may=OPERATORS),
-    act("/fleet/faults/isolate", may=OPERATORS),
-    act("/fleet/faults/release", may=OPERATORS),
+    action_row("/fleet/faults/acknowledge", may=OPERATORS),
+    action_row("/fleet/faults/isolate", may=OPERATORS),
+    action_row("/fleet/faults/release", may=OPERATORS),
     page("/fleet/held-back"),
-    act("/fleet/held-back/isolate", may=OPERATORS),
-    act("/fleet/held-back/leave", may=OPERATORS),
+    action_row("/fleet/held-back/isolate", may=OPERATORS),
+    action_row("/fleet/held-back/leave", may=OPERATORS),
     page("/fleet/cards/{card}", company_wide=True),
     page("/fleet/cards/{card}/load.json", company_wide=True),
-    act("/fleet/cards/{card}/isolate", may=OPERATORS, company_wide=True),
-    act("/fleet/cards/{card}/release", may=OPERATORS, company_wide=True),
-    act("/fleet/cards/{card}/test", may=OPERATORS, company_wide=True),
+    action_row("/fleet/cards/{card}/isolate", may=OPERATORS, company_wide=True),
+    action_row("/fleet/cards/{card}/release", may=OPERATORS, company_wide=True),
+    action_row("/fleet/cards/{card}/test", may=OPERATORS, company_wide=True),
     page("/fleet/waste"),
     page("/fleet/exposure"),
     page("/fleet/chips"),
@@ -52,12 +52,12 @@ PAGES = (
     page("/fleet/clusters/new", may=OPERATORS),
     page("/fleet/clusters/{cluster}", company_wide=True),
     page("/fleet/clusters/{cluster}/change", may=OPERATORS, company_wide=True),
-    act("/fleet/clusters/{cluster}/check", may=OPERATORS, company_wide=True),
-    act("/fleet/clusters/{cluster}/remove", may=OPERATORS, company_wide=True),
+    action_row("/fleet/clusters/{cluster}/check", may=OPERATORS, company_wide=True),
+    action_row("/fleet/clusters/{cluster}/remove", may=OPERATORS, company_wide=True),
     page(_NODE, company_wide=True),
-    act(f"{_NODE}/isolate", may=OPERATORS, company_wide=True),
-    act(f"{_NODE}/release", may=OPERATORS, company_wide=True),
-    act(f"{_NODE}/cordon", may=OPERATORS, company_wide=True),
-    act(f"{_NODE}/uncordon", may=OPERATORS, company_wide=True),
+    action_row(f"{_NODE}/isolate", may=OPERATORS, company_wide=True),
+    action_row(f"{_NODE}/release", may=OPERATORS, company_wide=True),
+    action_row(f"{_NODE}/cordon", may=OPERATORS, company_wide=True),
+    action_row(f"{_NODE}/uncordon", may=OPERATORS, company_wide=True),
     page("/status", may=STAFF),
 )

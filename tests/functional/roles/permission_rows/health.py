@@ -6,18 +6,18 @@ from tests.functional.roles.permission_rules import OPERATORS, rest
 
 _CONDITION = {"metric": "temperature", "op": ">", "value": 90}
 _RULE = {"name": "fresh", "condition": _CONDITION, "level": 1}
-_NOBODY = ["0" * 32]
+_UNKNOWN = ["0" * 32]
 _HELD = {"cluster": "0" * 32, "chip": "cpu", "reason": "why"}
 
 REST = (
     rest("GET", "faults"),
     rest("GET", "faults/{fault}", company_wide=True),
-    rest("POST", "faults/acknowledge", may=OPERATORS, body={"uids": _NOBODY}),
+    rest("POST", "faults/acknowledge", may=OPERATORS, body={"uids": _UNKNOWN}),
     rest("GET", "isolations"),
     rest("GET", "isolations/{isolation}", company_wide=True),
-    rest("POST", "isolations", may=OPERATORS, body={"cards": _NOBODY, "reason": "why"}),
-    rest("POST", "isolations/release", may=OPERATORS, body={"uids": _NOBODY, "reason": "why"}),
-    rest("POST", "isolations/test", may=OPERATORS, body={"uids": _NOBODY}),
+    rest("POST", "isolations", may=OPERATORS, body={"cards": _UNKNOWN, "reason": "why"}),
+    rest("POST", "isolations/release", may=OPERATORS, body={"uids": _UNKNOWN, "reason": "why"}),
+    rest("POST", "isolations/test", may=OPERATORS, body={"uids": _UNKNOWN}),
     rest("GET", "held-back"),
     rest("POST", "held-back/isolate", may=OPERATORS, body=_HELD),
     rest("POST", "held-back/leave", may=OPERATORS, body=_HELD),

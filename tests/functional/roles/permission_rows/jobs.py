@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import CODE_FILE, ENGINEERS, OWNER, act, page, rest
+from tests.functional.roles.permission_rules import (
+    CODE_FILE,
+    ENGINEERS,
+    OWNER,
+    action_row,
+    page,
+    rest,
+)
 
 _JOB = {
     "kind": "script",
@@ -66,24 +73,24 @@ PAGES = (
     page("/jobs/new/quantize"),
     page("/jobs/new/script"),
     page("/jobs/{job}"),
-    act("/jobs/{job}/cancel", may=ENGINEERS),
-    act("/jobs/{job.failed}/retry", may=ENGINEERS),
+    action_row("/jobs/{job}/cancel", may=ENGINEERS),
+    action_row("/jobs/{job.failed}/retry", may=ENGINEERS),
     page("/jobs/{job}/curve/loss"),
-    act("/jobs/cancel", body={"uid": "{job}"}, quiet=True),
-    act("/jobs/filters", body={"name": "fresh", "query": "state=failed"}),
-    act("/jobs/filters/{filter}", may=OWNER, hidden=True, body={"act": "default"}),
+    action_row("/jobs/cancel", body={"uid": "{job}"}, quiet=True),
+    action_row("/jobs/filters", body={"name": "fresh", "query": "state=failed"}),
+    action_row("/jobs/filters/{filter}", may=OWNER, hidden=True, body={"act": "default"}),
     page("/jobs/compare"),
     page("/jobs/compare/curve"),
-    act("/jobs/new/script/check"),
-    act("/jobs/new/script/rendered"),
+    action_row("/jobs/new/script/check"),
+    action_row("/jobs/new/script/rendered"),
     page("/jobs/{job.succeeded}/log"),
     page("/jobs/{job.script}/files"),
     page("/jobs/{job.script}/files/answer.txt"),
     page("/pipelines"),
     page("/pipelines/new"),
-    act("/pipelines/new/check"),
+    action_row("/pipelines/new/check"),
     page("/pipelines/{pipeline}"),
-    act("/pipelines/{pipeline}/cancel", may=ENGINEERS),
-    act("/pipelines/{pipeline.failed}/retry", may=ENGINEERS),
-    act("/pipelines/{pipeline.held}/wave", may=ENGINEERS, body={"reason": "I looked"}),
+    action_row("/pipelines/{pipeline}/cancel", may=ENGINEERS),
+    action_row("/pipelines/{pipeline.failed}/retry", may=ENGINEERS),
+    action_row("/pipelines/{pipeline.held}/wave", may=ENGINEERS, body={"reason": "I looked"}),
 )

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import EVERYBODY, OWNER, TEAM_ADMINS, act, page, rest
+from tests.functional.roles.permission_rules import (
+    EVERYBODY,
+    OWNER,
+    TEAM_ADMINS,
+    action_row,
+    page,
+    rest,
+)
 
 _HOOK = {
     "team": "{team}",
@@ -30,21 +37,21 @@ REST = (
 
 PAGES = (
     page("/notifications"),
-    act("/notifications/read", body={"all": "1"}),
-    act("/notifications/undo"),
+    action_row("/notifications/read", body={"all": "1"}),
+    action_row("/notifications/undo"),
     page("/notifications/bell", may=EVERYBODY),
     page("/notifications/settings"),
-    act("/notifications/settings"),
-    act("/notifications/test"),
+    action_row("/notifications/settings"),
+    action_row("/notifications/test"),
     page("/notifications/{notification}", may=OWNER, hidden=True),
     page("/teams/{team.slug}/webhooks", may=TEAM_ADMINS),
     page("/teams/{team.slug}/webhooks/new", may=TEAM_ADMINS),
     page("/webhooks/{webhook}", may=TEAM_ADMINS, hidden=True),
     page("/webhooks/{webhook}/change", may=TEAM_ADMINS, hidden=True),
-    act("/webhooks/{webhook}/test", may=TEAM_ADMINS, hidden=True),
-    act("/webhooks/{webhook}/pause", may=TEAM_ADMINS, hidden=True),
-    act("/webhooks/{webhook}/resume", may=TEAM_ADMINS, hidden=True),
-    act("/webhooks/{webhook}/secret", may=TEAM_ADMINS, hidden=True),
-    act("/webhooks/{webhook}/delete", may=TEAM_ADMINS, hidden=True),
-    act("/webhooks/{webhook}/deliveries/{delivery}/again", may=TEAM_ADMINS, hidden=True),
+    action_row("/webhooks/{webhook}/test", may=TEAM_ADMINS, hidden=True),
+    action_row("/webhooks/{webhook}/pause", may=TEAM_ADMINS, hidden=True),
+    action_row("/webhooks/{webhook}/resume", may=TEAM_ADMINS, hidden=True),
+    action_row("/webhooks/{webhook}/secret", may=TEAM_ADMINS, hidden=True),
+    action_row("/webhooks/{webhook}/delete", may=TEAM_ADMINS, hidden=True),
+    action_row("/webhooks/{webhook}/deliveries/{delivery}/again", may=TEAM_ADMINS, hidden=True),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import COMPANY, act, page, rest
+from tests.functional.roles.permission_rules import COMPANY, action_row, page, rest
 
 REST = (
     rest("GET", "claims/{claim}/explanation"),
@@ -24,8 +24,8 @@ PAGES = (
     page("/claims/{claim}"),
     page("/claims/{claim.waiting}"),
     page("/claims/{claim.waiting}/what-if"),
-    act("/claims/{claim.waiting}/what-if", body={"cards": "1", "chip": "cpu"}),
+    action_row("/claims/{claim.waiting}/what-if", body={"cards": "1", "chip": "cpu"}),
     page("/what-ifs/{what_if}"),
     page("/forecast", may=COMPANY),
-    act("/forecast", may=COMPANY, body={"cards": "1", "chip": "cpu"}),
+    action_row("/forecast", may=COMPANY, body={"cards": "1", "chip": "cpu"}),
 )

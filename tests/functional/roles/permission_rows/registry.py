@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import ENGINEERS, ROWS_FILE, act, page, rest
+from tests.functional.roles.permission_rules import ENGINEERS, ROWS_FILE, action_row, page, rest
 
 _DECISION = {"reason": "looked at its answers"}
 _UPLOAD = {"team": "{team}", "name": "fresh", "file": ROWS_FILE}
@@ -64,11 +64,11 @@ PAGES = (
     page("/models/{line}"),
     page("/models/versions/{version}"),
     page("/models/versions/{version}/files/config.json"),
-    act("/models/versions/{version.failed}/retry", may=ENGINEERS),
-    act("/models/versions/{version.failed}/cancel", may=ENGINEERS),
+    action_row("/models/versions/{version.failed}/retry", may=ENGINEERS),
+    action_row("/models/versions/{version.failed}/cancel", may=ENGINEERS),
     page("/models/versions/{version.unfit}/quantization"),
-    act("/models/versions/{version.unfit}/accept", may=ENGINEERS, body=_DECISION),
-    act("/models/versions/{version.unfit}/reject", may=ENGINEERS, body=_DECISION),
+    action_row("/models/versions/{version.unfit}/accept", may=ENGINEERS, body=_DECISION),
+    action_row("/models/versions/{version.unfit}/reject", may=ENGINEERS, body=_DECISION),
     page("/datasets"),
     page("/datasets/new"),
     page("/datasets/versions/{dataset_version}"),
@@ -76,7 +76,7 @@ PAGES = (
     page("/datasets/versions/{dataset_version}/lengths"),
     page("/datasets/versions/{dataset_version}/files/train"),
     page("/datasets/{dataset}"),
-    act("/datasets/check", quiet=True),
+    action_row("/datasets/check", quiet=True),
     page("/datasets/versions/{dataset_version}/lineage"),
     page("/models/sizing"),
     page("/models/sizing/curve.json"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import ENGINEERS, act, page, rest
+from tests.functional.roles.permission_rules import ENGINEERS, action_row, page, rest
 
 _SERVE = {"model_version": "{version}"}
 _DEPLOY = {**_SERVE, "team": "{team}", "queue": "{queue.name}", "name": "fresh"}
@@ -28,30 +28,32 @@ REST = (
 PAGES = (
     page("/deployments"),
     page("/deployments/new"),
-    act("/deployments/check"),
-    act("/deployments/fields", quiet=True),
+    action_row("/deployments/check"),
+    action_row("/deployments/fields", quiet=True),
     page("/deployments/{deployment}"),
     page("/deployments/{deployment}/charts/calls"),
     page("/deployments/{deployment}/logs/{replica}"),
-    act("/deployments/{deployment}/revise/check"),
-    act("/deployments/{deployment}/revisions/1/roll-back", may=ENGINEERS),
-    act("/deployments/of/{version}", may=ENGINEERS),
+    action_row("/deployments/{deployment}/revise/check"),
+    action_row("/deployments/{deployment}/revisions/1/roll-back", may=ENGINEERS),
+    action_row("/deployments/of/{version}", may=ENGINEERS),
     page("/deployments/{deployment}/revise", may=ENGINEERS),
-    act("/deployments/{deployment}/revise", may=ENGINEERS, body={"model_version": "{version}"}),
-    act("/deployments/{deployment}/scale", may=ENGINEERS, body={"replicas": "2"}),
-    act("/deployments/{deployment}/stop", may=ENGINEERS),
-    act("/deployments/{deployment.stopped}/start", may=ENGINEERS),
-    act(
+    action_row(
+        "/deployments/{deployment}/revise", may=ENGINEERS, body={"model_version": "{version}"}
+    ),
+    action_row("/deployments/{deployment}/scale", may=ENGINEERS, body={"replicas": "2"}),
+    action_row("/deployments/{deployment}/stop", may=ENGINEERS),
+    action_row("/deployments/{deployment.stopped}/start", may=ENGINEERS),
+    action_row(
         "/deployments/{deployment.stopped}/delete",
         may=ENGINEERS,
         body={"name": "{deployment.stopped.name}"},
     ),
     page("/playground"),
-    act("/playground/{deployment}/chat", may=ENGINEERS),
+    action_row("/playground/{deployment}/chat", may=ENGINEERS),
     page("/keys"),
     page("/keys/new"),
     page("/keys/{key}"),
     page("/keys/{key}/heard"),
-    act("/keys/{key}/rotate", may=ENGINEERS, body={"overlap": "1"}),
-    act("/keys/{key}/revoke", may=ENGINEERS),
+    action_row("/keys/{key}/rotate", may=ENGINEERS, body={"overlap": "1"}),
+    action_row("/keys/{key}/revoke", may=ENGINEERS),
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import EVERYBODY, STAFF, act, page, rest
+from tests.functional.roles.permission_rules import EVERYBODY, STAFF, action_row, page, rest
 
 REST = (rest("GET", "schema"), rest("GET", "docs"))
 
 PAGES = (
     page("/"),
-    act("/i18n/setlang/", may=EVERYBODY, body={"language": "en", "next": "/"}),
+    action_row("/i18n/setlang/", may=EVERYBODY, body={"language": "en", "next": "/"}),
     page("/search?q=a"),
     page("/docs/problems"),
     page("/design", may=STAFF, hidden=True),

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import COMPANY, ENGINEERS, TEAM_ADMINS, act, page, rest
+from tests.functional.roles.permission_rules import (
+    COMPANY,
+    ENGINEERS,
+    TEAM_ADMINS,
+    action_row,
+    page,
+    rest,
+)
 
 REST = (
     rest("GET", "storage"),
@@ -24,10 +31,10 @@ REST = (
 PAGES = (
     page("/storage"),
     page("/storage/quotas/{team}", may=COMPANY),
-    act("/storage/quotas/{team}", may=COMPANY),
+    action_row("/storage/quotas/{team}", may=COMPANY),
     page("/storage/rules/{team}", may=TEAM_ADMINS),
-    act("/storage/rules/{team}", may=TEAM_ADMINS),
-    act("/storage/rules/{team}/forget", may=TEAM_ADMINS),
-    act("/storage/artifacts/{artifact}/pin", may=ENGINEERS),
-    act("/storage/left/checkpoints/{attempt.failed}", may=ENGINEERS),
+    action_row("/storage/rules/{team}", may=TEAM_ADMINS),
+    action_row("/storage/rules/{team}/forget", may=TEAM_ADMINS),
+    action_row("/storage/artifacts/{artifact}/pin", may=ENGINEERS),
+    action_row("/storage/left/checkpoints/{attempt.failed}", may=ENGINEERS),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.functional.roles.permission_rules import OPERATORS, act, page, rest
+from tests.functional.roles.permission_rules import OPERATORS, action_row, page, rest
 
 _NOWHERE = "0" * 32
 _SOURCE = {"name": "fresh", "cluster": _NOWHERE, "kind": "exporter", "options": {}}
@@ -25,7 +25,7 @@ REST = (
 )
 
 _page = partial(page, may=OPERATORS, company_wide=True)
-_act = partial(act, may=OPERATORS, company_wide=True)
+_action_row = partial(action_row, may=OPERATORS, company_wide=True)
 
 _AT = "/fleet/sources"
 PAGES = (
@@ -33,11 +33,11 @@ PAGES = (
     _page(f"{_AT}/new"),
     _page(f"{_AT}/agents"),
     _page(f"{_AT}/tokens/new"),
-    _act(f"{_AT}/tokens/{{node_token}}/revoke"),
+    _action_row(f"{_AT}/tokens/{{node_token}}/revoke"),
     _page(f"{_AT}/{{source}}"),
     _page(f"{_AT}/{{source}}/change"),
-    _act(f"{_AT}/{{source}}/try"),
-    _act(f"{_AT}/{{source}}/pause"),
-    _act(f"{_AT}/{{source}}/resume"),
-    _act(f"{_AT}/{{source}}/delete"),
+    _action_row(f"{_AT}/{{source}}/try"),
+    _action_row(f"{_AT}/{{source}}/pause"),
+    _action_row(f"{_AT}/{{source}}/resume"),
+    _action_row(f"{_AT}/{{source}}/delete"),
 )

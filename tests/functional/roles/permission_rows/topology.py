@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import STAFF, act, page, rest
+from tests.functional.roles.permission_rules import STAFF, action_row, page, rest
 
-_WISH = {"purpose": "fewer_fragments"}
+_GOAL = {"purpose": "fewer_fragments"}
 
 REST = (
     rest("GET", "topology"),
     rest("GET", "topology?at=node:here/here-1"),
     rest("GET", "rearrangements"),
     rest("GET", "rearrangements/{rearrangement}"),
-    rest("POST", "rearrangements", may=STAFF, body=_WISH),
+    rest("POST", "rearrangements", may=STAFF, body=_GOAL),
     rest("POST", "rearrangements/{rearrangement}/approve", may=STAFF),
     rest("POST", "rearrangements/{rearrangement}/dismiss", may=STAFF),
 )
@@ -22,8 +22,8 @@ PAGES = (
     page("/topology/cards.json"),
     page("/rearrangements"),
     page("/rearrangements/new", may=STAFF),
-    act("/rearrangements/new", may=STAFF, body=_WISH),
+    action_row("/rearrangements/new", may=STAFF, body=_GOAL),
     page("/rearrangements/{rearrangement}"),
-    act("/rearrangements/{rearrangement}/approve", may=STAFF),
-    act("/rearrangements/{rearrangement}/dismiss", may=STAFF),
+    action_row("/rearrangements/{rearrangement}/approve", may=STAFF),
+    action_row("/rearrangements/{rearrangement}/dismiss", may=STAFF),
 )

@@ -13,7 +13,7 @@ from controlplane.domain.health.faults import Origin
 from controlplane.domain.telemetry.metrics import Metric, Reading
 
 AT = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
-FIGURES: Mapping[Metric, float] = {
+VALUES: Mapping[Metric, float] = {
     Metric.UTILIZATION: 93.0,
     Metric.MEMORY_USED: 60e9,
     Metric.MEMORY_TOTAL: 80e9,
@@ -49,7 +49,7 @@ def reading(
     index: int | None = 0,
     *,
     at: datetime = AT,
-    figures: Mapping[Metric, float] = FIGURES,
+    values: Mapping[Metric, float] = VALUES,
     serial: str = "",
     faults: tuple[str, ...] | None = None,
 ) -> Reading:
@@ -57,7 +57,7 @@ def reading(
         node=node,
         index=index,
         at=at,
-        metrics=figures,
+        metrics=values,
         serial=serial,
         faults=faults,
         vendor="nvidia",
@@ -74,7 +74,7 @@ def record(
     return readings_record(source=source, readings=readings, at=at, origin=origin, node=node)
 
 
-def figures_of(node: str, index: int) -> CardMetrics:
+def metrics_of(node: str, index: int) -> CardMetrics:
     return CardMetrics.objects.get(card__node__name=node, card__index=index)
 
 

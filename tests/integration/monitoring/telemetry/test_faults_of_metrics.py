@@ -77,13 +77,13 @@ def test_what_an_exporter_says_an_agent_does_not_take_back(source: Source) -> No
 def test_what_a_deleted_source_alone_told_is_over_and_the_history_says_why(
     source: Source,
 ) -> None:
-    operator = factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
+    operator = factories.user("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     other = source_of(source.cluster, name="npu")
     elsewhere = source_of(cluster_of(name="west"), name="west")
     pushed = source_of(source.cluster, name="agents", kind="push")
     later = AT + timedelta(seconds=5)
-    for place, told in enumerate((source, other, source)):
-        record(told, reading("n0", place, faults=("79",)))
+    for place, reporter in enumerate((source, other, source)):
+        record(reporter, reading("n0", place, faults=("79",)))
     record(elsewhere, reading("n0", faults=("79",)))
     record(pushed, reading("n1", faults=("31",)), origin=Origin.AGENT, node="n1")
     # Another exporter, and the node's agent, were the last to tell of these two.
@@ -112,7 +112,7 @@ def test_what_a_deleted_source_alone_told_is_over_and_the_history_says_why(
 
 
 def test_what_still_stands_is_told_again_by_the_source_that_comes_after(source: Source) -> None:
-    operator = factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
+    operator = factories.user("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     later = AT + timedelta(seconds=5)
     record(source, reading(faults=("79",)))
     source_delete(source=source, actor=operator, at=AT)
@@ -172,9 +172,9 @@ def test_two_sources_that_number_cards_differently_do_not_replace_them(
     assert Card.objects.get(node__name="n0", index=0).serial == "0321"
 
 
-@pytest.mark.parametrize(("reported", "kept"), [("", "GPU-a"), ("SN-1", "SN-1")])
+@pytest.mark.parametrize(("reported", "serial"), [("", "GPU-a"), ("SN-1", "SN-1")])
 def test_what_a_cluster_reports_goes_before_what_figures_say(
-    source: Source, reported: str, kept: str
+    source: Source, reported: str, serial: str
 ) -> None:
     record(source, reading(serial="GPU-a"))
     node = ObservedNode(
@@ -183,4 +183,4 @@ def test_what_a_cluster_reports_goes_before_what_figures_say(
         capacity=Resources(cpu=Millicpu(8000), memory=Bytes(16 << 30)),
     )
     inventory_record(cluster=source.cluster, nodes=[node], isolation="", at=AT)
-    assert Card.objects.get(node__name="n0", index=0).serial == kept
+    assert Card.objects.get(node__name="n0", index=0).serial == serial

@@ -63,9 +63,9 @@ def test_days_are_made_ahead_once_and_dropped_when_they_are_old(settings: Settin
 def test_an_hour_is_summed_up_when_it_is_over(source: Source) -> None:
     for minute, utilization, errors in ((0, 10.0, 1), (20, 50.0, 1), (59, 90.0, 4)):
         at = HOUR + timedelta(minutes=minute)
-        figures = {Metric.UTILIZATION: utilization, Metric.ECC_UNCORRECTED: errors}
-        record(source, reading(at=at, figures=figures), at=at)
-    record(source, reading(at=AT, figures={Metric.UTILIZATION: 1.0}))
+        values = {Metric.UTILIZATION: utilization, Metric.ECC_UNCORRECTED: errors}
+        record(source, reading(at=at, values=values), at=at)
+    record(source, reading(at=AT, values={Metric.UTILIZATION: 1.0}))
 
     tidy()
 
@@ -76,12 +76,12 @@ def test_an_hour_is_summed_up_when_it_is_over(source: Source) -> None:
 
 
 def test_figures_that_come_late_are_in_the_sums_of_their_hour(source: Source) -> None:
-    record(source, reading(at=HOUR, figures={Metric.POWER: 100.0}), at=HOUR)
+    record(source, reading(at=HOUR, values={Metric.POWER: 100.0}), at=HOUR)
     tidy()
     assert CardHour.objects.get().power_max == 100
 
     late = HOUR + timedelta(minutes=30)
-    record(source, reading(at=late, figures={Metric.POWER: 300.0}), at=AT)
+    record(source, reading(at=late, values={Metric.POWER: 300.0}), at=AT)
     tidy()
 
     assert CardHour.objects.get().power_max == 300

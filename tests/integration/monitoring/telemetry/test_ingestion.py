@@ -13,9 +13,9 @@ from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.telemetry.metrics import Metric
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
-    FIGURES,
+    VALUES,
     cluster_of,
-    figures_of,
+    metrics_of,
     reading,
     record,
     source_of,
@@ -29,15 +29,15 @@ SECOND = timedelta(seconds=1)
 def test_figures_are_the_newest_of_their_card_and_part_of_its_history() -> None:
     source = source_of(cluster_of())
 
-    recorded = record(source, reading("n0", 1), reading("n1", 3, figures={Metric.POWER: 90}))
+    recorded = record(source, reading("n0", 1), reading("n1", 3, values={Metric.POWER: 90}))
 
     assert (recorded.cards, recorded.newest, recorded.refused) == (2, 2, 0)
-    row = figures_of("n0", 1)
-    assert {metric: getattr(row, metric) for metric in FIGURES} == dict(FIGURES)
+    row = metrics_of("n0", 1)
+    assert {metric: getattr(row, metric) for metric in VALUES} == dict(VALUES)
     assert (row.at, row.received_at, row.source, row.clock) == (AT, AT, source, None)
-    kept = CardHistory.objects.get(card=row.card)
-    assert (kept.at, kept.utilization, kept.memory_used) == (AT, 93.0, 60e9)
-    assert figures_of("n1", 3).power == 90
+    entry = CardHistory.objects.get(card=row.card)
+    assert (entry.at, entry.utilization, entry.memory_used) == (AT, 93.0, 60e9)
+    assert metrics_of("n1", 3).power == 90
 
 
 def test_a_batch_that_comes_again_changes_nothing() -> None:
@@ -59,31 +59,31 @@ def test_what_was_measured_earlier_goes_to_the_history_only() -> None:
     source = source_of(cluster_of())
     record(source, reading(faults=()))
 
-    earlier = reading(at=AT - 60 * SECOND, figures={Metric.POWER: 1.0}, faults=("79",))
+    earlier = reading(at=AT - 60 * SECOND, values={Metric.POWER: 1.0}, faults=("79",))
     late = record(source, earlier, at=AT + SECOND)
 
     assert (late.cards, late.newest, late.signals) == (1, 0, 0)
-    assert figures_of("n0", 0).power == 512.5
+    assert metrics_of("n0", 0).power == 512.5
     powers = CardHistory.objects.order_by("at").values_list("power", flat=True)
     assert list(powers) == [1.0, 512.5]
 
 
 def test_of_one_card_told_twice_the_newest_counts() -> None:
     source = source_of(cluster_of())
-    newer = reading(figures={Metric.POWER: 2.0}, at=AT)
+    newer = reading(values={Metric.POWER: 2.0}, at=AT)
     older = replace(newer, at=AT - SECOND, metrics={Metric.POWER: 1.0})
 
     record(source, newer, older)
 
-    assert figures_of("n0", 0).power == 2.0
+    assert metrics_of("n0", 0).power == 2.0
 
 
 def test_what_is_not_measured_any_more_is_not_kept_from_before() -> None:
     source = source_of(cluster_of())
     record(source, reading())
-    record(source, reading(at=AT + SECOND, figures={Metric.POWER: 3.0}), at=AT + SECOND)
+    record(source, reading(at=AT + SECOND, values={Metric.POWER: 3.0}), at=AT + SECOND)
 
-    assert figures_of("n0", 0).utilization is None
+    assert metrics_of("n0", 0).utilization is None
 
 
 def test_a_card_is_found_by_its_serial_number_where_no_place_is_said() -> None:
@@ -96,7 +96,7 @@ def test_a_card_is_found_by_its_serial_number_where_no_place_is_said() -> None:
     )
 
     assert (recorded.cards, recorded.refused) == (1, 1)
-    assert figures_of("n1", 2).power == 512.5
+    assert metrics_of("n1", 2).power == 512.5
 
 
 def test_a_card_that_comes_to_the_cluster_is_known_with_the_next_batch(

@@ -15,7 +15,7 @@ from controlplane.ports.telemetry import TelemetryBatch
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     cluster_of,
-    figures_of,
+    metrics_of,
     reading,
     record,
     source_of,
@@ -38,13 +38,13 @@ def source() -> Source:
 def test_a_value_that_cannot_be_is_refused_and_the_others_are_kept(
     source: Source, value: Any
 ) -> None:
-    figures = {Metric.UTILIZATION: value, Metric.POWER: 300.0}
+    values = {Metric.UTILIZATION: value, Metric.POWER: 300.0}
 
-    recorded = record(source, reading(figures=figures), reading("n1", 1))
+    recorded = record(source, reading(values=values), reading("n1", 1))
 
     assert (recorded.cards, recorded.refused) == (2, 1)
     assert recorded.refusals[0].startswith("1× no utilization of a card can be that")
-    row = figures_of("n0", 0)
+    row = metrics_of("n0", 0)
     assert (row.utilization, row.power) == (None, 300.0)
 
 
@@ -52,9 +52,9 @@ def test_a_value_that_cannot_be_is_refused_and_the_others_are_kept(
 def test_the_bounds_of_every_metric_can_be_kept(source: Source, metric: Metric) -> None:
     measure = MEASURES[metric]
     for number, value in enumerate((measure.lowest, measure.highest, 1e-300)):
-        figures = {metric: max(value, measure.lowest)}
-        record(source, reading("n0", number, figures=figures))
-        assert getattr(figures_of("n0", number), metric) == pytest.approx(figures[metric])
+        values = {metric: max(value, measure.lowest)}
+        record(source, reading("n0", number, values=values))
+        assert getattr(metrics_of("n0", number), metric) == pytest.approx(values[metric])
     assert CardHistory.objects.count() == 3
 
 
@@ -73,7 +73,7 @@ def test_times_that_cannot_be_are_refused(source: Source) -> None:
         "1× it is more than a day old",
     }
     # A clock a little ahead is set right: nothing was measured after it came.
-    assert figures_of("n0", 2).at == AT
+    assert metrics_of("n0", 2).at == AT
 
 
 def test_unknown_cards_and_nodes_are_counted_and_not_made(source: Source) -> None:
@@ -104,8 +104,8 @@ def test_texts_that_no_database_takes_do_no_harm(source: Source) -> None:
     )
 
     assert (recorded.cards, recorded.refused) == (2, 1)
-    assert figures_of("n0", 0).serial == ""
-    assert len(figures_of("n0", 1).serial) == 80
+    assert metrics_of("n0", 0).serial == ""
+    assert len(metrics_of("n0", 1).serial) == 80
     batch = TelemetryBatch(unreachable={"n\x00\ud800": "why\x00"})
     source_read(source=source, at=AT, recorded=recorded, batch=batch)
     source.refresh_from_db()
@@ -115,7 +115,7 @@ def test_texts_that_no_database_takes_do_no_harm(source: Source) -> None:
 
 def test_reasons_are_told_up_to_a_bound_however_many_there_are(source: Source) -> None:
     readings = [
-        reading("n0", 0, figures={metric: float("nan")}, at=AT - timedelta(seconds=number))
+        reading("n0", 0, values={metric: float("nan")}, at=AT - timedelta(seconds=number))
         for number, metric in enumerate(Metric)
     ]
     for one in readings:
@@ -123,6 +123,6 @@ def test_reasons_are_told_up_to_a_bound_however_many_there_are(source: Source) -
 
 
 def test_a_reading_that_says_nothing_is_no_reading(source: Source) -> None:
-    recorded = record(source, reading(figures={}), reading("n0", 1, figures={}, faults=()))
+    recorded = record(source, reading(values={}), reading("n0", 1, values={}, faults=()))
     assert (recorded.cards, recorded.refused) == (1, 1)
     assert CardMetrics.objects.count() == 1

@@ -33,7 +33,7 @@ def exporter() -> Iterator[WebServer]:
         yield server
 
 
-def told(readings: tuple[Reading, ...]) -> dict[tuple[str, int | None], object]:
+def by_card(readings: tuple[Reading, ...]) -> dict[tuple[str, int | None], object]:
     return {
         (one.node, one.index): (dict(one.metrics), one.serial, one.faults, one.vendor)
         for one in readings
@@ -57,7 +57,7 @@ def test_both_ways_tell_the_same_and_what_has_ended_does_not_look_new(
 
         readings = source.read().readings
 
-        assert told(readings) == told(straight.read().readings)
+        assert by_card(readings) == by_card(straight.read().readings)
         assert len(readings) == 2
         for reading in readings:
             assert datetime.now(UTC) - reading.at < timedelta(seconds=10)

@@ -27,7 +27,7 @@ from tests import factories
 from tests.contract.web_servers import WebServer, web_server
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     cluster_of,
-    figures_of,
+    metrics_of,
     source_of,
 )
 
@@ -49,7 +49,7 @@ def server(settings: Settings) -> Iterator[WebServer]:
 
 @pytest.fixture
 def operator(db: None) -> User:
-    return factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
+    return factories.user("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
 
 
 def targets(server: WebServer, path: str, *nodes: str) -> list[dict[str, str]]:
@@ -121,7 +121,7 @@ def test_a_dead_source_and_a_dead_exporter_spoil_no_other(server: WebServer) -> 
     assert "cannot be reached" in dead.error
     assert "do not fit" in unfit.error
     assert "carrier-pigeon" in none.error
-    assert figures_of("n1", 1).utilization == 97
+    assert metrics_of("n1", 1).utilization == 97
 
 
 def test_a_source_is_read_when_its_turn_comes_and_by_one_worker(server: WebServer) -> None:
@@ -179,7 +179,7 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "words"),
+    ("changes", "field", "message"),
     [
         ({"name": "Not A Name"}, "name", "lower-case letters"),
         ({"kind": "fake"}, "kind", "choose among exporter, prometheus"),
@@ -191,7 +191,7 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
     ],
 )
 def test_a_source_that_cannot_work_is_refused_with_the_field(
-    server: WebServer, operator: User, changes: dict[str, object], field: str, words: str
+    server: WebServer, operator: User, changes: dict[str, object], field: str, message: str
 ) -> None:
     given = {
         "name": "dcgm",
@@ -200,7 +200,7 @@ def test_a_source_that_cannot_work_is_refused_with_the_field(
         "options": options(server),
         **changes,
     }
-    with pytest.raises(SourceRefused, match=words) as refused:
+    with pytest.raises(SourceRefused, match=message) as refused:
         source_create(actor=operator, **given)  # type: ignore[arg-type]
     assert refused.value.field == field
 
@@ -218,7 +218,7 @@ def test_only_operators_see_and_change_sources_and_it_is_audited(
     server: WebServer, operator: User
 ) -> None:
     cluster: Cluster = cluster_of()
-    other = factories.person("eve", team=factories.team("search"))
+    other = factories.user("eve", team=factories.team("search"))
     make = {"name": "dcgm", "cluster": cluster, "kind": "exporter", "options": options(server)}
     with pytest.raises(PermissionRefused):
         source_create(actor=other, **make)  # type: ignore[arg-type]
@@ -242,5 +242,5 @@ def test_what_was_measured_while_the_source_was_read_is_not_from_the_future(
     source_of(cluster_of(), options=options(server))
     began = datetime.now(UTC)
     sources_read(at=began)
-    row = figures_of("n1", 1)
+    row = metrics_of("n1", 1)
     assert began <= row.at <= row.received_at <= datetime.now(UTC)

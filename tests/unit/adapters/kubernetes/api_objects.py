@@ -48,7 +48,7 @@ def pod(
     name: str,
     *,
     on: str = "n1",
-    asks: Mapping[str, str] | None = None,
+    requests: Mapping[str, str] | None = None,
     ours: bool = False,
     cards: str = "",
     phase: str = "Running",
@@ -71,7 +71,7 @@ def pod(
         },
         "spec": {
             "nodeName": on,
-            "containers": [{"name": "main", "resources": {"requests": dict(asks or {})}}],
+            "containers": [{"name": "main", "resources": {"requests": dict(requests or {})}}],
             **spec,
         },
         "status": {"phase": phase},

@@ -51,8 +51,8 @@ class StoringApi(AnsweringApi):
     """Keeps what is created, and takes away what is deleted; merges and applies change nothing."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
-        self.kept: dict[str, Any] = dict(answers)
-        super().__init__(self.kept)
+        self.stored: dict[str, Any] = dict(answers)
+        super().__init__(self.stored)
 
     def _request_json(
         self,
@@ -64,10 +64,10 @@ class StoringApi(AnsweringApi):
         kind: str = "",
     ) -> dict[str, Any]:
         if method == "POST" and isinstance(body, Mapping):
-            made = {**body, "metadata": {**body["metadata"], "uid": "u-1"}}
-            self.kept[f"{path}/{made['metadata']['name']}"] = made
+            created = {**body, "metadata": {**body["metadata"], "uid": "u-1"}}
+            self.stored[f"{path}/{created['metadata']['name']}"] = created
         elif method == "DELETE":
-            self.kept.pop(path, None)
+            self.stored.pop(path, None)
         elif method == "GET":
             return super()._request_json(method, path, query=query)
         return {}

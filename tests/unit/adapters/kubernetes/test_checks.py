@@ -55,15 +55,15 @@ def test_a_cluster_that_has_everything_passes_every_check_in_a_fixed_order() -> 
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "error",
     [
         ClusterUnavailable("the API server https://c does not answer: connection refused"),
         ApiRefused(status=401, reason="Unauthorized", message="the credential is not accepted"),
     ],
 )
-def test_a_cluster_that_does_not_answer_fails_one_check(trouble: Exception) -> None:
-    (check,) = checked({VERSION: trouble})
-    assert (check.name, check.verdict, check.message) == ("api", CheckVerdict.FAILED, str(trouble))
+def test_a_cluster_that_does_not_answer_fails_one_check(error: Exception) -> None:
+    (check,) = checked({VERSION: error})
+    assert (check.name, check.verdict, check.message) == ("api", CheckVerdict.FAILED, str(error))
     assert "kubeconfig" in check.remedy
 
 
@@ -155,8 +155,8 @@ def cards_of(*nodes: Mapping[str, Any], **options: Any) -> list[ClusterCheck]:
 
 
 def test_nodes_with_accelerators_and_no_device_plug_in_are_named() -> None:
-    silent = [node(f"s{number}", labels=H800) for number in range(5)]
-    offers, lacks = cards_of(node("n1", {GPU: 8}, labels=H800), *silent)
+    without_cards = [node(f"s{number}", labels=H800) for number in range(5)]
+    offers, lacks = cards_of(node("n1", {GPU: 8}, labels=H800), *without_cards)
     assert (offers.verdict, offers.message) == (
         CheckVerdict.PASSED,
         "Cards that nodes offer: 8, on 1 of 6 nodes",
@@ -164,7 +164,7 @@ def test_nodes_with_accelerators_and_no_device_plug_in_are_named() -> None:
     assert lacks.verdict is CheckVerdict.LACKING
     assert lacks.message.endswith("no resource counts them: s0, s1, s2 (+2)")
     assert "device plug-in" in lacks.remedy
-    assert [check.verdict for check in cards_of(*silent)] == [
+    assert [check.verdict for check in cards_of(*without_cards)] == [
         CheckVerdict.FAILED,
         CheckVerdict.LACKING,
     ]

@@ -78,9 +78,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_an_option_that_cannot_be_used_is_refused_by_name(
-    options: dict[str, Any], words: str
+    options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidClusterProfile, match=words):
+    with pytest.raises(InvalidClusterProfile, match=message):
         ClusterProfile.read(options)

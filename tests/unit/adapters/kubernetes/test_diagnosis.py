@@ -36,8 +36,8 @@ def separated(name: str) -> str:
 
 
 def of_all(**nodes: str) -> dict[str, Any]:
-    told = {f"mindx-dl-deviceinfo-{node}": json.loads(text) for node, text in nodes.items()}
-    return {"metadata": {"name": "cluster-info"}, "data": {"DeviceInfoCfg": json.dumps(told)}}
+    reports = {f"mindx-dl-deviceinfo-{node}": json.loads(text) for node, text in nodes.items()}
+    return {"metadata": {"name": "cluster-info"}, "data": {"DeviceInfoCfg": json.dumps(reports)}}
 
 
 def of_one(name: str, text: str) -> dict[str, Any]:

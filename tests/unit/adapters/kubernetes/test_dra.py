@@ -148,9 +148,9 @@ def objects(plan: LaunchPlan) -> list[dict[str, Any]]:
 def test_a_role_claims_its_devices_by_a_template_that_the_models_of_kubernetes_take(
     version: str,
 ) -> None:
-    made = objects(plan_for(version))
-    compare(made, case=f"kubernetes/dra-{version}")
-    template, *pods = made
+    created = objects(plan_for(version))
+    compare(created, case=f"kubernetes/dra-{version}")
+    template, *pods = created
     _taken_as(template, f"V1{version[2:]}ResourceClaimTemplate")
     for pod in pods:
         _taken_as(pod, "V1Pod")
@@ -189,14 +189,14 @@ def test_a_launch_makes_its_templates_before_its_pods_and_withdrawing_takes_them
     profile = ClusterProfile.read({"device_classes": [CLASS]})
     launcher = PodLauncher(api, profile=profile, installation=OURS, find=lambda _: {})
     launcher.launch(plan_for("v1").launch)
-    made = [name for name in api.kept if name.startswith((templates, f"{path}/pods/"))]
-    assert made[0] == f"{templates}/attempt-1-trainer"
-    assert len(made) == 3
-    claimed = api.kept[made[1]]["spec"]["resourceClaims"]
+    created = [name for name in api.stored if name.startswith((templates, f"{path}/pods/"))]
+    assert created[0] == f"{templates}/attempt-1-trainer"
+    assert len(created) == 3
+    claimed = api.stored[created[1]]["spec"]["resourceClaims"]
     assert claimed == [{"name": "cards", "resourceClaimTemplateName": "attempt-1-trainer"}]
-    api.kept[templates] = listing(api.kept[made[0]])
+    api.stored[templates] = listing(api.stored[created[0]])
     launcher.withdraw("ninefold-vision", "attempt-1", grace=0)
-    assert made[0] not in api.kept
+    assert created[0] not in api.stored
 
 
 def test_work_on_cards_of_a_device_plugin_claims_nothing() -> None:

@@ -68,11 +68,11 @@ def test_what_we_may_not_see_is_left_out_and_silence_is_an_error() -> None:
         objects_of(configmaps=ClusterUnavailable("it does not answer"))
 
 
-def events_of(pods: int, *told: Mapping[str, Any]) -> tuple[tuple[ClusterEvent, ...], int]:
+def events_of(pods: int, *events: Mapping[str, Any]) -> tuple[tuple[ClusterEvent, ...], int]:
     """The events, and how often the API was asked for some."""
     path = f"{SPACE}/events"
     there = [pod(f"attempt-1-main-{index}", ours=True) for index in range(pods)]
-    api = AnsweringApi({f"{SPACE}/pods": listing(*there), path: listing(*told)})
+    api = AnsweringApi({f"{SPACE}/pods": listing(*there), path: listing(*events)})
     found = inspection.launch_events(api, name="attempt-1", namespace="work", installation=OURS)
     return found, [requested for requested, _ in api.requested].count(path)
 
@@ -136,8 +136,8 @@ def test_a_node_is_shown_with_whose_pods_it_runs() -> None:
         ],
     )
     seen["status"]["nodeInfo"] = {"kubeletVersion": "v1.30.4"}
-    theirs = pod("a-web", asks={"cpu": "1"})
-    ours = pod("z-main-0", asks={"nvidia.com/gpu": "4"}, ours=True)
+    theirs = pod("a-web", requests={"cpu": "1"})
+    ours = pod("z-main-0", requests={"nvidia.com/gpu": "4"}, ours=True)
     api = AnsweringApi(
         {
             "/api/v1/nodes/n1": seen,

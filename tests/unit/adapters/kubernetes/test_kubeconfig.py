@@ -81,13 +81,13 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "words"), REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_would_run_or_read_something_here_is_refused_by_name(
-    change: Callable[[dict[str, Any]], None], words: str
+    change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
     found = config()
     change(found)
-    with pytest.raises(KubeconfigRefused, match=words):
+    with pytest.raises(KubeconfigRefused, match=message):
         from_kubeconfig(yaml.safe_dump(found))
 
 

@@ -85,7 +85,7 @@ CONFIRMED = {**DELETED, "deletionGracePeriodSeconds": 0}
 RUNNING = {"running": {"startedAt": "2026-11-21T11:50:00Z"}}
 LATE = {"reason": "DeadlineExceeded"}
 
-ENDINGS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
+TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
     "well": (pod(ended(0, reason="Completed"), phase="Succeeded"), ExitCause.FINISHED, "finished"),
     "badly": (
         pod(ended(3, message="Traceback\nValueError: no rows\n"), phase="Failed"),
@@ -160,7 +160,9 @@ ENDINGS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
 }
 
 
-@pytest.mark.parametrize(("one", "cause", "message"), ENDINGS.values(), ids=ENDINGS.keys())
+@pytest.mark.parametrize(
+    ("one", "cause", "message"), TERMINATIONS.values(), ids=TERMINATIONS.keys()
+)
 def test_an_end_is_judged_by_what_the_node_reports(
     one: dict[str, Any], cause: ExitCause, message: str
 ) -> None:
@@ -237,16 +239,16 @@ def test_a_pod_that_is_missing_was_lost_if_all_had_been_made_and_else_is_still_t
 
 
 def test_silence_is_no_end_and_a_node_that_is_off_is_one() -> None:
-    silent = pod(RUNNING, status={"conditions": [{"type": "Ready", "reason": "NodeNotReady"}]})
-    assert seen(silent).phase is ReplicaPhase.RUNNING
-    lost = seen(silent, unavailable_nodes=frozenset({"n1"}))
+    not_ready = pod(RUNNING, status={"conditions": [{"type": "Ready", "reason": "NodeNotReady"}]})
+    assert seen(not_ready).phase is ReplicaPhase.RUNNING
+    lost = seen(not_ready, unavailable_nodes=frozenset({"n1"}))
     assert (lost.phase, lost.message) == (ReplicaPhase.LOST, "its node n1 is gone")
 
 
 def test_a_node_is_asked_about_only_where_there_is_doubt() -> None:
-    silent = pod(RUNNING, status={"conditions": [{"type": "Ready", "reason": "NodeNotReady"}]})
+    not_ready = pod(RUNNING, status={"conditions": [{"type": "Ready", "reason": "NodeNotReady"}]})
     late = pod(RUNNING, metadata={"deletionTimestamp": written(AT - timedelta(minutes=1))})
-    assert needs_node_check(silent, at=AT)
+    assert needs_node_check(not_ready, at=AT)
     assert needs_node_check(late, at=AT)
     for sure in (pod(RUNNING), pod(RUNNING, metadata=DELETED), pod(ended(0)), pod(node="")):
         assert not needs_node_check(sure, at=AT)

@@ -39,11 +39,11 @@ def test_replicas_that_share_files_need_a_folder_for_all_of_their_nodes(
     api, profile = cluster(), ClusterProfile.read({} if work is None else {"work": work})
     launcher = PodLauncher(api, profile=profile, installation=OURS, find=lambda _: {})
     launch = replace(planned(trainer(nodes=nodes)).launch, shares_checkpoints=True)
-    before = set(api.kept)
+    before = set(api.stored)
     if refused:
         with pytest.raises(LaunchRefused, match="set its option work, or let the job run on one"):
             launcher.launch(launch)
-        assert set(api.kept) == before
+        assert set(api.stored) == before
     else:
         launcher.launch(launch)
-        assert sum("/pods/" in path for path in api.kept) == nodes
+        assert sum("/pods/" in path for path in api.stored) == nodes

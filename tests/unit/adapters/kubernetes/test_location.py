@@ -17,11 +17,11 @@ def location(*, server: str = "https://10.0.0.1:6443", token: str = "one", **opt
     # Nothing is said to it, so that the system's authorities will do.
     document["clusters"][0]["cluster"] = {"server": server}
     document["users"][0]["user"] = {"token": token}
-    made = KubernetesCluster(
+    cluster = KubernetesCluster(
         installation="a", kubeconfig=yaml.safe_dump(document), image="engine:1", **options
     )
-    assert isinstance(made, LocatableCluster)
-    return made.location()
+    assert isinstance(cluster, LocatableCluster)
+    return cluster.location()
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def lists(*faults: dict[str, Any], unhealthy: str = "", **more: str) -> dict[str
     }
 
 
-def told(name: str, **data: Any) -> mindcluster.MindClusterSignals:
+def signals_from(name: str, **data: Any) -> mindcluster.MindClusterSignals:
     texts = {key: text if isinstance(text, str) else json.dumps(text) for key, text in data.items()}
     into = mindcluster.MindClusterSignals()
     mindcluster.read_config_map({"metadata": {"name": name}, "data": texts}, into=into)
@@ -54,7 +54,7 @@ def told(name: str, **data: Any) -> mindcluster.MindClusterSignals:
 
 
 def aggregated(cards: object, *, name: str = "mindx-dl-deviceinfo-n1") -> list[ClusterSignal]:
-    found = told("cluster-info-device-0", DeviceInfoCfg={name: cards})
+    found = signals_from("cluster-info-device-0", DeviceInfoCfg={name: cards})
     assert found.unreadable == []
     return found.signals
 
@@ -125,7 +125,7 @@ def test_a_card_that_is_listed_without_a_fault_is_a_fault_of_that_name() -> None
 
 
 def test_the_device_plug_in_tells_the_same_of_its_own_node() -> None:
-    found = told(
+    found = signals_from(
         "mindx-dl-deviceinfo-n7.example",
         DeviceInfoCfg={
             "DeviceInfo": {"DeviceList": lists(fault("Ascend910-0", "RestartNPU", "A"))}
@@ -147,7 +147,7 @@ def test_the_device_plug_in_tells_the_same_of_its_own_node() -> None:
 
 
 def test_switches_and_other_parts_are_told_by_clusterd_too() -> None:
-    switch = told(
+    switch = signals_from(
         "cluster-info-switch-0",
         SwitchInfoCfg={
             "mindx-dl-switchinfo-n1": {"FaultLevel": "NotHandle", "NodeStatus": "Healthy"},
@@ -157,7 +157,7 @@ def test_switches_and_other_parts_are_told_by_clusterd_too() -> None:
     assert [(sign.node, sign.level) for sign in switch.signals] == [("n2", FaultLevel.ISOLATE)]
     part = {"DeviceType": "PSU", "DeviceId": 2, "FaultCode": ["28000037"]}
     parts = [{**part, "FaultLevel": "PreSeparateFault"}]
-    other = told(
+    other = signals_from(
         "cluster-info-node-cm",
         NodeInfo={"mindx-dl-nodeinfo-n1": {"NodeInfo": {"FaultDevList": parts}}},
     )
@@ -167,12 +167,12 @@ def test_switches_and_other_parts_are_told_by_clusterd_too() -> None:
 
 
 def test_what_is_no_json_is_unread_and_where_it_is_of_a_node_a_note_of_it() -> None:
-    whole = told("cluster-info-device-0", DeviceInfoCfg='{"mindx-dl-deviceinfo-n1": ')
+    whole = signals_from("cluster-info-device-0", DeviceInfoCfg='{"mindx-dl-deviceinfo-n1": ')
     assert whole.signals == []
     [unreadable] = whole.unreadable
     assert (unreadable.origin, unreadable.node) == (Origin.MINDCLUSTER, "")
     assert "cluster-info-device-0" in unreadable.reason
-    one = told("mindx-dl-deviceinfo-n1", DeviceInfoCfg="{")
+    one = signals_from("mindx-dl-deviceinfo-n1", DeviceInfoCfg="{")
     assert [unreadable.node for unreadable in one.unreadable] == ["n1"]
     assert [(sign.node, sign.level) for sign in one.signals] == [("n1", FaultLevel.NOTE)]
 
@@ -180,7 +180,7 @@ def test_what_is_no_json_is_unread_and_where_it_is_of_a_node_a_note_of_it() -> N
 def test_a_malformed_list_of_one_node_leaves_the_others_readable() -> None:
     broken = {"DeviceList": {f"{NPU}-Fault": "[{"}}
     well = {"DeviceList": lists(fault("Ascend910-0", "SeparateNPU", "A"))}
-    found = told(
+    found = signals_from(
         "cluster-info-device-0",
         DeviceInfoCfg={"mindx-dl-deviceinfo-n1": broken, "mindx-dl-deviceinfo-n2": well},
     )
@@ -238,5 +238,5 @@ _JSON = st.recursive(
 @given(content=_JSON, owner=st.sampled_from(["cluster-info-device-0", "mindx-dl-deviceinfo-n1"]))
 def test_no_content_whatever_makes_it_fail(content: object, owner: str) -> None:
     for text in (json.dumps(content), json.dumps({f"{NPU}-Fault": json.dumps(content)})):
-        found = told(owner, DeviceInfoCfg=text)
+        found = signals_from(owner, DeviceInfoCfg=text)
         assert all(sign.node for sign in found.signals)

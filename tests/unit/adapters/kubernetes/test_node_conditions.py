@@ -76,13 +76,13 @@ def test_an_instant_that_is_none_is_left_out(written: str) -> None:
 
 
 def test_events_about_nodes_are_moments_and_old_ones_no_news() -> None:
-    told = [
+    events = [
         event("TaskHung", message="task docker:7 blocked for more than 120 seconds."),
         event("TaskHung", at="2030-05-01T11:00:00Z"),
         event("NodeHasSufficientMemory"),
         event("OOMKilling", involvedObject={"kind": "Pod", "name": "n1"}),
     ]
-    [sign] = node_conditions.node_event_signals(told, at=NOON)
+    [sign] = node_conditions.node_event_signals(events, at=NOON)
     assert (sign.node, sign.origin, sign.code) == ("n1", Origin.EVENT, "TaskHung")
     assert sign.since == datetime(2030, 5, 1, 11, 58, tzinfo=UTC)
 
@@ -145,9 +145,9 @@ def test_what_it_calls_healthy_and_conditions_of_others_are_no_signs_of_it() -> 
 
 
 def test_what_it_does_not_call_fatal_comes_as_an_event_and_is_a_note() -> None:
-    told = event("GpuThermalWatchIsNotHealthy", type="GpuThermalWatch", message="GPU:2 is warm ")
+    warm = event("GpuThermalWatchIsNotHealthy", type="GpuThermalWatch", message="GPU:2 is warm ")
     [sign] = node_conditions.nvsentinel_event_signals(
-        [told, event("Rebooted", type="Normal")], at=NOON
+        [warm, event("Rebooted", type="Normal")], at=NOON
     )
     assert (sign.index, sign.code, sign.level) == (2, "GpuThermalWatch", FaultLevel.NOTE)
 
@@ -180,6 +180,6 @@ def test_a_node_that_it_is_kept_from_or_does_not_know_is_ours_to_look_after() ->
 
 
 def test_what_an_administrator_of_the_cluster_wrote_stays() -> None:
-    told = [READY, condition("GpuMemWatch")]
-    assert keeper(conditions=told, labels={REMEDIATION_LABEL: ""}) == ""
+    conditions = [READY, condition("GpuMemWatch")]
+    assert keeper(conditions=conditions, labels={REMEDIATION_LABEL: ""}) == ""
     assert keeper(labels={REMEDIATION_LABEL: "MindCluster"}) == "MindCluster"

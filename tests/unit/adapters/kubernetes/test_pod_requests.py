@@ -65,7 +65,7 @@ def test_what_is_only_limited_is_asked_for_as_well() -> None:
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_an_ended_pod_asks_for_nothing(phase: str) -> None:
-    running = pod("p", asks={"cpu": "2", "memory": "1Gi"})
-    ended = pod("q", asks={"cpu": "2"}, phase=phase)
+    running = pod("p", requests={"cpu": "2", "memory": "1Gi"})
+    ended = pod("q", requests={"cpu": "2"}, phase=phase)
     together = cpu_and_memory(total_requests([running, ended, running]))
     assert (together.cpu, together.memory) == (4000, 2 << 30)

@@ -32,19 +32,19 @@ CASES: dict[str, LaunchPlan] = {
 
 def objects(plan: LaunchPlan) -> list[dict[str, Any]]:
     """Everything that belongs to the Launch, in the order in which it is made."""
-    made = [
+    rendered = [
         manifests.record_manifest(plan),
         manifests.secret_manifest(plan, owner=OWNER),
         manifests.service_manifest(plan, owner=OWNER),
     ]
     vendors = manifests.vendor_map(plan, owner=OWNER)
-    made += [vendors] if vendors else []
+    rendered += [vendors] if vendors else []
     for role in plan.launch.roles:
         for replica in plan.replicas[role.name]:
             if role.ports and plan.profile.reach == "node_port":
-                made.append(manifests.node_port(plan, role, index=replica.index, owner=OWNER))
-            made.append(manifests.pod_manifest(plan, role, replica, owner=OWNER))
-    return made
+                rendered.append(manifests.node_port(plan, role, index=replica.index, owner=OWNER))
+            rendered.append(manifests.pod_manifest(plan, role, replica, owner=OWNER))
+    return rendered
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -54,7 +54,7 @@ def test_a_launch_is_rendered_as_it_was_when_somebody_looked(case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_no_pod_has_a_privilege_or_a_way_to_the_clusters_api(case: str) -> None:
-    for pod in (made for made in objects(CASES[case]) if made["kind"] == "Pod"):
+    for pod in (manifest for manifest in objects(CASES[case]) if manifest["kind"] == "Pod"):
         spec = pod["spec"]
         assert spec["automountServiceAccountToken"] is False
         assert spec["securityContext"]["runAsNonRoot"] is True
@@ -70,8 +70,8 @@ def test_no_pod_has_a_privilege_or_a_way_to_the_clusters_api(case: str) -> None:
 def test_secrets_stand_in_no_object_but_the_secret() -> None:
     plan = CASES["processors"]
     plan = replace(plan, launch=replace(plan.launch, secrets={"TOKEN": "very-secret-value"}))
-    for made in objects(plan):
-        assert "very-secret-value" not in json.dumps(made)
+    for manifest in objects(plan):
+        assert "very-secret-value" not in json.dumps(manifest)
 
 
 def container_of(plan: LaunchPlan) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_a_pod_sees_the_blobs_of_its_inputs_one_by_one_and_nothing_else_of_the_s
 def test_pods_on_ascend_belong_to_the_group_of_the_device_files_and_others_do_not() -> None:
     groups = {}
     for case in ("ascend-two-nodes", "nvidia-two-nodes"):
-        pods = (made for made in objects(CASES[case]) if made["kind"] == "Pod")
+        pods = (manifest for manifest in objects(CASES[case]) if manifest["kind"] == "Pod")
         groups[case] = [pod["spec"]["securityContext"].get("supplementalGroups") for pod in pods]
     assert groups == {"ascend-two-nodes": [[1000]] * 2, "nvidia-two-nodes": [None] * 2}
 
@@ -132,7 +132,7 @@ def test_a_slice_is_requested_by_the_resource_of_its_profile_and_by_no_device(
     assert resources["limits"][resource] == "1"
     requested = {name for name in resources["limits"] if "/" in name}
     assert requested == {resource}
-    (pod,) = (made for made in objects(CASES[case]) if made["kind"] == "Pod")
+    (pod,) = (manifest for manifest in objects(CASES[case]) if manifest["kind"] == "Pod")
     assert not any(name.startswith("huawei.com/") for name in pod["metadata"]["annotations"])
 
 
@@ -219,8 +219,8 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
 
 @pytest.mark.parametrize("case", IMPOSSIBLE)
 def test_what_no_pod_can_carry_is_refused_with_what_would_be_right(case: str) -> None:
-    render, words = IMPOSSIBLE[case]
-    with pytest.raises(LaunchRefused, match=words):
+    render, message = IMPOSSIBLE[case]
+    with pytest.raises(LaunchRefused, match=message):
         render()
 
 

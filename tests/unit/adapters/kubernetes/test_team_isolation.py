@@ -185,14 +185,14 @@ def test_a_pod_whose_spec_sets_no_memory_is_limited_by_its_cards_and_reserves_no
 
 
 def policy(*, control_plane: tuple[str, ...] = (), **options: Any) -> dict[str, Any]:
-    made = team_isolation.network_policy(
+    manifest = team_isolation.network_policy(
         "ninefold-vision",
         installation=OURS,
         profile=ClusterProfile.read(options),
         control_plane=control_plane,
     )
-    kubernetes_schemas.validate(made)
-    spec: dict[str, Any] = made["spec"]
+    kubernetes_schemas.validate(manifest)
+    spec: dict[str, Any] = manifest["spec"]
     return spec
 
 

@@ -180,7 +180,7 @@ def test_a_pod_without_labels_marks_nothing() -> None:
 
 
 def node(**changes: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    manifest: dict[str, Any] = {
         "metadata": {"name": "n1", "uid": "u", "resourceVersion": "1", "labels": {"zone": "a"}},
         "spec": {},
         "status": {
@@ -190,8 +190,8 @@ def node(**changes: Any) -> dict[str, Any]:
     }
     for path, value in changes.items():
         where, _, key = path.partition("__")
-        made[where] = {**made[where], key: value}
-    return made
+        manifest[where] = {**manifest[where], key: value}
+    return manifest
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def read(reader: ExpositionReader, given: str) -> object:
         return "malformed"
 
 
-def sheet_of(before: str, after: str) -> MetricBatch | None:
+def batch_of(before: str, after: str) -> MetricBatch | None:
     form = ExpositionReader(EXPORTER, vendor="e").layout_of(before)
     assert form is not None
     return form.parse_batch(after, at=AT)
@@ -75,10 +75,10 @@ def test_whatever_the_numbers_are_it_says_the_same(values: list[str]) -> None:
         for line in text().splitlines()
     )
 
-    sheet = form.parse_batch(changed + "\n", at=AT)
+    batch = form.parse_batch(changed + "\n", at=AT)
 
-    if sheet is not None:
-        assert sheet.readings() == read(reader, changed + "\n")
+    if batch is not None:
+        assert batch.readings() == read(reader, changed + "\n")
 
 
 @settings(max_examples=300)
@@ -101,15 +101,15 @@ def test_whatever_the_texts_are_it_says_the_same_or_nothing(
     mixed = [data.draw(st.sampled_from(pair)) for pair in zip(first, second, strict=False)]
     for lines_after in (first, second, mixed + first[len(mixed) :]):
         after = "\n".join(lines_after) + "\n"
-        sheet = form.parse_batch(after, at=AT)
-        if sheet is not None:
-            assert sheet.readings() == reader.read(after, at=AT, node="n").readings
+        batch = form.parse_batch(after, at=AT)
+        if batch is not None:
+            assert batch.readings() == reader.read(after, at=AT, node="n").readings
 
 
 def test_what_is_usual_becomes_a_sheet() -> None:
-    sheet = sheet_of(text(), text(power="250.5"))
-    assert sheet is not None
-    one, two = sheet.readings()
+    batch = batch_of(text(), text(power="250.5"))
+    assert batch is not None
+    one, two = batch.readings()
     assert (one.node, one.index, one.serial, one.faults) == ("n1", 0, "A", ("48",))
     assert {metric.value: value for metric, value in one.metrics.items()} == {
         "power": 0.2505,
@@ -117,7 +117,7 @@ def test_what_is_usual_becomes_a_sheet() -> None:
         "clock": 4,
     }
     assert (two.faults, dict(two.metrics)) == (None, {"power": 0.007})
-    unknown = sheet_of(text(), text(power="-1"))
+    unknown = batch_of(text(), text(power="-1"))
     assert unknown is not None
     assert "power" not in unknown.reading(0).metrics
 
@@ -141,7 +141,7 @@ def test_what_is_usual_becomes_a_sheet() -> None:
     ids=range(11),
 )
 def test_what_is_not_usual_is_left_to_be_read_line_by_line(changed: str) -> None:
-    assert sheet_of(text(), changed) is None
+    assert batch_of(text(), changed) is None
 
 
 @pytest.mark.parametrize(

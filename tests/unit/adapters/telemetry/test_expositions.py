@@ -58,9 +58,9 @@ def judged(text: str) -> dict[str, dict[str, float]]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             card = sample.labels.get("uuid", "")
-            figure = {"p": "power", "t": "temperature"}.get(sample.name)
-            if card and figure:
-                found.setdefault(card[:80], {})[figure] = sample.value
+            metric = {"p": "power", "t": "temperature"}.get(sample.name)
+            if card and metric:
+                found.setdefault(card[:80], {})[metric] = sample.value
     return found
 
 

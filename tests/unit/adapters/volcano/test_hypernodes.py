@@ -29,26 +29,26 @@ def members(node: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_a_network_is_what_the_file_says_and_fits_the_schema() -> None:
-    made = hyper_nodes(NODES, installation=OURS)
-    compare(made, case="volcano/hyper-nodes")
-    assert_valid(made)
+    manifests = hyper_nodes(NODES, installation=OURS)
+    compare(manifests, case="volcano/hyper-nodes")
+    assert_valid(manifests)
 
 
 def test_every_node_that_is_somewhere_stands_in_exactly_one_leaf_and_every_domain_below_one_other() -> (
     None
 ):
-    made = hyper_nodes(NODES, installation=OURS)
-    every = [member for one in made for member in members(one)]
+    manifests = hyper_nodes(NODES, installation=OURS)
+    every = [member for one in manifests for member in members(one)]
     assert len(set(every)) == len(every)
     assert {name for kind, name in every if kind == "Node"} == {"n1", "n2", "n3", "n4"}
     below = {name for kind, name in every if kind == "HyperNode"}
-    (top,) = [one for one in made if one["metadata"]["name"] not in below]
+    (top,) = [one for one in manifests if one["metadata"]["name"] not in below]
     assert top["spec"]["tier"] == 3
-    for one in made:
+    for one in manifests:
         assert len({kind for kind, _ in members(one)}) == 1
         assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,61}[a-z0-9]", one["metadata"]["name"])
-    tier = {one["metadata"]["name"]: one["spec"]["tier"] for one in made}
-    for one in made:
+    tier = {one["metadata"]["name"]: one["spec"]["tier"] for one in manifests}
+    for one in manifests:
         assert all(
             tier[name] < one["spec"]["tier"] for kind, name in members(one) if kind == "HyperNode"
         )

@@ -33,10 +33,10 @@ def variable(job: dict[str, Any], name: str) -> str:
 @pytest.mark.parametrize("chip", ["ascend-910b3", "nvidia-h800"])
 def test_a_gang_is_the_job_that_the_file_says_and_fits_the_schema(chip: str) -> None:
     plan = planned(trainer(), chip=chip)
-    made = [jobs.job_manifest(plan, TARGET, owner=OWNER)]
-    made += filter(None, [manifests.vendor_map(plan, owner=OWNER)])
-    compare(made, case=f"volcano/job-{chip}")
-    assert_valid(made)
+    rendered = [jobs.job_manifest(plan, TARGET, owner=OWNER)]
+    rendered += filter(None, [manifests.vendor_map(plan, owner=OWNER)])
+    compare(rendered, case=f"volcano/job-{chip}")
+    assert_valid(rendered)
 
 
 def test_a_replica_that_serves_is_a_pod_group_with_pods_of_ours() -> None:

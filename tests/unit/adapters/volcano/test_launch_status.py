@@ -23,7 +23,7 @@ from tests.unit.adapters.volcano.trees import NPU
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SINCE = "2026-01-01T00:00:00Z"
-KEPT = {
+RECORDED = {
     "labels": {},
     "roles": {"main": 2},
     "ports": {},
@@ -39,7 +39,7 @@ def record(*, stopped: bool = False) -> dict[str, Any]:
     )
     return {
         "metadata": {"name": "a", "namespace": "ns", "annotations": said},
-        "data": {RECORD: json.dumps(KEPT)},
+        "data": {RECORD: json.dumps(RECORDED)},
     }
 
 
@@ -107,7 +107,7 @@ KILLED = {"terminated": {"exitCode": 143, "finishedAt": SINCE}}
 
 
 @pytest.mark.parametrize(
-    ("objects", "words"),
+    ("objects", "message"),
     [
         (VolcanoObjects(job=job("Pending")), "Volcano has not taken it up yet"),
         (
@@ -143,8 +143,8 @@ KILLED = {"terminated": {"exitCode": 143, "finishedAt": SINCE}}
         ),
     ],
 )
-def test_what_waits_says_why(objects: VolcanoObjects, words: str) -> None:
-    assert pending_reason(objects) == words
+def test_what_waits_says_why(objects: VolcanoObjects, message: str) -> None:
+    assert pending_reason(objects) == message
 
 
 def test_a_job_without_pods_is_being_prepared_for_that_reason() -> None:
@@ -169,7 +169,7 @@ def test_running_pods_speak_for_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "stopped", "cause", "words"),
+    ("phase", "stopped", "cause", "message"),
     [
         (
             "Aborted",
@@ -186,23 +186,23 @@ def test_running_pods_speak_for_themselves() -> None:
     ],
 )
 def test_what_became_of_a_replica_without_a_pod(
-    phase: str, stopped: bool, cause: ExitCause, words: str
+    phase: str, stopped: bool, cause: ExitCause, message: str
 ) -> None:
     for replica in seen(VolcanoObjects(job=job(phase, message="evicted")), stopped=stopped):
         assert (replica.phase, replica.cause) == (ReplicaPhase.EXITED, cause)
-        assert words in replica.message
+        assert message in replica.message
         assert replica.ended_at == NOW
 
 
 def test_a_gang_whose_cards_are_taken_ends_with_its_last_process_and_says_who_took_them() -> None:
     leaving = pod(0, state=RUNS, deletionTimestamp=LATER)
     leaving["status"]["conditions"] = [EVICTED]
-    ends, waits = seen(VolcanoObjects(job=job("Running")), leaving)
+    ends, preparing = seen(VolcanoObjects(job=job("Running")), leaving)
     assert (ends.phase, ends.message) == (
         ReplicaPhase.RUNNING,
         "asked to stop: Volcano took its cards back",
     )
-    assert waits.phase is ReplicaPhase.PREPARING
+    assert preparing.phase is ReplicaPhase.PREPARING
     killed = pod(0, state=KILLED, deletionTimestamp=LATER)
     said = VolcanoObjects(job=job("Aborted"), evicted="Pod is evicted, because of reclaim")
     for replica in seen(said, killed):

@@ -89,18 +89,18 @@ def test_only_an_open_leaf_takes_work() -> None:
     closing = theirs("closing", status={"state": "Closing"})
     tree = [theirs("top"), theirs("leaf", parent="top"), closing]
     queues.check_accepts_work("leaf", tree)
-    for name, error, words in (
+    for name, error, message in (
         ("root", LaunchRefused, "takes no work"),
         ("top", LaunchRefused, "has queues below it"),
         ("closing", ClusterUnavailable, "is closing on the cluster"),
         ("absent", ClusterUnavailable, "no queue absent"),
     ):
-        with pytest.raises(error, match=words):
+        with pytest.raises(error, match=message):
             queues.check_accepts_work(name, tree)
 
 
 @pytest.mark.parametrize(
-    ("queue", "children", "words"),
+    ("queue", "children", "message"),
     [
         (theirs("root"), 0, "belongs to Volcano"),
         (theirs("default"), 0, "belongs to Volcano"),
@@ -109,7 +109,7 @@ def test_only_an_open_leaf_takes_work() -> None:
         (theirs("a"), 0, ""),
     ],
 )
-def test_what_may_be_deleted(queue: dict[str, Any], children: int, words: str) -> None:
+def test_what_may_be_deleted(queue: dict[str, Any], children: int, message: str) -> None:
     refusal = queues.deletion_blocker(queue, children=children)
-    assert words in refusal
-    assert bool(refusal) == bool(words)
+    assert message in refusal
+    assert bool(refusal) == bool(message)

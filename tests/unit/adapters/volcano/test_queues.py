@@ -114,7 +114,7 @@ def test_a_cap_of_one_chip_among_several_of_a_resource_is_not_made_a_cap_of_all(
 
 
 @pytest.mark.parametrize(
-    ("document", "words"),
+    ("document", "message"),
     [
         (queue("q", entitlements={TOTAL: ChipQuota(cap=8)}), "cards of all chips together"),
         (queue("q", max_running_per_user=2), "lets one person run 2 at once"),
@@ -122,9 +122,9 @@ def test_a_cap_of_one_chip_among_several_of_a_resource_is_not_made_a_cap_of_all(
         (queue("q", chip="cpu", guaranteed=2), "no resource for them"),
     ],
 )
-def test_what_volcano_cannot_keep_is_said(document: QueueDocument, words: str) -> None:
+def test_what_volcano_cannot_keep_is_said(document: QueueDocument, message: str) -> None:
     (finding,) = given(document).findings
-    assert words in finding.message
+    assert message in finding.message
     assert finding.field == "q"
 
 

@@ -15,7 +15,7 @@ from tests.unit.adapters.kubernetes.fake_api import AnsweringApi
 from tests.unit.adapters.volcano.trees import GPU, NPU, OURS
 
 #: As Volcano's chart installs it.
-USUAL = """
+DEFAULT = """
 actions: "enqueue, allocate, backfill"
 tiers:
 - plugins: [{name: priority}, {name: gang, enablePreemptable: false}, {name: conformance}]
@@ -44,30 +44,30 @@ def test_what_we_recommend_is_what_the_file_says_and_passes() -> None:
 
 
 def test_what_volcano_comes_with_lacks_what_our_queues_need() -> None:
-    check = scheduler_configuration.check_scheduler_configuration(USUAL)
+    check = scheduler_configuration.check_scheduler_configuration(DEFAULT)
     assert check.verdict is CheckVerdict.LACKING
-    for words in (
+    for message in (
         "proportion is on",
         "capacity is off",
         "reclaim is off",
         "preempt is off",
         "network-topology",
     ):
-        assert words in check.message
+        assert message in check.message
     assert check.remedy
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (("enableHierarchy: true", "enableHierarchy: false"), "no enableHierarchy"),
         (("reclaim,", "reclaim, gangreclaim,"), "both on"),
         (("name: gang", "name: gone"), "gang is off"),
     ],
 )
-def test_each_lack_is_named(change: tuple[str, str], words: str) -> None:
+def test_each_lack_is_named(change: tuple[str, str], message: str) -> None:
     assert (
-        words
+        message
         in scheduler_configuration.check_scheduler_configuration(
             recommended().replace(*change)
         ).message
@@ -129,9 +129,9 @@ def test_a_cluster_that_falls_silent_fails_its_check() -> None:
 
 
 def test_priority_classes_are_called_by_their_number_and_stay_when_we_forget_them() -> None:
-    made = object_sync.plan_priority_classes({"urgent": 100, "low": -10}, [], installation=OURS)
-    compare([change.manifest for change in made], case="volcano/priorities")
-    there = [change.manifest for change in made]
+    changes = object_sync.plan_priority_classes({"urgent": 100, "low": -10}, [], installation=OURS)
+    compare([change.manifest for change in changes], case="volcano/priorities")
+    there = [change.manifest for change in changes]
     assert object_sync.plan_priority_classes({"urgent": 100}, there, installation=OURS) == ()
     (renamed,) = object_sync.plan_priority_classes({"first": 100}, there, installation=OURS)
     assert renamed.action is ChangeAction.APPLY

@@ -67,7 +67,7 @@ class Cluster:
                 del self.queues[name]
                 continue
             assert (change.action is ChangeAction.CREATE) == (name not in self.queues)
-            kept = self.queues.get(name, {"status": {"state": "Open"}})
-            self.queues[name] = {**kept, **manifest}
+            stored = self.queues.get(name, {"status": {"state": "Open"}})
+            self.queues[name] = {**stored, **manifest}
             if wrong := queues.queue_violations(list(self.queues.values())):
                 raise Refused("; ".join(finding.message for finding in wrong))

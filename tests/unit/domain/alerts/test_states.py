@@ -98,7 +98,7 @@ class World:
     """A group of alerts as the services keep it, one turn after the other."""
 
     alerts: dict[int, Standing] = field(default_factory=dict)
-    told: set[int] = field(default_factory=set)
+    notified: set[int] = field(default_factory=set)
     episode: Episode = field(default_factory=Episode)
     open: bool = False
     notices: list[tuple[NoticeKind, frozenset[int]]] = field(default_factory=list)
@@ -110,23 +110,23 @@ class World:
             if after is not None and after.state is not AlertState.RESOLVED:
                 self.alerts[key] = after
             else:
-                self.told.discard(key)
+                self.notified.discard(key)
         firing = {k for k, one in self.alerts.items() if one.state is AlertState.FIRING}
         self.open = self.open or bool(firing)
         if not self.open:
             return
-        members = [GroupMember(silenced=k in silenced, notified=k in self.told) for k in firing]
+        members = [GroupMember(silenced=k in silenced, notified=k in self.notified) for k in firing]
         kind = notice_due(self.episode, members, at=at)
         if kind is not None:
-            heard = frozenset(firing - silenced)
-            self.notices.append((kind, heard))
-            self.told |= heard
+            audible = frozenset(firing - silenced)
+            self.notices.append((kind, audible))
+            self.notified |= audible
             self.episode = Episode(notified_at=at)
         if not firing:
             self.open, self.episode = False, Episode()
 
 
-TURNS = st.lists(
+STEPS = st.lists(
     st.tuples(
         st.frozensets(st.integers(0, 5)),
         st.frozensets(st.integers(0, 5), max_size=2),
@@ -138,12 +138,12 @@ TURNS = st.lists(
 
 
 @settings(max_examples=300)
-@given(turns=TURNS)
+@given(steps=STEPS)
 def test_each_episode_is_told_of_once_and_ended_once(
-    turns: list[tuple[frozenset[int], frozenset[int], int, int]],
+    steps: list[tuple[frozenset[int], frozenset[int], int, int]],
 ) -> None:
     world, at = World(), NOON
-    for holding, silenced, seconds, times in turns:
+    for holding, silenced, seconds, times in steps:
         at += timedelta(seconds=seconds)
         for _ in range(times):
             world.turn(holding, silenced, at)
@@ -153,15 +153,15 @@ def test_each_episode_is_told_of_once_and_ended_once(
         world.turn(frozenset(), frozenset(), at)
 
     begun = False
-    for kind, heard in world.notices:
+    for kind, notified in world.notices:
         if kind is NoticeKind.FIRING:
             assert not begun
-            assert heard
+            assert notified
         elif kind is NoticeKind.RESOLVED:
             assert begun
         else:
             assert begun
-            assert heard
+            assert notified
         begun = kind is not NoticeKind.RESOLVED
     assert not begun
     assert not world.alerts
@@ -190,7 +190,7 @@ def test_what_follows_the_first_message(
     repeat: timedelta | None,
     kind: NoticeKind | None,
 ) -> None:
-    seen = [GroupMember(silenced=silenced, notified=told) for silenced, told in members]
+    seen = [GroupMember(silenced=silenced, notified=notified) for silenced, notified in members]
     assert notice_due(Episode(notified_at=NOON, repeat=repeat), seen, at=NOON + after) is kind
 
 

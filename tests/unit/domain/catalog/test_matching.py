@@ -11,7 +11,7 @@ from controlplane.domain.catalog import CatalogEntry
 from controlplane.domain.catalog.entries import match_entry
 from tests.unit.domain.catalog.entry_factory import entry
 
-FIGURES: dict[str, Any] = {
+ARCHITECTURE: dict[str, Any] = {
     "layers": 28,
     "hidden": 3584,
     "heads": 28,
@@ -23,9 +23,9 @@ INSTRUCT = entry(
     "qwen2-7b-instruct",
     hf_repo="Qwen/Qwen2-7B-Instruct",
     modelscope_id="qwen/Qwen2-7B-Instruct",
-    **FIGURES,
+    **ARCHITECTURE,
 )
-OTHER = entry("other", hf_repo="Maker/Other", **(FIGURES | {"layers": 12}))
+OTHER = entry("other", hf_repo="Maker/Other", **(ARCHITECTURE | {"layers": 12}))
 
 
 def built(**changes: Any) -> Architecture:
@@ -67,7 +67,7 @@ def test_the_name_takes_precedence_over_the_architecture() -> None:
 
 def test_without_a_name_a_unique_architecture_decides() -> None:
     assert match_entry([OTHER, INSTRUCT], names=["my-model"], built=built()) is INSTRUCT
-    twin = entry("qwen2-7b", **FIGURES)
+    twin = entry("qwen2-7b", **ARCHITECTURE)
     assert match_entry([INSTRUCT, twin], names=["my-model"], built=built()) is None
 
 
@@ -79,5 +79,5 @@ def test_one_different_value_does_not_match(change: dict[str, int]) -> None:
 
 
 def test_an_entry_with_an_unknown_value_is_not_matched_by_architecture() -> None:
-    vague: CatalogEntry = entry("vague", **(FIGURES | {"intermediate": None}))
+    vague: CatalogEntry = entry("vague", **(ARCHITECTURE | {"intermediate": None}))
     assert match_entry([vague], names=[""], built=built()) is None

@@ -30,7 +30,7 @@ NAMES = {
     "FlagEmbedding": "flag_embedding",
 }
 #: Our figures → theirs.
-FIGURES = {
+DIMENSIONS = {
     "layers": "layers",
     "hidden": "hidden_size",
     "heads": "attention_heads",
@@ -41,7 +41,7 @@ FIGURES = {
     "context_extended": "context_length_extended",
     "kv_bytes_per_token": "kv_cache_bytes_per_token_16bit",
 }
-WORDS = {
+TEXTS = {
     "title": "display_name",
     "family": "family",
     "architecture": "architecture",
@@ -115,8 +115,8 @@ def test_the_kv_cache_follows_from_the_other_figures(catalog: Catalog) -> None:
     for entry in catalog.entries.values():
         if entry.mla or not entry.kv_bytes_per_token or not entry.attention.isalpha():
             continue
-        figures = (entry.layers, entry.kv_heads, entry.head_dim)
-        known = [figure for figure in figures if figure is not None]
+        dimensions = (entry.layers, entry.kv_heads, entry.head_dim)
+        known = [dimension for dimension in dimensions if dimension is not None]
         assert entry.kv_bytes_per_token == 4 * math.prod(known), entry.key
 
 
@@ -132,9 +132,9 @@ def test_facts_are_those_that_were_collected(
     assert set(catalog.entries) == set(origin)
     for key, entry in catalog.entries.items():
         theirs = origin[key]
-        for name, other in FIGURES.items():
+        for name, other in DIMENSIONS.items():
             assert getattr(entry, name) == theirs[other], f"{key}: {name}"
-        for name, other in WORDS.items():
+        for name, other in TEXTS.items():
             assert getattr(entry, name) == (theirs[other] or ""), f"{key}: {name}"
         assert entry.modality == theirs["modality"]
         assert list(entry.tasks) == theirs["tasks"]

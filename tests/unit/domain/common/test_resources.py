@@ -31,7 +31,7 @@ def test_amounts_add_and_multiply_like_vectors(
 
 
 @pytest.mark.parametrize(
-    ("amount", "words"),
+    ("amount", "formatted"),
     [
         (0, "0 B"),
         (1023, "1023 B"),
@@ -43,8 +43,8 @@ def test_amounts_add_and_multiply_like_vectors(
         (-3 * GIB, "-3.0 GiB"),
     ],
 )
-def test_bytes_are_said_with_a_fitting_unit(amount: int, words: str) -> None:
-    assert format_bytes(amount) == words
+def test_bytes_are_said_with_a_fitting_unit(amount: int, formatted: str) -> None:
+    assert format_bytes(amount) == formatted
 
 
 SHAPES = st.lists(
@@ -77,9 +77,9 @@ def test_a_gang_counts_its_cards_and_says_its_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "cards", "words"),
+    ("replicas", "cards", "message"),
     [(0, 1, "replicas must be at least 1, got 0"), (1, -1, "cards cannot be negative, got -1")],
 )
-def test_a_shape_that_cannot_be_is_refused(replicas: int, cards: int, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_a_shape_that_cannot_be_is_refused(replicas: int, cards: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         RoleShape(name="trainer", replicas=replicas, cards=cards)

@@ -32,7 +32,7 @@ QWEN = parse_architecture(QWEN2_7B)
 
 
 @pytest.mark.parametrize(
-    ("plan", "cards", "field", "words"),
+    ("plan", "cards", "field", "message"),
     [
         (
             ParallelPlan(tensor=2, data=3),
@@ -77,13 +77,13 @@ QWEN = parse_architecture(QWEN2_7B)
     ],
 )
 def test_an_illegal_plan_is_refused_with_legal_values(
-    plan: ParallelPlan, cards: int, field: str, words: str
+    plan: ParallelPlan, cards: int, field: str, message: str
 ) -> None:
     found = {
         each.field: each.message
         for each in check_plan(plan, cards=cards, architecture=QWEN, chip=CARD)
     }
-    assert words in found[field]
+    assert message in found[field]
 
 
 def test_key_value_heads_are_sharded_or_replicated() -> None:
@@ -103,7 +103,7 @@ def test_experts_must_divide() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chip", "cards", "words"),
+    ("chip", "cards", "message"),
     [
         (TWO_RINGS, 3, "two-rings gives out 1, 2, 4, 8 cards of a node at once, got 3"),
         (TWO_RINGS, 12, "whole nodes of 8, got 12; right would be 8, 16"),
@@ -112,9 +112,9 @@ def test_experts_must_divide() -> None:
     ],
 )
 def test_an_illegal_number_of_cards_is_refused_with_legal_numbers(
-    chip: Any, cards: int, words: str
+    chip: Any, cards: int, message: str
 ) -> None:
-    assert words in check_cards(cards, chip=chip)[0].message
+    assert message in check_cards(cards, chip=chip)[0].message
 
 
 def test_card_counts_are_those_that_can_be_allocated() -> None:

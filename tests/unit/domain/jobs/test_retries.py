@@ -95,7 +95,7 @@ def test_a_stored_policy_is_read_back_as_it_was(policy: RetryPolicy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "field", "words"),
+    ("values", "field", "message"),
     [
         ({"max_retries": 21}, "max_retries", "≥ 0 and ≤ 20, got 21"),
         ({"max_retries": True}, "max_retries", "a whole number"),
@@ -107,11 +107,11 @@ def test_a_stored_policy_is_read_back_as_it_was(policy: RetryPolicy) -> None:
     ],
 )
 def test_an_invalid_policy_is_refused_with_the_field_and_the_limit(
-    values: dict[str, Any], field: str, words: str
+    values: dict[str, Any], field: str, message: str
 ) -> None:
     (finding,) = check_policy(values)
     assert finding.field == f"retry_policy.{field}"
-    assert words in finding.message
+    assert message in finding.message
 
 
 def test_every_field_has_a_default() -> None:

@@ -116,14 +116,16 @@ def test_queues_that_come_and_go_are_told_with_their_place() -> None:
     after = {uid: one for uid, one in TREE.items() if uid not in ("speech", "batch")}
     after["new:audio"] = replace(TREE["speech"], uid="new:audio", name="audio")
 
-    told = tree_differences(TREE, after)
+    differences = tree_differences(TREE, after)
 
-    assert [one.message for one in told if one.kind is not DifferenceKind.CHANGED] == [
+    assert [one.message for one in differences if one.kind is not DifferenceKind.CHANGED] == [
         "queue audio is created below research",
         "queue batch, which stood at the top, is retired",
         "queue speech, which stood below research, is retired",
     ]
-    assert "queue audio is guaranteed 8 × nvidia-h800 instead of 0" in [one.message for one in told]
+    assert "queue audio is guaranteed 8 × nvidia-h800 instead of 0" in [
+        one.message for one in differences
+    ]
 
 
 def test_an_edit_leaves_out_what_it_leaves_as_it_is() -> None:

@@ -45,10 +45,8 @@ def test_the_tree_of_the_documentation_stands_as_it_says() -> None:
         view("product", guaranteed=8, used=2),
         view("batch", used=8),
     )
-    figures = {
-        uid: (one.guaranteed, one.used, one.borrowed, one.lent) for uid, one in found.items()
-    }
-    assert figures == {
+    usage = {uid: (one.guaranteed, one.used, one.borrowed, one.lent) for uid, one in found.items()}
+    assert usage == {
         "research": (16, 20, 4, 0),
         "vision": (8, 16, 8, 0),
         "speech": (8, 4, 0, 4),

@@ -41,30 +41,30 @@ def tree() -> QueueTree:
 
 def changed(random: Random) -> Change:
     queue, chip, cards = random.choice(LEAVES), random.choice(("npu", "gpu")), random.randint(1, 4)
-    act = random.choice(("charge", "charge", "nominate", "mark_evicting", "reserve"))
-    return lambda kept: getattr(kept, act)(queue, chip, cards)
+    action = random.choice(("charge", "charge", "nominate", "mark_evicting", "reserve"))
+    return lambda usage: getattr(usage, action)(queue, chip, cards)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_standings_and_coverings_are_never_stale(seed: int) -> None:
-    random, kept, made = Random(seed), tree(), list[Change]()
+    random, cached, changes = Random(seed), tree(), list[Change]()
     for _ in range(14):
-        made.append(changed(random))
-        made[-1](kept)
+        changes.append(changed(random))
+        changes[-1](cached)
         anew = tree()
-        for change in made:
+        for change in changes:
             change(anew)
         for queue in QUEUES:
-            assert kept.dominant_shares(queue) == anew.dominant_shares(queue)
+            assert cached.dominant_shares(queue) == anew.dominant_shares(queue)
             for chip in ("npu", "gpu"):
                 for cards in (0, 1, 3):
-                    covered_by = kept.covered_by(queue, chip, cards)
+                    covered_by = cached.covered_by(queue, chip, cards)
                     assert covered_by == anew.check(queue, chip, cards).covered_by
 
 
 def test_a_version_changes_with_what_happens_below_the_same_topmost_queue_alone() -> None:
-    kept = tree()
-    before = {queue: kept.version_of(queue) for queue in QUEUES}
-    kept.charge("speech", "npu", 1)
-    differing = {queue for queue in QUEUES if kept.version_of(queue) != before[queue]}
+    versioned = tree()
+    before = {queue: versioned.version_of(queue) for queue in QUEUES}
+    versioned.charge("speech", "npu", 1)
+    differing = {queue for queue in QUEUES if versioned.version_of(queue) != before[queue]}
     assert differing == {"research", "vision", "speech"}

@@ -92,11 +92,11 @@ def test_records_add_up_to_what_was_held_whenever_they_are_cut(
     steps: list[tuple[str, int, int]],
 ) -> None:
     ledger = Ledger()
-    for act, number, passed in steps:
+    for action, number, passed in steps:
         ledger.at += timedelta(microseconds=passed)
-        if act == "admit":
+        if action == "admit":
             ledger.admit(number)
-        elif act == "release":
+        elif action == "release":
             ledger.release(number)
         else:
             ledger.cut()

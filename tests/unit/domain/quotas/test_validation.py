@@ -152,10 +152,10 @@ def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> N
     worse = replace(before["one"], entitlements={CHIP: ChipQuota(guaranteed=9)})
 
     after = {**before, "b": document("b")}
-    told = "the queues below top are guaranteed 8 × nvidia-h800 together, more than its own 4"
+    message = "the queues below top are guaranteed 8 × nvidia-h800 together, more than its own 4"
     judgement = validate_tree_change(before, after, CONTEXT)
     assert not judgement.findings
-    assert judgement.warnings[0].message.startswith(told)
+    assert judgement.warnings[0].message.startswith(message)
     assert validate_tree_change(before, {**before, "one": worse}, CONTEXT).findings
 
 

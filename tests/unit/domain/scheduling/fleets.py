@@ -112,7 +112,7 @@ def claim(
     within: str = "",
     near: str = "",
     runtime: timedelta | None = None,
-    person: str = "",
+    user: str = "",
 ) -> ClaimSnapshot:
     """It asked ``minute`` minutes after ``AT``; without roles it is one replica of one card."""
     return ClaimSnapshot(
@@ -128,7 +128,7 @@ def claim(
         within=within,
         near=near,
         runtime=runtime,
-        user=person,
+        user=user,
     )
 
 

@@ -35,8 +35,8 @@ def check(seen: SchedulingSnapshot, decided: SchedulingPlan) -> None:
         gang_is_whole(claim, placement)
         gang_stands_where_it_may(seen, claim, placement)
     no_card_is_given_twice(seen, decided)
-    nobody_is_above_a_cap(seen, decided)
-    nobody_runs_more_than_one_person_may(seen, decided)
+    caps_hold(seen, decided)
+    per_user_limits_hold(seen, decided)
     reserves_are_left_alone(seen, decided)
     only_borrowers_and_the_less_urgent_stop(seen, decided)
 
@@ -106,7 +106,7 @@ def no_card_is_given_twice(seen: SchedulingSnapshot, decided: SchedulingPlan) ->
         for card in node.cards
         if card.uid in free and not card.nominated_for
     )
-    kept = {card.uid: card.nominated_for for node in seen.nodes for card in node.cards}
+    nominated = {card.uid: card.nominated_for for node in seen.nodes for card in node.cards}
     placed = {each.claim for each in decided.placements}
     released = placed | decided.state.deferred
     memory = {node.uid: node.capacity.memory - node.allocated.memory for node in seen.nodes}
@@ -115,10 +115,10 @@ def no_card_is_given_twice(seen: SchedulingSnapshot, decided: SchedulingPlan) ->
             role = roles[placement.claim, replica.role]
             memory[replica.node] -= role.limits.memory
             for uid in replica.cards:
-                assert kept[uid] in ("", placement.claim) or kept[uid] in released
+                assert nominated[uid] in ("", placement.claim) or nominated[uid] in released
                 free[uid] -= role.share
                 assert free[uid] >= 0
-            whole = role.share == WHOLE_CARD and not any(kept.values())
+            whole = role.share == WHOLE_CARD and not any(nominated.values())
             if not replica.cards and whole:
                 counts[replica.node, placement.chip] -= replica.count
     assert all(left >= 0 for left in counts.values())
@@ -169,13 +169,13 @@ def reclaimed(seen: SchedulingSnapshot, decided: SchedulingPlan) -> Counter[tupl
     victims = {each.claim: each.beneficiary for each in decided.revocations}
     from_others: Counter[tuple[str, str]] = Counter()
     for running in seen.running:
-        heir = running.revoked_for or victims.get(running.uid, "")
-        if heir in claims:
-            from_others[heir, running.chip] += sum(each.count for each in running.replicas)
+        beneficiary = running.revoked_for or victims.get(running.uid, "")
+        if beneficiary in claims:
+            from_others[beneficiary, running.chip] += sum(each.count for each in running.replicas)
     counted: Counter[tuple[str, str]] = Counter()
-    for (heir, chip), cards in from_others.items():
-        for above in path_to_root(claims[heir].queue, seen.queues):
-            counted[above, chip] += min(cards, claims[heir].shape.cards)
+    for (beneficiary, chip), cards in from_others.items():
+        for above in path_to_root(claims[beneficiary].queue, seen.queues):
+            counted[above, chip] += min(cards, claims[beneficiary].shape.cards)
     return counted
 
 
@@ -183,7 +183,7 @@ def stated(queue: QueueSnapshot, chip: str) -> ChipQuota:
     return queue.entitlements.get(chip, ChipQuota()) if chip else queue.total
 
 
-def nobody_is_above_a_cap(seen: SchedulingSnapshot, decided: SchedulingPlan) -> None:
+def caps_hold(seen: SchedulingSnapshot, decided: SchedulingPlan) -> None:
     """Who was above it already, as it was lowered, gets nothing more."""
     before, more = held(seen), added(seen, decided)
     for (queue, chip), amount in more.items():
@@ -192,7 +192,7 @@ def nobody_is_above_a_cap(seen: SchedulingSnapshot, decided: SchedulingPlan) -> 
         assert not amount or cap is None or before[queue, chip] + amount <= cap * WHOLE_CARD
 
 
-def nobody_runs_more_than_one_person_may(seen: SchedulingSnapshot, decided: SchedulingPlan) -> None:
+def per_user_limits_hold(seen: SchedulingSnapshot, decided: SchedulingPlan) -> None:
     """Who ran more already, as the limit was lowered, gets nothing more."""
     counted: Counter[tuple[str, str]] = Counter()
     for running in seen.running:
@@ -221,7 +221,7 @@ def reserves_are_left_alone(seen: SchedulingSnapshot, decided: SchedulingPlan) -
         if chip in shared:
             _whole_cards_are_left(seen, decided, chip, before, more)
             continue
-        if sum(owed(uid, chip, seen, before) for uid in roots) > idle:
+        if sum(guaranteed_shortfall(uid, chip, seen, before) for uid in roots) > idle:
             continue
         without_usage = sum(
             max(
@@ -287,12 +287,12 @@ def chips_in_shares(seen: SchedulingSnapshot, decided: SchedulingPlan) -> set[st
     return chips | {card.chip for node in seen.nodes for card in node.cards if card.shared}
 
 
-def owed(
+def guaranteed_shortfall(
     uid: str, chip: str, seen: SchedulingSnapshot, before: Mapping[tuple[str, str], int]
 ) -> int:
     """Cards that the queue, or those below it, have a right to and do not hold."""
     below = sum(
-        owed(child, chip, seen, before)
+        guaranteed_shortfall(child, chip, seen, before)
         for child, queue in seen.queues.items()
         if queue.parent == uid
     )
@@ -305,8 +305,10 @@ def only_borrowers_and_the_less_urgent_stop(
 ) -> None:
     running = {each.uid: each for each in seen.running}
     claims = {each.uid: each for each in seen.claims}
-    waits = {each.claim for each in decided.pending if each.code is PendingCode.AWAITING_EVICTIONS}
-    promised = {each.revoked_for for each in seen.running if each.revoked_for}
+    awaiting = {
+        each.claim for each in decided.pending if each.code is PendingCode.AWAITING_EVICTIONS
+    }
+    beneficiaries = {each.revoked_for for each in seen.running if each.revoked_for}
     # Whatever was placed in this cycle may have made a borrower of its queue.
     used = held(seen) + added(seen, decided)
     for each in seen.running:
@@ -314,14 +316,14 @@ def only_borrowers_and_the_less_urgent_stop(
             _leave(seen, used, each)
     assert len({each.claim for each in decided.revocations}) == len(decided.revocations)
     for revocation in decided.revocations:
-        victim, heir = running[revocation.claim], claims[revocation.beneficiary]
+        victim, beneficiary = running[revocation.claim], claims[revocation.beneficiary]
         assert victim.preemptible
         assert not victim.revoking
-        assert heir.uid in waits
-        assert heir.uid not in promised
+        assert beneficiary.uid in awaiting
+        assert beneficiary.uid not in beneficiaries
         assert revocation.reason
-        if victim.queue == heir.queue:
-            assert victim.priority < heir.priority
+        if victim.queue == beneficiary.queue:
+            assert victim.priority < beneficiary.priority
     for revocation in decided.revocations:
         _is_a_borrower(seen, used, revocation, running[revocation.claim], claims)
         _leave(seen, used, running[revocation.claim])
@@ -335,8 +337,8 @@ def _is_a_borrower(
     claims: Mapping[str, ClaimSnapshot],
 ) -> None:
     """Every queue above the victim that the heir is not below holds more than it is guaranteed."""
-    heir = claims[revocation.beneficiary]
-    common = set(path_to_root(heir.queue, seen.queues))
+    beneficiary = claims[revocation.beneficiary]
+    common = set(path_to_root(beneficiary.queue, seen.queues))
     for uid in path_to_root(victim.queue, seen.queues):
         if uid in common:
             break

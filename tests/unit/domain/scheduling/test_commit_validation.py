@@ -18,39 +18,43 @@ from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot,
 QUEUE = QueueSnapshot(uid="batch", name="batch")
 
 
-def books() -> CommitValidator:
+def validator() -> CommitValidator:
     """One node with a card that anybody may have, and one that was freed for ``heir``."""
     cards = tuple(
         CardSnapshot(
-            uid=f"card-{index}", index=index, chip="npu", state=CardState.USABLE, nominated_for=heir
+            uid=f"card-{index}",
+            index=index,
+            chip="npu",
+            state=CardState.USABLE,
+            nominated_for=nominated_for,
         )
-        for index, heir in enumerate(("", "heir"))
+        for index, nominated_for in enumerate(("", "heir"))
     )
     node = NodeSnapshot(uid="node", name="node", cluster="one", cards=cards, capacity=Resources())
     return CommitValidator(nodes=(node,), queues={QUEUE.uid: QUEUE}, running=())
 
 
-def admit(kept: CommitValidator, claim: str, card: str) -> None:
+def admit(validation: CommitValidator, claim: str, card: str) -> None:
     replica = ReplicaPlacement(role="trainer", index=0, node="node", cards=(card,), count=1)
     placement = ClaimPlacement(claim=claim, chip="npu", replicas=(replica,), reason="it fits")
-    kept.admit(CommitClaim(uid=claim, queue=QUEUE.uid), placement)
+    validation.admit(CommitClaim(uid=claim, queue=QUEUE.uid), placement)
 
 
 def test_nobody_gets_a_card_that_is_kept_for_one_who_still_waits() -> None:
-    kept = books()
+    validation = validator()
     with pytest.raises(PlacementConflict, match="card-1 of node node is kept for another claim"):
-        admit(kept, "other", "card-1")
-    admit(kept, "heir", "card-1")
+        admit(validation, "other", "card-1")
+    admit(validation, "heir", "card-1")
 
 
 def test_what_is_kept_for_one_who_got_other_cards_is_for_whoever_is_next() -> None:
-    kept = books()
-    admit(kept, "heir", "card-0")
-    admit(kept, "other", "card-1")
+    validation = validator()
+    admit(validation, "heir", "card-0")
+    admit(validation, "other", "card-1")
 
 
 def test_no_card_is_given_twice() -> None:
-    kept = books()
-    admit(kept, "one", "card-0")
+    validation = validator()
+    admit(validation, "one", "card-0")
     with pytest.raises(PlacementConflict, match="card-0 of node node is held by another claim"):
-        admit(kept, "other", "card-0")
+        admit(validation, "other", "card-0")

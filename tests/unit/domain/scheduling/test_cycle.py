@@ -258,8 +258,8 @@ def nominated(view: NodeSnapshot, uid: str, indices: tuple[int, ...]) -> NodeSna
 
 
 def test_cards_that_were_freed_for_a_claim_are_nobody_elses() -> None:
-    kept = nominated(node("n", 2), "late", (0, 1))
-    seen = snapshot(kept, claims=(claim("early"), claim("late", role(2), minute=9)))
+    reserved = nominated(node("n", 2), "late", (0, 1))
+    seen = snapshot(reserved, claims=(claim("early"), claim("late", role(2), minute=9)))
 
     decided = decide(seen)
 
@@ -268,8 +268,8 @@ def test_cards_that_were_freed_for_a_claim_are_nobody_elses() -> None:
 
 
 def test_what_a_claim_leaves_of_the_cards_freed_for_it_is_for_anybody() -> None:
-    kept = nominated(node("n", 4), "late", (0, 1, 2, 3))
-    seen = snapshot(kept, claims=(claim("late", priority=1), claim("other", role(3))))
+    reserved = nominated(node("n", 4), "late", (0, 1, 2, 3))
+    seen = snapshot(reserved, claims=(claim("late", priority=1), claim("other", role(3))))
 
     assert placed(decide(seen)) == ["late", "other"]
 

@@ -154,7 +154,7 @@ def test_every_claim_is_placed_whole_on_free_cards_or_refused_with_a_reason(
 def test_caps_and_memory_hold_and_closed_queues_admit_nothing(seen: SchedulingSnapshot) -> None:
     wanted = by_uid(seen)
     held = {uid: Counter(queue.used) for uid, queue in seen.queues.items()}
-    promised = {one.uid: one.allocated.memory for one in seen.nodes}
+    allocated = {one.uid: one.allocated.memory for one in seen.nodes}
     room = {one.uid: one.capacity.memory for one in seen.nodes}
     for placement in decide(seen).placements:
         view = wanted[placement.claim]
@@ -166,8 +166,8 @@ def test_caps_and_memory_hold_and_closed_queues_admit_nothing(seen: SchedulingSn
         assert cap is None or not view.shape.cards or held[view.queue][placement.chip] <= cap
         for replica in placement.replicas:
             memory = view.shape.limits[replica.role].memory
-            promised[replica.node] = Bytes(promised[replica.node] + memory)
-            assert not memory or promised[replica.node] <= room[replica.node]
+            allocated[replica.node] = Bytes(allocated[replica.node] + memory)
+            assert not memory or allocated[replica.node] <= room[replica.node]
 
 
 @given(snapshots(), st.randoms(use_true_random=False))

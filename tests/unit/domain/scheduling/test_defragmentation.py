@@ -39,9 +39,9 @@ from tests.unit.domain.scheduling.fleets import (
 
 
 def planned(
-    seen: SchedulingSnapshot, wish: DefragmentationGoal, **bounds: object
+    seen: SchedulingSnapshot, goal: DefragmentationGoal, **bounds: object
 ) -> DefragmentationPlan:
-    return plan_defragmentation(seen, wish, at=AT, bounds=DefragmentationLimits(**bounds))  # type: ignore[arg-type]
+    return plan_defragmentation(seen, goal, at=AT, bounds=DefragmentationLimits(**bounds))  # type: ignore[arg-type]
 
 
 def scattered(**how: object) -> SchedulingSnapshot:
@@ -264,7 +264,7 @@ def worn(draw: st.DrawFn) -> SchedulingSnapshot:
     )
 
 
-WISHES: st.SearchStrategy[DefragmentationGoal] = st.one_of(
+GOALS: st.SearchStrategy[DefragmentationGoal] = st.one_of(
     st.builds(EmptyNodes, nodes=st.integers(1, 3)),
     st.just(ReduceFragments()),
     st.builds(
@@ -280,11 +280,11 @@ WISHES: st.SearchStrategy[DefragmentationGoal] = st.one_of(
 
 
 @settings(max_examples=150)
-@given(seen=worn(), wish=WISHES)
+@given(seen=worn(), goal=GOALS)
 def test_every_move_can_be_made_in_its_order(
-    seen: SchedulingSnapshot, wish: DefragmentationGoal
+    seen: SchedulingSnapshot, goal: DefragmentationGoal
 ) -> None:
-    found = planned(seen, wish)
+    found = planned(seen, goal)
     holder = {card.uid: card.held_by for each in seen.nodes for card in each.cards}
     by_uid = {each.uid: each for each in seen.running}
     for move in found.moves:
@@ -303,10 +303,10 @@ def test_every_move_can_be_made_in_its_order(
     assert len({move.claim for move in found.moves}) == len(found.moves) <= 16
     assert found.cost == sum(move.cost for move in found.moves)
     assert found.cost < found.gain or not found.moves
-    if isinstance(wish, EmptyNodes):
+    if isinstance(goal, EmptyNodes):
         assert found.whole_after - found.whole_before == len(found.reason.split(", ")) * bool(
             found.moves
         )
-    if isinstance(wish, ReduceFragments):
+    if isinstance(goal, ReduceFragments):
         assert found.fragments_after <= found.fragments_before
-    assert found == planned(seen, wish)
+    assert found == planned(seen, goal)

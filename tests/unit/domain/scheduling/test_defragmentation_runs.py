@@ -115,7 +115,7 @@ def test_only_an_approved_one_begins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "sight", "event"),
+    ("state", "status", "event"),
     [
         (RelocationState.STOPPING, RelocationStatus(released=False), None),
         (
@@ -160,9 +160,9 @@ def test_only_an_approved_one_begins() -> None:
     ],
 )
 def test_a_move_goes_on_by_what_is_seen(
-    state: RelocationState, sight: RelocationStatus, event: RelocationEvent | None
+    state: RelocationState, status: RelocationStatus, event: RelocationEvent | None
 ) -> None:
-    assert relocation_event(state, sight) is event
+    assert relocation_event(state, status) is event
     assert event is None or RELOCATION.allows(state, event)
 
 
@@ -205,9 +205,9 @@ def test_work_that_is_not_as_it_was_is_not_moved(changes: dict[str, object], sai
 
 
 def test_cards_that_are_kept_for_it_are_as_good_as_free() -> None:
-    kept = node("c")
-    cards = tuple(replace(card, nominated_for="work:second") for card in kept.cards)
-    seen = fleet(c=replace(kept, cards=cards))
+    nominated = node("c")
+    cards = tuple(replace(card, nominated_for="work:second") for card in nominated.cards)
+    seen = fleet(c=replace(nominated, cards=cards))
     assert relocation_blockers(MOVES, [], seen)
     assert relocation_blockers(MOVES, [], seen, nominees=["work:second"]) == ()
 

@@ -35,7 +35,7 @@ def research(**kwargs: object) -> QueueSnapshot:
     return replace(QueueSnapshot(uid="research", name="research"), **kwargs)  # type: ignore[arg-type]
 
 
-def promised(name: str, *, memory: int = 0, cpu: int = 0) -> NodeSnapshot:
+def allocated_node(name: str, *, memory: int = 0, cpu: int = 0) -> NodeSnapshot:
     """Four cards, 12 cores and 32 GiB, of which so much is in use."""
     return replace(
         node(name, 4, memory=32, cpu=12, owns_cpu=True),
@@ -152,17 +152,17 @@ REFUSALS = {
         "needs 16.0 GiB of memory on one node; the most that is free is 8.0 GiB",
     ),
     "memory of each": (
-        snapshot(promised("a", memory=8), claims=[claim("x", role(1, 2, memory=16))]),
+        snapshot(allocated_node("a", memory=8), claims=[claim("x", role(1, 2, memory=16))]),
         PendingCode.NO_MEMORY,
         "needs 16.0 GiB of memory on one node for each replica; the most that is free is 24.0 GiB",
     ),
     "CPU": (
-        snapshot(promised("a", cpu=4), claims=[claim("x", role(cpu=12))]),
+        snapshot(allocated_node("a", cpu=4), claims=[claim("x", role(cpu=12))]),
         PendingCode.NO_CPU,
         "needs 12 CPU cores on one node; the most that is free is 8",
     ),
     "CPU of each": (
-        snapshot(promised("a", cpu=3), claims=[claim("x", role(1, 2, cpu=6))]),
+        snapshot(allocated_node("a", cpu=3), claims=[claim("x", role(1, 2, cpu=6))]),
         PendingCode.NO_CPU,
         "needs 6 CPU cores on one node for each replica; the most that is free is 9",
     ),

@@ -40,7 +40,7 @@ def queue(
     return QueueSnapshot(uid=name, name=name, entitlements={NPU: stated}, borrows=borrows)
 
 
-def rounds_until_it_starts(
+def cycles_until_it_starts(
     large: ClaimSnapshot, queues: Sequence[QueueSnapshot], stream: str
 ) -> int:
     """Eight cards; every five minutes comes a claim of one card for ten. 50 where it never starts."""
@@ -79,7 +79,7 @@ def test_nobody_uses_up_what_a_claim_before_it_waits_to_be_allowed(
 ) -> None:
     large = claim("large", role(cards), queue=of, minute=4, runtime=hours(1))
 
-    assert rounds_until_it_starts(large, queues, stream) == 2
+    assert cycles_until_it_starts(large, queues, stream) == 2
 
 
 @pytest.mark.parametrize(

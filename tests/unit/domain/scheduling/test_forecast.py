@@ -26,12 +26,12 @@ from tests.unit.domain.scheduling.fleets import (
 )
 
 
-def foretold(seen: SchedulingSnapshot, assumed: Assumptions | None = None) -> dict[str, Forecast]:
+def forecasts(seen: SchedulingSnapshot, assumed: Assumptions | None = None) -> dict[str, Forecast]:
     return dict(forecast_starts(seen, SchedulingPolicy(), at=AT, assumptions=assumed))
 
 
 def test_what_has_room_starts_now() -> None:
-    found = foretold(snapshot(node("a"), claims=[claim("c")]))["c"]
+    found = forecasts(snapshot(node("a"), claims=[claim("c")]))["c"]
     assert found.starts_at == found.earliest == found.latest == AT
     assert (found.chip, found.nodes, found.blocked_by) == (NPU, ("a",), ())
     assert found.reason == "starts now: there is room for it"
@@ -48,7 +48,7 @@ def test_what_has_no_room_starts_when_those_end_whose_cards_it_gets() -> None:
         ],
         claims=[claim("c", role(4))],
     )
-    found = foretold(seen)["c"]
+    found = forecasts(seen)["c"]
     assert found.starts_at == AT + hours(2)
     assert found.nodes == ("a",)
     assert found.blocked_by == ("other", "short")
@@ -59,7 +59,7 @@ def test_the_range_is_as_wide_as_the_doubt_about_stated_ends() -> None:
     seen = snapshot(
         node("a", 1), running=[running("r", {"a": (0,)}, ends_in=hours(4))], claims=[claim("c")]
     )
-    found = foretold(seen, Assumptions(uncertainty=0.5))["c"]
+    found = forecasts(seen, Assumptions(uncertainty=0.5))["c"]
     assert found.starts_at == AT + hours(4)
     assert found.earliest == AT + hours(2)
     assert found.latest == AT + hours(6)
@@ -71,7 +71,7 @@ def test_claims_that_go_first_are_waited_for_as_well() -> None:
         running=[running("r", {"a": (0,)}, ends_in=hours(1))],
         claims=[claim("late", minute=5), claim("first", runtime=hours(2))],
     )
-    found = foretold(seen)
+    found = forecasts(seen)
     assert found["first"].starts_at == AT + hours(1)
     assert found["late"].starts_at == AT + hours(3)
     assert found["late"].blocked_by == ("first",)
@@ -84,7 +84,7 @@ def test_an_urgent_arrival_goes_before_what_waits() -> None:
         claims=[claim("c")],
     )
     coming = claim("urgent", priority=9, minute=30, runtime=hours(3))
-    found = foretold(seen, Assumptions(arrivals=(coming,)))
+    found = forecasts(seen, Assumptions(arrivals=(coming,)))
     assert found["urgent"].starts_at == AT + hours(2)
     assert found["c"].starts_at == AT + hours(5)
 
@@ -96,7 +96,7 @@ def test_runtimes_of_the_past_stand_in_for_ends_that_nobody_stated() -> None:
     seen = snapshot(
         node("a", 1), running=[running("r", {"a": (0,)}, since=hours(20))], claims=[claim("c")]
     )
-    found = foretold(seen, Assumptions(runtimes=past))["c"]
+    found = forecasts(seen, Assumptions(runtimes=past))["c"]
     # Of those that ran longer than 20 hours, half had ended after 30.
     assert found.starts_at == AT + hours(10)
     assert (found.earliest, found.latest) == (AT + hours(5), AT + hours(15))
@@ -104,7 +104,7 @@ def test_runtimes_of_the_past_stand_in_for_ends_that_nobody_stated() -> None:
 
 def test_without_any_idea_of_an_end_there_is_no_start() -> None:
     seen = snapshot(node("a", 1), running=[running("r", {"a": (0,)})], claims=[claim("c")])
-    found = foretold(seen)["c"]
+    found = forecasts(seen)["c"]
     assert found.starts_at is found.earliest is found.latest is None
     assert found.reason.startswith("not within the next 24 hours: ")
 
@@ -113,18 +113,18 @@ def test_what_is_overdue_ends_any_moment() -> None:
     seen = snapshot(
         node("a", 1), running=[running("r", {"a": (0,)}, ends_in=-hours(1))], claims=[claim("c")]
     )
-    assert foretold(seen)["c"].starts_at == AT
+    assert forecasts(seen)["c"].starts_at == AT
 
 
 def test_beyond_the_horizon_nothing_is_said() -> None:
     seen = snapshot(
         node("a", 1), running=[running("r", {"a": (0,)}, ends_in=hours(30))], claims=[claim("c")]
     )
-    found = foretold(seen)["c"]
+    found = forecasts(seen)["c"]
     assert found.starts_at is None
     # If it ends early it is within the day.
     assert found.earliest == AT + hours(22.5)
-    assert foretold(seen, Assumptions(horizon=hours(72)))["c"].starts_at == AT + hours(30)
+    assert forecasts(seen, Assumptions(horizon=hours(72)))["c"].starts_at == AT + hours(30)
 
 
 def test_a_claim_below_its_guarantee_starts_when_the_borrower_has_stopped() -> None:
@@ -137,7 +137,7 @@ def test_a_claim_below_its_guarantee_starts_when_the_borrower_has_stopped() -> N
         claims=[claim("c", role(2), queue="owner", runtime=hours(1))],
         queues=[owner, QueueSnapshot(uid="research", name="research")],
     )
-    found = foretold(seen, Assumptions(grace=timedelta(minutes=5)))
+    found = forecasts(seen, Assumptions(grace=timedelta(minutes=5)))
     assert found["c"].starts_at == AT + timedelta(minutes=5)
     assert found["c"].blocked_by == ("borrower",)
     # And who had to stop goes on behind it.
@@ -153,7 +153,7 @@ def test_what_was_told_to_stop_before_stops_and_waits_again_if_it_was_for_somebo
         running("r", {"a": (0,)}, ends_in=hours(9)), revoking=True, revoked_for=for_whom
     )
     seen = snapshot(node("a", 1), running=[leaving], claims=[claim("c", runtime=hours(1))])
-    found = foretold(seen, Assumptions(grace=timedelta(minutes=5)))
+    found = forecasts(seen, Assumptions(grace=timedelta(minutes=5)))
     assert found["c"].starts_at == AT + timedelta(minutes=5)
     assert ("r" in found) == bool(for_whom)
 
@@ -166,7 +166,7 @@ def test_a_queue_at_its_cap_waits_for_its_own() -> None:
         claims=[claim("c")],
         queues=[queue],
     )
-    found = foretold(seen)["c"]
+    found = forecasts(seen)["c"]
     assert found.starts_at == AT + hours(1)
     assert found.blocked_by == ("mine",)
 
@@ -177,9 +177,9 @@ def test_no_more_cycles_are_played_than_allowed() -> None:
         running=[running("r", {"a": (0,)}, ends_in=hours(1))],
         claims=[claim(f"c{each}", minute=each, runtime=hours(1)) for each in range(6)],
     )
-    found = foretold(seen, Assumptions(cycles=3))
+    found = forecasts(seen, Assumptions(cycles=3))
     assert sum(each.starts_at is not None for each in found.values()) == 2
-    assert sum(each.starts_at is not None for each in foretold(seen).values()) == 6
+    assert sum(each.starts_at is not None for each in forecasts(seen).values()) == 6
 
 
 @settings(max_examples=40)
@@ -202,7 +202,7 @@ def test_no_forecast_lies_outside_of_its_range_or_changes_when_asked_again(
             for each, (cards, length) in enumerate(asked)
         ],
     )
-    found = foretold(seen, Assumptions(horizon=hours(24 * 7)))
+    found = forecasts(seen, Assumptions(horizon=hours(24 * 7)))
     assert set(found) == {each.uid for each in seen.claims}
     for each in found.values():
         assert each.starts_at is not None
@@ -210,4 +210,4 @@ def test_no_forecast_lies_outside_of_its_range_or_changes_when_asked_again(
         assert each.latest is not None
         assert AT < each.earliest <= each.starts_at <= each.latest
         assert each.blocked_by
-    assert found == foretold(seen, Assumptions(horizon=hours(24 * 7)))
+    assert found == forecasts(seen, Assumptions(horizon=hours(24 * 7)))

@@ -166,15 +166,15 @@ def test_scores_that_are_kept_equal_scores_from_scratch(history: list[tuple[str,
     ]
     marks: list[int] = [0]
     freed = False
-    for deed, which in history:
-        if deed == "place":
+    for operation, which in history:
+        if operation == "place":
             placer.place(ASKED[which], ASKED[which].chips[0])
-        elif deed == "mark":
+        elif operation == "mark":
             marks.append(fleet.mark())
-        elif deed == "undo":
+        elif operation == "undo":
             fleet.undo(min(marks.pop() if len(marks) > 1 else 0, fleet.mark()))
             freed = freed and fleet.mark() > 0
-        elif deed == "free" and not freed:
+        elif operation == "free" and not freed:
             fleet.free(work)
             freed = True
         else:
@@ -232,7 +232,7 @@ def test_cards_are_no_fragment_to_people_because_others_ask_for_another_chip() -
     fragments = Fragmentation(NodeTable(seen), typical_requests(seen))
     assert list(fragments.to_takers() / WHOLE_CARD) == [4, 0]
     assert list(fragments.by_row() / WHOLE_CARD) == [4, 2]
-    nobody = Fragmentation(
+    without_claims = Fragmentation(
         NodeTable(seen), typical_requests(replace(seen, claims=tuple(asked[1:])))
     )
-    assert list(nobody.to_takers()) == [0, 0]
+    assert list(without_claims.to_takers()) == [0, 0]

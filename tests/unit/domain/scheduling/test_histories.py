@@ -86,7 +86,7 @@ def fleet() -> list[NodeSnapshot]:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> ClaimSnapshot:
+def requests(draw: st.DrawFn) -> ClaimSnapshot:
     share = draw(st.sampled_from([1000, 1000, 1000, 250]))
     # Mostly, no two ask for the same.
     memory = draw(st.sampled_from([0, 0, 6])) * GIB + draw(st.integers(0, 2**20))
@@ -113,7 +113,7 @@ def wishes(draw: st.DrawFn) -> ClaimSnapshot:
         within=draw(st.sampled_from(["", "", "leaf"])),
         runtime=draw(st.sampled_from([None, hours(1), hours(5)])),
         tolerations=draw(st.sampled_from([(), ("dedicated",)])),
-        person=draw(st.sampled_from(["", "ada", "bo"])),
+        user=draw(st.sampled_from(["", "ada", "bo"])),
     )
 
 
@@ -127,7 +127,7 @@ class Histories(RuleBasedStateMachine):
         self.asked = 0
         self.planner = Planner()
         #: Those who wait, with what each was told last by the planner.
-        self.told: dict[str, str] = {}
+        self.pending_reasons: dict[str, str] = {}
 
     @initialize(queues=st.permutations(QUEUES))
     def found(self, queues: list[QueueSnapshot]) -> None:
@@ -136,8 +136,8 @@ class Histories(RuleBasedStateMachine):
 
     # -- Claims --
 
-    @rule(wanted=st.lists(wishes(), min_size=1, max_size=5))
-    def some_ask(self, wanted: list[ClaimSnapshot]) -> None:
+    @rule(wanted=st.lists(requests(), min_size=1, max_size=5))
+    def claims_are_submitted(self, wanted: list[ClaimSnapshot]) -> None:
         for each in wanted:
             self.asked += 1
             self.timeline.submit(replace(each, uid=f"c{self.asked}", created_at=self.now))
@@ -156,12 +156,12 @@ class Histories(RuleBasedStateMachine):
 
     @precondition(lambda self: self.timeline.waiting)
     @rule(which=st.integers(0, 99))
-    def somebody_gives_up(self, which: int) -> None:
+    def a_claim_is_withdrawn(self, which: int) -> None:
         waiting = self.timeline.waiting
         self.timeline.withdraw(waiting[which % len(waiting)].uid)
 
     @rule()
-    def what_was_told_to_stop_has_stopped(self) -> None:
+    def evicted_claims_stop(self) -> None:
         for running in self.timeline.running:
             if running.revoking:
                 self.timeline.end(running.uid)
@@ -205,7 +205,7 @@ class Histories(RuleBasedStateMachine):
         opened=st.integers(0, 9).map(bool),
         borrows=st.integers(0, 4).map(bool),
         lends=st.integers(0, 4).map(bool),
-        per_person=st.sampled_from([None, None, 0, 1, 3]),
+        per_user=st.sampled_from([None, None, 0, 1, 3]),
     )
     def a_queue_gets_other_rights(
         self,
@@ -215,7 +215,7 @@ class Histories(RuleBasedStateMachine):
         opened: bool,
         borrows: bool,
         lends: bool,
-        per_person: int | None,
+        per_user: int | None,
     ) -> None:
         queue = self.timeline.snapshot().queues[uid]
         stated = ChipQuota(
@@ -228,7 +228,7 @@ class Histories(RuleBasedStateMachine):
                 open=opened,
                 borrows=borrows,
                 lends=lends,
-                max_running_per_user=per_person,
+                max_running_per_user=per_user,
             )
         )
 
@@ -276,12 +276,14 @@ class Histories(RuleBasedStateMachine):
         assert (found.placements, found.revocations) == (decided.placements, decided.revocations)
         placed = {each.claim for each in found.placements}
         waiting = {claim.uid for claim in seen.claims} - placed
-        self.told = {uid: why for uid, why in self.told.items() if uid in waiting}
-        self.told |= {each.claim: each.reason for each in found.pending}
-        assert self.told == {each.claim: each.reason for each in decided.pending}
+        self.pending_reasons = {
+            uid: reason for uid, reason in self.pending_reasons.items() if uid in waiting
+        }
+        self.pending_reasons |= {each.claim: each.reason for each in found.pending}
+        assert self.pending_reasons == {each.claim: each.reason for each in decided.pending}
 
     @invariant()
-    def the_books_balance(self) -> None:
+    def the_commit_is_valid(self) -> None:
         seen = self.timeline.snapshot()
         on_cards = {card.held_by for host in seen.nodes for card in host.cards if card.held_by}
         assert on_cards <= {running.uid for running in seen.running}
@@ -303,4 +305,4 @@ def shuffled(seen: SchedulingSnapshot) -> SchedulingSnapshot:
 
 
 Histories.TestCase.settings = settings(max_examples=HISTORIES, stateful_step_count=40)
-test_no_plan_breaks_a_promise = Histories.TestCase
+test_no_plan_breaks_an_invariant = Histories.TestCase

@@ -154,8 +154,8 @@ def test_who_awaits_cards_sends_nobody_else_away(seen: SchedulingSnapshot) -> No
     for _ in range(3):
         again = decided(timeline.snapshot())
         assert not served & {each.beneficiary for each in again.revocations}
-        waits = {each.claim: each.code for each in again.pending}
-        assert {waits[uid] for uid in served} == {PendingCode.AWAITING_EVICTIONS}
+        codes = {each.claim: each.code for each in again.pending}
+        assert {codes[uid] for uid in served} == {PendingCode.AWAITING_EVICTIONS}
         for revocation in again.revocations:
             timeline.revoke(revocation)
             served.add(revocation.beneficiary)

@@ -175,8 +175,8 @@ def test_a_node_that_chooses_gives_nothing_while_it_could_give_a_card_that_is_ou
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_cpu_that_is_promised_twice_refuses_only_who_asks_for_some(replicas: int) -> None:
-    promised = Resources(cpu=Millicpu(9000))
-    full = replace(node("a", cpu=8, owns_cpu=True), allocated=promised)
+    allocated = Resources(cpu=Millicpu(9000))
+    full = replace(node("a", cpu=8, owns_cpu=True), allocated=allocated)
     assert Placer(NodeTable(snapshot(full))).place(claim("c", role(2, replicas)), NPU)
     assert not Placer(NodeTable(snapshot(full))).place(claim("c", role(2, replicas, cpu=1)), NPU)
 
@@ -195,7 +195,7 @@ def test_a_share_leaves_the_rest_of_its_card_to_others() -> None:
 
 
 @st.composite
-def deeds(draw: st.DrawFn) -> list[tuple[str, int]]:
+def operations(draw: st.DrawFn) -> list[tuple[str, int]]:
     return draw(
         st.lists(
             st.tuples(
@@ -228,13 +228,13 @@ def worked() -> tuple[NodeTable, Placer]:
 
 
 @settings(max_examples=200)
-@given(history=deeds())
+@given(history=operations())
 def test_after_undo_everything_is_as_it_was(history: list[tuple[str, int]]) -> None:
     fleet, placer = worked()
     marks: list[tuple[int, object, tuple[RunningClaim, ...]]] = [(0, arrays(fleet), ())]
     held: list[RunningClaim] = []
-    for deed, which in history:
-        if deed == "take":
+    for operation, which in history:
+        if operation == "take":
             wanted = ASKED[which]
             taken = placer.place(wanted, NPU)
             if taken:
@@ -249,13 +249,13 @@ def test_after_undo_everything_is_as_it_was(history: list[tuple[str, int]]) -> N
                         replicas=taken,
                     )
                 )
-        elif deed == "free" and held:
+        elif operation == "free" and held:
             fleet.free(held.pop(which % len(held)))
-        elif deed == "open":
+        elif operation == "open":
             fleet.use_nominated("heir")
-        elif deed == "mark":
+        elif operation == "mark":
             marks.append((fleet.mark(), arrays(fleet), tuple(held)))
-        elif deed == "undo":
+        elif operation == "undo":
             mark, then, holders = marks.pop() if len(marks) > 1 else marks[0]
             fleet.undo(mark)
             held = list(holders)

@@ -184,11 +184,11 @@ def _line(view: ClaimSnapshot) -> tuple[object, ...]:
 
 def test_claims_are_of_a_kind_if_they_ask_the_same_of_the_same_queue() -> None:
     one = claim("a", priority=3, minute=4)
-    alike = claim("b")
+    equivalent = claim("b")
     assert (
         one.equivalence_class
-        is alike.equivalence_class
-        is replace(alike, uid="c").equivalence_class
+        is equivalent.equivalence_class
+        is replace(equivalent, uid="c").equivalence_class
     )
     others = (
         claim("b", role(2)),

@@ -22,8 +22,8 @@ MAPS = QueueSnapshot(uid="maps", name="maps", parent="lab", max_running_per_user
 SPEECH = QueueSnapshot(uid="speech", name="speech", parent="lab")
 
 
-def held_by(person: str, at_work: RunningClaim) -> RunningClaim:
-    return replace(at_work, user=person)
+def held_by(user: str, at_work: RunningClaim) -> RunningClaim:
+    return replace(at_work, user=user)
 
 
 def decide(seen: SchedulingSnapshot) -> SchedulingPlan:
@@ -39,16 +39,16 @@ def refusal(decided: SchedulingPlan, uid: str) -> PendingClaim:
 
 
 def test_within_one_plan_a_person_gets_no_more_than_the_limit_and_others_get_theirs() -> None:
-    asked = [claim(f"a{n}", queue="maps", minute=n, person="ada") for n in range(4)]
-    asked.append(claim("b", queue="maps", minute=9, person="bo"))
+    asked = [claim(f"a{n}", queue="maps", minute=n, user="ada") for n in range(4)]
+    asked.append(claim("b", queue="maps", minute=9, user="bo"))
 
     decided = decide(snapshot(node("n"), claims=asked, queues=(LAB, MAPS)))
 
     assert placed(decided) == {"a0", "a1", "b"}
-    told = refusal(decided, "a2")
-    assert told.code is PendingCode.USER_LIMIT
-    assert told.reason == "ada holds 2 of at most 2 claims of queue maps"
-    assert told.numbers == {"held": 2, "limit": 2}
+    refused = refusal(decided, "a2")
+    assert refused.code is PendingCode.USER_LIMIT
+    assert refused.reason == "ada holds 2 of at most 2 claims of queue maps"
+    assert refused.numbers == {"held": 2, "limit": 2}
 
 
 def test_what_runs_counts_up_the_tree_until_it_has_stopped() -> None:
@@ -57,7 +57,7 @@ def test_what_runs_counts_up_the_tree_until_it_has_stopped() -> None:
         held_by("ada", running("r2", {"n": [1]}, queue="speech")),
         held_by("ada", replace(running("r3", {"n": [2]}, queue="speech"), revoking=True)),
     ]
-    asked = claim("a", queue="maps", person="ada")
+    asked = claim("a", queue="maps", user="ada")
 
     decided = decide(
         snapshot(node("n"), claims=[asked], running=at_work, queues=(LAB, MAPS, SPEECH))
@@ -72,27 +72,29 @@ def test_a_claim_of_nobody_is_not_limited() -> None:
 
 
 def test_a_limit_of_none_at_all_lets_nobody_in() -> None:
-    asked = claim("a", queue="maps", person="ada")
+    asked = claim("a", queue="maps", user="ada")
     shut = replace(MAPS, parent=None, max_running_per_user=0)
     assert not placed(decide(snapshot(node("n"), claims=[asked], queues=(shut,))))
 
 
 def test_a_closed_queue_is_told_before_a_limit() -> None:
-    asked = claim("a", queue="maps", person="ada")
+    asked = claim("a", queue="maps", user="ada")
     shut = replace(MAPS, parent=None, max_running_per_user=0, open=False)
     decided = decide(snapshot(node("n"), claims=[asked], queues=(shut,)))
     assert refusal(decided, "a").code is PendingCode.QUEUE_CLOSED
 
 
 def test_others_stop_for_no_more_claims_of_a_person_than_may_run() -> None:
-    owed = replace(
+    guaranteed_queue = replace(
         MAPS, parent=None, max_running_per_user=1, entitlements={NPU: ChipQuota(guaranteed=8)}
     )
     batch = QueueSnapshot(uid="batch", name="batch")
     at_work = [running(f"r{n}", {"n": [n]}, queue="batch") for n in range(8)]
-    asked = [claim(f"a{n}", queue="maps", minute=n, person="ada") for n in range(2)]
+    asked = [claim(f"a{n}", queue="maps", minute=n, user="ada") for n in range(2)]
 
-    decided = decide(snapshot(node("n"), claims=asked, running=at_work, queues=(owed, batch)))
+    decided = decide(
+        snapshot(node("n"), claims=asked, running=at_work, queues=(guaranteed_queue, batch))
+    )
 
     assert {each.beneficiary for each in decided.revocations} == {"a0"}
     assert refusal(decided, "a1").reason == (
@@ -103,8 +105,8 @@ def test_others_stop_for_no_more_claims_of_a_person_than_may_run() -> None:
 def test_a_claim_that_keeps_room_is_not_passed_by_others_of_its_person() -> None:
     alone = replace(MAPS, parent=None, max_running_per_user=1)
     at_work = [running("r", {"n": range(6)}, queue="maps", ends_in=timedelta(hours=1))]
-    gang = claim("gang", role(8), queue="maps", person="ada")
-    small = claim("small", queue="maps", minute=1, runtime=timedelta(minutes=5), person="ada")
+    gang = claim("gang", role(8), queue="maps", user="ada")
+    small = claim("small", queue="maps", minute=1, runtime=timedelta(minutes=5), user="ada")
 
     decided = decide(snapshot(node("n"), claims=[gang, small], running=at_work, queues=(alone,)))
 
@@ -115,8 +117,8 @@ def test_a_claim_that_keeps_room_is_not_passed_by_others_of_its_person() -> None
 def test_a_claim_at_the_limit_keeps_no_room_from_anybody() -> None:
     alone = replace(MAPS, parent=None, max_running_per_user=1)
     at_work = [held_by("ada", running("r", {"n": range(6)}, queue="maps"))]
-    gang = claim("gang", role(8), queue="maps", person="ada")
-    small = claim("small", queue="maps", minute=1, person="bo")
+    gang = claim("gang", role(8), queue="maps", user="ada")
+    small = claim("small", queue="maps", minute=1, user="bo")
 
     decided = decide(snapshot(node("n"), claims=[gang, small], running=at_work, queues=(alone,)))
 
@@ -125,7 +127,7 @@ def test_a_claim_at_the_limit_keeps_no_room_from_anybody() -> None:
 
 
 def test_the_person_stays_with_a_claim_while_it_runs_and_when_it_waits_again() -> None:
-    asked = claim("a", queue="maps", person="ada")
+    asked = claim("a", queue="maps", user="ada")
     timeline = SnapshotSimulator(snapshot(node("n"), claims=[asked], queues=(LAB, MAPS)))
     (placement,) = decide(timeline.snapshot()).placements
 

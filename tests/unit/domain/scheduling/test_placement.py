@@ -303,10 +303,10 @@ def holds(nodes: Sequence[NodeSnapshot], cards: int, memory: int) -> int:
 
 def domains(nodes: Sequence[NodeSnapshot], within: str) -> list[list[NodeSnapshot]]:
     """The pieces of the network under one of which the gang has to stand."""
-    kept: dict[tuple[str, str], list[NodeSnapshot]] = {}
+    grouped: dict[tuple[str, str], list[NodeSnapshot]] = {}
     for each in nodes:
-        kept.setdefault((each.cluster, each.domains.get(within, "")), []).append(each)
-    return list(kept.values())
+        grouped.setdefault((each.cluster, each.domains.get(within, "")), []).append(each)
+    return list(grouped.values())
 
 
 @settings(max_examples=300)

@@ -37,7 +37,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[SchedulingSnapshot]:
     return snapshots
 
 
-def told(found: SchedulingPlan) -> dict[str, str]:
+def pending_reasons(found: SchedulingPlan) -> dict[str, str]:
     return {each.claim: each.reason for each in found.pending}
 
 
@@ -45,16 +45,16 @@ def test_of_newcomers_behind_others_of_their_kind_a_plan_says_the_same(
     planned: list[SchedulingSnapshot],
 ) -> None:
     planner, first = Planner(), FULL
-    assert set(told(planner.plan(first, SchedulingPolicy(), AT))) == {"a", "b"}
+    assert set(pending_reasons(planner.plan(first, SchedulingPolicy(), AT))) == {"a", "b"}
     second = replace(
         first, claims=(*first.claims, claim("c", minute=3), claim("d", role(2), minute=4))
     )
     third = replace(second, claims=(*second.claims, claim("e", minute=5)))
     found = [planner.plan(each, SchedulingPolicy(), AT + MOMENT) for each in (second, third)]
-    assert [set(told(each)) for each in found] == [{"c", "d"}, {"e"}]
+    assert [set(pending_reasons(each)) for each in found] == [{"c", "d"}, {"e"}]
     assert (
-        told(plan_cycle(third, SchedulingPolicy(), AT + MOMENT)).items()
-        >= (told(found[0]) | told(found[1])).items()
+        pending_reasons(plan_cycle(third, SchedulingPolicy(), AT + MOMENT)).items()
+        >= (pending_reasons(found[0]) | pending_reasons(found[1])).items()
     )
     assert planned == [first]
 

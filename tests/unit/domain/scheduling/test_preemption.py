@@ -38,12 +38,12 @@ from tests.unit.domain.scheduling.fleets import (
 
 
 def borrowed(
-    *at_work: RunningClaim, wants: int = 2, queues: tuple[QueueSnapshot, ...] = ()
+    *at_work: RunningClaim, wanted: int = 2, queues: tuple[QueueSnapshot, ...] = ()
 ) -> SchedulingSnapshot:
     """One node of four cards, all lent to others; research, which is guaranteed eight, wants some."""
     return snapshot(
         node("n", 4),
-        claims=[claim("owed", role(wants))],
+        claims=[claim("owed", role(wanted))],
         running=at_work,
         queues=(RESEARCH, BATCH, *queues),
     )
@@ -67,7 +67,7 @@ def test_a_claim_within_its_guarantee_takes_back_what_others_borrowed() -> None:
 
 
 def test_a_claim_beyond_its_guarantee_takes_nothing_back() -> None:
-    seen = borrowed(lent("a", 0, 1, 2, 3), wants=4)
+    seen = borrowed(lent("a", 0, 1, 2, 3), wanted=4)
     small = replace(seen, queues={**seen.queues, "research": guaranteed("research", 3)})
 
     assert decide(small).revocations == ()
@@ -99,11 +99,11 @@ def test_a_queue_within_its_guarantee_is_left_alone() -> None:
 def test_a_queue_is_left_alone_as_soon_as_it_is_back_within_its_guarantee() -> None:
     at_work = [running(f"p{card}", {"n": [card]}, queue="product") for card in range(4)]
 
-    decided = decide(borrowed(*at_work, wants=2, queues=(guaranteed("product", 3),)))
+    decided = decide(borrowed(*at_work, wanted=2, queues=(guaranteed("product", 3),)))
 
     assert decided.revocations == ()
     assert (
-        len(decide(borrowed(*at_work, wants=1, queues=(guaranteed("product", 3),))).revocations)
+        len(decide(borrowed(*at_work, wanted=1, queues=(guaranteed("product", 3),))).revocations)
         == 1
     )
 
@@ -118,9 +118,9 @@ def test_who_runs_within_its_guarantee_stops_for_nothing_that_its_queue_is_only_
     ours, theirs = guaranteed("ours", 4), guaranteed("theirs", 4)
     first = running("first", {"a": range(4)}, queue="ours", priority=2, saved=None)
     second = claim("second", role(4), queue="ours", priority=2)
-    owed = claim("owed", role(2), queue="theirs", priority=1)
+    entitled = claim("owed", role(2), queue="theirs", priority=1)
     nodes = (node("a", 4), node("b", 4))
-    seen = snapshot(*nodes, claims=(second, owed), running=(first,), queues=(ours, theirs))
+    seen = snapshot(*nodes, claims=(second, entitled), running=(first,), queues=(ours, theirs))
 
     decided = decide(seen)
     assert [each.claim for each in decided.placements] == ["owed"]
@@ -131,20 +131,22 @@ def test_who_runs_within_its_guarantee_stops_for_nothing_that_its_queue_is_only_
     young = running(
         "second", {"b": range(4)}, queue="ours", priority=2, since=timedelta(seconds=1), saved=None
     )
-    seen = snapshot(*nodes, claims=(owed,), running=(first, young), queues=(ours, theirs))
+    seen = snapshot(*nodes, claims=(entitled,), running=(first, young), queues=(ours, theirs))
     assert stopped(decide(seen)) == ["second"]
 
 
 def test_an_urgent_borrower_does_not_start_on_what_the_next_cycle_would_reclaim() -> None:
     urgent = claim("urgent", role(3), queue="batch", priority=2)
-    owed = claim("owed", role(2), priority=0, minute=1)
-    seen = snapshot(node("n", 4), claims=(urgent, owed), queues=(guaranteed("research", 2), BATCH))
+    entitled = claim("owed", role(2), priority=0, minute=1)
+    seen = snapshot(
+        node("n", 4), claims=(urgent, entitled), queues=(guaranteed("research", 2), BATCH)
+    )
 
     assert placed(decided(seen)) == ["owed"]
     assert refused(decide(seen)) == {"urgent": PendingCode.NO_FREE_CARDS}
 
     # What is left is still its own.
-    smaller = replace(seen, claims=(claim("urgent", role(2), queue="batch", priority=2), owed))
+    smaller = replace(seen, claims=(claim("urgent", role(2), queue="batch", priority=2), entitled))
     assert placed(decided(smaller)) == ["urgent", "owed"]
     # Who may not reclaim does not keep it from starting either.
     patient = guaranteed("research", 2, reclaims=False)
@@ -154,9 +156,9 @@ def test_an_urgent_borrower_does_not_start_on_what_the_next_cycle_would_reclaim(
 def test_what_a_borrower_does_not_lose_it_starts_on_all_the_same() -> None:
     """It lost its first choice to a claim within its guarantee, and there is room elsewhere."""
     borrower = claim("borrower", role(2), queue="batch", priority=2)
-    owed = claim("owed", role(4), minute=1)
+    entitled = claim("owed", role(4), minute=1)
     nodes = (node("a", 4), node("b", 4, busy=[0]))
-    seen = snapshot(*nodes, claims=(borrower, owed), queues=(guaranteed("research", 4), BATCH))
+    seen = snapshot(*nodes, claims=(borrower, entitled), queues=(guaranteed("research", 4), BATCH))
     assert sorted(placed(decided(seen))) == ["borrower", "owed"]
 
 
@@ -164,13 +166,15 @@ def test_cards_nominated_for_a_claim_do_not_make_a_borrower_of_what_its_queue_ru
     """Before the claim's turn as after it: its queue holds these cards, but runs no more than its guarantee."""
     at_work = running("at work", {"a": range(2)}, queue="ours")
     first = claim("first", role(4), queue="ours", priority=0, minute=5)
-    owed = claim("owed", role(2), queue="theirs", priority=2)
-    kept = node("b", 4)
-    kept = replace(kept, cards=tuple(replace(card, nominated_for="first") for card in kept.cards))
+    entitled = claim("owed", role(2), queue="theirs", priority=2)
+    nominated = node("b", 4)
+    nominated = replace(
+        nominated, cards=tuple(replace(card, nominated_for="first") for card in nominated.cards)
+    )
     seen = snapshot(
         node("a", 2),
-        kept,
-        claims=(first, owed),
+        nominated,
+        claims=(first, entitled),
         running=(at_work,),
         queues=(guaranteed("ours", 4), guaranteed("theirs", 2)),
     )
@@ -390,7 +394,7 @@ def test_what_a_promised_claim_does_not_need_stays_for_others() -> None:
 
 def test_nobody_is_stopped_in_vain() -> None:
     """Even with all of it gone, four cards do not make five."""
-    assert decide(borrowed(lent("a", 0, 1, 2, 3), wants=5)).revocations == ()
+    assert decide(borrowed(lent("a", 0, 1, 2, 3), wanted=5)).revocations == ()
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,14 @@ def fleets(draw: st.DrawFn) -> SchedulingSnapshot:
                 )
             )
             first += size
-    wants = claim(
+    wanted = claim(
         "owed",
         role(draw(st.integers(1, 4)), draw(st.integers(1, 2))),
         priority=draw(st.integers(0, 2)),
     )
     return snapshot(
         *(node(f"n{place}", 4) for place in range(3)),
-        claims=[wants],
+        claims=[wanted],
         running=at_work,
         queues=(
             guaranteed("research", draw(st.integers(4, 12))),

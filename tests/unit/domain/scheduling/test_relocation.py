@@ -48,7 +48,7 @@ def sharing(*shares: tuple[int, ...], gibibytes: int = 0) -> SchedulingSnapshot:
     return world.snapshot()
 
 
-def rooms_in(
+def planner_for(
     seen: SchedulingSnapshot, *, moves: int = 2
 ) -> tuple[NodeTable, Relocator, CapacityPlanner]:
     fleet = NodeTable(seen)
@@ -80,24 +80,24 @@ def test_one_takes_the_place_of_another_that_goes_first() -> None:
 
 
 def test_every_share_fits_where_the_moves_left_it() -> None:
-    fleet, _, rooms = rooms_in(sharing((320, 470), (470, 320), (650,)))
-    assert rooms.make(WANTED, NPU, worth=inf)
+    fleet, _, planner = planner_for(sharing((320, 470), (470, 320), (650,)))
+    assert planner.make(WANTED, NPU, worth=inf)
     left = fleet.states.lefts[fleet.state].sum()
     assert left == 3000 - 320 - 470 - 470 - 320 - 650 - 550
 
 
 def test_nobody_gives_way_beyond_the_moves_that_are_allowed() -> None:
-    fleet, mover, rooms = rooms_in(sharing((320, 470), (470, 320), (650,)), moves=1)
+    fleet, mover, planner = planner_for(sharing((320, 470), (470, 320), (650,)), moves=1)
     before = fleet.state.copy()
-    assert rooms.make(WANTED, NPU, worth=inf) is None
+    assert planner.make(WANTED, NPU, worth=inf) is None
     assert not mover.moves
     assert (fleet.state == before).all()
 
 
 def test_nobody_gives_way_for_less_than_it_costs() -> None:
     seen = sharing((320, 470), (470, 320), (650,))
-    _, mover, rooms = rooms_in(seen)
-    assert rooms.make(WANTED, NPU, worth=1.0) is None
+    _, mover, planner = planner_for(seen)
+    assert planner.make(WANTED, NPU, worth=1.0) is None
     assert not mover.moves
 
 

@@ -50,15 +50,19 @@ LARGE = claim("large", role(4))
 
 
 def test_a_blocked_claim_keeps_the_nodes_where_it_can_start_first() -> None:
-    (kept,) = decide(two_nodes(LARGE)).reservations
+    (reservation,) = decide(two_nodes(LARGE)).reservations
 
-    assert (kept.claim, kept.nodes, kept.starts_at) == ("large", ("a",), AT + hours(1))
+    assert (reservation.claim, reservation.nodes, reservation.starts_at) == (
+        "large",
+        ("a",),
+        AT + hours(1),
+    )
 
 
 def test_a_gang_waits_for_the_last_of_its_nodes() -> None:
-    (kept,) = decide(two_nodes(claim("gang", role(4, 2)))).reservations
+    (reservation,) = decide(two_nodes(claim("gang", role(4, 2)))).reservations
 
-    assert (set(kept.nodes), kept.starts_at) == ({"a", "b"}, AT + hours(3))
+    assert (set(reservation.nodes), reservation.starts_at) == ({"a", "b"}, AT + hours(3))
 
 
 def test_a_claim_that_ends_in_time_is_backfilled_and_one_that_does_not_waits() -> None:
@@ -130,9 +134,9 @@ def test_reservations_do_not_count_on_the_same_nodes() -> None:
 
 
 def test_an_elastic_gang_keeps_room_for_its_fewest_replicas_only() -> None:
-    (kept,) = decide(two_nodes(claim("x", role(4, 2, least=1)))).reservations
+    (reservation,) = decide(two_nodes(claim("x", role(4, 2, least=1)))).reservations
 
-    assert kept.nodes == ("a",)
+    assert reservation.nodes == ("a",)
 
 
 def test_what_never_fits_keeps_no_room() -> None:
@@ -160,8 +164,8 @@ def test_where_no_end_is_known_room_is_kept_all_the_same() -> None:
 
     decided = decide(seen)
 
-    (kept,) = decided.reservations
-    assert (kept.nodes, kept.starts_at) == (("a",), None)
+    (reservation,) = decided.reservations
+    assert (reservation.nodes, reservation.starts_at) == (("a",), None)
     assert [one.replicas[0].node for one in decided.placements] == ["b"]
 
 

@@ -26,7 +26,7 @@ ONE_CARD = ReplicaShape(cards=1, share=1000, cpu=0, memory=0)
 
 
 def node(
-    uid: str, *, chip: str = "a", cards: int = 4, cpu: int = 40_000, promised: int = 0
+    uid: str, *, chip: str = "a", cards: int = 4, cpu: int = 40_000, allocated: int = 0
 ) -> NodeSnapshot:
     return NodeSnapshot(
         uid=uid,
@@ -37,7 +37,7 @@ def node(
             for index in range(cards)
         ),
         capacity=Resources(cpu=Millicpu(cpu), memory=Bytes(GIB)),
-        allocated=Resources(cpu=Millicpu(promised)),
+        allocated=Resources(cpu=Millicpu(allocated)),
         owns_cpu=True,
     )
 
@@ -58,7 +58,7 @@ def test_the_fuller_node_costs_less() -> None:
 
 
 def test_cards_that_would_be_left_without_cores_cost() -> None:
-    balanced, starved = costs(node("balanced"), node("starved", promised=28_000), cpu=10_000)
+    balanced, starved = costs(node("balanced"), node("starved", allocated=28_000), cpu=10_000)
     assert balanced < starved
 
 

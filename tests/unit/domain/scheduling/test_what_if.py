@@ -133,7 +133,7 @@ def test_fewer_cards_for_a_queue_never_go_below_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (AddNodes(like="z"), "there is no node 'z' in this snapshot"),
         (DrainNode(node="z"), "there is no node 'z' in this snapshot"),
@@ -146,8 +146,8 @@ def test_fewer_cards_for_a_queue_never_go_below_none() -> None:
         (AddClaim(claim=claim("n", queue="z")), "there is no queue 'z' in this snapshot"),
     ],
 )
-def test_a_change_to_what_is_not_there_is_refused(change: WhatIfChange, words: str) -> None:
-    with pytest.raises(UnknownSubject, match=words):
+def test_a_change_to_what_is_not_there_is_refused(change: WhatIfChange, message: str) -> None:
+    with pytest.raises(UnknownSubject, match=message):
         asked(BUSY, change)
 
 

@@ -91,9 +91,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("description", "words"), REFUSED, ids=[words for _, words in REFUSED])
+@pytest.mark.parametrize(
+    ("description", "message"), REFUSED, ids=[message for _, message in REFUSED]
+)
 def test_an_invalid_description_is_refused_with_the_value(
-    description: dict[str, Any], words: str
+    description: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(FleetDescriptionRefused, match=words):
+    with pytest.raises(FleetDescriptionRefused, match=message):
         read_fleet(description, chips=chips())

@@ -21,7 +21,7 @@ from tests.unit.domain.simulation.launches import RECORD, START, after, record
 DEAD = SimulatedFault(
     kind=SimulatedFaultKind.CARD_DEAD, node="n2", card=1, since=after(minutes=20), message="ECC"
 )
-SILENT = SimulatedFault(
+UNREACHABLE = SimulatedFault(
     kind=SimulatedFaultKind.NODE_UNREACHABLE, node="n1", since=after(minutes=20), message="no power"
 )
 SLOW = SimulatedFault(
@@ -54,9 +54,11 @@ def test_at_sixty_times_the_speed_an_hour_is_a_minute() -> None:
 def test_a_reporting_launch_succeeds_once_its_outputs_are_handed_over() -> None:
     waiting = launch_snapshot(record(reports=True), (), after(hours=3))
     assert (waiting.stage, waiting.finishing) == (Stage.RUNNING, True)
-    heard = launch_snapshot(record(reports=True, handed_over_at=after(hours=2)), (), after(hours=3))
-    assert heard.outcome is not None
-    assert (heard.outcome.cause, heard.outcome.at) == ("finished", after(hours=2))
+    snapshot = launch_snapshot(
+        record(reports=True, handed_over_at=after(hours=2)), (), after(hours=3)
+    )
+    assert snapshot.outcome is not None
+    assert (snapshot.outcome.cause, snapshot.outcome.at) == ("finished", after(hours=2))
 
 
 @pytest.mark.parametrize(
@@ -121,8 +123,10 @@ def test_a_card_repaired_before_the_start_does_not_affect_the_launch() -> None:
 
 
 def test_processes_on_an_unreachable_node_are_lost_after_a_while() -> None:
-    assert launch_snapshot(RECORD, (SILENT,), after(minutes=24)).message == "n1 does not answer"
-    lost = launch_snapshot(RECORD, (SILENT,), after(minutes=25))
+    assert (
+        launch_snapshot(RECORD, (UNREACHABLE,), after(minutes=24)).message == "n1 does not answer"
+    )
+    lost = launch_snapshot(RECORD, (UNREACHABLE,), after(minutes=25))
     assert (lost.stage, lost.ended) == (Stage.LOST, True)
 
 
@@ -130,7 +134,7 @@ def test_a_node_that_answers_again_in_time_loses_no_process() -> None:
     back = SimulatedFault(
         kind=SimulatedFaultKind.NODE_UNREACHABLE,
         node="n1",
-        since=SILENT.since,
+        since=UNREACHABLE.since,
         until=after(minutes=24),
     )
     assert launch_snapshot(RECORD, (back,), after(minutes=26)).stage is Stage.RUNNING

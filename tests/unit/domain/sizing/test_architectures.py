@@ -84,7 +84,7 @@ def test_known_parameters_take_precedence_over_counted_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "field", "words"),
+    ("change", "field", "message"),
     [
         ({"num_hidden_layers": None}, "num_hidden_layers", "is missing; it must be a whole number"),
         ({"num_hidden_layers": "28"}, "num_hidden_layers", "got '28'"),
@@ -115,12 +115,12 @@ def test_known_parameters_take_precedence_over_counted_ones() -> None:
     ],
 )
 def test_missing_or_implausible_fields_are_reported_with_value_and_range(
-    change: Mapping[str, Any], field: str, words: str
+    change: Mapping[str, Any], field: str, message: str
 ) -> None:
     with pytest.raises(ConfigRefused) as refused:
         parse_architecture({**model_configs.QWEN2_7B, **change})
     found = {finding.field: finding.message for finding in refused.value.findings}
-    assert words in found[field]
+    assert message in found[field]
 
 
 def test_all_findings_are_reported() -> None:
@@ -162,11 +162,11 @@ def test_any_configuration_is_parsed_or_refused(
     try:
         built = parse_architecture({**config, **change})
     except ConfigRefused as refusal:
-        told = [finding.message for finding in refusal.findings]
+        messages = [finding.message for finding in refusal.findings]
     else:
-        told = ["read"] * (0 < built.active_parameters <= built.parameters)
-    assert all(told)
-    assert told
+        messages = ["read"] * (0 < built.active_parameters <= built.parameters)
+    assert all(messages)
+    assert messages
 
 
 FACTS: Mapping[str, Any] = {
@@ -190,9 +190,11 @@ def test_a_model_that_is_as_the_catalog_says_contradicts_nothing() -> None:
 
 def test_each_field_that_differs_from_the_catalog_has_both_values() -> None:
     built = parse_architecture({**model_configs.QWEN2_7B, "num_key_value_heads": 28})
-    told = {each.field: (each.config, each.catalog) for each in find_contradictions(built, FACTS)}
-    assert told == {"kv_heads": (28, 4)} | (
-        {"params_b": told["params_b"]} if "params_b" in told else {}
+    contradictions = {
+        each.field: (each.config, each.catalog) for each in find_contradictions(built, FACTS)
+    }
+    assert contradictions == {"kv_heads": (28, 4)} | (
+        {"params_b": contradictions["params_b"]} if "params_b" in contradictions else {}
     )
 
 

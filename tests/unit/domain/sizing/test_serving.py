@@ -132,15 +132,17 @@ def test_an_unknown_scheme_is_refused_with_those_that_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "figure", [each for each in PUBLISHED if each.what == "weights"], ids=lambda each: each.source
+    "published",
+    [each for each in PUBLISHED if each.what == "weights"],
+    ids=lambda each: each.source,
 )
-def test_weights_are_within_one_percent_of_what_was_published(figure: Published) -> None:
-    assert estimated_gib(figure) == pytest.approx(figure.gib, rel=0.01)
+def test_weights_are_within_one_percent_of_what_was_published(published: Published) -> None:
+    assert estimated_gib(published) == pytest.approx(published.gib, rel=0.01)
 
 
-@for_each_case("figure", [each for each in PUBLISHED if each.what == "serve"])
-def test_serving_is_within_five_percent_of_what_was_published(figure: Published) -> None:
-    assert estimated_gib(figure) == pytest.approx(figure.gib, rel=0.05)
+@for_each_case("published", [each for each in PUBLISHED if each.what == "serve"])
+def test_serving_is_within_five_percent_of_what_was_published(published: Published) -> None:
+    assert estimated_gib(published) == pytest.approx(published.gib, rel=0.05)
 
 
 def test_the_largest_that_fits_fits_and_one_more_does_not() -> None:
@@ -184,7 +186,7 @@ def test_a_model_too_large_for_all_cards_has_no_plan() -> None:
     assert serving_plan(huge, WANTED, chip=CARD, most=8) is None
 
 
-wishes = some.builds(
+requests = some.builds(
     ServingWorkload,
     scheme=some.sampled_from(list(WEIGHT_SCHEMES.values())),
     context=some.integers(1, 200_000),
@@ -197,20 +199,20 @@ wishes = some.builds(
 builds = some.sampled_from([parse_architecture(config) for config in EVERY.values()])
 
 
-@given(builds, wishes, some.integers(1, 100_000))
+@given(builds, requests, some.integers(1, 100_000))
 def test_serving_memory_is_monotonic(built: Any, wanted: ServingWorkload, more: int) -> None:
-    told = serving_memory(built, wanted).total
+    total = serving_memory(built, wanted).total
     longer = replace(wanted, context=wanted.context + more)
-    assert serving_memory(built, longer).total >= told
+    assert serving_memory(built, longer).total >= total
     busier = replace(wanted, concurrency=wanted.concurrency + more)
-    assert serving_memory(built, busier).total > told
+    assert serving_memory(built, busier).total > total
     larger = replace(built, parameters=built.parameters + 1000 * more)
-    assert serving_memory(larger, wanted).total >= told
+    assert serving_memory(larger, wanted).total >= total
 
 
-@given(builds, wishes)
+@given(builds, requests)
 def test_more_cards_never_make_one_hold_more_weights(built: Any, wanted: ServingWorkload) -> None:
-    told = serving_memory(built, wanted).weights
+    weights = serving_memory(built, wanted).weights
     shared = replace(wanted, plan=replace(wanted.plan, tensor=wanted.plan.tensor * 2))
     # Padding of the vocabulary may add a few rows.
-    assert serving_memory(built, shared).weights <= told + Bytes(128 * built.hidden * 4)
+    assert serving_memory(built, shared).weights <= weights + Bytes(128 * built.hidden * 4)

@@ -66,14 +66,14 @@ def test_bytes_per_trained_parameter(
 def test_zero_divides_what_its_stage_says_as_in_figure_one_of_its_paper() -> None:
     # 7.5 billion parameters on 64 cards: 120, 31.4, 16.6 and 1.9 GB.
     built = replace(LLAMA, parameters=7_500_000_000, vocabulary=8)
-    told = []
+    sizes = []
     for stage in range(4):
         held = training_memory(built, replace(WANTED, plan=ParallelPlan(data=64, zero_stage=stage)))
-        told.append((held.weights + held.gradients + held.optimizer) / 1e9)
-    assert told[:3] == pytest.approx([120, 31.4, 16.6], abs=0.05)
+        sizes.append((held.weights + held.gradients + held.optimizer) / 1e9)
+    assert sizes[:3] == pytest.approx([120, 31.4, 16.6], abs=0.05)
     # At stage 3 two layers are put together beside the 1.9 GB.
     layer = (built.parameters - built.embedding) // built.layers
-    assert told[3] == pytest.approx(1.875 + 2 * layer * 2 / 1e9, abs=0.01)
+    assert sizes[3] == pytest.approx(1.875 + 2 * layer * 2 / 1e9, abs=0.01)
 
 
 def test_an_adapter_trains_only_itself() -> None:
@@ -98,14 +98,14 @@ def test_a_plain_block_stores_about_34_bytes_as_in_korthikanti() -> None:
     # A feed-forward part four times as wide, without a gate, in 16 bits; they count dropout masks (2 of 34)
     # and norms without a copy in float32.
     plain = replace(LLAMA_7B, intermediate=4 * 4096, matrices=2)
-    kept = layer_activations(plain, mixed=MixedPrecision.MASTER_COPY)
-    assert (kept.whole + kept.divided) / 4096 == pytest.approx(34, rel=0.25)
+    stored = layer_activations(plain, mixed=MixedPrecision.MASTER_COPY)
+    assert (stored.whole + stored.divided) / 4096 == pytest.approx(34, rel=0.25)
 
 
 def test_recomputing_keeps_the_input_of_each_layer_and_one_layer_whole() -> None:
-    kept = layer_activations(LLAMA, mixed=MixedPrecision.MASTER_COPY)
+    stored = layer_activations(LLAMA, mixed=MixedPrecision.MASTER_COPY)
     held = training_memory(LLAMA, replace(WANTED, recompute=True))
-    layer = kept.whole + kept.divided
+    layer = stored.whole + stored.divided
     assert held.activations == pytest.approx(512 * (32 * 4096 * 2 + layer), rel=1e-6)
 
 
@@ -136,12 +136,12 @@ def test_experts_are_divided_among_the_cards_that_share_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "figure",
+    "published",
     [each for each in PUBLISHED if each.what == "train"],
     ids=lambda each: f"{each.adapter_base}-{each.context}",
 )
-def test_training_is_within_a_quarter_of_what_was_published(figure: Published) -> None:
-    assert estimated_gib(figure) == pytest.approx(figure.gib, rel=0.25)
+def test_training_is_within_a_quarter_of_what_was_published(published: Published) -> None:
+    assert estimated_gib(published) == pytest.approx(published.gib, rel=0.25)
 
 
 def test_the_largest_batch_fits_and_one_more_row_does_not() -> None:
@@ -183,14 +183,14 @@ builds = some.sampled_from([parse_architecture(config) for config in EVERY.value
 def test_training_memory_is_monotonic(
     built: Architecture, wanted: TrainingWorkload, more: int
 ) -> None:
-    told = training_memory(built, wanted).total
+    total = training_memory(built, wanted).total
     for larger in (
         replace(wanted, batch=wanted.batch + more),
         replace(wanted, length=wanted.length + more),
     ):
-        assert training_memory(built, larger).total >= told
+        assert training_memory(built, larger).total >= total
     bigger = replace(built, parameters=built.parameters + 1000 * more)
-    assert training_memory(bigger, wanted).total >= told
+    assert training_memory(bigger, wanted).total >= total
 
 
 @given(builds, trainings)

@@ -65,19 +65,19 @@ def test_without_a_measured_run_the_time_is_not_known() -> None:
 
 def test_one_run_gives_a_range_of_a_quarter() -> None:
     # 39 steps of 8 rows are 312; at ten rows a second 31.2 s, and 20 s beside.
-    told = training_duration(TRAINING, parameters=MILLION, row_characters=50, runs=[RUN])
-    assert told is not None
-    assert told.likely == pytest.approx(51.2)
-    assert [told.low, told.high] == pytest.approx([38.4, 64.0])
-    assert told.runs == 1
+    duration = training_duration(TRAINING, parameters=MILLION, row_characters=50, runs=[RUN])
+    assert duration is not None
+    assert duration.likely == pytest.approx(51.2)
+    assert [duration.low, duration.high] == pytest.approx([38.4, 64.0])
+    assert duration.runs == 1
 
 
 def test_several_runs_give_their_own_range() -> None:
     runs = [replace(RUN, seconds=seconds) for seconds in (300.0, 100.0, 200.0)]
-    told = training_duration(TRAINING, parameters=MILLION, row_characters=50, runs=runs)
-    assert told is not None
-    assert [told.low, told.likely, told.high] == pytest.approx([51.2, 82.4, 113.6])
-    assert told.runs == 3
+    duration = training_duration(TRAINING, parameters=MILLION, row_characters=50, runs=runs)
+    assert duration is not None
+    assert [duration.low, duration.likely, duration.high] == pytest.approx([51.2, 82.4, 113.6])
+    assert duration.runs == 3
 
 
 def test_longer_rows_and_larger_models_take_longer_in_proportion() -> None:
@@ -101,9 +101,9 @@ trainings = some.builds(
 def test_more_rows_never_need_fewer_steps_and_larger_batches_never_more(
     training: MeasuredTraining, more: int
 ) -> None:
-    told = training_steps(training)
-    assert training_steps(replace(training, rows=training.rows + more)) >= told
-    assert training_steps(replace(training, batch_size=training.batch_size + more)) <= told
+    steps = training_steps(training)
+    assert training_steps(replace(training, rows=training.rows + more)) >= steps
+    assert training_steps(replace(training, batch_size=training.batch_size + more)) <= steps
 
 
 LLAMA = parse_architecture(LLAMA3_8B)
@@ -158,8 +158,8 @@ def test_windowed_layers_look_no_further_and_recurrent_ones_not_at_all() -> None
 
 def test_frozen_weights_need_no_gradient_of_their_own() -> None:
     attention = 12 * 32 * 128 * 32 * 1024
-    told = training_operations(LLAMA, length=1024, trained=40_000_000)
-    assert told == 4 * LLAMA.parameters + 6 * 40_000_000 + attention
+    operations = training_operations(LLAMA, length=1024, trained=40_000_000)
+    assert operations == 4 * LLAMA.parameters + 6 * 40_000_000 + attention
 
 
 @pytest.mark.parametrize(("speed", "met"), [(99_000.0, False), (100_000.0, True)])

@@ -185,9 +185,9 @@ def test_held_pinned_and_needed_items_are_never_removed(
 ) -> None:
     found = plan_retention(items, rules={"maps": own}, default=default, at=NOW)
     removed = {(one.item.kind, one.item.uid) for one in found.removals}
-    kept = [item for item in items if (item.kind, item.uid) not in removed]
+    retained = [item for item in items if (item.kind, item.uid) not in removed]
     assert not any(one.item.held or one.item.pinned or not one.item.team for one in found.removals)
-    for item in kept:
+    for item in retained:
         assert not any((RetentionItemKind.VERSION, uid) in removed for uid in item.needs)
 
 

@@ -30,7 +30,7 @@ class Machine:
         ]
         self.write("proc/stat", "\n".join(["cpu 1 2 3 4 5 6 7 8 0 0", *rows, "intr 5", ""]))
 
-    def figures(self, reader: CpuReader) -> dict[tuple[str, str], float]:
+    def values(self, reader: CpuReader) -> dict[tuple[str, str], float]:
         reading = reader.read()
         assert not reading.error
         return {
@@ -47,32 +47,32 @@ def machine(tmp_path: Path) -> Machine:
 def test_with_one_card_a_core_each_shows_its_own_load(machine: Machine) -> None:
     reader = CpuReader(node="n", cores=[0, 2], root=machine.root)
     machine.ticks({0: (50, 50), 1: (0, 100), 2: (100, 0)})
-    figures = machine.figures(reader)
-    assert figures["0", "utilization_percent"] == 50
+    values = machine.values(reader)
+    assert values["0", "utilization_percent"] == 50
     # The second card is the second core that may be used, whatever its number.
-    assert figures["1", "utilization_percent"] == 100
+    assert values["1", "utilization_percent"] == 100
 
 
 def test_with_another_number_of_cards_each_shows_the_load_of_all(machine: Machine) -> None:
     reader = CpuReader(node="n", cards=4, cores=[0, 1], root=machine.root)
     machine.ticks({0: (100, 0), 1: (0, 100), 2: (0, 0)})
-    figures = machine.figures(reader)
-    assert [figures[str(card), "utilization_percent"] for card in range(4)] == [50.0] * 4
+    values = machine.values(reader)
+    assert [values[str(card), "utilization_percent"] for card in range(4)] == [50.0] * 4
 
 
 def test_loads_are_of_the_time_since_the_last_look(machine: Machine) -> None:
     reader = CpuReader(node="n", cores=[0], root=machine.root)
-    assert ("0", "utilization_percent") not in machine.figures(reader)
+    assert ("0", "utilization_percent") not in machine.values(reader)
     machine.ticks({0: (100, 0)})
-    assert machine.figures(reader)["0", "utilization_percent"] == 100
+    assert machine.values(reader)["0", "utilization_percent"] == 100
     machine.ticks({0: (100, 400)})
-    assert machine.figures(reader)["0", "utilization_percent"] == 0
+    assert machine.values(reader)["0", "utilization_percent"] == 0
 
 
 def test_shares_of_memory_add_up_to_the_machine(machine: Machine) -> None:
-    figures = machine.figures(CpuReader(node="n", cards=4, cores=[0, 1], root=machine.root))
-    assert sum(figures[str(card), "memory_total_bytes"] for card in range(4)) == 1000 * 1024
-    assert sum(figures[str(card), "memory_used_bytes"] for card in range(4)) == 600 * 1024
+    values = machine.values(CpuReader(node="n", cards=4, cores=[0, 1], root=machine.root))
+    assert sum(values[str(card), "memory_total_bytes"] for card in range(4)) == 1000 * 1024
+    assert sum(values[str(card), "memory_used_bytes"] for card in range(4)) == 600 * 1024
 
 
 def test_the_hottest_sensor_of_the_processor_counts_and_no_other(machine: Machine) -> None:
@@ -84,14 +84,14 @@ def test_the_hottest_sensor_of_the_processor_counts_and_no_other(machine: Machin
     machine.write("sys/class/hwmon/hwmon0/name", "nvme\n")
     machine.write("sys/class/hwmon/hwmon0/temp1_input", "80000\n")
     reader = CpuReader(node="n", cores=[0], root=machine.root)
-    assert machine.figures(reader)["0", "temperature_celsius"] == 63.5
+    assert machine.values(reader)["0", "temperature_celsius"] == 63.5
 
 
 def test_the_clock_is_that_of_the_core(machine: Machine) -> None:
     machine.write("sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "2400000\n")
-    figures = machine.figures(CpuReader(node="n", cores=[0, 2], root=machine.root))
-    assert figures["1", "clock_hertz"] == 2.4e9
-    assert ("0", "clock_hertz") not in figures
+    values = machine.values(CpuReader(node="n", cores=[0, 2], root=machine.root))
+    assert values["1", "clock_hertz"] == 2.4e9
+    assert ("0", "clock_hertz") not in values
 
 
 def test_a_kernel_that_stops_telling_is_trouble(machine: Machine) -> None:

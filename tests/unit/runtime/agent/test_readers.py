@@ -67,15 +67,15 @@ def saying(text: str, *, code: int = 0) -> VendorTool:
 
 
 def test_each_card_of_nvidia_has_what_was_told_of_it_and_no_more() -> None:
-    samples, silent = vendor_tools.parse_nvidia_smi(NVIDIA, node="n7")
-    figures = named(samples, "gpu")
-    assert figures["0", "DCGM_FI_DEV_GPU_UTIL"] == 97
-    assert figures["0", "DCGM_FI_DEV_FB_USED"] + figures["0", "DCGM_FI_DEV_FB_FREE"] == 81088
-    assert figures["0", "DCGM_FI_DEV_POWER_USAGE"] == 643.17
-    assert figures["0", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"] == 3
-    assert ("1", "DCGM_FI_DEV_MEMORY_TEMP") not in figures
-    assert ("1", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL") not in figures
-    assert silent == ("2",)
+    samples, unread = vendor_tools.parse_nvidia_smi(NVIDIA, node="n7")
+    values = named(samples, "gpu")
+    assert values["0", "DCGM_FI_DEV_GPU_UTIL"] == 97
+    assert values["0", "DCGM_FI_DEV_FB_USED"] + values["0", "DCGM_FI_DEV_FB_FREE"] == 81088
+    assert values["0", "DCGM_FI_DEV_POWER_USAGE"] == 643.17
+    assert values["0", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"] == 3
+    assert ("1", "DCGM_FI_DEV_MEMORY_TEMP") not in values
+    assert ("1", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL") not in values
+    assert unread == ("2",)
     assert {sample.labels["Hostname"] for sample in samples} == {"n7"}
     assert samples[0].labels["UUID"] == "GPU-1b9e2d3c-0f1a-4d53-8a7e-5e1f6f0d9a11"
 
@@ -87,10 +87,10 @@ def test_a_lost_card_is_trouble_and_the_others_are_read_all_the_same() -> None:
 
 
 def test_the_complaint_of_a_tool_that_fails_is_the_trouble() -> None:
-    words = "Unable to determine the device handle for GPU0000:BA:00.0: Unknown Error\n"
-    reading = NvidiaReader(node="n7", tool=saying(words, code=15)).read()
+    complaint = "Unable to determine the device handle for GPU0000:BA:00.0: Unknown Error\n"
+    reading = NvidiaReader(node="n7", tool=saying(complaint, code=15)).read()
     assert reading.samples == ()
-    assert reading.error.endswith(f"ended with 15: {words.strip()}")
+    assert reading.error.endswith(f"ended with 15: {complaint.strip()}")
 
 
 def test_a_tool_that_lists_nothing_is_trouble() -> None:
@@ -101,27 +101,27 @@ def test_a_tool_that_lists_nothing_is_trouble() -> None:
 
 
 def test_dies_of_one_card_are_told_apart_by_their_number_on_the_node() -> None:
-    figures = named(tuple(vendor_tools.parse_npu_smi(A3)), "id")
-    assert figures["2", "npu_chip_info_utilization"] == 41
-    assert figures["2", "npu_chip_info_power"] == 168.1
-    assert figures["2", "npu_chip_info_hbm_used_memory"] == 3125
-    assert figures["2", "npu_chip_info_health_status"] == 1
-    assert figures["3", "npu_chip_info_health_status"] == 0
-    assert ("3", "npu_chip_info_power") not in figures
-    assert {card for card, _ in figures} == {"2", "3"}
+    values = named(tuple(vendor_tools.parse_npu_smi(A3)), "id")
+    assert values["2", "npu_chip_info_utilization"] == 41
+    assert values["2", "npu_chip_info_power"] == 168.1
+    assert values["2", "npu_chip_info_hbm_used_memory"] == 3125
+    assert values["2", "npu_chip_info_health_status"] == 1
+    assert values["3", "npu_chip_info_health_status"] == 0
+    assert ("3", "npu_chip_info_power") not in values
+    assert {card for card, _ in values} == {"2", "3"}
 
 
 def test_a_card_with_one_die_goes_by_its_own_number() -> None:
-    figures = named(tuple(vendor_tools.parse_npu_smi(A2)), "id")
-    assert figures["6", "npu_chip_info_hbm_used_memory"] == 58210
-    assert figures["6", "npu_chip_info_temperature"] == 48
+    values = named(tuple(vendor_tools.parse_npu_smi(A2)), "id")
+    assert values["6", "npu_chip_info_hbm_used_memory"] == 58210
+    assert values["6", "npu_chip_info_temperature"] == 48
 
 
 def test_memory_that_is_no_hbm_has_the_other_name() -> None:
-    figures = named(tuple(vendor_tools.parse_npu_smi(INFERENCE)), "id")
-    assert figures["5", "npu_chip_info_used_memory"] == 1523
-    assert ("5", "npu_chip_info_hbm_used_memory") not in figures
-    assert ("5", "npu_chip_info_power") not in figures
+    values = named(tuple(vendor_tools.parse_npu_smi(INFERENCE)), "id")
+    assert values["5", "npu_chip_info_used_memory"] == 1523
+    assert ("5", "npu_chip_info_hbm_used_memory") not in values
+    assert ("5", "npu_chip_info_power") not in values
 
 
 def test_a_tool_that_hangs_is_given_up_and_not_started_again_while_it_is_stuck(

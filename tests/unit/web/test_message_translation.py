@@ -10,7 +10,7 @@ from django.utils import translation
 
 from controlplane.domain.outbound.egress import EgressPolicy, EgressRefused
 from controlplane.web.message_translation import MessageCatalog, translate_message
-from tests import sentences
+from tests import translatable_messages
 
 CHINESE = MessageCatalog(
     {
@@ -25,7 +25,7 @@ CHINESE = MessageCatalog(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "translated"),
     [
         ("starting", "正在启动"),
         (
@@ -42,8 +42,8 @@ CHINESE = MessageCatalog(
         ("", ""),
     ],
 )
-def test_a_message_is_translated_with_its_parameters(text: str, told: str) -> None:
-    assert CHINESE.render(text) == told
+def test_a_message_is_translated_with_its_parameters(text: str, translated: str) -> None:
+    assert CHINESE.render(text) == translated
 
 
 def test_english_messages_are_unchanged() -> None:
@@ -72,7 +72,7 @@ def test_a_reader_of_chinese_gets_the_gateways_refusals_and_the_names_of_network
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "not the Prometheus text format: {0}",
         "it answered with status {0}",
@@ -80,19 +80,19 @@ def test_a_reader_of_chinese_gets_the_gateways_refusals_and_the_names_of_network
         "{0}× {1} (such as {2})",
     ],
 )
-def test_what_readers_and_sources_of_figures_say_is_among_what_can_be_said(told: str) -> None:
-    assert told in sentences.spoken()
+def test_what_readers_and_sources_of_figures_say_is_among_what_can_be_said(message: str) -> None:
+    assert message in translatable_messages.spoken()
 
 
 def test_every_sentence_that_can_be_said_has_a_translation() -> None:
-    assert sentences.untranslated() == {}
+    assert translatable_messages.untranslated() == {}
 
 
 def test_no_translation_is_kept_of_what_nobody_says() -> None:
-    assert sentences.forgotten() == set()
+    assert translatable_messages.forgotten() == set()
 
 
 def test_a_translation_fills_in_what_its_sentence_fills_in() -> None:
-    for entry in sentences.catalogue():
+    for entry in translatable_messages.catalogue():
         places = set(re.findall(r"\{\d+\}", entry.msgid))
         assert set(re.findall(r"\{\d+\}", entry.msgstr)) <= places, entry.msgid

@@ -47,7 +47,7 @@ def bad(seconds: float, *, failures: int, well: float | None = None) -> RunTimes
 
 
 @pytest.mark.parametrize(
-    ("turns", "interval", "health"),
+    ("run_times", "interval", "health"),
     [
         pytest.param(RunTimes(), QUICK, UNSEEN, id="never turned"),
         pytest.param(good(2), QUICK, ON_TIME, id="just turned"),
@@ -80,9 +80,9 @@ def bad(seconds: float, *, failures: int, well: float | None = None) -> RunTimes
     ],
 )
 def test_a_loop_is_judged_by_its_last_good_end(
-    turns: RunTimes, interval: timedelta, health: ControllerHealth
+    run_times: RunTimes, interval: timedelta, health: ControllerHealth
 ) -> None:
-    assert controller_health(turns, interval=interval, at=AT) is health
+    assert controller_health(run_times, interval=interval, at=AT) is health
 
 
 def test_the_lag_counts_from_the_last_good_end_and_is_never_negative() -> None:
@@ -112,10 +112,12 @@ def test_a_loop_that_does_nothing_more_never_comes_to_be_on_time(
     interval: float,
     later: float,
 ) -> None:
-    turns = RunTimes(started_at=started, ended_at=ended, succeeded_at=succeeded, failures=failures)
+    run_times = RunTimes(
+        started_at=started, ended_at=ended, succeeded_at=succeeded, failures=failures
+    )
     every = timedelta(seconds=interval)
-    now = controller_health(turns, interval=every, at=AT)
-    then = controller_health(turns, interval=every, at=AT + timedelta(seconds=later))
+    now = controller_health(run_times, interval=every, at=AT)
+    then = controller_health(run_times, interval=every, at=AT + timedelta(seconds=later))
     if now in (LATE, STUCK, FAILING):
         assert then in (LATE, STUCK, FAILING)
     if now is not UNSEEN and later > max(LONGEST_TURN, allowed_lag(every)).total_seconds():
@@ -129,7 +131,7 @@ NEVER = RunTimes()
 
 
 @pytest.mark.parametrize(
-    ("loops", "waiting", "blamed"),
+    ("controllers", "waiting", "blamed"),
     [
         pytest.param([good(1), good(2)], 0, Culprit.NONE, id="all is well"),
         pytest.param([good(1), good(2)], 9, Culprit.NONE, id="a queue alone is no trouble"),
@@ -147,12 +149,12 @@ NEVER = RunTimes()
     ],
 )
 def test_the_culprit_is_found_by_what_turns_and_what_waits(
-    loops: list[RunTimes], waiting: int | None, blamed: Culprit
+    controllers: list[RunTimes], waiting: int | None, blamed: Culprit
 ) -> None:
-    given = [(QUICK, turns) for turns in loops]
+    given = [(QUICK, run_times) for run_times in controllers]
     assert find_culprit(given, waiting=waiting, at=AT) is blamed
 
 
 def test_slow_loops_that_are_not_late_yet_hide_nothing() -> None:
-    loops = [(QUICK, good(40)), *[(SLOW, good(200))] * 5]
-    assert find_culprit(loops, waiting=2, at=AT) is Culprit.WORKER
+    controllers = [(QUICK, good(40)), *[(SLOW, good(200))] * 5]
+    assert find_culprit(controllers, waiting=2, at=AT) is Culprit.WORKER

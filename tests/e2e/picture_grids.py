@@ -1,4 +1,4 @@
-"""Contact sheets: many pictures on one, small enough to be committed."""
+"""Picture grids: many pictures on one, small enough to be committed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-#: Pixels of one picture on the sheet.
+#: Pixels of one picture on the grid.
 _CELL = {1440: (480, 330), 390: (160, 330)}
 _ACROSS = {1440: 4, 390: 10}
 _GAP = 12
@@ -14,11 +14,11 @@ _QUALITY = 62
 
 
 def write(pictures: Path, *, into: Path) -> None:
-    """One sheet for each width, theme and language among ``<title>-<width>-<theme>-<language>.png``."""
+    """One grid for each width, theme and language among ``<title>-<width>-<theme>-<language>.png``."""
     into.mkdir(parents=True, exist_ok=True)
     groups: dict[str, list[Path]] = {}
     for picture in sorted(pictures.glob("*.png")):
-        look = next(
+        appearance = next(
             (
                 f"{width}{rest}"
                 for width in _CELL
@@ -27,24 +27,24 @@ def write(pictures: Path, *, into: Path) -> None:
             ),
             None,
         )
-        if look is not None:
-            groups.setdefault(look, []).append(picture)
-    for look, found in groups.items():
-        _sheet(found, width=int(look.split("-")[0])).save(
-            into / f"{look}.webp", quality=_QUALITY, method=6
+        if appearance is not None:
+            groups.setdefault(appearance, []).append(picture)
+    for appearance, found in groups.items():
+        _grid(found, width=int(appearance.split("-")[0])).save(
+            into / f"{appearance}.webp", quality=_QUALITY, method=6
         )
 
 
-def _sheet(pictures: list[Path], *, width: int) -> Image.Image:
+def _grid(pictures: list[Path], *, width: int) -> Image.Image:
     across, cell = _ACROSS[width], _CELL[width]
     down = -(-len(pictures) // across)
     step = (cell[0] + _GAP, cell[1] + _GAP)
-    sheet = Image.new("RGB", (across * step[0] + _GAP, down * step[1] + _GAP), (128, 132, 140))
+    grid = Image.new("RGB", (across * step[0] + _GAP, down * step[1] + _GAP), (128, 132, 140))
     for number, path in enumerate(pictures):
         with Image.open(path) as picture:
             whole = picture.convert("RGB")
         small = whole.resize((cell[0], max(1, round(whole.height * cell[0] / whole.width))))
         shown = small.crop((0, 0, cell[0], min(cell[1], small.height)))
         place = (_GAP + number % across * step[0], _GAP + number // across * step[1])
-        sheet.paste(shown, place)
-    return sheet
+        grid.paste(shown, place)
+    return grid

@@ -127,18 +127,18 @@ def test_the_same_token_of_somebody_else_is_another_form(
     browser: Client, script: dict[str, str], empty: EmptyCompany
 ) -> None:
     other = Client()
-    other.force_login(factories.person("bob", team=empty.team))
+    other.force_login(factories.user("bob", team=empty.team))
     browser.post(SCRIPT, script)
     other.post(SCRIPT, script)
     assert Job.objects.count() == 2
 
 
-@pytest.mark.parametrize("made_up", ["", "a" * 65, "é", "a b"])
+@pytest.mark.parametrize("forged", ["", "a" * 65, "é", "a b"])
 def test_a_token_that_no_page_gave_does_no_harm(
-    browser: Client, script: dict[str, str], made_up: str
+    browser: Client, script: dict[str, str], forged: str
 ) -> None:
     for _ in range(2):
-        assert browser.post(SCRIPT, {**script, "once": made_up}).status_code == 302
+        assert browser.post(SCRIPT, {**script, "once": forged}).status_code == 302
     assert Job.objects.count() == 2
 
 
@@ -153,8 +153,12 @@ def test_deploy_pressed_twice_makes_one_deployment(browser: Client, filled: Fill
 
 def live(client: Client, address: str, **headers: Any) -> Any:
     """As htmx asks for a part of that page."""
-    told = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{address}", **headers}
-    return client.get(address, headers=told)
+    htmx_headers = {
+        "HX-Request": "true",
+        "HX-Current-URL": f"http://testserver{address}",
+        **headers,
+    }
+    return client.get(address, headers=htmx_headers)
 
 
 def test_a_live_part_takes_its_page_to_the_log_in_and_back(client: Client, db: None) -> None:

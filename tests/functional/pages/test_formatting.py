@@ -77,6 +77,6 @@ def test_an_icon_that_is_not_there_is_named() -> None:
         ninefold.icon("unicorn")
 
 
-@for_each_case("look", STATE_BADGES.values())
-def test_each_looks_icon_is_vendored(look: StateBadge) -> None:
-    assert "<svg" in ninefold.icon(look.icon)
+@for_each_case("badge", STATE_BADGES.values())
+def test_each_looks_icon_is_vendored(badge: StateBadge) -> None:
+    assert "<svg" in ninefold.icon(badge.icon)

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec
 P = ParamSpec("P")
 
 
-def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+def async_test(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run the test on an event loop of its own."""
 
     @wraps(test)

@@ -12,5 +12,5 @@ from apps.monitoring.services.maintenance_rollouts import RolloutRequest, rollou
 
 def rollout_over(cluster: Cluster, *, actor: User, at: datetime) -> Rollout:
     """Every usable node of it waits to be burned in; none is taken out yet."""
-    ask = RolloutRequest(name="driver 580", cluster=cluster, labels={}, parallel=2)
-    return rollout_begin(request=ask, actor=actor, at=at)
+    request = RolloutRequest(name="driver 580", cluster=cluster, labels={}, parallel=2)
+    return rollout_begin(request=request, actor=actor, at=at)

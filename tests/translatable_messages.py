@@ -1,7 +1,7 @@
-"""The sentences that services, rules and adapters say, read from their source.
+"""The messages of services, rules and adapters, read from their source.
 
-They are English in the database and on REST; pages show them in the reader's language. What can be said
-is found here, so that a test can ask for a translation of each. ``python -m tests.sentences`` prints
+They are English in the database and on REST; pages show them in the reader's language. All of them are
+found here, so that a test can ask for a translation of each. ``python -m tests.translatable_messages`` prints
 those that have none.
 """
 
@@ -56,7 +56,7 @@ SPOKEN = (
     ),
 )
 #: Worded for whoever maintains the data, on the command line and in files; or SQL.
-UNHEARD = frozenset(
+UNTRANSLATED_MODULES = frozenset(
     {
         "platform/controlplane/domain/catalog/parsing.py",
         "apps/quotas/services/cycles.py",
@@ -65,8 +65,8 @@ UNHEARD = frozenset(
         "platform/controlplane/domain/simulation/fleets.py",
     }
 )
-#: Keywords whose text reaches people.
-TELLING = frozenset(
+#: Keywords whose text reaches users.
+MESSAGE_KEYWORDS = frozenset(
     {
         "reason",
         "remedy",
@@ -89,7 +89,7 @@ TABLES = (
     "platform/controlplane/domain/health/default_rules.py",
     "platform/controlplane/domain/jobs/retries.py",
 )
-EXPLAINING = frozenset({"label", "help", "title", "source"})
+EXPLAINING_KEYWORDS = frozenset({"label", "help", "title", "source"})
 #: What makes the gateway's refusals.
 REFUSING = frozenset(
     {"ApiError", "bad_request", "key_refused", "unavailable_error", "upstream_failed"}
@@ -117,48 +117,48 @@ def template_of(node: ast.expr) -> str | None:
     return "".join(parts)
 
 
-def _is_sentence(text: str, *, told: bool) -> bool:
+def _is_message(text: str, *, shown: bool) -> bool:
     if QUERY.match(text):
         return False
     own = re.sub(r"\{\d+\}", "", text)
-    return bool(re.search("[a-z]{2}", own)) and (told or " " in text.strip())
+    return bool(re.search("[a-z]{2}", own)) and (shown or " " in text.strip())
 
 
 def _refuses(called: ast.expr) -> bool:
-    """Whether what it is called with is a refusal, or the words that an exception has of itself."""
+    """Whether what it is called with is a refusal, or the message that an exception has of itself."""
     if isinstance(called, ast.Name):
         return called.id in REFUSING
     return ast.unparse(called) == "super().__init__"
 
 
-class Listener(ast.NodeVisitor):
-    """Collects what a module may say to people."""
+class MessageCollector(ast.NodeVisitor):
+    """Collects the messages of a module that users may read."""
 
-    def __init__(self, *, telling: frozenset[str] = TELLING) -> None:
-        self._telling = telling
-        self.heard: list[str] = []
+    def __init__(self, *, keywords: frozenset[str] = MESSAGE_KEYWORDS) -> None:
+        self._keywords = keywords
+        self.messages: list[str] = []
 
-    def hear(self, node: ast.expr | None, *, told: bool = False) -> None:
-        """``told`` says that even a single word is meant for people."""
+    def collect(self, node: ast.expr | None, *, shown: bool = False) -> None:
+        """``shown`` says that even a single word is meant for users."""
         if isinstance(node, ast.IfExp):
-            self.hear(node.body, told=told)
-            self.hear(node.orelse, told=told)
+            self.collect(node.body, shown=shown)
+            self.collect(node.orelse, shown=shown)
         elif isinstance(node, ast.BoolOp):
             for value in node.values:
-                self.hear(value, told=told)
-        elif told and isinstance(node, ast.Tuple):
+                self.collect(value, shown=shown)
+        elif shown and isinstance(node, ast.Tuple):
             for value in node.elts:
-                self.hear(value, told=told)
-        elif node is not None and (text := template_of(node)) and _is_sentence(text, told=told):
-            self.heard.append(text)
+                self.collect(value, shown=shown)
+        elif node is not None and (text := template_of(node)) and _is_message(text, shown=shown):
+            self.messages.append(text)
 
     def visit_Call(self, node: ast.Call) -> None:
         for keyword in node.keywords:
-            if keyword.arg in self._telling:
-                self.hear(keyword.value, told=True)
+            if keyword.arg in self._keywords:
+                self.collect(keyword.value, shown=True)
         if _refuses(node.func):
             for argument in node.args:
-                self.hear(argument)
+                self.collect(argument)
         self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> None:
@@ -166,48 +166,52 @@ class Listener(ast.NodeVisitor):
             name = ast.unparse(node.exc.func)
             if name not in MISTAKES:
                 for argument in node.exc.args:
-                    self.hear(argument)
+                    self.collect(argument)
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = {target.id for target in node.targets if isinstance(target, ast.Name)}
-        if names & self._telling or any(name.isupper() for name in names):
-            self.hear(node.value)
+        if names & self._keywords or any(name.isupper() for name in names):
+            self.collect(node.value)
         self.generic_visit(node)
 
     def visit_Return(self, node: ast.Return) -> None:
-        self.hear(node.value)
+        self.collect(node.value)
         self.generic_visit(node)
 
     def visit_Yield(self, node: ast.Yield) -> None:
-        self.hear(node.value)
+        self.collect(node.value)
         self.generic_visit(node)
 
 
 def modules() -> Iterator[Path]:
-    unheard = {ROOT / path for path in UNHEARD}
+    untranslated_modules = {ROOT / path for path in UNTRANSLATED_MODULES}
     for pattern in SPOKEN:
-        yield from (path for path in sorted(ROOT.glob(pattern)) if path not in unheard)
+        yield from (path for path in sorted(ROOT.glob(pattern)) if path not in untranslated_modules)
 
 
 def spoken() -> dict[str, str]:
-    """Each sentence, and the module that says it."""
+    """Each message, and the module that has it."""
     found: dict[str, str] = {}
     for path in modules():
         module = str(path.relative_to(ROOT))
-        listener = Listener(telling=TELLING | EXPLAINING if module in TABLES else TELLING)
-        listener.visit(ast.parse(path.read_text(encoding="utf-8")))
-        for text in listener.heard:
+        collector = MessageCollector(
+            keywords=MESSAGE_KEYWORDS | EXPLAINING_KEYWORDS
+            if module in TABLES
+            else MESSAGE_KEYWORDS
+        )
+        collector.visit(ast.parse(path.read_text(encoding="utf-8")))
+        for text in collector.messages:
             found.setdefault(text, module)
     found |= {purpose: egress.__name__ for _network, purpose in egress.SPECIAL}
     return found | dict(_of_faults())
 
 
 def _of_faults() -> Iterator[tuple[str, str]]:
-    """What the makers' fault maps say of their codes."""
+    """What the vendors' fault maps say of their codes."""
     for plugin in registry.chip_plugins().values():
-        for words in plugin.profile().faults.texts.values():
-            for text in filter(None, (words.cause, words.remedy)):
+        for fault_texts in plugin.profile().faults.texts.values():
+            for text in filter(None, (fault_texts.cause, fault_texts.remedy)):
                 yield text, f"faults.toml of {plugin.vendor}"
     yield from ((remedy, faults.__name__) for remedy in faults.REMEDIES.values())
 
@@ -217,9 +221,9 @@ def catalogue() -> Iterator[polib.POEntry]:
 
 
 def untranslated() -> dict[str, str]:
-    """Sentences without a translation, and the module that says each."""
-    told = {entry.msgid for entry in catalogue() if entry.msgstr}
-    return {text: module for text, module in spoken().items() if text not in told}
+    """Messages without a translation, and the module of each."""
+    translated = {entry.msgid for entry in catalogue() if entry.msgstr}
+    return {text: module for text, module in spoken().items() if text not in translated}
 
 
 def forgotten() -> set[str]:

@@ -33,7 +33,7 @@ def test_a_card_that_was_never_measured_says_how_figures_come(viewer: Client, ca
 
 
 def test_figures_have_units_and_an_age(viewer: Client, card: Card) -> None:
-    factories.figures([card], at=timezone.now() - timedelta(minutes=9), clock=None)
+    factories.card_metrics([card], at=timezone.now() - timedelta(minutes=9), clock=None)
     text = viewer.get(f"/fleet/cards/{card.uid}").text
     assert "61.0 <small>GiB</small>" in text
     assert "of 80 GiB" in text

@@ -12,7 +12,7 @@ from tests.e2e.demo.clock import ago, before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class People:
+class Users:
     maps: Team
     search: Team
     voice: Team
@@ -29,14 +29,14 @@ class People:
     lin: User
 
 
-def people() -> People:
+def users() -> Users:
     with ago(days=210):
-        admin = factories.person("admin", admin=True)
+        admin = factories.user("admin", admin=True)
         maps, search, voice, research = (
             Team.objects.create(name=name, slug=name.lower())
             for name in ("Maps", "Search", "Voice", "Research")
         )
-    made = {}
+    created = {}
     for name, first, last, team, role in (
         ("ada", "Ada", "Okafor", maps, TeamRole.ENGINEER),
         ("wei", "伟", "魏", maps, TeamRole.ADMINISTRATOR),
@@ -48,25 +48,25 @@ def people() -> People:
         ("nova", "Nova", "Petrov", research, TeamRole.ENGINEER),
     ):
         with ago(days=190):
-            made[name] = factories.person(name)
-            User.objects.filter(pk=made[name].pk).update(
+            created[name] = factories.user(name)
+            User.objects.filter(pk=created[name].pk).update(
                 first_name=first, last_name=last, email=f"{name}@example.com"
             )
-            membership_set(team=team, user=made[name], roles=frozenset({role}), actor=admin)
+            membership_set(team=team, user=created[name], roles=frozenset({role}), actor=admin)
     with ago(days=190):
         operator = frozenset({CompanyRole.OPERATOR})
-        company_roles_set(user=made["otto"], roles=operator, actor=admin)
-    _tokens(made["ada"])
-    return People(
+        company_roles_set(user=created["otto"], roles=operator, actor=admin)
+    _tokens(created["ada"])
+    return Users(
         maps=maps,
         search=search,
         voice=voice,
         research=research,
         admin=admin,
-        ada=made["ada"],
-        wei=made["wei"],
-        noor=made["noor"],
-        lin=made["lin"],
+        ada=created["ada"],
+        wei=created["wei"],
+        noor=created["noor"],
+        lin=created["lin"],
     )
 
 
