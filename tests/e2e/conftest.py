@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.browsers import NoBrowser, browser_started
 from tests.e2e.product import Product, running_product
 from tests.e2e.rest_client import RestClient
 from tests.e2e.sample_product import SampleProduct, shared_sample_product
 
+# A guard against hanging, in milliseconds: how long a page takes depends on the load of the machine.
+expect.set_options(timeout=60_000)
+
 
 @pytest.fixture(scope="session")
 def product() -> Iterator[Product]:
-    with running_product(NINEFOLD_LOCAL_CARDS="4") as running:
+    with running_product(from_nothing=True, NINEFOLD_LOCAL_CARDS="4") as running:
         yield running
 
 

@@ -178,7 +178,7 @@ def test_a_live_page_goes_on_by_itself_after_the_web_process_was_killed(
     page.keyboard.press("Enter")
     expect(page.locator("#job-state [data-state=running]")).to_be_visible()
     kill(product, "config.web_server")
-    expect(page.locator("#job-state [data-state=succeeded]")).to_be_visible(timeout=90_000)
+    expect(page.locator("#job-state [data-state=succeeded]")).to_be_visible(timeout=300_000)
     context.close()
 
 

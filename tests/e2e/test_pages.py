@@ -213,7 +213,7 @@ def test_a_job_is_submitted_without_a_mouse(viewers: Viewers, sample: SampleProd
         tab.keyboard.press("Control+A")
         tab.keyboard.type("typed-by-hand")
         tab.keyboard.press("Enter")
-        tab.wait_for_url("**/jobs/*", timeout=15_000)
+        tab.wait_for_url("**/jobs/*", timeout=60_000)
         expect(tab.locator("h1")).to_be_visible()
         assert "/new/" not in tab.url
 

@@ -115,7 +115,7 @@ def test_good_news_can_be_closed_and_bad_news_stay(design: Page) -> None:
 
 def test_charts_are_drawn_and_read_under_the_strict_policy(design: Page, tmp_path: Path) -> None:
     drawn = design.locator(".nf-plot .main-svg:first-child")
-    expect(drawn).to_have_count(6, timeout=20_000)
+    expect(drawn).to_have_count(6, timeout=60_000)
     lines = design.locator("[data-chart$='/lines']")
     lines.scroll_into_view_if_needed()
     lines.locator(".nf-plot").hover()
@@ -133,14 +133,14 @@ def test_charts_are_drawn_and_read_under_the_strict_policy(design: Page, tmp_pat
 
 def test_a_gap_stays_a_gap(design: Page) -> None:
     line = design.locator("[data-chart$='/gaps'] .nf-plot path.js-line")
-    expect(line).to_have_count(2, timeout=20_000)
+    expect(line).to_have_count(2, timeout=60_000)
 
 
 def test_a_live_chart_grows_and_then_stops_asking(design: Page) -> None:
     live = design.locator("[data-chart$='/live']")
-    live.locator("summary").click(timeout=20_000)
+    live.locator("summary").click(timeout=60_000)
     before = live.locator("tbody tr").count()
-    expect(live.locator("tbody tr")).not_to_have_count(before, timeout=10_000)
+    expect(live.locator("tbody tr")).not_to_have_count(before, timeout=60_000)
 
 
 def test_a_chart_without_figures_and_one_that_failed_say_so(design: Page) -> None:
