@@ -51,9 +51,10 @@ test-real: development ## Test with the real engine, a real browser and the whol
 	@$(BIN)/python -m launcher.system_packages chromium redis-server prometheus
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
-	@# Three workers on two cores: they wait for processes most of the time. What runs beside what: tests/conftest.py.
+	@# More workers than cores would gain nothing: each of these tests keeps a core busy. What runs beside what is in
+	@# tests/conftest.py.
 	$(BIN)/python -m pytest tests/engine tests/kubernetes tests/contract tests/drill tests/functional \
-		tests/integration tests/e2e -m "engine or kubernetes or product or browser or slow" -n 3 --dist loadgroup \
+		tests/integration tests/e2e -m "engine or kubernetes or product or browser or slow" -n 2 --dist loadgroup \
 		--durations=25 $(ARGS)
 
 test-cluster: development ## Start a real Kubernetes on this machine, for tests by hand (ARGS=stop, status)

@@ -20,11 +20,12 @@ __all__ = ["live_cluster"]
 
 UNCHANGED_TABLES = frozenset({"django_content_type", "auth_permission"})
 
-#: Tests that are slow and real, by the start of their path: each group needs a worker for a quarter of an hour.
+#: Tests that are slow and real, by the start of their path: each group needs a worker for most of the run.
 GROUPS = {
     "engines": ("tests/engine/",),
-    "clusters": ("tests/kubernetes/", "tests/contract/"),
     "products": (
+        "tests/kubernetes/",
+        "tests/contract/",
         "tests/drill/",
         "tests/e2e/test_browser.py",
         "tests/e2e/test_faults.py",
@@ -43,7 +44,7 @@ settings.load_profile("patient")
 
 # Not by marks: xdist 3.8 writes the groups into names of tests where pytest 9.2 no longer reads them.
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``--dist loadgroup`` engines, clusters and products run side by side, each one test after the other.
+    """With ``--dist loadgroup`` engines run beside products and clusters, each one test after the other.
 
     Files and pages fill what is left of the workers.
     """

@@ -44,7 +44,7 @@ class MainPipeline(MainJob):
     """The steps, in order, on top of what the main job prepares."""
 
     def __init__(self, client: RestClient, *, gateway: str, size: Size) -> None:
-        recipe = Recipe(spec=size.training, evaluated=size.rows, within=size.within)
+        recipe = Recipe(spec=size.training, cards=1, evaluated=size.rows, within=size.within)
         super().__init__(client, gateway=gateway, recipe=recipe)
         self.size = size
         self.name = f"address-parser-{self.stamp}"
@@ -76,7 +76,7 @@ class MainPipeline(MainJob):
                     "kind": "finetune",
                     "dataset_version": dataset,
                     "output_name": self.name,
-                    "cards": 2,
+                    "cards": self.recipe.cards,
                     "spec": dict(self.size.training),
                 },
                 {
