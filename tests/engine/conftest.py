@@ -182,7 +182,7 @@ def runtime_environment(work: Path, inputs: Path) -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
-        # Of matrices this small, two threads take three times the processor time of one.
+        # Beside other tests, two threads of a training mostly wait for each other.
         "OMP_NUM_THREADS": "1",
     }
 
