@@ -16,9 +16,3 @@ def reconcile_attempts() -> int:
 @shared_task
 def clean_up_launches() -> int:
     return cleanup.launches_clean_up(at=timezone.now())
-
-
-@shared_task(name="apps.jobs.tasks.sweep_launches")
-def clean_up_launches_by_earlier_name() -> int:
-    """As the last release queues it."""
-    return clean_up_launches()

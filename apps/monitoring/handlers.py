@@ -139,14 +139,6 @@ def on_deployment_degraded(*, event_uid: str, deployment_uid: str, reason: str, 
     _notify_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 
-@shared_task(name="apps.monitoring.handlers.on_deployment_troubled")
-def on_deployment_degraded_by_earlier_name(
-    *, event_uid: str, deployment_uid: str, reason: str, at: str
-) -> None:
-    """As the last release queues it."""
-    on_deployment_degraded(event_uid=event_uid, deployment_uid=deployment_uid, reason=reason, at=at)
-
-
 def _notify_of_deployment(
     uid: str, kind: NotificationKind, *, event_uid: str, reason: str, at: str
 ) -> None:

@@ -75,15 +75,3 @@ def send_alerts() -> int:
 def prune_events() -> int:
     at = timezone.now()
     return events_prune(at=at) + alerts_prune(at=at)
-
-
-@shared_task(name="apps.monitoring.tasks.judge_figures")
-def evaluate_health_rules_by_earlier_name() -> int:
-    """As the last release queues it."""
-    return evaluate_health_rules()
-
-
-@shared_task(name="apps.monitoring.tasks.prune_news")
-def prune_events_by_earlier_name() -> int:
-    """As the last release queues it."""
-    return prune_events()

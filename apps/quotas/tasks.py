@@ -48,9 +48,3 @@ def reconcile_defragmentations() -> int:
 @shared_task
 def keep_copies() -> int:
     return reconcilers.cluster_queues_sync()
-
-
-@shared_task(name="apps.quotas.tasks.carry_out_rearrangements")
-def reconcile_defragmentations_by_earlier_name() -> int:
-    """As the last release queues it."""
-    return reconcile_defragmentations()

@@ -23,9 +23,3 @@ def clean_up_launches() -> int:
 @shared_task
 def publish_snapshot() -> None:
     gateways.snapshot_publish(at=timezone.now())
-
-
-@shared_task(name="apps.serving.tasks.sweep_launches")
-def clean_up_launches_by_earlier_name() -> int:
-    """As the last release queues it."""
-    return clean_up_launches()

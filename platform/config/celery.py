@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import import_modules, worker_ready
 
 log = logging.getLogger(__name__)
 
@@ -95,3 +95,20 @@ app.conf.beat_schedule = {
 }
 app.autodiscover_tasks()
 app.autodiscover_tasks(related_name="handlers")
+
+#: Tasks by the names under which version 0.1.0 queues them; read for one release.
+RENAMED_TASKS = {
+    "apps.jobs.tasks.sweep_launches": "apps.jobs.tasks.clean_up_launches",
+    "apps.monitoring.handlers.on_deployment_troubled": "apps.monitoring.handlers.on_deployment_degraded",
+    "apps.monitoring.tasks.judge_figures": "apps.monitoring.tasks.evaluate_health_rules",
+    "apps.monitoring.tasks.prune_news": "apps.monitoring.tasks.prune_events",
+    "apps.quotas.tasks.carry_out_rearrangements": "apps.quotas.tasks.reconcile_defragmentations",
+    "apps.serving.tasks.sweep_launches": "apps.serving.tasks.clean_up_launches",
+}
+
+
+# Connected after autodiscovery: by then the tasks are there.
+@import_modules.connect(sender=app, weak=False)
+def _register_earlier_names(**_options: object) -> None:
+    for earlier, present in RENAMED_TASKS.items():
+        app.tasks[earlier] = app.tasks[present]
