@@ -100,7 +100,7 @@ COLUMNS = (
     Column(key="labels", label=gettext_lazy("Where"), csv=lambda row: displayed_labels(row.labels)),
     Column(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
     Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
-    Column(key="notified_at", label=gettext_lazy("Told")),
+    Column(key="notified_at", label=gettext_lazy("Notified")),
 )
 PAST_COLUMNS = (
     *COLUMNS[:3],

@@ -109,7 +109,7 @@ COLUMNS = (
         csv=lambda row: fault_line(row, operates=False).state.removeprefix("fault_"),
     ),
     Column(key="began_at", label=gettext_lazy("Since"), sort="began_at"),
-    Column(key="count", label=gettext_lazy("Told"), sort="count", numeric=True),
+    Column(key="count", label=gettext_lazy("Occurrences"), sort="count", numeric=True),
 )
 
 

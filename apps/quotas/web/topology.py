@@ -44,7 +44,7 @@ USE_LABELS: dict[CardUse, Promise] = {
     CardUse.HELD: _("held"),
     CardUse.FREE: _("free"),
     CardUse.FRAGMENT: _("fragment"),
-    CardUse.RESERVED: _("kept"),
+    CardUse.RESERVED: _("reserved"),
     CardUse.NO_NEW_WORK: _("no new work"),
     CardUse.BROKEN: _("not usable"),
 }

@@ -211,7 +211,7 @@ def test_a_held_pipeline_shows_why_and_its_gate_is_overridden_with_a_reason(
     assert "1 to 500 characters" in refused
     done = browser.post(f"{page}/wave", {"reason": "I looked at the rows"}, follow=True).text
     assert "goes on past the gate" in done
-    assert "waved it through: “I looked at the rows”" in done
+    assert "approved it anyway: “I looked at the rows”" in done
     assert AuditEntry.objects.filter(action="pipeline.wave").count() == 1
     again = browser.post(f"{page}/wave", {"reason": "once more"}, follow=True).text
     assert "cannot be waved through" in again
