@@ -42,7 +42,7 @@ logs: product ## Show the last lines of the logs (ARGS=web: of one process)
 
 test: development ## Test all but the slow: real PostgreSQL, and Redis if there is one
 	@echo "set-up: programs that some tests use"
-	@$(BIN)/python -m launcher.system_packages redis-server prometheus
+	@$(BIN)/python -m launcher.system_packages redis-server
 	$(BIN)/python -m pytest tests/unit tests/contract tests/integration tests/functional \
 		-m "not slow and not engine and not browser and not product and not kubernetes" -n logical --dist loadfile $(ARGS)
 

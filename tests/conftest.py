@@ -31,11 +31,9 @@ GROUPS = {
         "tests/e2e/test_faults.py",
         "tests/e2e/test_main_",
         "tests/e2e/test_sharing.py",
+        "tests/integration/deployment/test_containers.py",
     ),
 }
-
-#: Markers of the tests in these groups.
-REAL = ("engine", "kubernetes", "product")
 
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("patient", parent=settings.default, deadline=None)
@@ -69,7 +67,7 @@ def _group(test: str) -> str:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest come first; pytest-django has put them behind those that use the database."""
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, REAL)))
+    items.sort(key=lambda item: _group(item.nodeid) not in GROUPS)
 
 
 def pytest_collection_finish() -> None:

@@ -110,7 +110,7 @@ def identifiers(nodes: Iterable[ast.AST]) -> Iterator[str]:
     Test functions are left out: their names are sentences.
     """
     for node in nodes:
-        # The most frequent kinds first: there are millions.
+        # The most frequent kinds first.
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Store):
                 yield node.id
@@ -167,28 +167,28 @@ def tracked(*folders: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definitions:
+class ModuleDefinitions:
     """What a module defines."""
 
     identifiers: frozenset[str]
     classes: tuple[str, ...]
 
 
-def definitions(*folders: str) -> dict[str, Definitions]:
+def definitions(*folders: str) -> dict[str, ModuleDefinitions]:
     """What each module below folders defines, by path."""
-    found: dict[str, Definitions] = {}
+    found: dict[str, ModuleDefinitions] = {}
     for path in tracked(*folders):
         if not path.endswith(".py") or any(part in path for part in EARLIER):
             continue
         nodes = list(ast.walk(ast.parse((ROOT / path).read_text())))
-        found[path] = Definitions(
+        found[path] = ModuleDefinitions(
             identifiers=frozenset(identifiers(nodes)),
             classes=tuple(node.name for node in nodes if isinstance(node, ast.ClassDef)),
         )
     return found
 
 
-def named_on_pages() -> dict[str, set[str]]:
+def identifiers_of_pages() -> dict[str, set[str]]:
     """The names of templates and static files, and the classes of style sheets."""
     named: dict[str, set[str]] = {}
     for path in tracked(*PAGES):
@@ -207,7 +207,7 @@ def texts_of_pages() -> dict[str, str]:
     }
 
 
-def repeated_classes(defined: Mapping[str, Definitions]) -> dict[str, list[str]]:
+def repeated_classes(defined: Mapping[str, ModuleDefinitions]) -> dict[str, list[str]]:
     """The class names that several modules of the product define, with those modules."""
     found: dict[str, list[str]] = defaultdict(list)
     for path, module in defined.items():
@@ -256,7 +256,7 @@ def main() -> int:
         PAGE.write_text(page(terms))
     defined = definitions(*CODE)
     named = {path: {Path(path).stem, *module.identifiers} for path, module in defined.items()}
-    found = violations(terms, named | named_on_pages(), texts_of_pages())
+    found = violations(terms, named | identifiers_of_pages(), texts_of_pages())
     wrong = problems(found, repeated_classes(defined))
     if PAGE.read_text() != page(terms):
         wrong.append(

@@ -74,7 +74,7 @@ def test_data_of_earlier_versions_is_not_checked() -> None:
 
 def test_a_second_class_of_the_same_name_is_refused_in_product_code_alone() -> None:
     def defining(*paths: str) -> dict[str, list[str]]:
-        plan = terms.Definitions(identifiers=frozenset(), classes=("Plan", "Meta"))
+        plan = terms.ModuleDefinitions(identifiers=frozenset(), classes=("Plan", "Meta"))
         return terms.repeated_classes(dict.fromkeys(paths, plan))
 
     [problem] = terms.problems([], defining("apps/a.py", "platform/b.py"))

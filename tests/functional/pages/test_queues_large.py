@@ -1,4 +1,4 @@
-"""Pages of queues at 10,000 cards with 5,000 running and 1,500 pending claims: query counts and latency."""
+"""Pages of queues at 10,000 cards, 5,000 running and 1,500 pending claims: query counts; latency if asked for."""
 
 from __future__ import annotations
 

@@ -149,8 +149,8 @@ class Player:
         """One of ours."""
         self.put(OURS, name or f"{launch}-main-0", metadata={"labels": {LAUNCH: launch}})
 
-    def drop(self, what: str, name: str, *, announced: bool = True) -> None:
-        """Take it away; untold, only a listing says so."""
+    def delete(self, what: str, name: str, *, announced: bool = True) -> None:
+        """Delete an object; unannounced, only a list shows it."""
         with self._lock:
             gone = self._objects[what].pop(name)
             if announced:

@@ -189,7 +189,7 @@ def test_what_a_version_no_longer_tells_is_listed_and_what_is_gone_is_told_too(
     watching(player)
     until(lambda: watched.names == {"attempt-1"}, what="the first name")
     watched.launches.clear()
-    player.drop(OURS, "attempt-1-main-0", announced=False)
+    player.delete(OURS, "attempt-1-main-0", announced=False)
     player.trick(OURS, trick)
     player.end(OURS)
     until(lambda: player.count(OURS, watches=False) == 2, what="a second listing")
@@ -230,7 +230,7 @@ def test_everything_is_listed_again_from_time_to_time(stage: tuple[Player, Watch
     player.pod("attempt-1")
     watched = watch(WatchTimeouts(listing=1.0))
     watching(player)
-    player.drop(OURS, "attempt-1-main-0", announced=False)
+    player.delete(OURS, "attempt-1-main-0", announced=False)
     until(lambda: len(watched.launches) == 2, what="the name again")
     assert watched.names == {"attempt-1"}
 
@@ -256,7 +256,7 @@ def test_a_heartbeat_of_a_node_is_no_news_and_a_lost_card_is(stage: tuple[Player
     until(lambda: watched.nodes > before, what="the lost card", within=1.0)
     assert watched.nodes <= before + 2
     count = watched.nodes
-    player.drop(NODES, "n1")
+    player.delete(NODES, "n1")
     until(lambda: watched.nodes == count + 1, what="the lost node", within=1.0)
 
 
@@ -275,7 +275,7 @@ def test_pods_of_others_are_news_when_they_get_a_node_or_give_it_back(
     until(lambda: watched.nodes == 2, what="a pod that got a node")
     player.put(OTHERS, "theirs")
     until(lambda: watched.of("others' pods").events == 2, what="the change")
-    player.drop(OTHERS, "theirs")
+    player.delete(OTHERS, "theirs")
     until(lambda: watched.nodes == 3, what="a pod that gave its node back")
     assert watched.names == frozenset()
 

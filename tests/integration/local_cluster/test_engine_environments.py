@@ -20,7 +20,8 @@ from tests.contract.cluster_harness import ended, observed
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
 
-SAYS = "import pebble, sys; print(pebble.WORD, sys.prefix)"
+#: Compiles nothing by itself.
+SAYS = "import sys; sys.dont_write_bytecode = True; import pebble; print(pebble.WORD, sys.prefix)"
 
 
 def wheel(folder: Path, *, version: str = "1.0") -> str:
