@@ -126,8 +126,8 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "repeat": StateBadge(pgettext_lazy("alert", "told again"), "bell", "orange"),
     "at_work": StateBadge(pgettext_lazy("node", "command runs"), "player-play", "blue"),
     "testing": StateBadge(pgettext_lazy("node", "being tested"), "heart-rate-monitor", "blue"),
-    "agent_well": StateBadge(pgettext_lazy("agent", "heard"), "circle-check", "green"),
-    "agent_silent": StateBadge(pgettext_lazy("agent", "silent"), "clock", "orange"),
+    "agent_well": StateBadge(pgettext_lazy("agent", "connected"), "circle-check", "green"),
+    "agent_silent": StateBadge(pgettext_lazy("agent", "stale"), "clock", "orange"),
     "agent_unseen": StateBadge(
         pgettext_lazy("agent", "never connected"), "circle-dashed", "secondary"
     ),
