@@ -34,7 +34,8 @@ def sample() -> Iterator[SampleProduct]:
         yield running
 
 
-@pytest.fixture(scope="session")
+# Not longer than its package: while it is open, an event loop runs in this thread, and Django refuses its database.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     try:
         with browser_started() as started:
