@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from apps.quotas.apps import create_default_priority_classes
 from tests.kubernetes.live import live_cluster
+from tests.properties import examples
 
 __all__ = ["live_cluster"]
 
@@ -36,7 +37,9 @@ GROUPS = {
 }
 
 # How long an example takes says more of the machine than of the code.
-settings.register_profile("patient", parent=settings.default, deadline=None)
+settings.register_profile(
+    "patient", parent=settings.default, deadline=None, max_examples=examples(100)
+)
 settings.load_profile("patient")
 
 

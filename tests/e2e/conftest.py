@@ -34,7 +34,7 @@ def sample() -> Iterator[SampleProduct]:
         yield running
 
 
-# Not longer than its package: while it is open, an event loop runs in this thread, and Django refuses its database.
+# Open in its package only: an event loop runs in this thread meanwhile, and Django refuses its database.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     try:

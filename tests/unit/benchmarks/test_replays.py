@@ -27,6 +27,7 @@ from tests.benchmarks.scheduling.quality import Measured
 from tests.benchmarks.scheduling.replays import Replay, ReplayLedger
 from tests.benchmarks.scheduling.traces import DataAbsent, NodeShape, PodShape
 from tests.benchmarks.scheduling.traces import load as load_trace
+from tests.properties import examples
 
 NODES = 3
 
@@ -113,7 +114,7 @@ def test_easy_starts_behind_the_first_what_is_expected_to_end_before_it() -> Non
     assert line.shadow(150).time == 200
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @for_any(seed=st.integers(0, 10_000))
 def test_with_true_runtimes_easy_never_moves_a_reservation_back(seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from controlplane.domain.common.topology import (
     format_card_groups,
     parse_card_groups,
 )
+from tests.properties import examples
 
 TWO_RINGS = Geometry(sizes=(1, 2, 4, 8), rings=parse_card_groups("0-3_4-7"))
 BOX16 = Geometry(
@@ -32,7 +33,7 @@ free_cards = st.sets(st.integers(0, 15)).map(sorted)
 
 
 @given(free_cards, st.integers(0, 17), st.sampled_from(GEOMETRIES))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_a_choice_is_so_many_free_cards_in_order_and_the_same_each_time(
     free: list[int], count: int, geometry: Geometry
 ) -> None:
@@ -47,7 +48,7 @@ def test_a_choice_is_so_many_free_cards_in_order_and_the_same_each_time(
 
 
 @given(free_cards, st.integers(1, 8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_what_fits_into_a_ring_stays_inside_one(free: list[int], count: int) -> None:
     free = [card for card in free if card < 8]
     chosen = choose_cards(free, count, TWO_RINGS)
@@ -64,7 +65,7 @@ def test_what_fits_into_a_ring_stays_inside_one(free: list[int], count: int) -> 
 
 
 @given(free_cards, st.integers(9, 16))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_box16_takes_the_same_positions_of_both_halves(free: list[int], count: int) -> None:
     chosen = choose_cards(free, count, BOX16)
     both = [card for card in range(8) if card in free and card + 8 in free]
@@ -75,7 +76,7 @@ def test_box16_takes_the_same_positions_of_both_halves(free: list[int], count: i
 
 
 @given(free_cards, st.integers(1, 16))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_dies_of_a_pair_are_given_out_together(free: list[int], count: int) -> None:
     chosen = choose_cards(free, count, PAIRS)
     whole = [card for card in free if card % 2 == 0 and card + 1 in free]

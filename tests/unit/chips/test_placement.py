@@ -12,6 +12,7 @@ from controlplane.domain.common.topology import Geometry, parse_card_groups
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, snapshot
 
 CHIP = "ascend-910b3"
@@ -43,7 +44,7 @@ def cards_of(seen: SchedulingSnapshot) -> list[tuple[str, ...]]:
     st.sets(st.integers(0, 7)).map(lambda held: tuple(sorted(held))),
     st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=6),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_every_replica_is_whole_pairs_or_inside_a_ring(
     geometry: Geometry, held: tuple[int, ...], sizes: list[int]
 ) -> None:

@@ -16,6 +16,7 @@ from controlplane.domain.datasets import (
     SplitFractions,
     inspect_dataset,
 )
+from tests.properties import examples
 from tests.unit.datasets.dataset_files import as_csv, as_json, as_jsonl, pairs, refusal
 
 NAMES = st.sampled_from(["a.jsonl", "a.json", "a.csv", "a.tsv", "a.txt", "a"])
@@ -111,13 +112,13 @@ def read_or_refuse(content: bytes, filename: str) -> None:
 @example(content=b"\x0b[", filename="a.json")
 @example(content=b"\xc2\xa0\n\xc2\xa0", filename="a.csv")
 @example(content=b"\xff\xfe\x00", filename="a.csv")
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_bytes_of_any_kind_are_read_or_refused(content: bytes, filename: str) -> None:
     read_or_refuse(content, filename)
 
 
 @given(data=st.data(), filename=NAMES)
-@settings(max_examples=500, suppress_health_check=[HealthCheck.data_too_large])
+@settings(max_examples=examples(500), suppress_health_check=[HealthCheck.data_too_large])
 def test_a_good_file_with_any_damage_is_read_or_refused(data: st.DataObject, filename: str) -> None:
     chat = [
         {"messages": [{"role": "user", "content": "问"}, {"role": "assistant", "content": "a"}]}

@@ -22,6 +22,7 @@ from controlplane.domain.health.maintenance_rollouts import (
     nodes_to_begin,
     rollout_event,
 )
+from tests.properties import examples
 
 ALL = Plan(command=True, burn_in=True, parallel=2)
 
@@ -82,7 +83,7 @@ def test_one_domain_after_the_other_a_few_nodes_at_a_time() -> None:
     assert rollout_event(members(("a", done), ("b", done))) is RolloutEvent.FINISH
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     domains=st.lists(st.sampled_from("abc"), min_size=1, max_size=8),
     parallel=st.integers(1, 3),

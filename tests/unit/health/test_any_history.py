@@ -20,6 +20,7 @@ from controlplane.domain.health.decisions import (
     Policy,
 )
 from controlplane.domain.health.faults import FaultLevel, Origin
+from tests.properties import examples
 from tests.unit.health.snapshots import NOW, ago, applied, decided, fault, node, silence
 
 ORIGINS = [Origin.EXPORTER, Origin.EVENT, Origin.RULE, Origin.JOB]
@@ -111,7 +112,7 @@ def is_out(state: CardState) -> bool:
 
 
 @given(histories())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_no_history_takes_more_out_than_the_policy_allows(history: History) -> None:
     for _, seen, _ in lived(history):
         for pool in ("p", "q"):
@@ -126,7 +127,7 @@ def test_no_history_takes_more_out_than_the_policy_allows(history: History) -> N
 
 
 @given(histories())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_no_history_touches_more_nodes_within_the_window_than_the_policy_allows(
     history: History,
 ) -> None:
@@ -139,7 +140,7 @@ def test_no_history_touches_more_nodes_within_the_window_than_the_policy_allows(
 
 
 @given(histories())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_nothing_is_done_twice_and_no_target_gets_two_answers_in_a_turn(history: History) -> None:
     done: set[tuple[str, Action]] = set()
     for _, _, found in lived(history):
@@ -171,7 +172,7 @@ TWO_REASONS_HELD_BACK = History(
 
 @given(histories())
 @example(TWO_REASONS_HELD_BACK)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_every_fault_is_answered_or_held_back_in_the_end(history: History) -> None:
     at, seen, found = lived(history)[-1]
     for _ in range(len(seen.faults) + 1):
@@ -220,7 +221,7 @@ def is_answered_silence(
 
 
 @given(histories(), st.randoms(use_true_random=False))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_the_order_in_which_things_are_told_changes_nothing(
     history: History, random: Random
 ) -> None:
@@ -233,7 +234,7 @@ def test_the_order_in_which_things_are_told_changes_nothing(
 
 
 @given(fleets(most=2), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_further_fault_never_protects_a_card_less_where_no_guard_holds(
     nodes: tuple[NodeView, ...], data: st.DataObject
 ) -> None:
@@ -268,7 +269,7 @@ def strength(found: Sequence[Decided], node_uid: str, card: str) -> int:
 
 
 @given(st.integers(2, 60), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_stall_takes_nothing_out(nodes: int, data: st.DataObject) -> None:
     views = {f"n{n}": node(f"n{n}") for n in range(nodes)}
     policy = Policy()

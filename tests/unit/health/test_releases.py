@@ -23,6 +23,7 @@ from controlplane.domain.health.decisions import (
 )
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
+from tests.properties import examples
 from tests.unit.health.snapshots import NOW, ago, decided, fault, fleet, health_snapshot, withheld
 
 ISOLATED = IsolationView(node="n0", card="n0-3", proved_at=ago(minutes=1))
@@ -117,7 +118,7 @@ def test_a_node_answers_for_all_of_its_cards() -> None:
         max_size=4,
     ),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_whatever_went_before_it_goes_back_only_settled_and_proved(
     proved: int | None, faults: list[tuple[FaultLevel, int, int | None]]
 ) -> None:

@@ -12,6 +12,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Blame, HealthSnapshot, Policy, RunView
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.suspicions import suspicious_nodes
+from tests.properties import examples
 from tests.unit.health.snapshots import (
     NOW,
     ago,
@@ -211,7 +212,7 @@ def test_the_cards_left_of_a_suspect_node_are_withheld_too() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_no_owner_alone_makes_a_place_suspect_without_an_end_elsewhere(data: st.DataObject) -> None:
     runs = tuple(
         run(

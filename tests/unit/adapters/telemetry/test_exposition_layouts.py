@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from controlplane.domain.telemetry.batches import MetricBatch
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.expositions import ExpositionReader, MalformedExposition
+from tests.properties import examples
 from tests.unit.adapters.telemetry.test_expositions import lines
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -63,7 +64,7 @@ numbers = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(numbers, min_size=11, max_size=11))
 def test_whatever_the_numbers_are_it_says_the_same(values: list[str]) -> None:
     reader = ExpositionReader(EXPORTER, vendor="e")
@@ -81,7 +82,7 @@ def test_whatever_the_numbers_are_it_says_the_same(values: list[str]) -> None:
         assert batch.readings() == read(reader, changed + "\n")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(lines(), max_size=8), st.lists(lines(), max_size=8), st.data())
 def test_whatever_the_texts_are_it_says_the_same_or_nothing(
     first: list[str], second: list[str], data: st.DataObject

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.expositions import ExpositionReader
+from tests.properties import examples
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EXPORTER = Exporter(
@@ -64,7 +65,7 @@ def judged(text: str) -> dict[str, dict[str, float]]:
     return found
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(lines(), max_size=12))
 @example(['p{uuid="a}b{"} 1', 'p{uuid="a}b{"} 2', 'p{uuid="a\\\\n"} 3'])
 @example(['p{a="x",uuid="1"} 1', 'p{uuid="1",a="x"} 2'])

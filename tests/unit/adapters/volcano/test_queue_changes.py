@@ -14,6 +14,7 @@ from controlplane.adapters.clusters.volcano.queues import translate_queues
 from controlplane.domain.quotas.documents import QueueDocument, queue_snapshots
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.quotas.validation import tree_findings
+from tests.properties import examples
 from tests.unit.adapters.volcano.trees import (
     B3,
     H800,
@@ -72,7 +73,7 @@ def sound(documents: Tree) -> bool:
 
 
 @given(before=trees().filter(sound), after=trees().filter(sound))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_every_step_from_one_tree_to_another_is_admitted(before: Tree, after: Tree) -> None:
     cluster = Cluster()
     brought(cluster, before)

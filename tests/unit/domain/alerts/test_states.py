@@ -23,6 +23,7 @@ from controlplane.domain.alerts.lifecycle import (
     receivers_of,
 )
 from controlplane.domain.alerts.rules import AlertSeverity, parse_matcher
+from tests.properties import examples
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -137,7 +138,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(steps=STEPS)
 def test_each_episode_is_told_of_once_and_ended_once(
     steps: list[tuple[frozenset[int], frozenset[int], int, int]],

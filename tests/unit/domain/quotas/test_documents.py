@@ -28,6 +28,7 @@ from controlplane.domain.quotas.files import (
     with_pruned_queues,
 )
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
+from tests.properties import examples
 from tests.unit.domain.quotas.queue_trees import CHIP, document, tree, trees
 
 TREE = tree(
@@ -42,7 +43,7 @@ def messages(before: Documents, after: Documents) -> list[str]:
     return [difference.message for difference in tree_differences(before, after)]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees())
 def test_a_document_is_kept_as_json_and_read_back(documents: Documents) -> None:
     for one in documents.values():
@@ -57,7 +58,7 @@ def test_the_limit_per_user_is_read_by_its_earlier_name() -> None:
     assert read.max_running_per_user == 2
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees())
 def test_what_a_tree_writes_it_reads_back_without_a_difference(documents: Documents) -> None:
     file = parse_queue_file(dump_queue_file(documents), documents)
@@ -67,7 +68,7 @@ def test_what_a_tree_writes_it_reads_back_without_a_difference(documents: Docume
     assert not tree_differences(documents, file.queues)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees())
 def test_a_part_that_is_written_is_read_back_in_its_place(documents: Documents) -> None:
     for uid in documents:
@@ -76,7 +77,7 @@ def test_a_part_that_is_written_is_read_back_in_its_place(documents: Documents) 
         assert not file.unnamed
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees(), trees())
 def test_two_trees_differ_in_words_exactly_where_they_differ(
     before: Documents, after: Documents

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.status import QueueStatus, chips_of_queue, queue_statuses
+from tests.properties import examples
 
 CHIP = "h800"
 
@@ -122,7 +123,7 @@ def _families(
 
 
 @given(trees())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_at_every_level_what_is_borrowed_is_lent_or_nobodys(
     drawn: tuple[dict[str, QueueSnapshot], int],
 ) -> None:
@@ -143,7 +144,7 @@ def test_at_every_level_what_is_borrowed_is_lent_or_nobodys(
 
 
 @given(trees())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_nobody_lends_more_than_it_leaves_idle(
     drawn: tuple[dict[str, QueueSnapshot], int],
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.tree import QueueTree
+from tests.properties import examples
 from tests.unit.domain.quotas.quota_trees import CHIP, OTHER, allows, queue
 
 
@@ -50,7 +51,7 @@ def answers(of: QueueTree, queues: Mapping[str, QueueSnapshot]) -> list[object]:
 
 
 @given(trees(), REQUESTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_is_charged_and_taken_back_leaves_no_trace(
     queues: dict[str, QueueSnapshot], requests: list[tuple[int, str, int]]
 ) -> None:
@@ -70,7 +71,7 @@ def test_what_is_charged_and_taken_back_leaves_no_trace(
 
 
 @given(trees(), REQUESTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_is_allowed_breaks_no_cap_and_eats_no_reserve(
     queues: dict[str, QueueSnapshot], requests: list[tuple[int, str, int]]
 ) -> None:
@@ -122,7 +123,7 @@ def held(
 
 
 @given(trees())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_most_is_the_largest_number_that_is_allowed(queues: dict[str, QueueSnapshot]) -> None:
     of = QueueTree(queues, free={CHIP: 6})
     for name in queues:

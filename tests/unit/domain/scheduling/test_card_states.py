@@ -11,6 +11,7 @@ from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.card_states import CardStates
 from controlplane.domain.scheduling.snapshots import CardLayout, ReplicaShape
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import RINGS
 
 GEOMETRIES = (
@@ -41,7 +42,7 @@ def known(geometry: Geometry, lefts: list[tuple[int, ...]]) -> tuple[CardStates,
 LEFTS = st.tuples(*[st.sampled_from([0, 300, 700, WHOLE_CARD, WHOLE_CARD])] * 8)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(left=LEFTS, geometry=st.sampled_from(GEOMETRIES), cards=st.integers(1, 8))
 def test_whole_cards_are_given_as_the_hardware_gives_them(
     left: tuple[int, ...], geometry: Geometry, cards: int
@@ -58,7 +59,7 @@ def test_whole_cards_are_given_as_the_hardware_gives_them(
         )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(left=LEFTS, geometry=st.sampled_from(GEOMETRIES), cards=st.integers(1, 8))
 def test_a_state_serves_as_many_requests_as_can_be_made_one_after_the_other(
     left: tuple[int, ...], geometry: Geometry, cards: int
@@ -86,7 +87,7 @@ def test_a_share_goes_to_the_fullest_card_that_holds_it(left: tuple[int, ...], s
         assert states.left(step.to)[position] == left[position] - share
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(lefts=st.lists(LEFTS, min_size=1, max_size=200), cards=st.integers(1, 8))
 def test_tables_answer_for_many_states_what_steps_answer_for_each(
     lefts: list[tuple[int, ...]], cards: int

@@ -20,6 +20,7 @@ from controlplane.domain.scheduling.snapshots import (
     NodeSnapshot,
     SchedulingSnapshot,
 )
+from tests.properties import examples
 from tests.unit.domain.scheduling.decisions import (
     decide,
     placed,
@@ -117,7 +118,7 @@ def by_uid(seen: SchedulingSnapshot) -> dict[str, ClaimSnapshot]:
 
 
 @given(snapshots())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_every_claim_is_placed_whole_on_free_cards_or_refused_with_a_reason(
     seen: SchedulingSnapshot,
 ) -> None:
@@ -150,7 +151,7 @@ def test_every_claim_is_placed_whole_on_free_cards_or_refused_with_a_reason(
 
 
 @given(snapshots())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_caps_and_memory_hold_and_closed_queues_admit_nothing(seen: SchedulingSnapshot) -> None:
     wanted = by_uid(seen)
     held = {uid: Counter(queue.used) for uid, queue in seen.queues.items()}
@@ -171,7 +172,7 @@ def test_caps_and_memory_hold_and_closed_queues_admit_nothing(seen: SchedulingSn
 
 
 @given(snapshots(), st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_same_snapshot_gives_the_same_plan_and_is_left_as_it_was(
     seen: SchedulingSnapshot, chance: object
 ) -> None:
@@ -187,7 +188,7 @@ def test_the_same_snapshot_gives_the_same_plan_and_is_left_as_it_was(
 
 
 @given(snapshots(), st.integers(0, 4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_cycle_places_no_more_than_its_policy_allows(seen: SchedulingSnapshot, most: int) -> None:
     everything = decide(seen).placements
     limited = decide(seen, SchedulingPolicy(placements_per_cycle=most))

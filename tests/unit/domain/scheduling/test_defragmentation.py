@@ -25,6 +25,7 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     SchedulingSnapshot,
 )
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -279,7 +280,7 @@ GOALS: st.SearchStrategy[DefragmentationGoal] = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seen=worn(), goal=GOALS)
 def test_every_move_can_be_made_in_its_order(
     seen: SchedulingSnapshot, goal: DefragmentationGoal

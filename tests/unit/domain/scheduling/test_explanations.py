@@ -12,6 +12,7 @@ from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingClaim, PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -318,7 +319,7 @@ def test_memory_that_is_promised_is_not_free() -> None:
 
 
 @given(snapshots())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_numbers_of_a_refusal_stand_in_its_words(seen: SchedulingSnapshot) -> None:
     for refusal in plan_cycle(seen, SchedulingPolicy(), AT).pending:
         numbers = refusal.numbers

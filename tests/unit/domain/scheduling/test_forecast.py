@@ -14,6 +14,7 @@ from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forec
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import (
     AT,
     NPU,
@@ -182,7 +183,7 @@ def test_no_more_cycles_are_played_than_allowed() -> None:
     assert sum(each.starts_at is not None for each in forecasts(seen).values()) == 6
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     ends=st.lists(st.integers(1, 20), min_size=4, max_size=4),
     asked=st.lists(

@@ -18,6 +18,7 @@ from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.scoring import NO_ROOM, PlacementCosts, ScoreBoard
 from controlplane.domain.scheduling.snapshots import ReplicaDemand, SchedulingSnapshot
 from controlplane.domain.scheduling.typical_requests import TypicalRequest, typical_requests
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import (
     GPU,
     NPU,
@@ -73,7 +74,7 @@ def worn() -> SchedulingSnapshot:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(history=st.lists(st.integers(0, len(ASKED) - 1), max_size=12))
 def test_the_total_is_what_the_definition_says_after_any_history(history: list[int]) -> None:
     seen = worn()
@@ -85,7 +86,7 @@ def test_the_total_is_what_the_definition_says_after_any_history(history: list[i
         assert fragmentation.total() == pytest.approx(counted(fleet, typical))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(which=st.integers(0, len(ASKED) - 1), history=st.lists(st.integers(0, 5), max_size=6))
 def test_the_gradient_is_the_difference_that_a_placement_makes(
     which: int, history: list[int]
@@ -108,7 +109,7 @@ def test_the_gradient_is_the_difference_that_a_placement_makes(
         fleet.undo(mark)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(which=st.integers(0, len(ASKED) - 1), history=st.lists(st.integers(0, 5), max_size=6))
 def test_one_row_alone_is_judged_as_among_others_to_the_last_digit(
     which: int, history: list[int]
@@ -145,7 +146,7 @@ def test_a_row_alone_that_has_no_room_has_no_gradient_and_shares_no_cost_of_thei
         PlacementCosts(fleet, typical).on(ReplicaDemand.of(share.shape.roles[0], share, NPU), 0)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     history=st.lists(
         st.tuples(

@@ -6,7 +6,6 @@ break and heal, nodes are drained, queues get other rights; and now and then the
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from datetime import timedelta
 
@@ -27,6 +26,7 @@ from controlplane.domain.scheduling.snapshots import (
     NodeSnapshot,
     SchedulingSnapshot,
 )
+from tests.properties import examples
 from tests.unit.domain.scheduling import plan_invariants
 from tests.unit.domain.scheduling.fleets import (
     AT,
@@ -39,9 +39,6 @@ from tests.unit.domain.scheduling.fleets import (
     role,
     snapshot,
 )
-
-#: Raise it to look for what is rarer; CI lives through these.
-HISTORIES = int(os.environ.get("NINEFOLD_HISTORIES", "200"))
 
 QUEUES = (
     QueueSnapshot(
@@ -304,5 +301,5 @@ def shuffled(seen: SchedulingSnapshot) -> SchedulingSnapshot:
     )
 
 
-Histories.TestCase.settings = settings(max_examples=HISTORIES, stateful_step_count=40)
+Histories.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=40)
 test_no_plan_breaks_an_invariant = Histories.TestCase

@@ -14,6 +14,7 @@ from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling.decisions import (
     decided,
 )
@@ -82,7 +83,7 @@ def borrowed(draw: st.DrawFn) -> SchedulingSnapshot:
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(seen=borrowed())
 def test_a_guarantee_is_met_within_one_round(seen: SchedulingSnapshot) -> None:
     """Plan, let those stop that were told to, plan again: what was within the guarantee runs."""
@@ -105,7 +106,7 @@ def test_a_guarantee_is_met_within_one_round(seen: SchedulingSnapshot) -> None:
     assert after.used.get(NPU, 0) >= min(before, after.entitlements[NPU].guaranteed)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     nodes=st.integers(1, 3),
     holders=st.sampled_from([1, 2, 4, 8]),
@@ -139,7 +140,7 @@ def test_a_gang_of_any_roles_gets_within_one_round_what_it_is_guaranteed(
     assert [each.claim for each in decided(timeline.snapshot()).placements] == ["gang"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seen=borrowed())
 def test_who_awaits_cards_sends_nobody_else_away(seen: SchedulingSnapshot) -> None:
     """However often the scheduler is asked until they have stopped."""
@@ -161,7 +162,7 @@ def test_who_awaits_cards_sends_nobody_else_away(seen: SchedulingSnapshot) -> No
             served.add(revocation.beneficiary)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seen=borrowed())
 def test_no_fewer_victims_would_do(seen: SchedulingSnapshot) -> None:
     """Without any one of those that stop for a claim of single cards, cards would be missing."""
@@ -217,7 +218,7 @@ def streams(draw: st.DrawFn) -> tuple[SchedulingSnapshot, list[tuple[int, int]]]
     return seen, arrivals
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(stream=streams())
 def test_a_gang_starts_at_the_latest_when_what_ran_before_it_has_ended(
     stream: tuple[SchedulingSnapshot, list[tuple[int, int]]],
@@ -290,7 +291,7 @@ def companies(draw: st.DrawFn, *, chip: str) -> SchedulingSnapshot:
     return snapshot(*nodes, claims=claims, queues=queues)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seen=companies(chip=NPU), order=st.randoms(use_true_random=False))
 def test_the_same_snapshot_gives_the_same_plan_in_whatever_order_it_is_told(
     seen: SchedulingSnapshot, order: object
@@ -302,7 +303,7 @@ def test_the_same_snapshot_gives_the_same_plan_in_whatever_order_it_is_told(
     assert decided(seen) == decided(seen) == decided(again)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seen=companies(chip=NPU))
 def test_a_fleet_of_gpus_gives_the_plan_of_a_fleet_of_npus(seen: SchedulingSnapshot) -> None:
     twin = SchedulingSnapshot(

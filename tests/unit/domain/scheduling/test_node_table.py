@@ -22,6 +22,7 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     SchedulingSnapshot,
 )
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -227,7 +228,7 @@ def worked() -> tuple[NodeTable, Placer]:
     return fleet, Placer(fleet)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(history=operations())
 def test_after_undo_everything_is_as_it_was(history: list[tuple[str, int]]) -> None:
     fleet, placer = worked()
@@ -264,7 +265,7 @@ def test_after_undo_everything_is_as_it_was(history: list[tuple[str, int]]) -> N
     assert arrays(fleet) == marks[0][1]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(order=st.permutations(range(len(ASKED))), gone=st.permutations(range(len(ASKED))))
 def test_what_was_taken_and_given_back_in_any_order_is_free_again(
     order: list[int], gone: list[int]

@@ -13,6 +13,7 @@ from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.pending_queues import ClaimOrder, PendingQueue
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import GPU, NPU, claim, hours, role
 
 
@@ -152,7 +153,7 @@ CLAIMS = st.lists(
 
 
 @given(CLAIMS, st.lists(st.booleans(), min_size=20, max_size=20))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_heap_gives_what_sorting_anew_each_time_would(
     asked: list[tuple[str, int, int, int]], admitted: list[bool]
 ) -> None:

@@ -22,6 +22,7 @@ from controlplane.domain.scheduling.snapshots import (
     ReplicaPlacement,
 )
 from controlplane.domain.scheduling.typical_requests import typical_requests
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import (
     GPU,
     NPU,
@@ -309,7 +310,7 @@ def domains(nodes: Sequence[NodeSnapshot], within: str) -> list[list[NodeSnapsho
     return list(grouped.values())
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     nodes=fleets(),
     cards=st.sampled_from([1, 2, 4, 8]),
@@ -328,7 +329,7 @@ def test_a_gang_of_equal_replicas_is_placed_whenever_that_is_possible(
         assert sum(where(found).values()) == replicas
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     nodes=fleets(),
     roles=st.lists(
@@ -362,7 +363,7 @@ def test_what_is_placed_is_whole_free_and_hangs_together(
         assert len({each.domains[within] for each in hosts}) == 1
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_fleets_of_equal_shape_give_equal_places_whatever_the_chip(data: st.DataObject) -> None:
     nodes = data.draw(fleets())

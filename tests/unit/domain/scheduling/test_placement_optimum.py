@@ -14,6 +14,7 @@ from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     NodeSnapshot,
 )
+from tests.properties import examples
 from tests.unit.domain.scheduling.decisions import (
     decided,
 )
@@ -51,7 +52,7 @@ def worn(free: Sequence[int]) -> list[NodeSnapshot]:
     return [node(f"n{place}", busy=range(count, 8)) for place, count in enumerate(free)]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(free=WORN, sizes=st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=6))
 def test_largest_first_in_powers_of_two_is_the_optimum(free: list[int], sizes: list[int]) -> None:
     claims = [claim(f"c{place}", role(size), priority=size) for place, size in enumerate(sizes)]
@@ -59,7 +60,7 @@ def test_largest_first_in_powers_of_two_is_the_optimum(free: list[int], sizes: l
     assert cards_placed(worn(free), claims) == best
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(free=WORN, sizes=st.lists(st.integers(1, 8), min_size=1, max_size=6))
 def test_largest_first_in_any_size_uses_at_least_half_of_what_the_optimum_uses(
     free: list[int], sizes: list[int]
@@ -69,7 +70,7 @@ def test_largest_first_in_any_size_uses_at_least_half_of_what_the_optimum_uses(
     assert 2 * cards_placed(worn(free), claims) >= best
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(free=WORN, sizes=st.lists(st.integers(1, 8), min_size=1, max_size=6))
 def test_whatever_the_order_nothing_is_refused_that_would_fit(
     free: list[int], sizes: list[int]

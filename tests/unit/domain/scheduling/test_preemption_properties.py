@@ -14,6 +14,7 @@ from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import cards_of_replicas
 from controlplane.domain.scheduling.preemption import Preemptor
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling.decisions import (
     BATCH,
     decide,
@@ -85,7 +86,7 @@ def tree_of(seen: SchedulingSnapshot) -> QueueTree:
 
 
 @given(fleets())
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_every_victim_is_needed_and_nobody_within_a_guarantee_is_one(
     seen: SchedulingSnapshot,
 ) -> None:
@@ -111,7 +112,7 @@ def test_every_victim_is_needed_and_nobody_within_a_guarantee_is_one(
 
 
 @given(fleets())
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_whoever_is_owed_cards_that_borrowers_hold_gets_them_in_one_round(
     seen: SchedulingSnapshot,
 ) -> None:
@@ -128,7 +129,7 @@ def test_whoever_is_owed_cards_that_borrowers_hold_gets_them_in_one_round(
 
 
 @given(fleets())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_search_leaves_fleet_and_tree_as_they_were(seen: SchedulingSnapshot) -> None:
     (waiting,) = seen.claims
     fleet, tree = NodeTable(seen), tree_of(seen)

@@ -18,6 +18,7 @@ from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, Sc
 from controlplane.domain.scheduling.reservations import Reservations
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -252,7 +253,7 @@ SMALL = st.lists(
 
 
 @given(SMALL, st.lists(st.integers(1, 6), min_size=4, max_size=4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_smaller_claims_that_keep_coming_never_delay_a_large_one(
     arrivals: list[list[tuple[int, int]]], ends: list[int]
 ) -> None:
@@ -292,7 +293,7 @@ WORK = st.lists(
 
 
 @given(WORK, st.integers(1, 4), st.integers(1, 3))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
     work: list[tuple[int, int, int]], cards: int, replicas: int
 ) -> None:

@@ -21,6 +21,7 @@ from controlplane.domain.scheduling.snapshots import (
     SchedulingSnapshot,
 )
 from controlplane.domain.scheduling.typical_requests import TypicalRequest
+from tests.properties import examples
 
 ONE_CARD = ReplicaShape(cards=1, share=1000, cpu=0, memory=0)
 
@@ -106,7 +107,7 @@ def test_a_share_costs_what_it_adds_to_the_cards_that_are_needed(
     assert residual_values(asked).of == pytest.approx(expected)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(asked=ASKED)
 def test_no_way_to_fill_a_card_costs_more_than_it_and_together_they_pay_for_a_packing(
     asked: dict[int, int],
@@ -134,7 +135,7 @@ def first_fit(asked: dict[int, int]) -> int:
     return len(cards)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(asked=ASKED)
 def test_the_rest_of_a_card_is_worth_the_dearest_shares_that_fit_there(
     asked: dict[int, int],

@@ -21,6 +21,7 @@ from controlplane.domain.scheduling.plans import (
     SchedulingPolicy,
 )
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, running, snapshot
 
 #: Most searches for one claim of these tests: one for room, and one or two for the reason why there is none.
@@ -89,7 +90,7 @@ def bound(claims: int) -> int:
     return ceil(2 * SEARCHES * claims / BUDGET) + 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     queues=st.lists(st.sampled_from("abc"), min_size=1, max_size=150),
     priorities=st.lists(st.integers(0, 3), min_size=1, max_size=7),
