@@ -257,7 +257,15 @@ def is_rendered(entry: CatalogEntry, *, task: CatalogTask, vendor: str, engine: 
 
 def rendering_refusal(entry: CatalogEntry, *, task: CatalogTask, vendor: str, engine: str) -> str:
     """Why the engine does not render the task, by its check on the first chip that it runs on; or empty."""
-    if engine not in installed_engines():
+    return _rendering_refusal(entry, task, vendor, engine, installed_engines())
+
+
+# A page of the catalog asks for a thousand of them, each of which checks some specs on every chip of a vendor.
+@lru_cache(maxsize=8_192)
+def _rendering_refusal(
+    entry: CatalogEntry, task: CatalogTask, vendor: str, engine: str, installed: frozenset[str]
+) -> str:
+    if engine not in installed:
         return "no plug-in for it is installed"
     if (plugin := registry.chip_plugins().get(vendor)) is None:
         return "no plug-in for these chips is installed"

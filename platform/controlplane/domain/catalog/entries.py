@@ -151,6 +151,9 @@ class CatalogEntry:
     notes: str = ""
     cells: tuple[CompatibilityCell, ...] = ()
 
+    def __hash__(self) -> int:
+        return hash(self.key)
+
     def claims(
         self, task: CatalogTask, *, vendor: str = "", engines: frozenset[str] | None = None
     ) -> tuple[CompatibilityCell, ...]:

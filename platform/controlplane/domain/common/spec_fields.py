@@ -138,6 +138,8 @@ def check_limits(
     found = []
     for limit in limits:
         value = at_path(spec, limit.field)
+        if value is None:
+            continue
         asked = value if isinstance(value, list) else [value]
         field = _field_at(fields, limit.field)
         nothing = (None, default_at(fields, limit.field), field.least if field else None)
