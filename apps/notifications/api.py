@@ -252,7 +252,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(WebhookCreateSerializer)
+        given = self.validated_body(WebhookCreateSerializer)
         webhook, secret = webhooks.webhook_create(actor=acting_user(request), **given)
         body = {**self.get_serializer(webhook).data, "secret": secret}
         return Response(body, status=status.HTTP_201_CREATED)
@@ -267,7 +267,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         webhook, actor = self.get_object(), acting_user(request)
-        given = self.checked(WebhookChangeSerializer)
+        given = self.validated_body(WebhookChangeSerializer)
         active = given.pop("active", None)
         secret = webhooks.webhook_change(webhook=webhook, actor=actor, active=active, **given)
         return Response({**self.get_serializer(webhook).data, "secret": secret})

@@ -21,6 +21,7 @@ import aiohttp
 
 from gateway import logs
 from gateway.completion_requests import check_supported, parse_completion_request
+from gateway.durable_files import FolderLock
 from gateway.errors import (
     ApiError,
     ErrorType,
@@ -30,7 +31,6 @@ from gateway.errors import (
     model_not_found,
     unavailable_error,
 )
-from gateway.files import FolderLock
 from gateway.http_exchange import ClientAborted, HttpExchange, Receive, Scope, Send
 from gateway.load_balancing import PATHS, LoadBalancer, RoutingTable
 from gateway.metrics import CONTENT_TYPE, GatewayMetrics

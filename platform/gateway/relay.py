@@ -140,7 +140,7 @@ class Deadlines:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Progress:
+class _RequestProgress:
     """The state of a request. Instants are seconds of the monotonic clock."""
 
     key: SnapshotKey
@@ -224,7 +224,7 @@ class EngineRelay:
         :raises ApiError: if it failed before a response was started.
         :raises ClientAborted: if the client disconnected before the end.
         """
-        progress = _Progress(
+        progress = _RequestProgress(
             key=key,
             entry=entry,
             request=request,
@@ -261,7 +261,7 @@ class EngineRelay:
             charge.settle(progress.tokens.total)
             self._record_usage(progress)
 
-    def _record_usage(self, progress: _Progress) -> None:
+    def _record_usage(self, progress: _RequestProgress) -> None:
         route = progress.entry.route.name
         operation = progress.request.operation
         tokens = progress.tokens
@@ -294,7 +294,7 @@ class EngineRelay:
 
     @asynccontextmanager
     async def _open_response(
-        self, exchange: HttpExchange, progress: _Progress
+        self, exchange: HttpExchange, progress: _RequestProgress
     ) -> AsyncIterator[tuple[EndpointChoice, aiohttp.ClientResponse]]:
         """A response with status 200, from a second endpoint if the first refuses the connection.
 
@@ -326,7 +326,9 @@ class EngineRelay:
             finally:
                 target.outstanding -= 1
 
-    def _choose_endpoint(self, progress: _Progress, failed: list[EngineTarget]) -> EndpointChoice:
+    def _choose_endpoint(
+        self, progress: _RequestProgress, failed: list[EngineTarget]
+    ) -> EndpointChoice:
         choice = None
         if len(failed) < _MAX_ENDPOINTS:
             choice = self._load_balancer.choose(progress.entry, exclude=failed)
@@ -339,7 +341,7 @@ class EngineRelay:
         progress.backend = choice.backend.uid
         return choice
 
-    async def _respond_whole(self, exchange: HttpExchange, progress: _Progress) -> None:
+    async def _respond_whole(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         route = progress.entry.route.name
         try:
             async with asyncio.timeout(self._deadlines.total):
@@ -352,7 +354,7 @@ class EngineRelay:
         answer = compact_json(with_model_name(content, route=route))
         await exchange.respond(status=200, body=answer)
 
-    async def _respond_stream(self, exchange: HttpExchange, progress: _Progress) -> None:
+    async def _respond_stream(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         try:
             first_byte = min(self._deadlines.first_byte, self._deadlines.total)
             async with asyncio.timeout(first_byte) as deadline:
@@ -373,7 +375,7 @@ class EngineRelay:
     async def _forward_events(
         self,
         exchange: HttpExchange,
-        progress: _Progress,
+        progress: _RequestProgress,
         deadline: asyncio.Timeout,
         choice: EndpointChoice,
         response: aiohttp.ClientResponse,
@@ -419,7 +421,7 @@ class EngineRelay:
     async def _send_events(
         self,
         exchange: HttpExchange,
-        progress: _Progress,
+        progress: _RequestProgress,
         rewriter: StreamRewriter,
         events: list[bytes],
     ) -> None:
@@ -432,13 +434,13 @@ class EngineRelay:
             if rewritten is not None:
                 await exchange.send_event(rewritten)
 
-    async def _finish_stream(self, exchange: HttpExchange, progress: _Progress) -> None:
+    async def _finish_stream(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         if progress.tally.failed:
             progress.fail(upstream_failed("The engine reported an error in its stream."))
         await exchange.finish_events(DONE)
 
     async def _abort_stream(
-        self, exchange: HttpExchange, progress: _Progress, error: ApiError
+        self, exchange: HttpExchange, progress: _RequestProgress, error: ApiError
     ) -> None:
         """Send an error as an event if the stream has started, else raise it."""
         if exchange.finished:
@@ -477,7 +479,7 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
     return content
 
 
-def _token_count_of(content: dict[str, Any], progress: _Progress) -> TokenCount:
+def _token_count_of(content: dict[str, Any], progress: _RequestProgress) -> TokenCount:
     """The usage reported in a response; an estimate if there is none."""
     if isinstance(content.get("usage"), dict):
         return token_count(content["usage"])

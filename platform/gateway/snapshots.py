@@ -26,7 +26,7 @@ from typing import Any
 
 import aiohttp
 
-from gateway.files import write_durably
+from gateway.durable_files import write_durably
 from gateway.metrics import GatewayMetrics
 
 

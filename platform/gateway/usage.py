@@ -31,7 +31,7 @@ from typing import Any
 
 import aiohttp
 
-from gateway.files import write_durably
+from gateway.durable_files import write_durably
 from gateway.metrics import GatewayMetrics
 from gateway.snapshots import Operation
 
@@ -50,7 +50,7 @@ class _BatchState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class JournalBatch:
+class UsageJournalBatch:
     sequence: int
     records: int
     size_bytes: int
@@ -66,7 +66,7 @@ class UsageJournal:
         self._gateway_id = gateway_id
         self._max_bytes = max_bytes
         self._lock = Lock()
-        self._pending: dict[int, JournalBatch] = {}
+        self._pending: dict[int, UsageJournalBatch] = {}
         self._markers: list[Path] = []
         #: Records dropped so far because the journal was full.
         self.dropped_records = 0
@@ -85,14 +85,14 @@ class UsageJournal:
             sequence = int(match[1])
             last = max(last, sequence)
             if match[3] == _BatchState.PENDING:
-                self._pending[sequence] = JournalBatch(
+                self._pending[sequence] = UsageJournalBatch(
                     sequence=sequence, records=int(match[2]), size_bytes=path.stat().st_size
                 )
             else:
                 self._markers.append(path)
         return last
 
-    def _batch_path(self, batch: JournalBatch, state: _BatchState) -> Path:
+    def _batch_path(self, batch: UsageJournalBatch, state: _BatchState) -> Path:
         return self._folder / f"{batch.sequence:020d}.{batch.records}.{state.value}"
 
     def append(self, records: Sequence[dict[str, Any]]) -> None:
@@ -104,7 +104,7 @@ class UsageJournal:
             sequence = self._last + 1
             content = {"gateway": self._gateway_id, "sequence": sequence, "records": records}
             body = json.dumps(content, separators=(",", ":")).encode()
-            batch = JournalBatch(sequence=sequence, records=len(records), size_bytes=len(body))
+            batch = UsageJournalBatch(sequence=sequence, records=len(records), size_bytes=len(body))
             write_durably(self._batch_path(batch, _BatchState.PENDING), body)
             self._last = sequence
             self._pending[sequence] = batch
@@ -128,7 +128,7 @@ class UsageJournal:
             self.dropped_records += batch.records
             size -= batch.size_bytes
 
-    def oldest(self) -> tuple[JournalBatch, bytes] | None:
+    def oldest(self) -> tuple[UsageJournalBatch, bytes] | None:
         """The next batch to post with its body; None if everything is acknowledged."""
         with self._lock:
             while self._pending:
@@ -141,7 +141,7 @@ class UsageJournal:
                     self.dropped_records += batch.records
             return None
 
-    def acknowledge(self, batch: JournalBatch) -> None:
+    def acknowledge(self, batch: UsageJournalBatch) -> None:
         """Remove an acknowledged batch; the newest one stays as a marker."""
         with self._lock:
             if self._pending.pop(batch.sequence, None) is None:
@@ -156,7 +156,7 @@ class UsageJournal:
             else:
                 path.unlink(missing_ok=True)
 
-    def refuse(self, batch: JournalBatch) -> Path | None:
+    def refuse(self, batch: UsageJournalBatch) -> Path | None:
         """Store a batch that was refused for good; return its file, or None if it is gone."""
         with self._lock:
             if self._pending.pop(batch.sequence, None) is None:
@@ -334,7 +334,7 @@ class UsageReporter:
                 return False
         return True
 
-    async def _handle_answer(self, batch: JournalBatch, *, status: int) -> bool:
+    async def _handle_answer(self, batch: UsageJournalBatch, *, status: int) -> bool:
         if status == 200:
             await asyncio.to_thread(self._journal.acknowledge, batch)
             self._metrics.posted_records.add(amount=batch.records)

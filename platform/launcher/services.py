@@ -41,7 +41,7 @@ class HttpProbe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputProbe:
+class LogLineProbe:
     """Readiness probe: true once the process has printed a matching line."""
 
     pattern: re.Pattern[str]
@@ -53,7 +53,7 @@ class Service:
 
     name: str
     command: tuple[str, ...]
-    ready: Callable[[], bool] | OutputProbe | None = None
+    ready: Callable[[], bool] | LogLineProbe | None = None
     #: Frequent lines that are matched for readiness, but not logged.
     ignored_output: re.Pattern[str] | None = None
     stop_with: signal.Signals = signal.SIGTERM
@@ -123,7 +123,7 @@ def product_services(configuration: LauncherConfiguration) -> tuple[Service, ...
                 *("--without-gossip", "--without-mingle", "--without-heartbeat"),
             ),
             # A task from the beat has succeeded: broker, beat and worker all work.
-            ready=OutputProbe(pattern=re.compile(r"\bTask \S+\[\S+\] succeeded in ")),
+            ready=LogLineProbe(pattern=re.compile(r"\bTask \S+\[\S+\] succeeded in ")),
             ignored_output=re.compile(
                 r"\bTask \S+\[\S+\] (received|succeeded in )|No hostname was supplied"
             ),

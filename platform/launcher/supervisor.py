@@ -25,7 +25,7 @@ from launcher import process_guard
 from launcher.home import ProcessEntry
 from launcher.linux import kill_session, started_ticks
 from launcher.logs import RotatingLog, Terminal
-from launcher.services import OutputProbe, Service, SetupStep
+from launcher.services import LogLineProbe, Service, SetupStep
 
 _LONGEST_LINE = 64 * 1024
 #: In addition to the grace period of a service, for the guard to end the group and exit.
@@ -293,7 +293,7 @@ class ProcessSupervisor:
             self._raise_if_stopping()
             for managed in self._services.values():
                 probe = managed.service.ready
-                if managed.child and not managed.ready and not isinstance(probe, OutputProbe):
+                if managed.child and not managed.ready and not isinstance(probe, LogLineProbe):
                     managed.ready = probe is None or probe()
 
     def watch(self) -> None:
@@ -367,7 +367,7 @@ class ProcessSupervisor:
     def _print_lines(self, managed: _SupervisedService, lines: list[str]) -> None:
         service = managed.service
         for line in lines:
-            if isinstance(service.ready, OutputProbe) and not managed.ready:
+            if isinstance(service.ready, LogLineProbe) and not managed.ready:
                 managed.ready = service.ready.pattern.search(line) is not None
             if _is_ignored(service.ignored_output, line):
                 continue

@@ -80,7 +80,7 @@ class PlainEngine:
             return (FieldFinding(field="refuse", message=str(spec["refuse"])),)
         return ()
 
-    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return {}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:

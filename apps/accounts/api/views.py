@@ -86,7 +86,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        values = self.checked(TeamCreateSerializer)
+        values = self.validated_body(TeamCreateSerializer)
         created = services.team_create(actor=acting_user(request), **values)
         body = TeamSerializer(created, context=self.get_serializer_context()).data
         return Response(body, status=status.HTTP_201_CREATED)
@@ -126,7 +126,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
             services.membership_set(team=team, user=user, roles=frozenset(), actor=actor)
             return Response(status=status.HTTP_204_NO_CONTENT)
         user = get_object_or_404(User, uid=user_uid, is_active=True)
-        roles = self.checked(MemberSetSerializer)["roles"]
+        roles = self.validated_body(MemberSetSerializer)["roles"]
         services.membership_set(team=team, user=user, roles=roles, actor=actor)
         return Response(_member_document(user, selectors.memberships_of(team)[user]))
 
@@ -170,7 +170,7 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
     )
     def update(self, request: Request, uid: str) -> Response:
         user = self.get_object()
-        roles = self.checked(CompanyRolesSetSerializer)["roles"]
+        roles = self.validated_body(CompanyRolesSetSerializer)["roles"]
         services.company_roles_set(user=user, roles=roles, actor=acting_user(request))
         return Response(CompanyRolesSerializer(self.get_object()).data)
 
@@ -219,7 +219,7 @@ class TokenViewSet(mixins.ListModelMixin, ResourceViewSet[PersonalToken]):
     @idempotent
     def create(self, request: Request) -> Response:
         token, text = services.token_create(
-            user=acting_user(request), **self.checked(TokenCreateSerializer)
+            user=acting_user(request), **self.validated_body(TokenCreateSerializer)
         )
         body = {**TokenSerializer(token).data, "text": text}
         return Response(body, status=status.HTTP_201_CREATED)

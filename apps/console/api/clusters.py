@@ -58,7 +58,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        values = self.checked(ClusterCreateSerializer)
+        values = self.validated_body(ClusterCreateSerializer)
         cluster = clusters.cluster_register(actor=acting_user(request), at=timezone.now(), **values)
         return Response(self._cluster_detail(cluster), status=status.HTTP_201_CREATED)
 
@@ -71,7 +71,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
-        values = self.checked(ClusterChangeSerializer)
+        values = self.validated_body(ClusterChangeSerializer)
         clusters.cluster_change(
             cluster=cluster,
             workloads_using=workloads_using,

@@ -43,10 +43,12 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
             status=HTTPStatus.FORBIDDEN,
             content_type="text/plain; charset=utf-8",
         )
-    return HttpResponse(metrics.metrics_exposition(MEASURES), content_type=metrics.CONTENT_TYPE)
+    return HttpResponse(
+        metrics.metrics_exposition(PRODUCT_METRICS), content_type=metrics.CONTENT_TYPE
+    )
 
 
-class Measures(Collector):
+class ProductMetricsCollector(Collector):
     """Measured when somebody asks, and not more often than every :data:`KEPT_SECONDS`."""
 
     def __init__(self) -> None:
@@ -56,7 +58,7 @@ class Measures(Collector):
         yield from self.families()
 
 
-MEASURES = Measures()
+PRODUCT_METRICS = ProductMetricsCollector()
 
 
 def _metric_families() -> Iterator[Metric]:

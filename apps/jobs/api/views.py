@@ -69,7 +69,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        validated = self.checked(serializers.JobSubmitSerializer)
+        validated = self.validated_body(serializers.JobSubmitSerializer)
         accounts.require(request.user, Permission.RUN, team=validated["team"])
         job = services.job_submit(actor=acting_user(request), **validated)
         return Response(self.get_serializer(job).data, status=status.HTTP_201_CREATED)
@@ -82,7 +82,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     )
     @action(detail=False, methods=["post"])
     def check(self, request: Request) -> Response:
-        validated = self.checked(serializers.JobSubmitSerializer)
+        validated = self.validated_body(serializers.JobSubmitSerializer)
         resolved = services.job_resolve(validated["request"])
         return Response(
             {
@@ -102,7 +102,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     )
     @action(detail=False, methods=["post"])
     def render(self, request: Request) -> Response:
-        validated = self.checked(launch_comparison.RenderSubmitSerializer)
+        validated = self.validated_body(launch_comparison.RenderSubmitSerializer)
         found = services.request_compare_launches(validated["request"], chips=validated["chips"])
         return Response(launch_comparison.launch_comparison_json(found))
 

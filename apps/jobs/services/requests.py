@@ -95,7 +95,7 @@ class ResolvedRequest:
 
 def spec_of(request: JobRequest) -> dict[str, Any]:
     """The requested spec merged over the engine's recommendation for the model."""
-    recommended = registry.engine(request.engine).recommended(
+    recommended = registry.engine(request.engine).recommended_values(
         Task(request.kind), model=_model_facts(request)
     )
     if request.kind is JobKind.FINETUNE:

@@ -131,7 +131,7 @@ class JobForm(QueuedForm):
     def _show_defaults(self, user: User) -> None:
         """Show the defaults of the engine for the selected model."""
         engine, task = registry.engine(self.engine_name()), Task(self.kind)
-        recommended = engine.recommended(task, model=self._model_facts(user))
+        recommended = engine.recommended_values(task, model=self._model_facts(user))
         defaults = engine.normalise(task, {**recommended, **self._selected_values()})
         for name, path in self.paths().items():
             value = at_path(defaults, path)

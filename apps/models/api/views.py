@@ -77,7 +77,7 @@ class GateOverrideActions(ResourceViewSet[ModelVersion]):
     def _override_gate(self, request: Request, decide: versions.GateOverride) -> Response:
         version = self.get_object()
         accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
-        given = self.checked(DecisionSerializer)
+        given = self.validated_body(DecisionSerializer)
         decide(version=version, actor=acting_user(request), **given)
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -113,7 +113,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.UploadSerializer)
+        given = self.validated_body(serializers.UploadSerializer)
         accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
         file = given.pop("file")
         version = datasets.dataset_upload(
@@ -131,7 +131,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     )
     @action(detail=False, methods=["post"])
     def inspect(self, request: Request) -> Response:
-        given = self.checked(serializers.InspectSerializer)
+        given = self.validated_body(serializers.InspectSerializer)
         file = given["file"]
         inspection = datasets.dataset_inspect(
             stream=file.file, filename=file.name, columns=given["columns"]
@@ -254,7 +254,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
     @idempotent
     @action(detail=False, methods=["post"], url_path="import", url_name="import")
     def import_folder(self, request: Request) -> Response:
-        given = self.checked(serializers.ImportSerializer)
+        given = self.validated_body(serializers.ImportSerializer)
         accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
         version = versions.model_version_import(actor=acting_user(request), **given)
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
@@ -270,7 +270,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
     @idempotency_key_schema
     @action(detail=False, methods=["post"])
     def fetch(self, request: Request) -> Response:
-        given = self.checked(serializers.FetchSerializer)
+        given = self.validated_body(serializers.FetchSerializer)
         team, name = given.pop("team"), given.pop("name")
         accounts.require(request.user, Permission.CONTRIBUTE, team=team)
         # The hub is asked before the transaction that keeps a key begins.

@@ -309,7 +309,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        document = self.checked(AlertRuleCreateSerializer)
+        document = self.validated_body(AlertRuleCreateSerializer)
         row = alerts.rule_create(document=document, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
@@ -320,7 +320,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
         responses=AlertRuleSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
-        document = self.checked(AlertRuleChangeSerializer)
+        document = self.validated_body(AlertRuleChangeSerializer)
         row, actor = self.get_object(), acting_user(request)
         alerts.rule_change(rule=row, document=document, actor=actor, at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
@@ -347,7 +347,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
     )
     @action(detail=False, methods=["post"])
     def trial(self, request: Request) -> Response:
-        rule = parse_rule(self.checked(AlertRuleCreateSerializer))
+        rule = parse_rule(self.validated_body(AlertRuleCreateSerializer))
         return Response(AlertTrialSerializer(rule_dry_run(rule, at=timezone.now())).data)
 
 
@@ -370,7 +370,7 @@ class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(AlertSilenceCreateSerializer)
+        given = self.validated_body(AlertSilenceCreateSerializer)
         row = alerts.silence_create(actor=acting_user(request), at=timezone.now(), **given)
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
@@ -400,7 +400,7 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(AlertReceiverCreateSerializer)
+        given = self.validated_body(AlertReceiverCreateSerializer)
         receiver_request = ReceiverRequest(
             **{
                 **given,
@@ -419,7 +419,7 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
-        given = self.checked(AlertReceiverChangeSerializer)
+        given = self.validated_body(AlertReceiverChangeSerializer)
         alerts.receiver_switch(receiver=row, actor=actor, **given)
         return Response(self.get_serializer(row).data)
 
@@ -483,7 +483,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _route_request(self) -> RouteRequest:
-        given = self.checked(AlertRouteWriteSerializer)
+        given = self.validated_body(AlertRouteWriteSerializer)
         return RouteRequest(
             **{
                 **given,

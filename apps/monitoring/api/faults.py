@@ -299,7 +299,7 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
     @idempotent
     @action(detail=False, methods=["post"])
     def acknowledge(self, request: Request) -> Response:
-        given = self.checked(AcknowledgeSerializer)
+        given = self.validated_body(AcknowledgeSerializer)
         actor, at = acting_user(request), timezone.now()
         read = faults.faults_acknowledge(actor=actor, at=at, **given)
         return Response({"acknowledged": len(read)})
@@ -335,7 +335,7 @@ class IsolationViewSet(
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(IsolateSerializer)
+        given = self.validated_body(IsolateSerializer)
         actor, at = acting_user(request), timezone.now()
         begun = isolations.isolations_request(actor=actor, at=at, **given)
         return Response(self._isolation_response(begun), status=status.HTTP_201_CREATED)
@@ -350,7 +350,7 @@ class IsolationViewSet(
     @idempotent
     @action(detail=False, methods=["post"])
     def release(self, request: Request) -> Response:
-        given = self.checked(ReleaseSerializer)
+        given = self.validated_body(ReleaseSerializer)
         actor, at = acting_user(request), timezone.now()
         return Response(
             self._isolation_response(isolations.isolations_release(actor=actor, at=at, **given))
@@ -366,7 +366,7 @@ class IsolationViewSet(
     @idempotent
     @action(detail=False, methods=["post"])
     def test(self, request: Request) -> Response:
-        given = self.checked(UidsSerializer)
+        given = self.validated_body(UidsSerializer)
         actor, at = acting_user(request), timezone.now()
         return Response({"asked": isolations.burn_ins_request(actor=actor, at=at, **given)})
 
@@ -398,7 +398,7 @@ class HealthRuleViewSet(
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(HealthRuleCreateSerializer)
+        given = self.validated_body(HealthRuleCreateSerializer)
         rule = health_rules.rule_create(actor=acting_user(request), at=timezone.now(), **given)
         return Response(self.get_serializer(rule).data, status=status.HTTP_201_CREATED)
 
@@ -410,7 +410,7 @@ class HealthRuleViewSet(
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         rule, actor = self.get_object(), acting_user(request)
-        given = self.checked(HealthRuleChangeSerializer)
+        given = self.validated_body(HealthRuleChangeSerializer)
         row = health_rules.rule_change(rule=rule, actor=actor, at=timezone.now(), **given)
         return Response(self.get_serializer(row).data)
 
@@ -429,7 +429,7 @@ class HealthRuleViewSet(
     @action(detail=False, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request) -> Response:
         require_operator(acting_user(request))
-        given = self.checked(DryRunSerializer)
+        given = self.validated_body(DryRunSerializer)
         condition = condition_of(given["condition"])
         back = timedelta(hours=given["hours"])
         trials = rule_trial(condition, back=back, at=timezone.now())

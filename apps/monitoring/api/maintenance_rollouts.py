@@ -114,7 +114,7 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(RolloutCreateSerializer)
+        given = self.validated_body(RolloutCreateSerializer)
         rollout_request = RolloutRequest(**{**given, "argv": tuple(given["argv"])})
         row = maintenance_rollouts.rollout_begin(
             request=rollout_request, actor=acting_user(request), at=timezone.now()

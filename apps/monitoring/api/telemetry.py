@@ -402,7 +402,7 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(SourceCreateSerializer)
+        given = self.validated_body(SourceCreateSerializer)
         source = sources.source_create(actor=acting_user(request), **given)
         return Response(self.get_serializer(source).data, status=status.HTTP_201_CREATED)
 
@@ -414,7 +414,7 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         source, actor = self.get_object(), acting_user(request)
-        given = self.checked(SourceChangeSerializer)
+        given = self.validated_body(SourceChangeSerializer)
         sources.source_change(source=source, actor=actor, **given)
         return Response(self.get_serializer(source).data)
 
@@ -465,7 +465,7 @@ class NodeTokenViewSet(
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(NodeTokenCreateSerializer)
+        given = self.validated_body(NodeTokenCreateSerializer)
         text = node_tokens.token_issue(node=given["node"], actor=acting_user(request))
         return Response({"token": text}, status=status.HTTP_201_CREATED)
 

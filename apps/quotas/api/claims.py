@@ -252,7 +252,7 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
     def what_if(self, request: Request, uid: str) -> Response:
         claim = self.get_object()
         accounts.require(request.user, Permission.VIEW, team=claim.team)
-        given = self.checked(QuestionSerializer)
+        given = self.validated_body(QuestionSerializer)
         question = WhatIfRequest(
             changes=changes_from_request(given, claim=claim), queue=claim.queue, claim=claim
         )

@@ -65,7 +65,7 @@ class PriorityClassViewSet(
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = {"description": "", **self.checked(PriorityClassWriteSerializer)}
+        given = {"description": "", **self.validated_body(PriorityClassWriteSerializer)}
         row = priority_class_save(actor=acting_user(request), **given)
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 

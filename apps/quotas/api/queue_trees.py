@@ -188,7 +188,7 @@ class QueueChangeViewSet(
     @action(detail=True, methods=["post"])
     def revert(self, request: Request, uid: str) -> Response:
         change = self.get_object()
-        note = self.checked(queues.RevertSerializer).get("note", "")
+        note = self.validated_body(queues.RevertSerializer).get("note", "")
         if self.query["dry_run"]:
             return preview_response(services.change_revert_edit(change, note=note), request)
         back = services.change_revert(

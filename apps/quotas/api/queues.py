@@ -413,7 +413,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(QueueWriteSerializer)
+        given = self.validated_body(QueueWriteSerializer)
         document = queue_json(given, uid="")
         edit = TreeEdit(
             queues={f"{NEW}{document.name}": document},

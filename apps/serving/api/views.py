@@ -65,7 +65,7 @@ class DeploymentViewSet(
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.DeploymentCreateSerializer)
+        given = self.validated_body(serializers.DeploymentCreateSerializer)
         accounts.require(request.user, Permission.DEPLOY, team=given["team"])
         deployment = deployments.deployment_create(actor=acting_user(request), **given)
         response = self._deployment_response(deployment.uid)
@@ -86,7 +86,7 @@ class DeploymentViewSet(
             deployment=self._changeable_deployment(),
             actor=acting_user(request),
             at=timezone.now(),
-            **self.checked(serializers.ReviseSerializer),
+            **self.validated_body(serializers.ReviseSerializer),
         )
         return self._deployment_response(uid)
 
@@ -103,7 +103,7 @@ class DeploymentViewSet(
             deployment=self._changeable_deployment(),
             actor=acting_user(request),
             at=timezone.now(),
-            **self.checked(serializers.ScaleSerializer),
+            **self.validated_body(serializers.ScaleSerializer),
         )
         return self._deployment_response(uid)
 
@@ -201,7 +201,7 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.KeyCreateSerializer)
+        given = self.validated_body(serializers.KeyCreateSerializer)
         accounts.require(request.user, Permission.MANAGE_KEYS, team=given["team"])
         key, text = gateways.key_create(actor=acting_user(request), at=timezone.now(), **given)
         body = {**serializers.KeySerializer(key).data, "text": text}

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max, Sum
+from django.db.models import Max
 
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
@@ -35,6 +35,7 @@ from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import GangShape, ReleaseReason, RoleShape
+from controlplane.domain.serving import rollout_strategies
 from controlplane.domain.serving.lifecycle import (
     DEPLOYMENT,
     REPLICA,
@@ -398,7 +399,7 @@ def replicas_stop(
 
 @transaction.atomic
 def traffic_shift(*, deployment: Deployment, backend: Backend) -> None:
-    """Give one backend of a deployment the weights of its others, in every route that has one of them.
+    """Move a deployment's traffic to one backend, by a rollout strategy, in every route with others of its own.
 
     The deployment's share of each route stays as it is, and so do backends of other deployments. Writes
     nothing if no other backend of the deployment has a weight.
@@ -409,8 +410,12 @@ def traffic_shift(*, deployment: Deployment, backend: Backend) -> None:
     if not keys:
         return
     for route in Route.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk"):
-        weight = own.filter(route=route).aggregate(total=Sum("weight"))["total"]
-        if superseded.filter(route=route).delete()[0]:
+        weights = dict(own.filter(route=route).values_list("backend", "weight"))
+        if not weights.keys() - {backend.pk}:
+            continue
+        shifted = rollout_strategies.all_at_once(weights, to=backend.pk)
+        own.filter(route=route).exclude(backend__in=shifted).delete()
+        for key, weight in shifted.items():
             RouteBackend.objects.update_or_create(
-                route=route, backend=backend, defaults={"weight": weight}
+                route=route, backend_id=key, defaults={"weight": weight}
             )

@@ -66,7 +66,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.PipelineSubmitSerializer)
+        given = self.validated_body(serializers.PipelineSubmitSerializer)
         self._require_step_permissions(given["request"].kinds, team=given["team"])
         pipeline = services.pipeline_submit(actor=acting_user(request), **given)
         response = self._pipeline_response(pipeline.uid)
@@ -81,7 +81,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     )
     @action(detail=False, methods=["post"])
     def check(self, request: Request) -> Response:
-        given = self.checked(serializers.PipelineSubmitSerializer)
+        given = self.validated_body(serializers.PipelineSubmitSerializer)
         findings = services.pipeline_check(**given)
         return Response(
             {"accepted": not findings, "findings": [asdict(finding) for finding in findings]}
@@ -124,7 +124,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @idempotent
     @action(detail=True, methods=["post"], url_path="gate-override")
     def override_gate(self, request: Request, uid: str) -> Response:
-        given = self.checked(serializers.GateOverrideSerializer)
+        given = self.validated_body(serializers.GateOverrideSerializer)
         services.gate_override(
             pipeline=self._runnable_pipeline(),
             actor=acting_user(request),

@@ -163,7 +163,7 @@ class Engine(Protocol):
         """Everything wrong with the spec, its limits included; empty means that it can be rendered."""
         ...
 
-    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         """Values that suit this model better than the defaults; used where a spec sets none."""
         ...
 

@@ -286,7 +286,9 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
             return query_class.apply(rows, self.query)
         return rows
 
-    def checked(self, serializer_class: type[serializers.BaseSerializer[Any]]) -> dict[str, Any]:
+    def validated_body(
+        self, serializer_class: type[serializers.BaseSerializer[Any]]
+    ) -> dict[str, Any]:
         """The body, as that serializer reads it.
 
         :raises ValidationError: if it is not what it should be.

@@ -119,7 +119,7 @@ class BatchSender:
 
     def add(self, batch: SampleBatch) -> None:
         with self._changed:
-            self._backlog.add(QueuedBatch(number=self._sequence.next(), batch=batch))
+            self._backlog.add(QueuedMetricBatch(number=self._sequence.next(), batch=batch))
             self._changed.notify_all()
 
     def pause(self, seconds: float) -> None:
@@ -140,7 +140,7 @@ class BatchSender:
             self._stop_sending(f"sending ended unforeseen: {type(error).__name__}: {error}")
             raise
 
-    def _next_batch(self) -> QueuedBatch:
+    def _next_batch(self) -> QueuedMetricBatch:
         """The newest batch that may be sent, once there is one."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._backlog) > 0)
@@ -153,10 +153,10 @@ class BatchSender:
                     return waiting
                 self._changed.wait(early)
 
-    def _is_behind(self, waiting: QueuedBatch) -> bool:
+    def _is_behind(self, waiting: QueuedMetricBatch) -> bool:
         return waiting.number < self._answered
 
-    def _send_batch(self, waiting: QueuedBatch) -> None:
+    def _send_batch(self, waiting: QueuedMetricBatch) -> None:
         """Send it once. Without an answer it waits on, under its number."""
         behind = self._is_behind(waiting)
         try:
@@ -188,7 +188,7 @@ class BatchSender:
         if behind:
             self._behind_at = max(self._behind_at, time.monotonic() + self._intervals.behind)
 
-    def _retry_later(self, waiting: QueuedBatch, away: ServerUnavailable) -> None:
+    def _retry_later(self, waiting: QueuedMetricBatch, away: ServerUnavailable) -> None:
         """Send it again later, the next lower one first; it holds up no new batch."""
         now = time.monotonic()
         self._behind_at = now + away.wait_seconds
@@ -215,7 +215,7 @@ class BatchSender:
             self._log(f"the control plane is away, figures are kept: {away}")
         time.sleep(seconds)
 
-    def _complete_batch(self, waiting: QueuedBatch, answer: PushResult) -> None:
+    def _complete_batch(self, waiting: QueuedMetricBatch, answer: PushResult) -> None:
         """It was answered."""
         with self._changed:
             if answer.known > self._sequence.last:
@@ -248,7 +248,7 @@ class BatchSender:
                 "others like it are counted and not told"
             )
 
-    def _discard_batch(self, waiting: QueuedBatch, refusal: PushRejected) -> None:
+    def _discard_batch(self, waiting: QueuedMetricBatch, refusal: PushRejected) -> None:
         """It is never taken; one that is too old takes those before it along."""
         with self._changed:
             self._answered = max(self._answered, waiting.number)
@@ -286,7 +286,7 @@ class BatchSender:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class QueuedBatch:
+class QueuedMetricBatch:
     """A batch and the number that it has each time that it is sent."""
 
     number: int
@@ -304,20 +304,20 @@ class BatchBacklog:
 
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
-        self._all: deque[QueuedBatch] = deque()
+        self._all: deque[QueuedMetricBatch] = deque()
         #: How many were given up because newer ones came.
         self.dropped = 0
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, waiting: QueuedBatch) -> None:
+    def add(self, waiting: QueuedMetricBatch) -> None:
         if len(self._all) >= self._limit:
             self._all.popleft()
             self.dropped += 1
         self._all.append(waiting)
 
-    def newest(self, *, now: float) -> QueuedBatch:
+    def newest(self, *, now: float) -> QueuedMetricBatch:
         """The newest that may be sent now; where none may, the one that may be soonest.
 
         :raises ValueError: if there is none.
@@ -327,7 +327,7 @@ class BatchBacklog:
                 return waiting
         return min(self._all, key=lambda waiting: waiting.not_before)
 
-    def remove(self, waiting: QueuedBatch) -> None:
+    def remove(self, waiting: QueuedMetricBatch) -> None:
         """Take it out if it is still there: while it was under way it may have been given up."""
         if waiting in self._all:
             self._all.remove(waiting)

@@ -13,7 +13,7 @@ import pytest
 
 from launcher.configuration import PROJECT
 from launcher.logs import Terminal
-from launcher.services import OutputProbe, Service, SetupStep
+from launcher.services import LogLineProbe, Service, SetupStep
 from launcher.supervisor import (
     ProcessSupervisor,
     RestartPolicy,
@@ -154,7 +154,7 @@ def test_services_stop_in_order(supervisor: ProcessSupervisor, tmp_path: Path) -
             Service(
                 name=name,
                 command=(*python(note), name),
-                ready=OutputProbe(pattern=re.compile("^up$")),
+                ready=LogLineProbe(pattern=re.compile("^up$")),
                 stop_order=stop_order,
             )
         )
@@ -168,7 +168,7 @@ def test_those_that_are_not_ready_in_time_are_named(supervisor: ProcessSuperviso
     supervisor.add(Service(name="quick", command=sleeper))
     supervisor.add(Service(name="late", command=sleeper, ready=lambda: False))
     supervisor.add(
-        Service(name="mute", command=sleeper, ready=OutputProbe(pattern=re.compile("up")))
+        Service(name="mute", command=sleeper, ready=LogLineProbe(pattern=re.compile("up")))
     )
     assert supervisor.wait_until_ready(seconds=0.6) == ("late", "mute")
 
@@ -180,7 +180,7 @@ def test_ignored_output_is_matched_for_readiness_but_not_logged(
         Service(
             name="worker",
             command=python("import time; print('tick 1\\nnews', flush=True); time.sleep(60)"),
-            ready=OutputProbe(pattern=re.compile("^tick")),
+            ready=LogLineProbe(pattern=re.compile("^tick")),
             ignored_output=re.compile("^tick"),
         )
     )

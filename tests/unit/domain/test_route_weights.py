@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apps.serving.services.routes import MAX_WEIGHT, check_weights
+from controlplane.domain.serving.rollout_strategies import all_at_once
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,8 @@ def test_weights_that_are_all_zero_are_refused() -> None:
         finding.message
         == "the weights of the route parser are all 0; one of them must be at least 1"
     )
+
+
+def test_all_at_once_gives_the_new_revision_the_share_of_the_deployment() -> None:
+    assert all_at_once({"old": 30, "new": 10}, to="new") == {"new": 40}
+    assert all_at_once({"older": 1, "old": 2}, to="new") == {"new": 3}

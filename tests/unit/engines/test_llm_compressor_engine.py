@@ -57,7 +57,7 @@ def test_it_is_an_engine() -> None:
 
 def test_a_spec_of_defaults_is_right() -> None:
     assert _messages({}) == {}
-    assert ENGINE.recommended(Task.QUANTIZE, model=replace(MODEL, context_length=128)) == {
+    assert ENGINE.recommended_values(Task.QUANTIZE, model=replace(MODEL, context_length=128)) == {
         "max_length": 128
     }
 

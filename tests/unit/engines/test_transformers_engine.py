@@ -161,13 +161,13 @@ def test_lora_has_a_learning_rate_of_its_own_unless_one_is_given() -> None:
 
 
 def test_a_tiny_model_gets_a_recipe_that_passes_the_check() -> None:
-    recipe = dict(ENGINE.recommended(Task.FINETUNE, model=MODEL))
+    recipe = dict(ENGINE.recommended_values(Task.FINETUNE, model=MODEL))
     assert recipe["learning_rate"] == 2e-3
     assert _messages(Task.FINETUNE, recipe) == {}
     large = ModelFacts(
         name="l", architecture="Qwen2ForCausalLM", context_length=512, parameters=7_000_000_000
     )
-    assert ENGINE.recommended(Task.FINETUNE, model=large) == {}
+    assert ENGINE.recommended_values(Task.FINETUNE, model=large) == {}
 
 
 def test_a_fine_tune_becomes_one_trainer_with_its_spec_and_its_secret() -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from gateway.files import FolderInUse, FolderLock, write_durably
-from gateway.usage import JournalBatch, UsageJournal
+from gateway.durable_files import FolderInUse, FolderLock, write_durably
+from gateway.usage import UsageJournal, UsageJournalBatch
 
 
 def journal_in(folder: Path, *, max_bytes: int = 1_000_000, now: float = 1000.0) -> UsageJournal:
     return UsageJournal(folder, gateway_id="g", max_bytes=max_bytes, wall=lambda: now)
 
 
-def oldest(journal: UsageJournal) -> tuple[JournalBatch, dict[str, Any]]:
+def oldest(journal: UsageJournal) -> tuple[UsageJournalBatch, dict[str, Any]]:
     found = journal.oldest()
     assert found is not None
     return found[0], json.loads(found[1])

@@ -103,7 +103,7 @@ class ContainerServingEngine(ContainerEngine):
     def fields(self, task: Task) -> tuple[SpecField, ...]:
         return SERVE
 
-    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return {}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -109,7 +109,7 @@ class ContainerTrainingEngine(ContainerEngine):
     def fields(self, task: Task) -> tuple[SpecField, ...]:
         return training.FINETUNE
 
-    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return training.recommended_values(parameters=model.parameters) if model else {}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:

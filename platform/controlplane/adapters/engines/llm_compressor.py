@@ -101,7 +101,7 @@ class LlmCompressorEngine:
             wrong += _check_model(spec, model=model)
         return tuple(wrong)
 
-    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         """Rows no longer than the model's context."""
         default = spec_fields.default_at(QUANTIZE, "max_length")
         if model is None or not 0 < model.context_length < default:

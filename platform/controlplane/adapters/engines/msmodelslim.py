@@ -105,7 +105,7 @@ class MsModelSlimEngine(ContainerEngine):
     ) -> tuple[FieldLimit, ...]:
         return _LIMITS
 
-    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return {}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -424,13 +424,13 @@ def _inspect_row(
         media=any(
             value
             for name, value in fields.items()
-            if name in MEDIA_COLUMNS and name not in layout.columns.names()
+            if name in MEDIA_COLUMNS and name not in layout.columns.column_names()
         ),
     )
 
 
 def _record_ignored(record: Record, layout: RowLayout, ignored: dict[str, None]) -> None:
-    used = layout.columns.names()
+    used = layout.columns.column_names()
     for name in record[1]:
         if name not in used and len(ignored) < _IGNORED_SHOWN:
             ignored[printable_column_name(name)] = None

@@ -86,7 +86,7 @@ class ColumnMapping:
     rejected: str = ""
     text: str = ""
 
-    def names(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
         """The named columns, each once."""
         found = (getattr(self, part.name) for part in fields(self))
         return tuple(dict.fromkeys(name for name in found if name))
@@ -221,7 +221,7 @@ def _layout_of_mapping(found: Collection[str], mapping: ColumnMapping) -> RowLay
         wrong = any(parts[:-1]) if mapping.messages else not all(parts[:2])
     if wrong:
         raise RowRefused("map either instruction and output, or messages alone, or text alone")
-    missing = [name for name in mapping.names() if name not in found]
+    missing = [name for name in mapping.column_names() if name not in found]
     if missing:
         raise RowRefused(f"found {format_columns(found)}; expected also {', '.join(missing)}")
     return RowLayout(schema=_schema_of_mapping(mapping), columns=mapping, mapped=True)

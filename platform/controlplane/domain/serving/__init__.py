@@ -1,1 +1,1 @@
-"""Serving: lifecycle of deployments and replicas, parallelism of a replica, route weights."""
+"""Serving: lifecycle of deployments and replicas, parallelism of a replica, rollout strategies."""

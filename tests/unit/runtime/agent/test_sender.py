@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from ninefold_runtime.agent.samples import SampleBatch
-from ninefold_runtime.agent.sender import BatchBacklog, BatchSequence, QueuedBatch
+from ninefold_runtime.agent.sender import BatchBacklog, BatchSequence, QueuedMetricBatch
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def waiting(number: int) -> QueuedBatch:
+def waiting(number: int) -> QueuedMetricBatch:
     """The batch of that number: one was measured each second."""
-    return QueuedBatch(
+    return QueuedMetricBatch(
         number=number, batch=SampleBatch(at=NOW + timedelta(seconds=number), text="")
     )
 

@@ -70,7 +70,7 @@ def from_kubeconfig(text: str) -> ApiAccess:
     context, title = _current_context(document)
     cluster = _find_named_entry(document, "clusters", "cluster", str(context.get("cluster", "")))
     user = _find_named_entry(document, "users", "user", str(context.get("user", "")))
-    _refuse_programs_and_files(cluster, user)
+    _refuse_exec_and_file_credentials(cluster, user)
     certificate = _decode_pem(user, "client-certificate-data")
     key = _decode_pem(user, "client-key-data")
     token = str(user.get("token") or "")
@@ -133,7 +133,7 @@ def _find_named_entry(
     raise KubeconfigRefused(f"there is no {one} called {name!r} among its {many}")
 
 
-def _refuse_programs_and_files(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> None:
+def _refuse_exec_and_file_credentials(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> None:
     for word in _PROGRAMS:
         if user.get(word):
             raise KubeconfigRefused(

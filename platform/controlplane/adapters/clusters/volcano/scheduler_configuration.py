@@ -39,7 +39,7 @@ def render_scheduler_configuration(resources: Iterable[str]) -> str:
 
     :param resources: extended resources of the chips in the fleet.
     """
-    text = _REASONS + yaml.safe_dump(_required_settings(sorted(set(resources))), sort_keys=False)
+    text = _REASONS + yaml.safe_dump(_volcano_settings(sorted(set(resources))), sort_keys=False)
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -84,7 +84,7 @@ def check_scheduler_configuration(text: str | None) -> ClusterCheck:
     )
 
 
-def _required_settings(resources: list[str]) -> dict[str, Any]:
+def _volcano_settings(resources: list[str]) -> dict[str, Any]:
     binpack: dict[str, Any] = {
         "binpack.weight": _WEIGHT_OF_CARDS,
         "binpack.cpu": _WEIGHT_OF_THE_REST,

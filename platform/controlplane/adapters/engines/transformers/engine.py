@@ -144,7 +144,7 @@ class TransformersEngine:
         limits = LIMITS.get(task, ())
         return (method_limit(chip), *limits) if task is Task.FINETUNE else limits
 
-    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         """Values that suit the model better than the defaults."""
         if task is not Task.FINETUNE or model is None:
             return {}
