@@ -20,7 +20,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down demo demo-down status logs test test-real test-cluster check check-types check-rest bench drill screens engine lock format product development
+.PHONY: help up down demo demo-down status logs test test-real test-full real-tools test-cluster check check-types check-rest bench drill screens engine lock format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,16 +49,22 @@ test: development ## Test all but the slow: real PostgreSQL, and Redis if there 
 	$(BIN)/python -m pytest tests/unit tests/contract tests/integration tests/functional \
 		-m "not slow and not engine and not browser and not product and not kubernetes" -n logical --dist loadfile $(ARGS)
 
-test-real: development ## Test with the real engine, a real browser and the whole product
+test-real: real-tools ## Test with the real engine, a real browser and the whole product
+	@# More workers than cores would gain nothing: each of these tests keeps a core busy. What runs beside what is in
+	@# tests/conftest.py.
+	$(BIN)/python -m pytest tests/engine tests/kubernetes tests/contract tests/drill tests/functional \
+		tests/integration tests/e2e -m "(engine or kubernetes or product or browser or slow) and not full" \
+		-n 2 --dist loadgroup --durations=25 $(ARGS)
+
+test-full: real-tools ## Test what takes too long for every change; the results are in docs/verification.md
+	NINEFOLD_TEST_FULL=1 $(BIN)/python -m pytest tests/unit -n logical --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest tests/kubernetes tests/drill tests/e2e -m full --durations=25 $(ARGS)
+
+real-tools: development
 	@echo "set-up: programs that some tests use, and the engine's environment"
 	@$(BIN)/python -m launcher.system_packages chromium redis-server prometheus
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
-	@# More workers than cores would gain nothing: each of these tests keeps a core busy. What runs beside what is in
-	@# tests/conftest.py.
-	$(BIN)/python -m pytest tests/engine tests/kubernetes tests/contract tests/drill tests/functional \
-		tests/integration tests/e2e -m "engine or kubernetes or product or browser or slow" -n 2 --dist loadgroup \
-		--durations=25 $(ARGS)
 
 test-cluster: development ## Start a real Kubernetes on this machine, for tests by hand (ARGS=stop, status)
 	@$(BIN)/python -m tests.kubernetes $(or $(ARGS),start)

@@ -27,11 +27,9 @@ GROUPS = {
     "products": (
         "tests/kubernetes/",
         "tests/contract/",
-        "tests/drill/",
         "tests/e2e/test_browser.py",
         "tests/e2e/test_faults.py",
         "tests/e2e/test_main_",
-        "tests/e2e/test_sharing.py",
         "tests/integration/deployment/test_containers.py",
     ),
 }

@@ -29,7 +29,7 @@ from tests.e2e.product import Product, processes, running_product
 from tests.e2e.rest_client import Refused, RestClient
 from tests.e2e.waiting import wait_until
 
-pytestmark = [pytest.mark.product, pytest.mark.engine]
+pytestmark = [pytest.mark.full, pytest.mark.product, pytest.mark.engine]
 
 T = TypeVar("T")
 

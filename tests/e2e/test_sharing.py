@@ -16,7 +16,7 @@ from tests.e2e.rest_client import RestClient
 from tests.e2e.test_browser import MINUTE, complaints_of, signed_in
 from tests.e2e.waiting import wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.product, pytest.mark.engine]
+pytestmark = [pytest.mark.full, pytest.mark.browser, pytest.mark.product, pytest.mark.engine]
 
 SAMPLE = Path(str(files("ninefold_runtime.samples") / "data" / "addresses.jsonl"))
 #: All that the machine has; a thread of the processor each.

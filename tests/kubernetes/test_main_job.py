@@ -11,7 +11,7 @@ from tests.e2e.main_job import RECIPES, MainJob
 from tests.kubernetes.clusters import LiveCluster
 from tests.kubernetes.products import product_on
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.product, pytest.mark.engine]
+pytestmark = [pytest.mark.full, pytest.mark.kubernetes, pytest.mark.product, pytest.mark.engine]
 
 
 def test_the_main_job_runs_in_pods_and_the_tuned_model_answers_through_the_gateway(
