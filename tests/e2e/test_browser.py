@@ -165,6 +165,7 @@ def fresh_product() -> Iterator[Product]:
         yield running
 
 
+@pytest.mark.full
 def test_somebody_new_talks_to_their_own_model_within_twelve_clicks(
     browser: Browser, fresh_product: Product
 ) -> None:

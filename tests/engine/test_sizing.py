@@ -105,6 +105,7 @@ def test_the_whole_is_within_twenty_percent_of_what_is_allocated(runs: list[Run]
     assert {key: error for key, error in found.items() if abs(error) > 0.2} == {}
 
 
+@pytest.mark.full
 def test_real_shapes_are_within_twenty_percent_of_their_peak_without_allocating_it(
     engine_python: Path,
 ) -> None:
