@@ -49,6 +49,9 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "dataset.change": _("%(actor)s changed the dataset %(name)s"),
     "dataset.create": _("%(actor)s uploaded the dataset %(name)s"),
     "dataset.revive": _("%(actor)s uploaded the deleted %(name)s again"),
+    "defragmentation_plan.approve": _("%(actor)s approved the defragmentation plan: %(name)s"),
+    "defragmentation_plan.dismiss": _("%(actor)s dismissed the defragmentation plan: %(name)s"),
+    "defragmentation_plan.propose": _("%(actor)s proposed a defragmentation plan: %(name)s"),
     "deployment.create": _("%(actor)s created the deployment %(name)s"),
     "deployment.delete": _("%(actor)s deleted the deployment %(name)s"),
     "deployment.revise": _("%(actor)s gave the deployment %(name)s a new revision"),
@@ -169,13 +172,19 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "webhook.resume": _("%(actor)s resumed the webhook %(name)s"),
     "webhook.rotate": _("%(actor)s gave the webhook %(name)s a new secret"),
 }
+#: Actions in entries of version 0.1.0 → their present names; entries cannot be changed.
+RENAMED_ACTIONS: Mapping[str, str] = {
+    "rearrangement.approve": "defragmentation_plan.approve",
+    "rearrangement.dismiss": "defragmentation_plan.dismiss",
+    "rearrangement.propose": "defragmentation_plan.propose",
+}
 _NO_ACTOR = "system"
 
 
 def audit_message(entry: AuditEntry) -> str:
     """What happened, in the reader's language."""
     actor = gettext("the system") if entry.actor_name == _NO_ACTOR else entry.actor_name
-    template = AUDIT_MESSAGES.get(entry.action)
+    template = AUDIT_MESSAGES.get(RENAMED_ACTIONS.get(entry.action, entry.action))
     if template is None:
         return f"{actor}: {entry.action} {entry.object_name}".rstrip()
     name = entry.object_name or gettext("somebody unknown")
@@ -221,10 +230,13 @@ class AuditFilter(FilterForm):
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Days are whole days in the viewer's zone."""
-        simple = {"who": "actor_name__iexact", "action": "action", "team": "team"}
+        simple = {"who": "actor_name__iexact", "team": "team"}
         for name, lookup in simple.items():
             if (value := self.chosen(name)) is not None:
                 rows = rows.filter(**{lookup: value})
+        if action := self.chosen("action"):
+            earlier = [name for name, present in RENAMED_ACTIONS.items() if present == action]
+            rows = rows.filter(action__in=[action, *earlier])
         if text := self.chosen("object"):
             rows = rows.filter(Q(object_name__icontains=text) | Q(object_uid=text))
         if since := self.chosen("since"):

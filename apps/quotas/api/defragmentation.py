@@ -209,12 +209,12 @@ class DefragmentationPlanFilters(Filters):
 
 @extend_schema_view(
     list=extend_schema(
-        summary="Rearrangements",
+        summary="Defragmentation plans",
         description="Those that move work of your teams, make room for it, or that you proposed.",
         tags=["scheduling"],
         parameters=[DefragmentationPlanFilters],
     ),
-    retrieve=extend_schema(summary="A rearrangement", tags=["scheduling"]),
+    retrieve=extend_schema(summary="A defragmentation plan", tags=["scheduling"]),
 )
 class DefragmentationPlanViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Defragmentation]

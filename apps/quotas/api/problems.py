@@ -65,7 +65,7 @@ def _nothing_to_move_problem(error: NothingToMove) -> Problem:
 
 @problem_translator(DefragmentationPlanStale)
 def _stale_plan_problem(error: DefragmentationPlanStale) -> Problem:
-    return Problem(status=409, code="rearrangement-stale", detail=str(error))
+    return Problem(status=409, code="defragmentation-plan-stale", detail=str(error))
 
 
 @problem_translator(AnotherUnderWay)

@@ -27,7 +27,9 @@ router.register(
 router.register("claims", claims.ClaimViewSet, basename="claim")
 router.register("what-ifs", claims.WhatIfViewSet, basename="what-if")
 router.register(
-    "rearrangements", defragmentation.DefragmentationPlanViewSet, basename="rearrangement"
+    "defragmentation-plans",
+    defragmentation.DefragmentationPlanViewSet,
+    basename="defragmentation-plan",
 )
 router.register("usage/records", usage.UsageRecordViewSet, basename="usage-record")
 router.register("usage/days", usage.UsageDayViewSet, basename="usage-day")

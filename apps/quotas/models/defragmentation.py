@@ -80,7 +80,7 @@ class Defragmentation(Entity):
         )
 
     def __str__(self) -> str:
-        return f"rearrangement {self.uid[:8]}"
+        return f"defragmentation plan {self.uid[:8]}"
 
 
 class DefragmentationTransition(Transition):

@@ -96,7 +96,10 @@ def _apply_one_step(lease: LeaderLease, at: datetime) -> bool:
         _fail_plan(lease, row, at, str(stale))
     except IllegalTransition as overtaken:
         # It was dismissed, or its claim changed state, concurrently: the next run handles that.
-        log.info("a step was overtaken", extra={"rearrangement": row.uid, "why": str(overtaken)})
+        log.info(
+            "a step was overtaken",
+            extra={"defragmentation_plan": row.uid, "reason": str(overtaken)},
+        )
         return False
     return True
 

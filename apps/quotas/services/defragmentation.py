@@ -182,7 +182,7 @@ def defragmentation_propose(
         )
         for number, one in enumerate(plan.moves, 1)
     )
-    _audit_plan(row, "rearrangement.propose", actor)
+    _audit_plan(row, action="defragmentation_plan.propose", actor=actor)
     return row
 
 
@@ -221,7 +221,7 @@ def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime)
         approved_by_name=actor.username,
         approved_at=at,
     )
-    _audit_plan(plan, "rearrangement.approve", actor)
+    _audit_plan(plan, action="defragmentation_plan.approve", actor=actor)
 
 
 @transaction.atomic
@@ -233,7 +233,7 @@ def defragmentation_dismiss(*, plan: Defragmentation, actor: User, at: datetime)
     """
     if plan.proposed_by_id != actor.pk:
         selectors.require_moving(actor, selectors.relocated_teams(plan))
-    _audit_plan(plan, "rearrangement.dismiss", actor)
+    _audit_plan(plan, action="defragmentation_plan.dismiss", actor=actor)
     if plan.state == DefragmentationState.UNDER_WAY:
         Defragmentation.objects.filter(pk=plan.pk, stop_asked_at=None).update(
             stop_asked_at=at, stop_asked_by=actor.username
@@ -251,7 +251,7 @@ def defragmentation_dismiss(*, plan: Defragmentation, actor: User, at: datetime)
     return True
 
 
-def _audit_plan(row: Defragmentation, action: str, actor: User) -> None:
+def _audit_plan(row: Defragmentation, *, action: str, actor: User) -> None:
     teams: Sequence[Team] = selectors.relocated_teams(row)
     audit(
         actor=actor,

@@ -232,7 +232,7 @@ def _propose_plan(
     row = services.defragmentation_propose(
         plan_request=plan_request, actor=request.user, at=timezone.now()
     )
-    return redirect("rearrangement", row.uid)
+    return redirect("defragmentation-plan", row.uid)
 
 
 def _preview_context(
@@ -346,13 +346,13 @@ def _find_plan(request: AuthenticatedRequest, uid: str) -> Defragmentation:
     return get_object_or_404(selectors.defragmentations_visible(request.user), uid=uid)
 
 
-@row_action(load=_find_plan, page="rearrangement", refusals=REFUSALS)
+@row_action(load=_find_plan, page="defragmentation-plan", refusals=REFUSALS)
 def defragmentation_approve(request: AuthenticatedRequest, found: Defragmentation) -> str:
     services.defragmentation_approve(plan=found, actor=request.user, at=timezone.now())
     return _("It is approved; the first work is told to save and stop.")
 
 
-@row_action(load=_find_plan, page="rearrangement", refusals=REFUSALS)
+@row_action(load=_find_plan, page="defragmentation-plan", refusals=REFUSALS)
 def defragmentation_dismiss(request: AuthenticatedRequest, found: Defragmentation) -> str:
     ended = services.defragmentation_dismiss(plan=found, actor=request.user, at=timezone.now())
     if ended:

@@ -17,18 +17,28 @@ urlpatterns: list[URLPattern] = [
     path("forecast", forecasts.forecast, name="forecast"),
     path("topology", topology.topology, name="topology"),
     path("topology/cards.json", topology.topology_cards, name="topology-cards"),
-    path("rearrangements", defragmentation.defragmentation_list, name="rearrangements"),
-    path("rearrangements/new", defragmentation.defragmentation_new, name="rearrangement-new"),
-    path("rearrangements/<str:uid>", defragmentation.defragmentation_detail, name="rearrangement"),
     path(
-        "rearrangements/<str:uid>/approve",
-        defragmentation.defragmentation_approve,
-        name="rearrangement-approve",
+        "defragmentation-plans", defragmentation.defragmentation_list, name="defragmentation-plans"
     ),
     path(
-        "rearrangements/<str:uid>/dismiss",
+        "defragmentation-plans/new",
+        defragmentation.defragmentation_new,
+        name="defragmentation-plan-new",
+    ),
+    path(
+        "defragmentation-plans/<str:uid>",
+        defragmentation.defragmentation_detail,
+        name="defragmentation-plan",
+    ),
+    path(
+        "defragmentation-plans/<str:uid>/approve",
+        defragmentation.defragmentation_approve,
+        name="defragmentation-plan-approve",
+    ),
+    path(
+        "defragmentation-plans/<str:uid>/dismiss",
         defragmentation.defragmentation_dismiss,
-        name="rearrangement-dismiss",
+        name="defragmentation-plan-dismiss",
     ),
     path("reports/usage", usage_reports.report, name="usage-report"),
     path("reports/usage/chart", usage_reports.chart, name="usage-chart"),

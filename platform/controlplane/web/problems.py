@@ -211,7 +211,7 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     ),
     "another-node": ProblemType("403", _("The agent's token belongs to another node.")),
     "another-under-way": ProblemType(
-        "409", _("A rearrangement is under way already; wait for it or cancel it.")
+        "409", _("Another defragmentation plan is in progress; wait until it ends or dismiss it.")
     ),
     "authentication-failed": ProblemType(
         "401", _("The token or password is wrong, has expired or was revoked.")
@@ -232,6 +232,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     ),
     "dataset-refused": ProblemType(
         "422", _("Rows of the file are not valid; errors names row and column.")
+    ),
+    "defragmentation-plan-stale": ProblemType(
+        "409", _("The fleet has changed since the plan was proposed; propose a new one.")
     ),
     "deletion-refused": ProblemType(
         "409", _("Something still uses what is to be deleted; the detail names it.")
@@ -280,7 +283,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     "not-found": ProblemType(
         "404", _("There is nothing at this address for you; it may be another team's.")
     ),
-    "nothing-to-move": ProblemType("422", _("No rearrangement makes the room that was asked for.")),
+    "nothing-to-move": ProblemType(
+        "422", _("No defragmentation plan frees the requested capacity.")
+    ),
     "parse-error": ProblemType("400", _("The body is not valid JSON.")),
     "permission-denied": ProblemType("403", _("Your role does not allow this.")),
     "permission-refused": ProblemType(
@@ -301,9 +306,6 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     ),
     "queues-refused": ProblemType(
         "422", _("The queue tree would not be valid; errors names queue and field.")
-    ),
-    "rearrangement-stale": ProblemType(
-        "409", _("The fleet has changed since the plan was made; ask for a new one.")
     ),
     "refused": ProblemType("422", _("The request cannot be carried out; the detail says why.")),
     "registration-refused": ProblemType(

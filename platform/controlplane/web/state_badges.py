@@ -88,11 +88,15 @@ STATE_BADGES: Mapping[str, StateBadge] = {
         pgettext_lazy("quantized model", "accepted by a person"), "alert-circle", "yellow"
     ),
     "given_up": StateBadge(_("given up"), "circle-x", "red"),
-    "proposed": StateBadge(pgettext_lazy("rearrangement", "proposed"), "clock", "yellow"),
-    "approved": StateBadge(pgettext_lazy("rearrangement", "approved"), "circle-check", "blue"),
-    "under_way": StateBadge(pgettext_lazy("rearrangement", "under way"), "player-play", "blue"),
-    "done": StateBadge(pgettext_lazy("rearrangement", "done"), "circle-check", "green"),
-    "dismissed": StateBadge(pgettext_lazy("rearrangement", "dismissed"), "ban", "secondary"),
+    "proposed": StateBadge(pgettext_lazy("defragmentation plan", "proposed"), "clock", "yellow"),
+    "approved": StateBadge(
+        pgettext_lazy("defragmentation plan", "approved"), "circle-check", "blue"
+    ),
+    "under_way": StateBadge(
+        pgettext_lazy("defragmentation plan", "under way"), "player-play", "blue"
+    ),
+    "done": StateBadge(pgettext_lazy("defragmentation plan", "done"), "circle-check", "green"),
+    "dismissed": StateBadge(pgettext_lazy("defragmentation plan", "dismissed"), "ban", "secondary"),
     "planned": StateBadge(pgettext_lazy("move", "not begun"), "clock", "secondary"),
     "landing": StateBadge(pgettext_lazy("move", "waits for its cards"), "hourglass", "yellow"),
     "landed": StateBadge(pgettext_lazy("move", "goes on"), "circle-check", "green"),

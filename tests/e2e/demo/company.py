@@ -61,7 +61,7 @@ def company() -> dict[str, str]:
         "claim.waiting": claim_of(job_rows.waiting).uid,
         "claim.running": claim_of(job_rows.running).uid,
         "what_if": asked.uid,
-        "rearrangement": moves.uid,
+        "defragmentation_plan": moves.uid,
         "queue.key": str(where.maps.pk),
         "queue.change": change.uid,
         "notification": monitored.notification.uid,

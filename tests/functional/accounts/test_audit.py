@@ -20,7 +20,7 @@ from django.utils import timezone, translation
 from apps.accounts import services
 from apps.accounts.models import AuditEntry, Team
 from apps.accounts.selectors import can_view_audit_log
-from apps.accounts.web.audit_log import AUDIT_MESSAGES, audit_message
+from apps.accounts.web.audit_log import AUDIT_MESSAGES, RENAMED_ACTIONS, audit_message
 from controlplane.domain.common.permissions import Scope, TeamRole
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, wrong_fields
@@ -79,6 +79,18 @@ def test_it_is_narrowed_by_who_action_team_object_and_day(happened: Staffed) -> 
     # A team that one does not see is no filter, and no hint.
     page = browser(happened.lead).get("/audit", {"team": "search"})
     assert 'value="search"' not in page.text
+
+
+@pytest.mark.parametrize(("earlier", "present"), RENAMED_ACTIONS.items())
+def test_an_entry_of_an_earlier_action_is_found_by_its_present_one(
+    happened: Staffed, earlier: str, present: str
+) -> None:
+    services.audit(actor=happened.root, action=earlier, name="of old")
+    services.audit(actor=happened.root, action=present, name="of today")
+    found = shown(browser(happened.root), action=present)
+    assert len(found) == 2
+    assert found[0].replace("of today", "of old") == found[1]
+    assert earlier not in found[1]
 
 
 def test_who_did_it_is_found_by_an_index_however_the_name_is_written(happened: Staffed) -> None:

@@ -43,7 +43,7 @@ GOAL = {"purpose": "whole_nodes", "nodes": "1"}
 
 
 def test_a_preview_shows_relocations_and_stores_nothing(browser: Client, scattered: None) -> None:
-    text = browser.get("/rearrangements/new", GOAL).text
+    text = browser.get("/defragmentation-plans/new", GOAL).text
     assert "would be whole" in text
     assert "Propose these moves" in text
     assert text.count('class="nf-node-cards"') == 4
@@ -51,16 +51,16 @@ def test_a_preview_shows_relocations_and_stores_nothing(browser: Client, scatter
 
 
 def test_a_proposed_plan_can_be_approved_and_dismissed(browser: Client, scattered: None) -> None:
-    answer = browser.post("/rearrangements/new", GOAL, follow=True)
+    answer = browser.post("/defragmentation-plans/new", GOAL, follow=True)
     row = Defragmentation.objects.get()
-    assert answer.redirect_chain == [(f"/rearrangements/{row.uid}", 302)]
+    assert answer.redirect_chain == [(f"/defragmentation-plans/{row.uid}", 302)]
     assert "Approve the moves" in answer.text
-    assert "would be whole" in browser.get("/rearrangements").text
-    browser.post(f"/rearrangements/{row.uid}/approve")
+    assert "would be whole" in browser.get("/defragmentation-plans").text
+    browser.post(f"/defragmentation-plans/{row.uid}/approve")
     row.refresh_from_db()
     assert (row.state, row.approved_by_name) == ("approved", "hana")
-    assert "Approve the moves" not in browser.get(f"/rearrangements/{row.uid}").text
-    browser.post(f"/rearrangements/{row.uid}/dismiss")
+    assert "Approve the moves" not in browser.get(f"/defragmentation-plans/{row.uid}").text
+    browser.post(f"/defragmentation-plans/{row.uid}/dismiss")
     row.refresh_from_db()
     assert row.state == "dismissed"
     actions = (
@@ -69,14 +69,14 @@ def test_a_proposed_plan_can_be_approved_and_dismissed(browser: Client, scattere
         .values_list("action", flat=True)
     )
     assert list(actions) == [
-        f"rearrangement.{action}" for action in ("propose", "approve", "dismiss")
+        f"defragmentation_plan.{action}" for action in ("propose", "approve", "dismiss")
     ]
 
 
 def test_a_reason_is_shown_if_no_relocation_helps(browser: Client, scattered: None) -> None:
     Claim.objects.update(preemptible=False)
-    assert "no node can be emptied" in browser.get("/rearrangements/new", GOAL).text
-    assert browser.post("/rearrangements/new", GOAL).status_code == 422
+    assert "no node can be emptied" in browser.get("/defragmentation-plans/new", GOAL).text
+    assert browser.post("/defragmentation-plans/new", GOAL).status_code == 422
 
 
 def test_a_user_without_permission_is_refused_with_the_required_roles(
@@ -84,8 +84,8 @@ def test_a_user_without_permission_is_refused_with_the_required_roles(
 ) -> None:
     client = Client()
     client.force_login(factories.user("vera", team=team, role=TeamRole.VIEWER))
-    assert client.get("/rearrangements/new").status_code == 403
-    assert "Find plan" not in client.get("/rearrangements").text
+    assert client.get("/defragmentation-plans/new").status_code == 403
+    assert "Find plan" not in client.get("/defragmentation-plans").text
 
 
 def test_a_queue_admin_of_another_team_can_view_but_not_approve(
@@ -94,12 +94,12 @@ def test_a_queue_admin_of_another_team_can_view_but_not_approve(
     other = factories.user("otto", team=factories.team("search"), role=TeamRole.QUEUE_ADMIN)
     client = Client()
     client.force_login(other)
-    text = client.get("/rearrangements/new", GOAL).text
+    text = client.get("/defragmentation-plans/new", GOAL).text
     assert "maps" in text
     assert "work 0" not in text
-    client.post("/rearrangements/new", GOAL)
+    client.post("/defragmentation-plans/new", GOAL)
     row = Defragmentation.objects.get()
-    assert client.post(f"/rearrangements/{row.uid}/approve").status_code == 403
+    assert client.post(f"/defragmentation-plans/{row.uid}/approve").status_code == 403
     row.refresh_from_db()
     assert row.state == "proposed"
 
@@ -109,10 +109,10 @@ def test_an_operator_of_the_company_proposes_and_approves_without_the_names_of_w
 ) -> None:
     client = Client()
     client.force_login(factories.user("olga", operator=True))
-    assert "work 0" not in client.get("/rearrangements/new", GOAL).text
-    client.post("/rearrangements/new", GOAL)
+    assert "work 0" not in client.get("/defragmentation-plans/new", GOAL).text
+    client.post("/defragmentation-plans/new", GOAL)
     row = Defragmentation.objects.get()
-    client.post(f"/rearrangements/{row.uid}/approve")
+    client.post(f"/defragmentation-plans/{row.uid}/approve")
     row.refresh_from_db()
     assert row.state == "approved"
 
@@ -123,12 +123,12 @@ def _request(client: Client, path: str, body: dict[str, Any]) -> Any:
 
 def test_a_dry_run_by_rest_returns_the_plan(browser: Client, scattered: None) -> None:
     goal = {"purpose": "whole_nodes", "dry_run": True}
-    said = _request(browser, "rearrangements", goal).json()
+    said = _request(browser, "defragmentation-plans", goal).json()
     assert (said["uid"], said["whole_before"], said["whole_after"]) == (None, 1, 2)
     assert [move["cards"] for move in said["moves"]] == [4]
-    response = _request(browser, "rearrangements", {"purpose": "whole_nodes"})
+    response = _request(browser, "defragmentation-plans", {"purpose": "whole_nodes"})
     assert response.status_code == 201
-    listed = browser.get("/api/v1/rearrangements?state=proposed").json()
+    listed = browser.get("/api/v1/defragmentation-plans?state=proposed").json()
     assert [one["uid"] for one in listed["results"]] == [response.json()["uid"]]
 
 
@@ -143,14 +143,14 @@ def test_a_dry_run_by_rest_returns_the_plan(browser: Client, scattered: None) ->
 def test_an_invalid_request_by_rest_is_refused_with_the_field(
     browser: Client, body: dict[str, Any], field: str
 ) -> None:
-    answer = _request(browser, "rearrangements", body)
+    answer = _request(browser, "defragmentation-plans", body)
     assert answer.status_code in (400, 422)
     assert [one["field"] for one in answer.json()["errors"]] == [field]
 
 
 def test_a_stale_plan_by_rest_is_a_conflict(browser: Client, scattered: None) -> None:
-    uid = _request(browser, "rearrangements", {"purpose": "whole_nodes"}).json()["uid"]
+    uid = _request(browser, "defragmentation-plans", {"purpose": "whole_nodes"}).json()["uid"]
     Claim.objects.filter(moves__isnull=False).update(state="revoking")
-    answer = _request(browser, f"rearrangements/{uid}/approve", {})
-    assert (answer.status_code, answer.json()["code"]) == (409, "rearrangement-stale")
+    answer = _request(browser, f"defragmentation-plans/{uid}/approve", {})
+    assert (answer.status_code, answer.json()["code"]) == (409, "defragmentation-plan-stale")
     assert "move 1" in answer.json()["detail"]

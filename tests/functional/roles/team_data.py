@@ -179,7 +179,7 @@ def _work(word: str, team: Team, owner: User, company: Shared) -> dict[str, str]
         "job.waiting": waiting.uid,
         "claim.waiting": hoping.uid,
         "what_if": _asked(hoping, owner).uid,
-        "rearrangement": factories.defragmentation(
+        "defragmentation_plan": factories.defragmentation(
             claim=Claim.objects.get(uid=attempt.claim_uid),
             actor=None,
             reason=f"{word}-node would be whole",

@@ -69,7 +69,7 @@ class DefragmentationEvent(StrEnum):
 
 
 DEFRAGMENTATION = StateMachine(
-    name="rearrangement",
+    name="defragmentation plan",
     initial=DefragmentationState.PROPOSED,
     transitions={
         (

@@ -9,21 +9,21 @@ _GOAL = {"purpose": "fewer_fragments"}
 REST = (
     rest("GET", "topology"),
     rest("GET", "topology?at=node:here/here-1"),
-    rest("GET", "rearrangements"),
-    rest("GET", "rearrangements/{rearrangement}"),
-    rest("POST", "rearrangements", may=STAFF, body=_GOAL),
-    rest("POST", "rearrangements/{rearrangement}/approve", may=STAFF),
-    rest("POST", "rearrangements/{rearrangement}/dismiss", may=STAFF),
+    rest("GET", "defragmentation-plans"),
+    rest("GET", "defragmentation-plans/{defragmentation_plan}"),
+    rest("POST", "defragmentation-plans", may=STAFF, body=_GOAL),
+    rest("POST", "defragmentation-plans/{defragmentation_plan}/approve", may=STAFF),
+    rest("POST", "defragmentation-plans/{defragmentation_plan}/dismiss", may=STAFF),
 )
 
 PAGES = (
     page("/topology"),
     page("/topology?at=node:here/here-1"),
     page("/topology/cards.json"),
-    page("/rearrangements"),
-    page("/rearrangements/new", may=STAFF),
-    action_row("/rearrangements/new", may=STAFF, body=_GOAL),
-    page("/rearrangements/{rearrangement}"),
-    action_row("/rearrangements/{rearrangement}/approve", may=STAFF),
-    action_row("/rearrangements/{rearrangement}/dismiss", may=STAFF),
+    page("/defragmentation-plans"),
+    page("/defragmentation-plans/new", may=STAFF),
+    action_row("/defragmentation-plans/new", may=STAFF, body=_GOAL),
+    page("/defragmentation-plans/{defragmentation_plan}"),
+    action_row("/defragmentation-plans/{defragmentation_plan}/approve", may=STAFF),
+    action_row("/defragmentation-plans/{defragmentation_plan}/dismiss", may=STAFF),
 )

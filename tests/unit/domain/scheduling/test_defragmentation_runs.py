@@ -1,4 +1,4 @@
-"""Rearrangements: what may happen to them when, what has happened to a move, and when a plan is out of date."""
+"""State machines of defragmentation plans and relocations, and stale plans."""
 
 from __future__ import annotations
 
