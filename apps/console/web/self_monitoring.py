@@ -162,42 +162,46 @@ def _object_count_metrics(counts: ObjectCounts) -> Iterator[Metric]:
 
 
 def _controller_metrics(controllers: tuple[Controller, ...]) -> Iterator[Metric]:
-    turned = [controller for controller in controllers if controller.lag is not None]
+    started = [controller for controller in controllers if controller.lag is not None]
     yield _gauge_family(
-        "ninefold_loop_lag_seconds",
-        "Since the last turn of the loop that ended well.",
+        "ninefold_controller_lag_seconds",
+        "Time since the last successful run.",
         {
             (controller.name,): controller.lag.total_seconds()
-            for controller in turned
+            for controller in started
             if controller.lag is not None
         },
-        labels=("loop",),
+        labels=("controller",),
     )
     yield _gauge_family(
-        "ninefold_loop_interval_seconds",
-        "How often the loop should turn.",
+        "ninefold_controller_interval_seconds",
+        "Configured interval between runs.",
         {(controller.name,): controller.interval.total_seconds() for controller in controllers},
-        labels=("loop",),
+        labels=("controller",),
     )
     yield _gauge_family(
-        "ninefold_loop_troubled",
-        "1 while the loop is late, failing or stuck.",
+        "ninefold_controller_unhealthy",
+        "1 while the controller is late, failing or stuck.",
         {(controller.name,): int(controller.unhealthy) for controller in controllers},
-        labels=("loop",),
+        labels=("controller",),
     )
     yield _gauge_family(
-        "ninefold_loop_last_turn_seconds",
-        "How long the newest turn took.",
-        {(one.name,): one.last_seconds for one in turned if one.last_seconds is not None},
-        labels=("loop",),
+        "ninefold_controller_last_run_duration_seconds",
+        "Duration of the last run.",
+        {(one.name,): one.last_seconds for one in started if one.last_seconds is not None},
+        labels=("controller",),
     )
     runs = CounterMetricFamily(
-        "ninefold_loop_turns_total", "Turns that have ended.", labels=("loop", "outcome")
+        "ninefold_controller_runs_total",
+        "Completed runs, by outcome.",
+        labels=("controller", "outcome"),
     )
     seconds = CounterMetricFamily(
-        "ninefold_loop_turn_seconds_total", "Time that turns took together.", labels=("loop",)
+        "ninefold_controller_run_seconds_total",
+        "Total duration of all runs.",
+        labels=("controller",),
     )
-    for controller in turned:
+    for controller in started:
         runs.add_metric((controller.name, "good"), controller.runs - controller.failed_runs)
         runs.add_metric((controller.name, "bad"), controller.failed_runs)
         seconds.add_metric((controller.name,), controller.seconds)

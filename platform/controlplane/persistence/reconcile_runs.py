@@ -112,8 +112,8 @@ def _write_run(statement: str, parameters: dict[str, str | float | bool | None])
             cursor.execute(statement, parameters)
     except Error:
         # ``name`` is an attribute of every log record, which ``extra`` may not replace.
-        detail = {"loop": parameters["name"]}
-        log.warning("a loop's turn could not be noted", exc_info=True, extra=detail)
+        detail = {"controller": parameters["name"]}
+        log.warning("a reconcile run could not be recorded", exc_info=True, extra=detail)
 
 
 def read_reconcile_runs(*, otherwise: datetime) -> ReconcileRuns:

@@ -104,13 +104,15 @@ def test_controllers_report_lag_and_runs(client: Client, home: Path) -> None:
     reconcile_runs.run_started(CONTROLLER)
     reconcile_runs.run_ended(CONTROLLER, seconds=0.5, error="ValueError: no")
     found = samples(client)
-    assert 0 <= value(found, "ninefold_loop_lag_seconds", loop=CONTROLLER) < 60
-    assert value(found, "ninefold_loop_interval_seconds", loop=CONTROLLER) == 2
-    assert value(found, "ninefold_loop_turns", loop=CONTROLLER, outcome="good") == 1
-    assert value(found, "ninefold_loop_turns", loop=CONTROLLER, outcome="bad") == 1
-    assert value(found, "ninefold_loop_turn_seconds", loop=CONTROLLER) == 0.75
-    assert value(found, "ninefold_loop_last_turn_seconds", loop=CONTROLLER) == 0.5
-    assert value(found, "ninefold_loop_troubled", loop=CONTROLLER) == 0
+    assert 0 <= value(found, "ninefold_controller_lag_seconds", controller=CONTROLLER) < 60
+    assert value(found, "ninefold_controller_interval_seconds", controller=CONTROLLER) == 2
+    assert value(found, "ninefold_controller_runs", controller=CONTROLLER, outcome="good") == 1
+    assert value(found, "ninefold_controller_runs", controller=CONTROLLER, outcome="bad") == 1
+    assert value(found, "ninefold_controller_run_seconds", controller=CONTROLLER) == 0.75
+    assert (
+        value(found, "ninefold_controller_last_run_duration_seconds", controller=CONTROLLER) == 0.5
+    )
+    assert value(found, "ninefold_controller_unhealthy", controller=CONTROLLER) == 0
 
 
 @pytest.mark.django_db

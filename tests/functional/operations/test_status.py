@@ -378,4 +378,4 @@ def test_a_lost_database_is_logged_and_stops_no_controller(
         reconcile_runs.run_ended(QUICK, seconds=0.01)
 
     records = [each for each in caplog.records if each.name == reconcile_runs.__name__]
-    assert [getattr(each, "loop", None) for each in records] == [QUICK, QUICK]
+    assert [getattr(each, "controller", None) for each in records] == [QUICK, QUICK]

@@ -231,9 +231,7 @@ def test_every_process_starts_answers_its_probe_and_ends_when_told_to(
             what="the web is ready",
         )
         assert set(ready.json()["parts"].values()) == {"ok"}
-        until(
-            lambda: _controllers_run(base), within=WITHIN, what="beat, broker and worker turn loops"
-        )
+        until(lambda: _controllers_run(base), within=WITHIN, what="controllers run")
         alive()
         for name in reversed(names):
             processes[name].send_signal(signal.SIGTERM)
@@ -249,5 +247,5 @@ def _answer(url: str) -> requests.Response:
 
 def _controllers_run(base: str) -> bool:
     said = _answer(f"{base}/metrics").text
-    turned = re.findall(r'ninefold_loop_turns_total\{.*outcome="good".*\} (\S+)', said)
-    return sum(float(count) for count in turned) > 3
+    runs = re.findall(r'ninefold_controller_runs_total\{.*outcome="good".*\} (\S+)', said)
+    return sum(float(count) for count in runs) > 3
