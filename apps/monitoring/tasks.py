@@ -24,7 +24,7 @@ def read_sources() -> int:
 
 
 @shared_task
-def notice_silence() -> int:
+def detect_stale_cards() -> int:
     return metric_sources.stale_cards_reconcile(at=timezone.now())
 
 
@@ -37,7 +37,7 @@ def tidy_history() -> int:
 
 
 @shared_task
-def read_signs() -> int:
+def diagnose_clusters() -> int:
     return health.cluster_signals_sync(at=timezone.now())
 
 
@@ -62,7 +62,7 @@ def advance_rollouts() -> int:
 
 
 @shared_task
-def judge_alerts() -> int:
+def evaluate_alert_rules() -> int:
     return alerts.alerts_reconcile(at=timezone.now())
 
 

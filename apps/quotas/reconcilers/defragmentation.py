@@ -33,7 +33,7 @@ from controlplane.persistence.state_transitions import apply_transition
 
 log = logging.getLogger(__name__)
 
-LEASE = "quotas.rearrangements"
+LEASE = "quotas.defragmentation"
 LEASE_TTL = timedelta(seconds=60)
 #: Maximum steps per run; a relocation takes three, the rest are done by the next run.
 MAX_STEPS = 100

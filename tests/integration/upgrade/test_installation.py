@@ -25,6 +25,8 @@ from apps.monitoring.models import AlertReceiver
 from apps.notifications.models import Webhook
 from config.settings import base
 from controlplane.persistence.encryption import decrypt
+from controlplane.persistence.models import ControllerState
+from controlplane.persistence.reconcile_runs import controller_intervals
 from controlplane.ports import registry
 from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import INSTALLATION
@@ -88,7 +90,7 @@ RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {
 CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {
     # Is ``tainted`` of the node, in ``fleet_node``.
     "monitoring_isolation": {"marked_node"},
-    # Five controllers have other names.
+    # Eight controllers have other names.
     "persistence_loop_state": {"name"},
     # Names its metric by another key.
     "workflows_step": {"gate"},
@@ -134,6 +136,12 @@ def _lost(table: str, rows: list[dict[str, Any]], present: list[dict[str, Any]])
 def test_the_migrated_database_is_what_the_models_say(installation: Upgraded) -> None:
     call_command("migrate", "--check", verbosity=0)
     call_command("check", "--fail-level", "WARNING", "--database", "default")
+
+
+def test_recorded_runs_are_those_of_present_controllers(installation: Upgraded) -> None:
+    names = set(ControllerState.objects.values_list("name", flat=True))
+    assert len(names) == INSTALLATION["rows"]["persistence_loop_state"]
+    assert names <= set(controller_intervals())
 
 
 def test_every_page_that_links_lead_to_opens(
