@@ -162,7 +162,9 @@ def _controller_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSamp
     for controller in current_controllers().all:
         lag = None if controller.lag is None else controller.lag.total_seconds()
         value = lag if by_lag else float(controller.unhealthy)
-        yield AlertSample(labels={"loop": controller.name}, value=value, href=reverse("status"))
+        yield AlertSample(
+            labels={"controller": controller.name}, value=value, href=reverse("status")
+        )
 
 
 def _product_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:

@@ -221,11 +221,14 @@ def test_shipped_rules_come_with_the_first_turn_and_stay_as_people_left_them(
     assert AlertRule.objects.filter(shipped=True, error="").count() == len(DEFAULTS)
     hot = AlertRule.objects.get(name="card-hot")
     alerts.rule_change(rule=hot, document={"threshold": 80}, actor=office.vera, at=NOON)
-    AlertRule.objects.filter(name="loop-late").update(document={**HOT, "where": []})
+    AlertRule.objects.filter(name="controller-late").update(document={**HOT, "where": []})
     assert alerts.default_rules_sync(at=after(5)) == 1
     hot.refresh_from_db()
     assert hot.document["threshold"] == 80
-    assert rule_spec_of(AlertRule.objects.get(name="loop-late")).measure == "loops.troubled"
+    assert (
+        rule_spec_of(AlertRule.objects.get(name="controller-late")).measure
+        == "controllers.unhealthy"
+    )
     with pytest.raises(alerts.AlertRefused, match="switch it off instead"):
         alerts.rule_delete(rule=hot, actor=office.vera, at=NOON)
 

@@ -21,9 +21,11 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Job, SecretVariable
 from apps.jobs.services.launch_comparison import job_compare_launches
 from apps.models.models import CatalogModel, ModelVersion
-from apps.monitoring.models import AlertReceiver
+from apps.monitoring.models import AlertReceiver, AlertRule
+from apps.monitoring.selectors.alerts import rule_spec_of
 from apps.notifications.models import Webhook
 from config.settings import base
+from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.persistence.encryption import decrypt
 from controlplane.persistence.models import ControllerState
 from controlplane.persistence.reconcile_runs import controller_intervals
@@ -88,6 +90,8 @@ RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 #: Table of the dump → columns that are gone or that a migration filled with other values.
 CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {
+    # The default rule of controllers is named and measures as they are now.
+    "monitoring_alertrule": {"name", "title", "document"},
     # Is ``tainted`` of the node, in ``fleet_node``.
     "monitoring_isolation": {"marked_node"},
     # Eight controllers have other names.
@@ -142,6 +146,16 @@ def test_recorded_runs_are_those_of_present_controllers(installation: Upgraded) 
     names = set(ControllerState.objects.values_list("name", flat=True))
     assert len(names) == INSTALLATION["rows"]["persistence_loop_state"]
     assert names <= set(controller_intervals())
+
+
+def test_alert_rules_are_those_of_the_earlier_version_under_present_names(
+    installation: Upgraded,
+) -> None:
+    rules = {rule.name: rule for rule in AlertRule.objects.all()}
+    assert len(rules) == INSTALLATION["rows"]["monitoring_alertrule"]
+    assert {rule.name for rule in DEFAULTS} <= set(rules)
+    assert rules["controller-late"].document["measure"] == "controllers.unhealthy"
+    assert all(rule_spec_of(rule).name == name for name, rule in rules.items())
 
 
 def test_every_page_that_links_lead_to_opens(

@@ -78,9 +78,9 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
         "group_by": ["cluster"],
     },
     {
-        "name": "loop-late",
-        "title": "A loop of the product does not keep up",
-        "measure": "loops.troubled",
+        "name": "controller-late",
+        "title": "A controller is unhealthy",
+        "measure": "controllers.unhealthy",
         "op": "==",
         "threshold": 1,
         "lasts": 60,

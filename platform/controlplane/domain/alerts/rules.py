@@ -71,7 +71,7 @@ class Topic(StrEnum):
     SOURCES = "sources"
     DECISIONS = "decisions"
     CLUSTERS = "clusters"
-    CONTROLLERS = "loops"
+    CONTROLLERS = "controllers"
     PRODUCT = "product"
     QUEUES = "queues"
     DEPLOYMENTS = "deployments"
@@ -117,9 +117,11 @@ MEASURES: Mapping[str, AlertMeasure] = {
         topic=Topic.DECISIONS, unit=Unit.COUNT, labels=("cluster",)
     ),
     "clusters.silence": AlertMeasure(topic=Topic.CLUSTERS, unit=SECONDS, labels=("cluster",)),
-    # 1 while a loop of the product is late, fails or is stuck.
-    "loops.troubled": AlertMeasure(topic=Topic.CONTROLLERS, unit=Unit.FLAG, labels=("loop",)),
-    "loops.lag": AlertMeasure(topic=Topic.CONTROLLERS, unit=SECONDS, labels=("loop",)),
+    # 1 while a controller is late, failing or stuck.
+    "controllers.unhealthy": AlertMeasure(
+        topic=Topic.CONTROLLERS, unit=Unit.FLAG, labels=("controller",)
+    ),
+    "controllers.lag": AlertMeasure(topic=Topic.CONTROLLERS, unit=SECONDS, labels=("controller",)),
     "product.disk_free": AlertMeasure(topic=Topic.PRODUCT, unit=Unit.PERCENT, labels=("disk",)),
     "product.outbox_age": AlertMeasure(topic=Topic.PRODUCT, unit=SECONDS, labels=()),
     # Of the claim that has waited longest.
