@@ -135,7 +135,7 @@ def on_deployment_ready(
 
 @shared_task
 def on_deployment_degraded(*, event_uid: str, deployment_uid: str, reason: str, at: str) -> None:
-    kind = NotificationKind.DEPLOYMENT_UNHEALTHY
+    kind = NotificationKind.DEPLOYMENT_DEGRADED
     _notify_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 

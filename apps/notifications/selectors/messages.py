@@ -55,9 +55,9 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationLabels] = {
     NotificationKind.DEPLOYMENT_READY: NotificationLabels(
         label=_("A deployment is ready"), title=_("%(name)s is ready"), icon="rocket"
     ),
-    NotificationKind.DEPLOYMENT_UNHEALTHY: NotificationLabels(
-        label=_("A deployment is in trouble"),
-        title=_("%(name)s is in trouble"),
+    NotificationKind.DEPLOYMENT_DEGRADED: NotificationLabels(
+        label=_("A deployment is degraded"),
+        title=_("%(name)s is degraded"),
         icon="alert-triangle",
     ),
     NotificationKind.DEPLOYMENT_RECOVERED: NotificationLabels(

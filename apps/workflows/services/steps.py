@@ -309,7 +309,7 @@ def _deployment_failure_reason(deployment: Deployment, step: Step, *, at: dateti
         last = deployment.transitions.order_by("-id").first()
         since = max(last.at if last else at, step.began_at or at)
         if at - since >= DEGRADED_TIMEOUT:
-            return f"the deployment {deployment.name} is in trouble: {deployment.state_reason}"
+            return f"the deployment {deployment.name} is degraded: {deployment.state_reason}"
     return ""
 
 

@@ -25,7 +25,7 @@ TOPICS = (
 )
 KINDS = [
     NotificationKind.JOB_FAILED,
-    NotificationKind.DEPLOYMENT_UNHEALTHY,
+    NotificationKind.DEPLOYMENT_DEGRADED,
     NotificationKind.MODEL_REFUSED,
 ]
 

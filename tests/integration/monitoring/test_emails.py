@@ -102,7 +102,7 @@ def test_a_deployment_that_flaps_is_mailed_at_once_and_once_more_at_the_end(
 ) -> None:
     for turn in range(10):
         kind = (
-            NotificationKind.DEPLOYMENT_UNHEALTHY
+            NotificationKind.DEPLOYMENT_DEGRADED
             if turn % 2 == 0
             else NotificationKind.DEPLOYMENT_RECOVERED
         )
@@ -110,7 +110,7 @@ def test_a_deployment_that_flaps_is_mailed_at_once_and_once_more_at_the_end(
         notify(kind, team=office.team, creator=office.ada, at=at, name="parcels")
         emails_send(at=at)
     to_ada = [one for one in postbox.messages if one["To"] == "ada@example.com"]
-    assert [one["Subject"] for one in to_ada] == ["[Ninefold] parcels is in trouble"]
+    assert [one["Subject"] for one in to_ada] == ["[Ninefold] parcels is degraded"]
     emails_send(at=NOW + COLLAPSED_WITHIN)
     to_ada = [one for one in postbox.messages if one["To"] == "ada@example.com"]
     assert [one["Subject"] for one in to_ada][1:] == ["[Ninefold] parcels has recovered"]
@@ -142,7 +142,7 @@ def test_what_is_on_hold_loses_no_try_while_the_mail_server_is_down(
     minute = timedelta(minutes=1)
     fail(office, 10, after=minute)
     notify(
-        NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, creator=office.bob, at=NOW + minute
+        NotificationKind.DEPLOYMENT_DEGRADED, team=office.team, creator=office.bob, at=NOW + minute
     )
     settings.EMAIL_PORT = 9
     assert emails_send(at=NOW + minute) == 0
@@ -160,7 +160,7 @@ def test_a_refused_message_is_counted_once_when_the_server_goes_silent_after_it(
 ) -> None:
     postbox.refuse["ada@example.com"] = "450 mailbox busy"
     postbox.hangs = True
-    notify(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, creator=office.ada, at=NOW)
+    notify(NotificationKind.DEPLOYMENT_DEGRADED, team=office.team, creator=office.ada, at=NOW)
     assert emails_send(at=NOW) == 0
     assert [(mail.tries, mail.error[:30]) for mail in Mail.objects.order_by("id")] == [
         (1, "the mail server refused the ad"),
@@ -186,7 +186,7 @@ def test_a_mail_is_given_up_in_the_end_and_its_reader_can_see_why(
 
 def test_an_address_that_is_refused_holds_up_nobody_else(office: Office, postbox: Postbox) -> None:
     postbox.refuse["ada@example.com"] = "550 no such mailbox"
-    notify(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, creator=office.ada, at=NOW)
+    notify(NotificationKind.DEPLOYMENT_DEGRADED, team=office.team, creator=office.ada, at=NOW)
     assert emails_send(at=NOW) == 2
     assert {one["To"] for one in postbox.messages} == {"bob@example.com", "vera@example.com"}
     mail = Mail.objects.get(recipient=office.ada)
@@ -196,7 +196,7 @@ def test_an_address_that_is_refused_holds_up_nobody_else(office: Office, postbox
 
 def test_an_address_that_is_none_holds_up_nobody_else(office: Office, postbox: Postbox) -> None:
     address = "ada@example.com\nBcc: eve@example.com"
-    notify(NotificationKind.DEPLOYMENT_UNHEALTHY, team=office.team, creator=office.ada, at=NOW)
+    notify(NotificationKind.DEPLOYMENT_DEGRADED, team=office.team, creator=office.ada, at=NOW)
     type(office.ada).objects.filter(pk=office.ada.pk).update(email=address)
     assert emails_send(at=NOW) == 2
     assert {one["To"] for one in postbox.messages} == {"bob@example.com", "vera@example.com"}

@@ -32,7 +32,7 @@ from tests.integration.monitoring.conftest import Office
 from tests.integration.monitoring.notifications import deliver_messages, notify
 from tests.integration.threads import at_once
 
-FAILED, UNHEALTHY = NotificationKind.JOB_FAILED, NotificationKind.DEPLOYMENT_UNHEALTHY
+FAILED, DEGRADED = NotificationKind.JOB_FAILED, NotificationKind.DEPLOYMENT_DEGRADED
 
 
 def kinds_for(user: User) -> list[str]:
@@ -81,8 +81,8 @@ def test_a_deployment_in_trouble_and_its_recovery_reach_the_whole_team(office: O
     factories.replica(one, cluster=factories.cluster(), ready=False)
     deliver_messages("deployment.degraded")
     assert [kinds_for(user) for user in (office.ada, office.bob, office.eve)] == [
-        [UNHEALTHY],
-        [UNHEALTHY],
+        [DEGRADED],
+        [DEGRADED],
         [],
     ]
     one.refresh_from_db()
@@ -98,13 +98,13 @@ def test_a_deployment_that_flaps_makes_one_line_with_a_count(office: Office) -> 
     began = timezone.now()
     for turn in range(10):
         at = began + timedelta(seconds=30 * turn)
-        kind = UNHEALTHY if turn % 2 == 0 else NotificationKind.DEPLOYMENT_RECOVERED
+        kind = DEGRADED if turn % 2 == 0 else NotificationKind.DEPLOYMENT_RECOVERED
         notify(kind, team=office.team, creator=office.ada, at=at)
     (row,) = Notification.objects.filter(recipient=office.ada)
     assert (row.count, row.first_at, row.at) == (10, began, began + timedelta(seconds=270))
     assert row.kind == NotificationKind.DEPLOYMENT_RECOVERED
     later = began + COLLAPSED_WITHIN
-    notify(UNHEALTHY, team=office.team, creator=office.ada, at=later)
+    notify(DEGRADED, team=office.team, creator=office.ada, at=later)
     assert Notification.objects.filter(recipient=office.ada).count() == 2
 
 
@@ -112,16 +112,16 @@ def test_news_that_was_overtaken_does_not_hide_newer_news(office: Office) -> Non
     now = timezone.now()
     notify(NotificationKind.DEPLOYMENT_RECOVERED, team=office.team, creator=office.ada, at=now)
     early = now - timedelta(seconds=5)
-    notify(UNHEALTHY, team=office.team, creator=office.ada, at=early, reason="0 of 1")
+    notify(DEGRADED, team=office.team, creator=office.ada, at=early, reason="0 of 1")
     (row,) = Notification.objects.filter(recipient=office.ada)
     assert (row.kind, row.count, row.at) == (NotificationKind.DEPLOYMENT_RECOVERED, 2, now)
 
 
 def test_what_was_read_is_unread_again_when_it_goes_on(office: Office) -> None:
     now = timezone.now()
-    notify(UNHEALTHY, team=office.team, creator=office.ada, at=now)
+    notify(DEGRADED, team=office.team, creator=office.ada, at=now)
     assert notifications_read(user=office.ada, uids=None, at=now) == 1
-    notify(UNHEALTHY, team=office.team, creator=office.ada, at=now + timedelta(minutes=1))
+    notify(DEGRADED, team=office.team, creator=office.ada, at=now + timedelta(minutes=1))
     assert bell(office.ada).unread == 1
 
 
@@ -129,7 +129,7 @@ def test_reading_can_be_taken_back_and_touches_nobody_elses(office: Office) -> N
     now = timezone.now()
     for number in range(3):
         subject = f"{number:032x}"
-        notify(UNHEALTHY, team=office.team, creator=office.ada, at=now, subject=subject)
+        notify(DEGRADED, team=office.team, creator=office.ada, at=now, subject=subject)
     first = notifications_of(office.ada)[0].uid
     assert notifications_read(user=office.bob, uids=[first], at=now) == 0
     assert notifications_read(user=office.ada, uids=[first], at=now) == 1
@@ -140,13 +140,13 @@ def test_reading_can_be_taken_back_and_touches_nobody_elses(office: Office) -> N
 
 
 def test_everybody_hears_as_they_wish(office: Office) -> None:
-    disabled = DeliveryPreference(kind=UNHEALTHY, page=False, email=False, whole_team=False)
+    disabled = DeliveryPreference(kind=DEGRADED, page=False, email=False, whole_team=False)
     curious = DeliveryPreference(kind=FAILED, page=True, email=False, whole_team=True)
     preferences_set(user=office.ada, preferences=[disabled])
     preferences_set(user=office.bob, preferences=[curious, disabled])
     preferences_set(user=office.bob, preferences=[curious])
     now = timezone.now()
-    for kind in (FAILED, UNHEALTHY):
+    for kind in (FAILED, DEGRADED):
         notify(kind, team=office.team, creator=office.ada, at=now)
     assert kinds_for(office.ada) == [FAILED]
     assert kinds_for(office.bob) == [FAILED]
@@ -156,9 +156,9 @@ def test_who_has_left_the_team_hears_nothing_more(office: Office) -> None:
     office.ada.memberships.all().delete()
     office.bob.is_active = False
     office.bob.save()
-    notify(UNHEALTHY, team=office.team, creator=office.ada, at=timezone.now())
+    notify(DEGRADED, team=office.team, creator=office.ada, at=timezone.now())
     assert [kinds_for(one) for one in (office.ada, office.bob)] == [[], []]
-    assert kinds_for(office.vera) == [UNHEALTHY]
+    assert kinds_for(office.vera) == [DEGRADED]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -178,7 +178,7 @@ def test_two_events_of_one_subject_at_once_make_one_line(office: Office) -> None
     now = timezone.now()
 
     def work() -> bool:
-        return notify(UNHEALTHY, team=office.team, creator=office.ada, at=now)
+        return notify(DEGRADED, team=office.team, creator=office.ada, at=now)
 
     assert all(at_once(work, work, work, work))
     (row,) = Notification.objects.filter(recipient=office.ada)

@@ -105,7 +105,7 @@ def test_a_deployment_that_stays_degraded_fails_its_step(company: Company) -> No
     company.turn_pipelines()
     pipeline.refresh_from_db()
     assert pipeline.state == PipelineState.FAILED
-    assert "parser is in trouble: 0 of 1 replicas are ready" in pipeline.state_reason
+    assert "parser is degraded: 0 of 1 replicas are ready" in pipeline.state_reason
     # Tried again it has as long as before to recover, and does.
     services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
     company.turn_pipelines()

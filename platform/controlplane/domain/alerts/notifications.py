@@ -21,7 +21,7 @@ class NotificationKind(StrEnum):
     PIPELINE_FAILED = "pipeline.failed"
     PIPELINE_CANCELLED = "pipeline.cancelled"
     DEPLOYMENT_READY = "deployment.ready"
-    DEPLOYMENT_UNHEALTHY = "deployment.troubled"
+    DEPLOYMENT_DEGRADED = "deployment.degraded"
     DEPLOYMENT_RECOVERED = "deployment.recovered"
     MODEL_IMPORTED = "model.imported"
     MODEL_REFUSED = "model.refused"
@@ -118,7 +118,7 @@ NOTIFICATION_TYPES: Mapping[NotificationKind, NotificationType] = {
     NotificationKind.DEPLOYMENT_READY: NotificationType(
         severity=NotificationSeverity.GOOD, subject=Subject.DEPLOYMENT, group="health"
     ),
-    NotificationKind.DEPLOYMENT_UNHEALTHY: NotificationType(
+    NotificationKind.DEPLOYMENT_DEGRADED: NotificationType(
         severity=NotificationSeverity.BAD,
         subject=Subject.DEPLOYMENT,
         group="health",
