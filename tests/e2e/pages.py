@@ -201,7 +201,7 @@ PAGES: tuple[Page, ...] = (
     _page("source-new", "/fleet/sources/new", staff=True),
     _page("source-new", "/fleet/sources/new?kind=prometheus", "source-new-prometheus", staff=True),
     _page("source", "/fleet/sources/{source}", staff=True),
-    _page("source", "/fleet/sources/{source.troubled}", "source-troubled", staff=True),
+    _page("source", "/fleet/sources/{source.degraded}", "source-degraded", staff=True),
     _page("source", "/fleet/sources/{source.agents}", "source-agents", staff=True),
     _page("source-change", "/fleet/sources/{source}/change", staff=True),
     _page("agents", "/fleet/sources/agents", staff=True),

@@ -38,24 +38,23 @@ class ComponentSerializer(serializers.Serializer[Component]):
 
 
 class ControllerSerializer(serializers.Serializer[Controller]):
-    """A loop, and what its turns left behind."""
+    """A controller and the record of its runs."""
 
     name = serializers.CharField()
     health = serializers.ChoiceField(choices=HEALTHS)
     interval_seconds = serializers.SerializerMethodField()
     lag_seconds = serializers.SerializerMethodField(
-        help_text="Since the last good turn; null if it never turned."
+        help_text="Since the last successful run; null if it has never run."
     )
-    last_seconds = serializers.FloatField(
-        allow_null=True, help_text="How long the newest turn took."
-    )
+    last_seconds = serializers.FloatField(allow_null=True, help_text="Duration of the last run.")
     handled = serializers.IntegerField(
-        allow_null=True, help_text="What the last good turn dealt with; null where it does not say."
+        allow_null=True,
+        help_text="What the last successful run handled; null if it does not report a number.",
     )
     runs = serializers.IntegerField()
     failed_runs = serializers.IntegerField()
-    failures = serializers.IntegerField(help_text="Bad turns since the last good one.")
-    error = serializers.CharField(help_text="Of the last bad turn, however long ago.")
+    failures = serializers.IntegerField(help_text="Failed runs since the last successful one.")
+    error = serializers.CharField(help_text="Of the last failed run, however long ago.")
     failed_at = serializers.DateTimeField(allow_null=True)
 
     def get_interval_seconds(self, controller: Controller) -> float:

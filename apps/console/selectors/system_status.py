@@ -45,7 +45,7 @@ DISK_FULL_BYTES = 512 * 1024**2
 class ComponentCondition(StrEnum):
     WELL = "well"
     #: It works, and somebody should look at it.
-    DEGRADED = "troubled"
+    DEGRADED = "degraded"
     DOWN = "down"
     UNKNOWN = "unknown"
 
@@ -142,7 +142,7 @@ def _process_components(controllers: Controllers, *, waiting: BrokerQueues) -> I
     turned = [controller.lag for controller in controllers.all if controller.lag is not None]
     facts = {
         "quiet_seconds": min(turned).total_seconds() if turned else None,
-        "troubled_loops": len(controllers.unhealthy),
+        "unhealthy_controllers": len(controllers.unhealthy),
         "waiting_calls": waiting.calls,
     }
     yield Component(kind=ComponentKind.WORKER, condition=worker, facts=facts)
@@ -304,7 +304,7 @@ ERRORS_SHOWN_FOR = timedelta(days=1)
 class RecentError:
     """What went wrong lately, in the words of whoever met it."""
 
-    #: ``loop`` or ``cluster``, and which.
+    #: ``controller`` or ``cluster``, and which.
     kind: str
     name: str
     text: str
@@ -321,7 +321,7 @@ class ProductStatus:
 
     @property
     def condition(self) -> ComponentCondition:
-        """The worst of all parts, and of the loops."""
+        """The worst of all parts and controllers."""
         found = {component.condition for component in self.components}
         if any(controller.unhealthy for controller in self.controllers):
             found.add(ComponentCondition.DEGRADED)
@@ -335,7 +335,7 @@ class ProductStatus:
 
 
 def product_status() -> ProductStatus:
-    """Every part, every loop, and what went wrong within :data:`ERRORS_SHOWN_FOR`.
+    """Every part, every controller, and what went wrong within :data:`ERRORS_SHOWN_FOR`.
 
     :raises django.db.Error: if the database does not answer.
     """
@@ -343,7 +343,7 @@ def product_status() -> ProductStatus:
     parts = status_components(controllers, waiting=waiting_broker_messages())
     failed = [
         RecentError(
-            kind="loop", name=controller.name, text=controller.error, at=controller.failed_at
+            kind="controller", name=controller.name, text=controller.error, at=controller.failed_at
         )
         for controller in controllers.all
         if controller.failed_at is not None

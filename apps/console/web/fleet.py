@@ -55,7 +55,7 @@ from controlplane.web.pages import is_fragment, run_action
 FAULTS_SHOWN = 5
 #: More nodes than these are drawn as a map, and opened one at a time.
 NODES_IN_FULL = 24
-#: Of more nodes than these only those in trouble are shown, and no more than so many of them.
+#: Of more nodes than these only unhealthy ones are shown, and no more than so many of them.
 NODES_ON_MAP, UNHEALTHY_SHOWN = 64, 50
 
 
@@ -172,7 +172,7 @@ def _pool_row(pool: ChipPool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
 
 
 def _nodes_context(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:
-    """The nodes as their number allows: all in full, all as a map, or those in trouble."""
+    """The nodes as their number allows: all in full, all as a map, or the unhealthy ones."""
     opened = request.GET.get("node", "")
     if count > NODES_ON_MAP:
         chosen = request.GET.get("cluster", "")

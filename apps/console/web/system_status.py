@@ -76,7 +76,7 @@ CONTROLLER_ADVICE: Mapping[ControllerHealth, Word] = {
         "The error below says why; it is tried again by itself."
     ),
     ControllerHealth.STUCK: gettext_lazy(
-        "Its turn does not end. Start the worker again: the turn is taken anew."
+        "Its run does not end. Restart the worker: the run is repeated."
     ),
 }
 
@@ -107,12 +107,12 @@ def component_text(component: Component) -> ComponentText:
 
 
 def controller_title(name: str) -> str:
-    """What the loop of that task does; one that we do not know is shown by its task's name."""
+    """The title of the controller of that task; an unknown one is shown by its task's name."""
     return str(CONTROLLER_TITLES.get(name, name.rpartition(".")[2].replace("_", " ")))
 
 
 def error_title(error: RecentError) -> str:
-    if error.kind == "loop":
+    if error.kind == "controller":
         return controller_title(error.name)
     return _("%(kind)s: %(name)s") % {
         "kind": _PARTS[ComponentKind.CLUSTER].label,
@@ -147,17 +147,17 @@ def _worker_summary(it: Component) -> str:
 
 def _beat_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return _("sends no calls: no loop has turned lately and no call waits")
+        return _("sends no calls: no controller has run recently and no call is pending")
     return _last_run_labels(it)
 
 
 def _last_run_labels(it: Component) -> str:
     if it.condition is ComponentCondition.UNKNOWN:
-        return _("nothing has turned lately")
+        return _("no controller has run recently")
     seconds = it.facts["quiet_seconds"]
     if seconds is None:
-        return _("no turn has ended well yet")
-    return _("last good turn of a loop %(amount)s ago") % {"amount": duration(seconds)}
+        return _("no run has succeeded yet")
+    return _("last successful run of a controller %(amount)s ago") % {"amount": duration(seconds)}
 
 
 def _database_summary(it: Component) -> str:
@@ -262,7 +262,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_worker_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
-                "The processes work, single loops do not: see their rows below."
+                "The processes work, but some controllers are unhealthy: see their rows below."
             ),
             ComponentCondition.DOWN: gettext_lazy(
                 "Look at var/logs/worker.log and at “make status”. Running jobs go on, and nothing is"
@@ -281,7 +281,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
                 "Look at var/logs/beat.log and at “make status”; exactly one beat has to run."
             ),
             ComponentCondition.UNKNOWN: gettext_lazy(
-                "No loop has turned yet. If that stays so for a minute, look at “make status”."
+                "No controller has run yet. If none has run after a minute, check “make status”."
             ),
         },
     ),
@@ -348,7 +348,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
                 "What runs there goes on unseen, and nothing new starts there until it answers."
             ),
             ComponentCondition.UNKNOWN: gettext_lazy(
-                "Nobody has looked at it lately: see the loop that takes stock of clusters."
+                "It was not checked recently: see the controller “Cluster inventory”."
             ),
         },
     ),
@@ -381,7 +381,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
 BAR_WIDTH, BAR_GAP, BAR_HEIGHT = 3, 1, 18
 WARNED_SECONDS = 10.0
 
-#: How many loops do not keep up, for the line on top of every page.
+#: The number of lagging controllers, for the line on top of every page.
 lagging_controllers = TimedCache(lagging_controller_count, seconds=WARNED_SECONDS)
 
 

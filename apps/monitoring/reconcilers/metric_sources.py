@@ -106,7 +106,7 @@ class _StaleCards:
 def stale_cards_reconcile(*, at: datetime) -> int:
     """Cards that are measured and have fallen silent become unknown, and usable again when heard; how many did.
 
-    Where a source itself is in trouble, or so many nodes are silent together that it is more likely us, nothing is
+    Where a source itself is degraded, or so many nodes are silent together that it is more likely us, nothing is
     touched.
     """
     sources = {

@@ -215,7 +215,7 @@ class SourceHealth(StrEnum):
 
     WELL = "well"
     #: The last reading failed, or so much is silent that it must be the source.
-    DEGRADED = "troubled"
+    DEGRADED = "degraded"
     #: It has missed several readings.
     LATE = "late"
     #: Nothing was ever read.

@@ -50,7 +50,6 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "draining": StateBadge(pgettext_lazy("queue", "draining"), "clock", "yellow"),
     "valid": StateBadge(_("valid"), "circle-check", "green"),
     "well": StateBadge(pgettext_lazy("part of the product", "works"), "circle-check", "green"),
-    "troubled": StateBadge(_("in trouble"), "alert-triangle", "orange"),
     "down": StateBadge(pgettext_lazy("part of the product", "down"), "circle-x", "red"),
     "passed": StateBadge(pgettext_lazy("check", "passed"), "circle-check", "green"),
     "lacking": StateBadge(pgettext_lazy("check", "lacking"), "alert-triangle", "orange"),

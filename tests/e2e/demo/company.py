@@ -68,7 +68,7 @@ def company() -> dict[str, str]:
         "card": cards.well.uid,
         "card.broken": cards.broken.uid,
         "source": cards.measured.uid,
-        "source.troubled": cards.failing.uid,
+        "source.degraded": cards.failing.uid,
         "source.agents": cards.agents.uid,
         **alarms.names(),
         "rollout": rollout.uid,

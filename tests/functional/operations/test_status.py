@@ -84,7 +84,7 @@ def test_a_healthy_product_is_shown_as_healthy(page: Client) -> None:
     assert set(conditions(page).values()) == {"well"}
     text = page.get("/status").text
     check(text)
-    assert "Every part works and every loop keeps up." in text
+    assert "Every part works and no controller is lagging." in text
     assert text.count('<svg class="nf-run-chart"') == len(found["controllers"])
 
 
@@ -92,7 +92,7 @@ def test_the_status_page_renders_before_the_first_run(page: Client) -> None:
     text = page.get("/status").text
     check(text)
     assert conditions(page)["worker"] == "unknown"
-    assert "No loop has turned yet." in text
+    assert "No controller has run yet." in text
 
 
 def test_calls_that_nobody_takes_mean_that_the_worker_is_missing(
@@ -123,7 +123,7 @@ def test_a_failing_controller_is_shown_with_its_error(page: Client) -> None:
     found = status(page)
     (failing,) = [controller for controller in found["controllers"] if controller["name"] == QUICK]
     assert (failing["health"], failing["failures"], failing["failed_runs"]) == ("failing", 3, 3)
-    assert conditions(page)["worker"] == "troubled"
+    assert conditions(page)["worker"] == "degraded"
     text = page.get("/status").text
     assert "ConnectionError: &lt;refused&gt; &amp; closed" in text
 
@@ -132,13 +132,13 @@ def test_an_outbox_backlog_is_shown_as_a_problem(page: Client) -> None:
     message = OutboxMessage.objects.create(topic="claim.requested", payload={})
     assert conditions(page)["outbox"] == "well"
     OutboxMessage.objects.filter(pk=message.pk).update(created_at=Now() - timedelta(minutes=2))
-    assert conditions(page)["outbox"] == "troubled"
+    assert conditions(page)["outbox"] == "degraded"
 
 
 def test_messages_without_subscribers_are_shown(page: Client) -> None:
     OutboxMessage.objects.create(topic="claim.requested", payload={})
     OutboxMessage.objects.create(topic="moon.full", payload={})
-    assert conditions(page)["outbox"] == "troubled"
+    assert conditions(page)["outbox"] == "degraded"
     text = page.get("/status").text
     check(text)
     assert "1 of 2 messages that wait are set aside" in text
@@ -166,7 +166,7 @@ def test_gateways_are_judged_by_when_they_asked_and_by_what_they_have(page: Clie
         Gateway.objects.create(name=name, last_seen_at=seen, version=version)
     found = conditions(page)
     assert found["gateway fresh"] == "well"
-    assert found["gateway behind"] == "troubled"
+    assert found["gateway behind"] == "degraded"
     assert found["gateway silent"] == "down"
     assert "gateway forgotten" not in found
 
@@ -198,7 +198,7 @@ def test_a_broker_that_is_gone_does_not_take_the_page_with_it(
 
 
 def test_a_disk_with_little_room_is_trouble(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    for free, condition in ((20 << 30, "well"), (5 << 30, "troubled"), (1 << 20, "down")):
+    for free, condition in ((20 << 30, "well"), (5 << 30, "degraded"), (1 << 20, "down")):
         usage = type("Usage", (), {"free": free, "total": 100 << 30, "used": 0})
         monkeypatch.setattr(shutil, "disk_usage", lambda _path, found=usage: found)
         assert conditions(page)["disk home"] == condition
@@ -208,7 +208,7 @@ def test_htmx_gets_the_part_that_changes_and_goes_on(page: Client) -> None:
     answer = page.get("/status", headers={"HX-Request": "true"})
     assert answer.status_code == 200
     assert "<html" not in answer.text
-    assert 'id="loops"' in answer.text
+    assert 'id="controllers"' in answer.text
 
 
 def test_the_page_costs_few_queries(
@@ -317,7 +317,7 @@ def test_a_cluster_that_is_followed_and_silent_is_named(page: Client, speaking: 
         assert conditions(page)["watcher"] == "well"
         assert "follows 1 cluster" in page.get("/status").text
         Cluster.objects.update(reachable_at=timezone.now() - timedelta(minutes=2))
-        assert conditions(page)["watcher"] == "troubled"
+        assert conditions(page)["watcher"] == "degraded"
         assert "nothing is heard of east" in page.get("/status").text
 
 
@@ -330,7 +330,7 @@ def test_agents_are_a_part_once_a_node_has_a_token(page: Client) -> None:
     NodeToken.objects.update(used_at=timezone.now())
     assert conditions(page)["agents"] == "well"
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
-    assert conditions(page)["agents"] == "troubled"
+    assert conditions(page)["agents"] == "degraded"
     shown = page.get("/status").text
     assert "0 of 1 is heard; last 7 min" in shown
     assert "the page of agents names it" in shown
@@ -341,7 +341,7 @@ def test_an_agent_whose_node_is_gone_is_no_trouble(page: Client) -> None:
     node = cluster.nodes.get()
     token_issue(node=node, actor=None)
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
-    assert conditions(page)["agents"] == "troubled"
+    assert conditions(page)["agents"] == "degraded"
     inventory_record(cluster=cluster, nodes=[], isolation="", at=timezone.now())
     assert "agents" not in conditions(page)
     # One that is heard all the same is counted.
@@ -350,17 +350,17 @@ def test_an_agent_whose_node_is_gone_is_no_trouble(page: Client) -> None:
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
     # It is there again, and silent.
     Node.objects.update(last_seen_at=timezone.now())
-    assert conditions(page)["agents"] == "troubled"
+    assert conditions(page)["agents"] == "degraded"
     # What nobody has asked the cluster about is not gone.
     Node.objects.update(last_seen_at=None)
-    assert conditions(page)["agents"] == "troubled"
+    assert conditions(page)["agents"] == "degraded"
 
 
 def test_an_agent_whose_cluster_was_removed_is_no_trouble(page: Client, admin: User) -> None:
     cluster = factories.cluster()
     token_issue(node=cluster.nodes.get(), actor=None)
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
-    assert conditions(page)["agents"] == "troubled"
+    assert conditions(page)["agents"] == "degraded"
     cluster_remove(cluster=cluster, workloads_using=workloads_using, actor=admin, at=timezone.now())
     assert NodeToken.objects.get().revoked_at is None
     assert "agents" not in conditions(page)

@@ -104,15 +104,15 @@ def needs_attention(health: ControllerHealth, behind: timedelta | None) -> bool:
 
 
 class Culprit(StrEnum):
-    """Which part keeps the loops from turning."""
+    """Which part keeps the controllers from running."""
 
     NONE = "none"
     #: Messages wait and nobody takes them.
     WORKER = "worker"
     #: Nobody sends messages.
     BEAT = "beat"
-    #: Some loops turn and others do not: it is not the processes.
-    CONTROLLERS = "loops"
+    #: Some controllers run and others do not: it is not the processes.
+    CONTROLLERS = "controllers"
     #: Nothing has ever turned, or nobody can say what waits.
     UNKNOWN = "unknown"
 
