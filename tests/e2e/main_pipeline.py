@@ -1,7 +1,7 @@
 """The whole way as one submission, by REST, against a running product: ``python -m tests.e2e.main_pipeline``.
 
 Fine-tune, evaluate, quantize, evaluate again, deploy: submitted once, followed step by step, and talked to at the
-end. Then a second pipeline whose gate cannot be passed: it is held, and waved through.
+end. Then a second pipeline whose gate cannot be passed: it is held, and approved anyway.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class MainPipeline(MainJob):
         return text
 
     def _hold_and_override(self, model: str, dataset: str) -> None:
-        """A gate that nothing passes holds a pipeline of the same model, until somebody waves it through."""
+        """A gate that nothing passes holds a pipeline of the same model, until a user approves it anyway."""
         step = {
             "kind": "evaluate",
             "dataset_version": dataset,
@@ -153,7 +153,7 @@ class MainPipeline(MainJob):
             if held["state"] != "held":
                 raise RuntimeError(self._failure_text(held))
             notes.append(held["state_reason"])
-        with self.report.step("it is waved through") as notes:
+        with self.report.step("it is approved anyway") as notes:
             self.client.post(
                 f"pipelines/{uid}/gate-override", {"reason": "the base is meant to be bad"}
             )

@@ -454,7 +454,7 @@ NO_PAGES: Mapping[str, str] = {
     "pipeline-check": "a fragment of the form",
     "pipeline-cancel": "an act",
     "pipeline-retry": "an act",
-    "pipeline-wave": "an act",
+    "pipeline-approve-anyway": "an act",
     "job-cancel": "an act",
     "jobs-cancel": "an act",
     "job-filter-save": "an act",

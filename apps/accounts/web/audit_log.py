@@ -107,10 +107,12 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "node_token.revoke": _("%(actor)s revoked a token of the agent of %(name)s"),
     "password.change": _("%(actor)s changed their password"),
     "password.set": _("%(actor)s set a password by a link"),
+    "pipeline.approve_anyway": _(
+        "%(actor)s approved the pipeline %(name)s despite its failed gate: %(reason)s"
+    ),
     "pipeline.cancel": _("%(actor)s cancelled the pipeline %(name)s"),
     "pipeline.retry": _("%(actor)s took the pipeline %(name)s up again"),
     "pipeline.submit": _("%(actor)s submitted the pipeline %(name)s"),
-    "pipeline.wave": _("%(actor)s waved the pipeline %(name)s through a gate: %(reason)s"),
     "priority_class.create": _("%(actor)s made the priority class %(name)s"),
     "priority_class.delete": _("%(actor)s deleted the priority class %(name)s"),
     "priority_class.edit": _("%(actor)s changed the priority class %(name)s"),
@@ -174,6 +176,7 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
 }
 #: Actions in entries of version 0.1.0 → their present names; entries cannot be changed.
 RENAMED_ACTIONS: Mapping[str, str] = {
+    "pipeline.wave": "pipeline.approve_anyway",
     "rearrangement.approve": "defragmentation_plan.approve",
     "rearrangement.dismiss": "defragmentation_plan.dismiss",
     "rearrangement.propose": "defragmentation_plan.propose",

@@ -358,8 +358,8 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
     steps = selectors.pipeline_steps(row)
     step = selectors.step_held_by_gate(steps)
     if step is None or row.state not in (PipelineState.HELD, PipelineState.SUCCEEDED):
-        raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be waved through")
-    explanation = f"waved through by {actor.username}: {given}"
+        raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be approved anyway")
+    explanation = f"approved despite the failed gate by {actor.username}: {given}"
     override = {"overridden_by": actor.username, "override_reason": given}
     if step.state == StepState.HELD:
         step_move(
@@ -379,7 +379,7 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
             step_move(later, StepEvent.RESUME, at=at, reason=explanation, actor=actor.username)
     audit(
         actor=actor,
-        action="pipeline.wave",
+        action="pipeline.approve_anyway",
         team=row.team,
         uid=row.uid,
         name=row.name,

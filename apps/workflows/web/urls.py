@@ -11,5 +11,9 @@ urlpatterns = [
     path("pipelines/<str:uid>", pipelines.pipeline, name="pipeline"),
     path("pipelines/<str:uid>/cancel", pipelines.pipeline_cancel, name="pipeline-cancel"),
     path("pipelines/<str:uid>/retry", pipelines.pipeline_retry, name="pipeline-retry"),
-    path("pipelines/<str:uid>/wave", pipelines.pipeline_approve_anyway, name="pipeline-wave"),
+    path(
+        "pipelines/<str:uid>/approve-anyway",
+        pipelines.pipeline_approve_anyway,
+        name="pipeline-approve-anyway",
+    ),
 ]

@@ -136,10 +136,12 @@ def test_pipelines_are_retried_overridden_and_cancelled(
     problem(engineer.post(f"{address}/retry", format="json"), 409, "illegal-transition")
     wrong = engineer.post(f"{address}/gate-override", {"reason": " "}, format="json")
     assert "reason" in wrong_fields(wrong)
-    waved = engineer.post(f"{address}/gate-override", {"reason": "I looked at them"}, format="json")
-    assert waved.status_code == 200, waved.content
-    assert waved.json()["steps"][0]["override_reason"] == "I looked at them"
-    assert waved.json()["state"] == "running"
+    overridden = engineer.post(
+        f"{address}/gate-override", {"reason": "I looked at them"}, format="json"
+    )
+    assert overridden.status_code == 200, overridden.content
+    assert overridden.json()["steps"][0]["override_reason"] == "I looked at them"
+    assert overridden.json()["state"] == "running"
     cancelled = engineer.post(f"{address}/cancel", format="json").json()
     assert cancelled["cancel_requested_by"] == "mei"
     drive(company, pipeline)

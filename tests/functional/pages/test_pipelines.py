@@ -1,4 +1,4 @@
-"""Pages of pipelines: put together, looked at, waved through, cancelled, taken up again, cloned."""
+"""Pages of pipelines: put together, looked at, approved anyway, cancelled, taken up again, cloned."""
 
 from __future__ import annotations
 
@@ -207,14 +207,16 @@ def test_a_held_pipeline_shows_why_and_its_gate_is_overridden_with_a_reason(
     text = browser.get(page).text
     assert "exact_match is only 0.61; the gate asks for ≥ 0.8" in text
     assert "not reached" in text
-    refused = browser.post(f"{page}/wave", {"reason": " "}, follow=True).text
+    refused = browser.post(f"{page}/approve-anyway", {"reason": " "}, follow=True).text
     assert "1 to 500 characters" in refused
-    done = browser.post(f"{page}/wave", {"reason": "I looked at the rows"}, follow=True).text
+    done = browser.post(
+        f"{page}/approve-anyway", {"reason": "I looked at the rows"}, follow=True
+    ).text
     assert "goes on past the gate" in done
     assert "approved it anyway: “I looked at the rows”" in done
-    assert AuditEntry.objects.filter(action="pipeline.wave").count() == 1
-    again = browser.post(f"{page}/wave", {"reason": "once more"}, follow=True).text
-    assert "cannot be waved through" in again
+    assert AuditEntry.objects.filter(action="pipeline.approve_anyway").count() == 1
+    again = browser.post(f"{page}/approve-anyway", {"reason": "once more"}, follow=True).text
+    assert "cannot be approved anyway" in again
 
 
 def test_a_running_pipeline_is_cancelled_and_a_failed_one_retried(
@@ -282,8 +284,11 @@ def test_what_cannot_be_done_is_shown_with_the_reason(
 ) -> None:
     text = viewer.get(f"/pipelines/{filled.held.uid}").text
     assert text.count("lets you look, not run") >= 3
-    assert "wave-reason" not in text
-    assert viewer.post(f"/pipelines/{filled.held.uid}/wave", {"reason": "x"}).status_code == 403
+    assert "override-reason" not in text
+    assert (
+        viewer.post(f"/pipelines/{filled.held.uid}/approve-anyway", {"reason": "x"}).status_code
+        == 403
+    )
     assert "Only a pipeline that failed" in browser.get(f"/pipelines/{filled.held.uid}").text
 
 

@@ -158,6 +158,16 @@ def test_alert_rules_are_those_of_the_earlier_version_under_present_names(
     assert all(rule_spec_of(rule).name == name for name, rule in rules.items())
 
 
+def test_an_audit_entry_is_found_by_the_present_name_of_its_action(
+    installation: Upgraded, administrator: User, client: Client
+) -> None:
+    client.force_login(administrator)
+    found = client.get("/audit", {"action": "pipeline.approve_anyway"}).context["rows"]
+    assert [entry["audit_message"] for entry in found] == [
+        "admin approved the pipeline sums, whole way despite its failed gate: the base is meant to be bad"
+    ]
+
+
 def test_every_page_that_links_lead_to_opens(
     installation: Upgraded, administrator: User, client: Client
 ) -> None:

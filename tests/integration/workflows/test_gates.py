@@ -1,4 +1,4 @@
-"""Gates: what is held or skipped behind one, and what a person waves through."""
+"""Gates: what is held or skipped behind one, and its override."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def test_a_gate_override_records_its_reason(company: Company) -> None:
 
     drive(company, pipeline)
     assert states(pipeline) == ["succeeded", "succeeded"]
-    waved = pipeline_steps(pipeline)[0]
-    assert (waved.gate_passed, waved.overridden_by) == (False, "mei")
-    assert waved.override_reason == "the test rows are mislabelled"
-    entry = AuditEntry.objects.get(action="pipeline.wave")
+    overridden = pipeline_steps(pipeline)[0]
+    assert (overridden.gate_passed, overridden.overridden_by) == (False, "mei")
+    assert overridden.override_reason == "the test rows are mislabelled"
+    entry = AuditEntry.objects.get(action="pipeline.approve_anyway")
     assert entry.detail["reason"] == "the test rows are mislabelled"
     assert entry.detail["verdict"] == "exact_match is only 0.4; the gate asks for ≥ 0.8"
 

@@ -92,5 +92,7 @@ PAGES = (
     page("/pipelines/{pipeline}"),
     action_row("/pipelines/{pipeline}/cancel", may=ENGINEERS),
     action_row("/pipelines/{pipeline.failed}/retry", may=ENGINEERS),
-    action_row("/pipelines/{pipeline.held}/wave", may=ENGINEERS, body={"reason": "I looked"}),
+    action_row(
+        "/pipelines/{pipeline.held}/approve-anyway", may=ENGINEERS, body={"reason": "I looked"}
+    ),
 )
