@@ -106,8 +106,8 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
 
     @extend_schema(
         summary="Begin a rollout",
-        description="Nodes are taken out wave by wave, worked on, tested and given back. A command on the "
-        "machine of the product itself is for administrators of the company.",
+        description="Nodes are isolated batch by batch, run the command, are tested and return to service. "
+        "A command on the machine of the product itself is for administrators of the company.",
         tags=TAGS,
         request=RolloutCreateSerializer,
         responses={201: RolloutSerializer},

@@ -66,7 +66,7 @@ class RolloutRequest:
 
 
 def rollout_nodes(request: RolloutRequest) -> list[tuple[str, Node]]:
-    """The nodes that it is about, each with its failure domain, in the order of the waves.
+    """The nodes that it is about, each with its failure domain, in the order of the batches.
 
     Those that are out of use already are left alone: whoever took them out gives them back.
     """

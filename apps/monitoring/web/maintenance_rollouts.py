@@ -78,7 +78,7 @@ class RolloutForm(PlainForm):
         label=gettext_lazy("Label of the failure domain"),
         required=False,
         max_length=120,
-        help_text=gettext_lazy("Each of its values is a wave; empty: the network's levels."),
+        help_text=gettext_lazy("Each value of the label is a batch; empty: the network's levels."),
     )
     run_within = forms.IntegerField(
         label=gettext_lazy("The command may take, seconds"), min_value=1, initial=600

@@ -384,7 +384,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "fleet", "description": "Clusters, nodes and cards."},
         {"name": "health", "description": "Faults, what is out of use, and what decides about it."},
         {"name": "alerts", "description": "What fires, by which rules, and who is told."},
-        {"name": "rollouts", "description": "Work on nodes, wave by wave."},
+        {"name": "rollouts", "description": "Maintenance of nodes, batch by batch."},
         {"name": "operations", "description": "How Ninefold itself does."},
         {"name": "notifications", "description": "What you are told, and webhooks of your teams."},
         {"name": "attempts", "description": "For running work only, by its own token."},

@@ -1,4 +1,4 @@
-"""Rollouts go over nodes wave by wave, stop at the first failure, and give back what is done."""
+"""Rollouts go over nodes batch by batch, stop at the first failure, and return nodes that are done to service."""
 
 from __future__ import annotations
 

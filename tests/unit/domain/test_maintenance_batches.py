@@ -1,4 +1,4 @@
-"""Nodes are worked on wave by wave; one failure and nothing more begins."""
+"""Nodes are worked on batch by batch; after one failure no further node begins."""
 
 from __future__ import annotations
 
