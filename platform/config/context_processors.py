@@ -14,7 +14,7 @@ from apps.fleet.selectors import operates_fleet
 
 #: Parts of the fleet with an entry of their own in the sidebar.
 FLEET_PARTS = frozenset(
-    {"map", "faults", "alerts", "waves", "waste", "exposure", "sources", "clusters"}
+    {"map", "faults", "alerts", "rollouts", "waste", "exposure", "sources", "clusters"}
 )
 
 

@@ -35,7 +35,7 @@ from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
-LEASE = "monitoring.waves"
+LEASE = "monitoring.rollouts"
 LEASE_TTL = timedelta(minutes=2)
 _ROLE = "command"
 _TAIL_BYTES = 8 * 1024

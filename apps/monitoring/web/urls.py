@@ -14,7 +14,7 @@ from controlplane.domain.health.maintenance_rollouts import RolloutEvent
 _CARD = "fleet/cards/<str:uid>"
 _SOURCE = "fleet/sources/<str:uid>"
 _NODE = "fleet/clusters/<str:uid>/nodes/<str:name>"
-_ROLLOUT = "fleet/waves/<str:uid>"
+_ROLLOUT = "fleet/rollouts/<str:uid>"
 
 urlpatterns = [
     path("fleet/alerts", alerts.alerts, name="alerts"),
@@ -58,8 +58,8 @@ urlpatterns = [
         name="alert-receiver-delete",
     ),
     path("fleet/alerts/<str:uid>", alerts.alert, name="alert"),
-    path("fleet/waves", rollouts.rollouts, name="rollouts"),
-    path("fleet/waves/new", rollouts.rollout_new, name="rollout-new"),
+    path("fleet/rollouts", rollouts.rollouts, name="rollouts"),
+    path("fleet/rollouts/new", rollouts.rollout_new, name="rollout-new"),
     path(_ROLLOUT, rollouts.rollout, name="rollout"),
     path(
         f"{_ROLLOUT}/pause",

@@ -12,7 +12,7 @@ from apps.monitoring.models import Rollout
 from apps.monitoring.reconcilers.maintenance_rollouts import maintenance_rollouts_reconcile
 from tests import factories
 
-_AT = "/fleet/waves"
+_AT = "/fleet/rollouts"
 
 
 @pytest.fixture

@@ -94,6 +94,8 @@ CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {
     "monitoring_alertrule": {"name", "title", "document"},
     # Is ``tainted`` of the node, in ``fleet_node``.
     "monitoring_isolation": {"marked_node"},
+    # The lease of maintenance rollouts has another name.
+    "persistence_lease": {"name"},
     # Eight controllers have other names.
     "persistence_loop_state": {"name"},
     # Names its metric by another key.

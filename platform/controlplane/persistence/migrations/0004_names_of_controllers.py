@@ -10,14 +10,17 @@ _CONTROLLERS = (
     ("apps.monitoring.tasks.notice_silence", "apps.monitoring.tasks.detect_stale_cards"),
     ("apps.monitoring.tasks.read_signs", "apps.monitoring.tasks.diagnose_clusters"),
 )
-_LEASES = (("quotas.rearrangements", "quotas.defragmentation"),)
+_LEASES = (
+    ("monitoring.waves", "monitoring.rollouts"),
+    ("quotas.rearrangements", "quotas.defragmentation"),
+)
 _RENAME_CONTROLLER = "UPDATE persistence_loop_state SET name = %s WHERE name = %s"
 #: Keeps the fencing token, which must only grow.
 _RENAME_LEASE = "UPDATE persistence_lease SET name = %s WHERE name = %s"
 
 
 class Migration(migrations.Migration):
-    """Three controllers and a lease have the terms of the glossary."""
+    """Three controllers and two leases have the terms of the glossary."""
 
     dependencies: ClassVar = [("persistence", "0003_controller_state")]
 
