@@ -198,6 +198,6 @@ def _stalled_ingestion_reason(
     if stale > 1 and stale * 1000 > share * total:
         return (
             f"{stale} of {total} nodes are silent together; beyond {share / 10:g} % that is more likely "
-            "our own trouble than theirs"
+            "a failure of the source than of the nodes"
         )
     return ""
