@@ -24,7 +24,7 @@ def static_folder() -> None:
 @pytest.fixture(autouse=True)
 def empty_caches() -> Iterator[None]:
     caches = (
-        self_monitoring.MEASURES.families,
+        self_monitoring.PRODUCT_METRICS.families,
         self_monitoring.READINESS.parts,
         system_status.lagging_controllers,
     )

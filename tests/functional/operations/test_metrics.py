@@ -33,7 +33,7 @@ def no_local_cluster(settings: Settings) -> None:
 
 
 def samples(client: Client) -> dict[str, list[Sample]]:
-    self_monitoring.MEASURES.families.invalidate()
+    self_monitoring.PRODUCT_METRICS.families.invalidate()
     answer = client.get("/metrics")
     assert answer.status_code == 200
     families = text_string_to_metric_families(answer.content.decode())
@@ -153,7 +153,7 @@ def test_metrics_cost_few_queries_and_are_cached(
     django_assert_max_num_queries: DjangoAssertNumQueries,
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    self_monitoring.MEASURES.families.invalidate()
+    self_monitoring.PRODUCT_METRICS.families.invalidate()
     with django_assert_max_num_queries(6):
         client.get("/metrics")
     with django_assert_num_queries(0):
@@ -167,7 +167,7 @@ def test_every_metric_is_in_the_docs_and_the_docs_name_no_other(
     reconcile_runs.run_started(CONTROLLER)
     reconcile_runs.run_ended(CONTROLLER, seconds=0.25)
     client.get("/healthz")
-    self_monitoring.MEASURES.families.invalidate()
+    self_monitoring.PRODUCT_METRICS.families.invalidate()
     text = client.get("/metrics").content.decode()
     exposed = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     # Prometheus's client adds when a series began.
