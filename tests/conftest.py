@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -76,6 +77,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def files_need_not_survive_a_power_failure() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
 
 
 def _create_default_rows(_verbosity: int, _interactive: bool, database: str, **_: Any) -> None:

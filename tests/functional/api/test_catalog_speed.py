@@ -57,6 +57,7 @@ def plain(company: Company) -> Any:
     return send
 
 
+@pytest.mark.slow
 def test_the_catalog_is_three_times_as_fast_as_a_plain_list_of_the_same_rows(
     engineer: APIClient, company: Company, plain: Any
 ) -> None:

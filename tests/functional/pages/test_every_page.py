@@ -176,6 +176,7 @@ def test_a_page_renders_before_anything_was_made(browser: Client, address: str) 
 
 
 # One company for all pages of a test: making it takes longer than showing them.
+@pytest.mark.slow
 def test_a_page_of_many_things_renders_within_its_queries(
     browser: Client,
     filled: FilledCompany,
@@ -187,6 +188,7 @@ def test_a_page_of_many_things_renders_within_its_queries(
             renders_within_its_queries(browser, address, django_assert_max_num_queries)
 
 
+@pytest.mark.slow
 def test_a_page_of_one_thing_renders_within_its_queries(
     browser: Client,
     filled: FilledCompany,

@@ -117,6 +117,7 @@ def test_an_empty_fleet_says_how_there_will_be_one(viewer: Client) -> None:
     assert cards(viewer)["nodes"] == []
 
 
+@pytest.mark.slow
 def test_ten_thousand_cards_cost_as_few_queries_as_ten_and_little_time(
     viewer: Client, team: Team, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:

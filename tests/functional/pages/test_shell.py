@@ -97,6 +97,7 @@ def test_search_is_a_page_without_scripts(browser: Client, filled: FilledCompany
     assert "<h1>" not in browser.get("/search", {"q": "teach"}, headers=HTMX).text
 
 
+@pytest.mark.slow
 def test_no_page_allows_anything_inline_or_from_elsewhere(
     browser: Client, filled: FilledCompany, subtests: pytest.Subtests
 ) -> None:

@@ -14,6 +14,8 @@ from tests.integration.gateway.engines import FakeEngine
 from tests.integration.gateway.processes import GatewayProcess
 from tests.integration.gateway.servers import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def complete(gateway: GatewayProcess) -> str:
     return gateway.client(SECRET).completions.create(model="parser", prompt="hi").choices[0].text

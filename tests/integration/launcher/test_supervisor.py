@@ -23,6 +23,8 @@ from launcher.supervisor import (
 from tests.integration.launcher.process_polling import alive, gone, pid_in, wait_for
 from tests.integration.launcher.programs import python
 
+pytestmark = pytest.mark.slow
+
 _ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'platform'}"}
 
 

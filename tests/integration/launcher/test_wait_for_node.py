@@ -19,6 +19,8 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.telemetry.models import NodeToken
 from tests.integration.launcher.process_polling import wait_for
 
+pytestmark = pytest.mark.slow
+
 WITHIN = 120.0
 ROOT = Path(__file__).parents[3]
 

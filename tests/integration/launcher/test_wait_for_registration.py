@@ -17,6 +17,8 @@ from django.utils import timezone
 from apps.fleet.models import Cluster
 from tests.integration.launcher.process_polling import wait_for
 
+pytestmark = pytest.mark.slow
+
 WITHIN = 120.0
 #: Megabytes; Django alone takes a hundred.
 SMALL = 60

@@ -23,6 +23,8 @@ from tests.contract.cluster_harness import NODE, SLEEPS, ended, open_folder, pyt
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
 
+pytestmark = pytest.mark.slow
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="accounts of their own take root")
 READ = """
 import sys

@@ -31,6 +31,8 @@ from tests.contract.cluster_harness import (
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
 
+pytestmark = pytest.mark.slow
+
 #: Prints the pids of itself, of a child, and of a grandchild that left for a session of its own.
 FAMILY = """
 import os, time

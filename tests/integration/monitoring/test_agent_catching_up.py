@@ -27,6 +27,8 @@ from ninefold_runtime.agent.sender import BatchSender, BatchSequence, SendInterv
 from tests.integration.launcher.process_polling import wait_for
 from tests.integration.runtime.collectors import Collector
 
+pytestmark = pytest.mark.slow
+
 AT = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 STORED = 12
 

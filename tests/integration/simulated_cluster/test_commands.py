@@ -90,6 +90,7 @@ def test_a_real_clusters_name_is_not_taken(home: Path) -> None:
         said("simulate", "create", "paper", str(home / "fleet.toml"))
 
 
+@pytest.mark.slow
 def test_an_hour_of_the_demonstration_keeps_every_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NINEFOLD_ADMIN_PASSWORD", "open sesame")
     said("demo", "make", "--hours", "1")

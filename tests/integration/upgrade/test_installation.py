@@ -33,6 +33,8 @@ from controlplane.ports import registry
 from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import INSTALLATION
 
+pytestmark = pytest.mark.slow
+
 #: Table of the dump → its present name, where that is another one.
 RENAMED_TABLES: Mapping[str, str] = {
     f"monitoring_{name}": f"{app}_{name}"

@@ -20,6 +20,8 @@ from controlplane.outbox.models import OutboxMessage
 from tests.integration.upgrade.local_machine import Machine
 from tests.integration.upgrade.recorded import read
 
+pytestmark = pytest.mark.slow
+
 _QUEUED: list[dict[str, Any]] = read("messages.json")["messages"]
 
 #: A task and its keyword arguments.

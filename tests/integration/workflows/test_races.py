@@ -81,6 +81,7 @@ def test_concurrent_override_and_cancellation_leave_the_pipeline_consistent(
         assert moves in (["hold", "cancel"], ["hold", "go_on", "cancel"])
 
 
+@pytest.mark.slow
 def test_concurrent_cancellation_and_revision_keep_the_users_revision(
     committed_company: Company,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,11 +17,12 @@ from controlplane.domain.scheduling.plans import (
 )
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot
+from tests.properties import examples
 from tests.unit.domain.scheduling import plan_invariants
 from tests.unit.domain.scheduling.fleets import AT, GPU, NPU, claim, hours, node, role, snapshot
 from tests.unit.domain.scheduling.test_histories import LEAVES, QUEUES, fleet
 
-SEEDS = range(int(os.environ.get("NINEFOLD_SEEDS", "30")))
+SEEDS = range(examples(30))
 
 
 def pending(chance: random.Random, number: int, at: datetime) -> ClaimSnapshot:
