@@ -40,7 +40,7 @@ ACCOUNTS = {
 }
 #: What htmx writes as an error of a request that the page itself took back, as one does that is left while a live
 #: part of it is being fetched. What fails by itself has words of its own.
-_TAKEN_BACK = ("htmx:afterRequest", "htmx:sendAbort")
+REQUESTS_TAKEN_BACK = ("htmx:afterRequest", "htmx:sendAbort")
 #: Milliseconds without a request that a page is given to come to rest, as live ones never quite do.
 _REST = 2_500.0
 
@@ -92,7 +92,7 @@ def opened(
     def said(message: ConsoleMessage) -> None:
         # A bad answer is told by itself, with its address.
         if message.type == "error" and not message.text.startswith(
-            ("Failed to load resource", *_TAKEN_BACK)
+            ("Failed to load resource", *REQUESTS_TAKEN_BACK)
         ):
             found(f"console: {message.text}")
 
