@@ -15,6 +15,8 @@ from controlplane.adapters.clusters.kubernetes.watcher import Watcher
 from tests.integration.kubernetes import scripted_api as players
 from tests.integration.kubernetes.scripted_api import NODES, OTHERS, OURS, VERSION, Player
 
+pytestmark = pytest.mark.slow
+
 WITHIN = 120.0
 QUICK = WatchTimeouts(answer=0.5, idle=0.6, heartbeat=0.4, pause=0.05)
 

@@ -20,6 +20,8 @@ from tests.contract.cluster_harness import ended, observed
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
 
+pytestmark = pytest.mark.slow
+
 #: Compiles nothing by itself.
 SAYS = "import sys; sys.dont_write_bytecode = True; import pebble; print(pebble.WORD, sys.prefix)"
 

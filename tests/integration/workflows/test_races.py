@@ -29,6 +29,8 @@ from tests.integration.workflows.pipeline_requests import (
     submit,
 )
 
+pytestmark = pytest.mark.slow
+
 POOR = {"exact_match": 0.1, "perplexity": 9.0}
 
 
@@ -81,7 +83,6 @@ def test_concurrent_override_and_cancellation_leave_the_pipeline_consistent(
         assert moves in (["hold", "cancel"], ["hold", "go_on", "cancel"])
 
 
-@pytest.mark.slow
 def test_concurrent_cancellation_and_revision_keep_the_users_revision(
     committed_company: Company,
 ) -> None:
