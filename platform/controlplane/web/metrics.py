@@ -1,7 +1,7 @@
 """Request metrics of the web server in the Prometheus text format, and who may read them.
 
 A web process counts its own requests. Where several processes serve together, ``PROMETHEUS_MULTIPROC_DIR``
-names the folder in which they add up; see ``docs/decisions/0018-own-metrics.md``.
+names the folder in which they add up; see ``docs/decisions/0018-product-metrics.md``.
 """
 
 from __future__ import annotations
