@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.jobs.models import Attempt
-from apps.models.models import Artifact, ModelVersion
+from apps.models.models import Artifact
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services.storage_cleanup import garbage_collect
@@ -85,8 +85,16 @@ print(there, pages, decrypt(GatewaySnapshot.objects.get(digest="d" * 64).body).d
 
 @pytest.mark.slow
 def test_everything_comes_back_and_works(backup: Path, other: Elsewhere) -> None:
+    known = Attempt.objects.latest("pk").launch_name
+    for name in (known, "attempt-begun-since"):
+        (other.home / "jobs" / name).mkdir(parents=True)
     done = other.manage("restore", "--from", str(backup), "--into-empty")
     assert done.returncode == 0, done.stderr
+    # A run that began after the backup: no clean-up finds what no row tells of.
+    assert "cluster here has attempt-begun-since, of a run that the backup does not know" in (
+        done.stderr
+    )
+    assert known not in done.stderr
     here, there = rows_of(connection.settings_dict["NAME"]), other.rows()
     assert {name: len(rows) for name, rows in there.items()} == {
         name: len(rows) for name, rows in here.items()
@@ -107,16 +115,6 @@ def test_everything_comes_back_and_works(backup: Path, other: Elsewhere) -> None
     assert other.python(LOGS_IN).splitlines()[-1] == (
         "302 [200, 200, 200, 200] the engine's key True"
     )
-
-
-@pytest.mark.slow
-def test_a_restore_without_the_key_reports_undecryptable_secrets(
-    backup: Path, other: Elsewhere
-) -> None:
-    done = other.manage("restore", "--from", str(backup), key=OTHER_KEY)
-    assert done.returncode == 0
-    assert "none of the encryption keys of the backup is here" in done.stderr
-    assert "serving.GatewaySnapshot.body: 2 of 2 cannot be decrypted" in done.stderr
 
 
 def test_no_key_is_in_it(backup: Path, settings: Settings) -> None:
@@ -140,9 +138,11 @@ def test_a_database_that_holds_something_is_left_alone_until_told_otherwise(
     assert again.returncode == 1
     assert "the database is not empty" in again.stderr
     assert other.rows() != expected
-    done = other.manage("restore", "--from", str(backup), "--overwrite")
+    done = other.manage("restore", "--from", str(backup), "--overwrite", key=OTHER_KEY)
     assert done.returncode == 0, done.stderr
     assert other.rows() == expected
+    assert "none of the encryption keys of the backup is here" in done.stderr
+    assert "serving.GatewaySnapshot.body: 2 of 2 cannot be decrypted" in done.stderr
 
 
 def _cut(path: Path) -> None:
@@ -277,9 +277,8 @@ def test_garbage_waits_for_a_backup(product: EmptyCompany, tmp_path: Path) -> No
     assert collected == [None]
 
 
-@pytest.mark.slow
 def test_rows_that_come_while_it_is_made_are_not_in_it(
-    product: EmptyCompany, tmp_path: Path, other: Elsewhere
+    product: EmptyCompany, tmp_path: Path
 ) -> None:
     """All tables are of one instant, though they are read one after the other."""
 
@@ -288,10 +287,10 @@ def test_rows_that_come_while_it_is_made_are_not_in_it(
         return list(digests_referenced())
 
     back_up(tmp_path / "monday", product="1", digests=late, store=artifact_store())
-    assert other.manage("restore", "--from", str(tmp_path / "monday")).returncode == 0
-    assert "late" not in str(other.rows()["accounts_user"])
+    stored = gzip.decompress((tmp_path / "monday" / "tables" / "accounts_user.gz").read_bytes())
+    assert b"\tada\t" in stored
+    assert b"\tlate\t" not in stored
     assert User.objects.filter(username="late").exists()
-    assert ModelVersion.objects.exists()
 
 
 def test_missing_blobs_are_named_and_fail_the_backup_unless_accepted(
@@ -317,23 +316,6 @@ def test_into_empty_refuses_a_store_that_holds_anything(backup: Path, other: Els
     assert refused.returncode == 1
     assert "the artifact store of this home is not empty" in refused.stderr
     assert other.rows() == {}
-    assert other.manage("restore", "--from", str(backup)).returncode == 0
-
-
-@pytest.mark.slow
-def test_folders_of_runs_that_the_backup_does_not_know_are_named(
-    backup: Path, other: Elsewhere
-) -> None:
-    """They were begun after it; no sweep finds what no row tells of."""
-    known = Attempt.objects.latest("pk").launch_name
-    for name in (known, "attempt-begun-since"):
-        (other.home / "jobs" / name).mkdir(parents=True)
-    done = other.manage("restore", "--from", str(backup))
-    assert done.returncode == 0, done.stderr
-    assert "cluster here has attempt-begun-since, of a run that the backup does not know" in (
-        done.stderr
-    )
-    assert known not in done.stderr
 
 
 def test_a_backup_is_not_written_over(backup: Path) -> None:
