@@ -75,7 +75,7 @@ def test_the_readme_counts_the_chips_that_some_engine_runs_on() -> None:
     vendors = len({chip.vendor for chip in accelerators})
     readme = " ".join(README.read_text(encoding="utf-8").split())
     assert (
-        f"Of {len(accelerators)} accelerators of {vendors} makers, launches are rendered and checked for "
+        f"Of {len(accelerators)} accelerators of {vendors} vendors, launches are rendered and checked for "
         f"fine-tuning on {counts[Task.FINETUNE]}, evaluation and quantization on {counts[Task.EVALUATE]} and "
         f"serving on {counts[Task.SERVE]}, by ten engines"
     ) in readme
