@@ -69,7 +69,7 @@ real-tools: development
 test-cluster: development ## Start a real Kubernetes on this machine, for tests by hand (ARGS=stop, status)
 	@$(BIN)/python -m tests.kubernetes $(or $(ARGS),start)
 
-check: development ## Lint, check types, imports, terms, migrations and committed files
+check: development ## Lint, check types, imports, terms, settings, migrations and committed files
 	@# Types take as long as everything else together.
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target check-types check-rest
 
@@ -81,6 +81,7 @@ check-rest:
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.terms
+	$(BIN)/python -m tests.settings_reference
 	$(CHECKED) check --fail-level WARNING
 	$(CHECKED) makemigrations --check --dry-run
 	$(BIN)/python -m pytest -q tests/unit/test_committed_files.py
