@@ -23,7 +23,7 @@ def section(heading: str) -> list[list[str]]:
 
 def documented() -> set[Right]:
     rights = set()
-    for what, verbs, reason in section("What it may do, verb by verb"):
+    for what, verbs, reason in section("Permissions"):
         group, _, resource = what.strip("` ").rpartition(" ")
         assert reason
         rights |= {(group, resource, verb) for verb in re.findall(r"`(\w+)`", verbs)}
