@@ -8,7 +8,7 @@ from tests.e2e.main_job import RECIPES, MainJob
 from tests.e2e.product import Product
 from tests.e2e.rest_client import RestClient
 
-pytestmark = [pytest.mark.product, pytest.mark.engine]
+pytestmark = [pytest.mark.full, pytest.mark.product, pytest.mark.engine]
 
 
 def test_the_main_job_runs_by_rest_and_the_tuned_model_answers_better(

@@ -104,7 +104,7 @@ def by_llamafactory(
     return dict(zip([*CASES_OF_LLAMAFACTORY, ("", "merge", "")], answers, strict=True))
 
 
-@pytest.fixture(scope="module", params=published.MS_SWIFT)
+@pytest.fixture(scope="module", params=[pytest.param("4.3.0", marks=pytest.mark.full), "4.6.0"])
 def by_swift(
     request: pytest.FixtureRequest,
     engine_python: Path,

@@ -149,8 +149,11 @@ class ControlPlane:
             answer.raise_for_status()
 
     def stop(self) -> None:
-        for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"):
+        for name in ("kube-scheduler", "kube-controller-manager"):
             processes.stop(name, folder=self.folder)
+        # Asked to end, it would wait a minute for open watches.
+        self.stop_api_server()
+        processes.stop("etcd", folder=self.folder)
 
 
 def make_control_plane(folder: Path, *, programs: Path, nodes: tuple[str, ...]) -> ControlPlane:
