@@ -232,7 +232,7 @@ def _propose_plan(
         legal.append(plan)
         training = _training_workload(plan, request)
         return all(
-            sizing.training_fits(architecture, training, chip=chip) for chip in request.chips
+            sizing.fits_training_memory(architecture, training, chip=chip) for chip in request.chips
         )
 
     plan = parallelism.propose_plan(
@@ -287,7 +287,9 @@ def _smallest_plan(
         chip=chip,
         fits=lambda plan: (
             not _limit_findings(plan, request, chip)
-            and sizing.training_fits(architecture, _training_workload(plan, request), chip=chip)
+            and sizing.fits_training_memory(
+                architecture, _training_workload(plan, request), chip=chip
+            )
         ),
     )
 

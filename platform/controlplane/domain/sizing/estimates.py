@@ -23,11 +23,11 @@ from controlplane.domain.jobs.parallelism import (
 from controlplane.domain.sizing.plan_search import (
     TRAINING_MEMORY_FRACTION,
     does_not_fit_finding,
+    fits_training_memory,
     largest_batch,
     largest_concurrency,
     largest_context,
     plan_replicas,
-    training_fits,
     training_plan,
     usable_bytes,
 )
@@ -283,7 +283,9 @@ def _propose_plan(
     found = smallest_plan(
         architecture=architecture,
         chip=chip,
-        fits=lambda plan: training_fits(architecture, replace(workload, plan=plan), chip=chip),
+        fits=lambda plan: fits_training_memory(
+            architecture, replace(workload, plan=plan), chip=chip
+        ),
         most=_MAX_CARDS,
     )
     return found or SINGLE_CARD

@@ -58,7 +58,9 @@ def serving_fits(architecture: Architecture, workload: ServingWorkload, *, chip:
     return limit is None or serving_memory(architecture, workload).total <= limit
 
 
-def training_fits(architecture: Architecture, workload: TrainingWorkload, *, chip: Chip) -> bool:
+def fits_training_memory(
+    architecture: Architecture, workload: TrainingWorkload, *, chip: Chip
+) -> bool:
     limit = usable_bytes(chip, TRAINING_MEMORY_FRACTION)
     return limit is None or training_memory(architecture, workload).total <= limit
 
@@ -89,7 +91,7 @@ def largest_batch(architecture: Architecture, workload: TrainingWorkload, *, chi
     """Examples per card and step; 0 if not even one fits."""
     return _largest_fitting(
         MAX_BATCH,
-        lambda rows: training_fits(architecture, replace(workload, batch=rows), chip=chip),
+        lambda rows: fits_training_memory(architecture, replace(workload, batch=rows), chip=chip),
     )
 
 
@@ -144,7 +146,9 @@ def training_plan(
         cards=cards,
         architecture=architecture,
         chip=chip,
-        fits=lambda plan: training_fits(architecture, replace(workload, plan=plan), chip=chip),
+        fits=lambda plan: fits_training_memory(
+            architecture, replace(workload, plan=plan), chip=chip
+        ),
     )
 
 

@@ -212,7 +212,7 @@ class VolcanoCluster(KubernetesCluster):
     def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         """See ``object_sync.sync_queues``; for the chips of this cluster."""
         return object_sync.sync_queues(
-            self.api, documents, resources=self.resources(), installation=self.installation
+            self.api, documents, resources=self.extended_resources(), installation=self.installation
         )
 
     def sync_priority_classes(self, classes: Mapping[str, int]) -> None:
@@ -223,7 +223,7 @@ class VolcanoCluster(KubernetesCluster):
         """See ``object_sync.sync_topology``."""
         object_sync.sync_topology(self.api, installation=self.installation)
 
-    def resources(self) -> Mapping[str, str]:
+    def extended_resources(self) -> Mapping[str, str]:
         """Extended resource by chip, of the chips that the cluster has."""
         chips = {card.chip for node in self.inventory() for card in node.cards}
         known = registry.chips()
@@ -235,7 +235,9 @@ class VolcanoCluster(KubernetesCluster):
 
     def scheduler_configuration(self) -> str:
         """The ConfigMap that we recommend to its administrator, as YAML."""
-        return scheduler_configuration.render_scheduler_configuration(self.resources().values())
+        return scheduler_configuration.render_scheduler_configuration(
+            self.extended_resources().values()
+        )
 
 
 def _is_running(found: FoundLaunch) -> bool:
