@@ -98,6 +98,7 @@ def _digest() -> str:
         ROOT / "requirements-dev.lock",
         ROOT / "platform" / "config" / "settings" / "base.py",
         ROOT / "platform" / "launcher" / "postgres.py",
+        ROOT / "apps" / "quotas" / "services" / "priority_classes.py",
     ]
     for path in [*sorted(migrations), *settled, Path(__file__)]:
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())

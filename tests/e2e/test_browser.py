@@ -105,7 +105,7 @@ def test_from_a_dataset_to_a_model_that_talks(
 
     page.goto(f"/jobs/new/finetune?model={sample['uid']}")
     page.get_by_label("Dataset", exact=True).select_option(label="walked v1")
-    page.get_by_label("Name of the new model").fill("walked-parser")
+    page.get_by_label("New model name").fill("walked-parser")
     page.get_by_text("More", exact=True).click()
     page.get_by_label("Most steps").fill("60")
     page.get_by_label("Log every").fill("5")
@@ -124,7 +124,7 @@ def test_from_a_dataset_to_a_model_that_talks(
     page.get_by_role("link", name="Evaluate").first.click()
     page.get_by_label("Dataset", exact=True).select_option(label="walked v1")
     page.get_by_label("Split").select_option("test")
-    page.get_by_label("Most rows").fill("16")
+    page.get_by_label("Max examples").fill("16")
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_text("evaluated walked-parser v1").first).to_be_visible(timeout=4 * MINUTE)
 

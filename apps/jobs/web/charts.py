@@ -47,12 +47,12 @@ _METRICS = {
 #: Labels of results; metrics of evaluations without a label keep their names.
 _OUTCOMES = {
     "duration": lazy("duration"),
-    "final_loss": lazy("training loss at the end"),
-    "final_eval_loss": lazy("validation loss at the end"),
+    "final_loss": lazy("final training loss"),
+    "final_eval_loss": lazy("final validation loss"),
     "best_eval_loss": lazy("lowest validation loss"),
-    "mean_tokens_per_second": lazy("tokens per second, mean"),
+    "mean_tokens_per_second": lazy("mean tokens/s"),
     "utilization": lazy("utilization (MFU)"),
-    "scaling_efficiency": lazy("scaling against the fewest cards"),
+    "scaling_efficiency": lazy("scaling efficiency (baseline: fewest cards)"),
     "steps": lazy("steps"),
     "exact_match": lazy("exact match"),
     "label_accuracy": lazy("label accuracy"),

@@ -22,7 +22,7 @@ from controlplane.ports.engines import Engine, Task
 from controlplane.web.forms import PlainForm
 
 _CHIP_GROUPS: Mapping[str, Any] = {
-    "any": _("any chip: the one where it fits best"),
+    "any": _("any chip (best placement)"),
     "gpu": _("any GPU"),
     "npu": _("any NPU"),
 }

@@ -35,34 +35,34 @@ TASK_LABELS: Mapping[str, Promise] = {
 }
 #: Label and meaning.
 FLAG_LABELS: Mapping[FlagsChecked, tuple[Promise, Promise]] = {
-    FlagsChecked.RUN: (_("runs here"), _("It runs in the tests of this product.")),
+    FlagsChecked.RUN: (_("tested"), _("The tests of Ninefold run this engine.")),
     FlagsChecked.PARSED: (
-        _("read by its own parser"),
-        _("Its own published parser reads what is rendered for it, in the tests of this product."),
+        _("arguments parsed"),
+        _("The tests of Ninefold check the rendered arguments with the engine's published parser."),
     ),
     FlagsChecked.UNVERIFIED: (
         _("flags unverified"),
-        _("Written from its documentation; nothing here has checked it."),
+        _("Written from the documentation of the engine; not checked."),
     ),
 }
 METRIC_LABELS: Mapping[str, Promise] = {
-    "requests_running": _("requests that run"),
-    "requests_waiting": _("requests that wait"),
-    "requests_received": _("requests received"),
-    "requests_ok": _("requests answered"),
-    "requests_failed": _("requests failed"),
-    "prompt_tokens": _("tokens of prompts"),
-    "output_tokens": _("tokens of answers"),
-    "output_tokens_per_second": _("tokens of answers a second"),
-    "time_to_first_token": _("time to the first token"),
-    "inter_token_latency": _("time between tokens"),
-    "time_per_output_token": _("time per token of the answer"),
-    "latency": _("time of a whole request"),
-    "kv_cache_usage": _("use of the KV cache"),
-    "prefix_cache_hits": _("hits of the prefix cache"),
-    "prefix_cache_queries": _("questions to the prefix cache"),
-    "prefix_cache_hit_rate": _("hit rate of the prefix cache"),
-    "preemptions": _("requests set back"),
+    "requests_running": _("running requests"),
+    "requests_waiting": _("waiting requests"),
+    "requests_received": _("received requests"),
+    "requests_ok": _("completed requests"),
+    "requests_failed": _("failed requests"),
+    "prompt_tokens": _("prompt tokens"),
+    "output_tokens": _("generation tokens"),
+    "output_tokens_per_second": _("generation tokens/s"),
+    "time_to_first_token": _("time to first token (TTFT)"),
+    "inter_token_latency": _("inter-token latency"),
+    "time_per_output_token": _("time per output token (TPOT)"),
+    "latency": _("end-to-end request latency"),
+    "kv_cache_usage": _("KV cache usage"),
+    "prefix_cache_hits": _("prefix cache hits"),
+    "prefix_cache_queries": _("prefix cache queries"),
+    "prefix_cache_hit_rate": _("prefix cache hit rate"),
+    "preemptions": _("preempted requests"),
 }
 
 

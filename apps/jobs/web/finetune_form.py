@@ -81,9 +81,9 @@ class FinetuneForm(ModelJobForm):
     }
 
     output_name = forms.SlugField(
-        label=_("Name of the new model"),
+        label=_("New model name"),
         max_length=80,
-        help_text=_("Letters, digits, - and _. A known name adds a version to that model."),
+        help_text=_("Letters, digits, - and _. An existing name adds a version to that model."),
     )
     engine = forms.ChoiceField(label=_("Engine"), widget=LimitedSelect, required=False)
     queue = forms.ChoiceField(label=_("Queue"), required=False, widget=LimitedSelect)
@@ -118,7 +118,7 @@ class FinetuneForm(ModelJobForm):
             self.dress(field)
             self.fields[each.name] = field
         names = dict.fromkeys(queue.name for queue in quotas.queues_visible(user))
-        queues = [("", _("the team's own")), *((name, name) for name in names)]
+        queues = [("", _("default queue of the team")), *((name, name) for name in names)]
         set_choices(self.choice("queue"), queues, reasons={})
         self._disable_unavailable(user)
 
@@ -200,7 +200,10 @@ class FinetuneForm(ModelJobForm):
                 )
         retry = FieldGroup(
             label=gettext("Retries"),
-            help=gettext("Each retry continues from the newest checkpoint."),
+            help=gettext(
+                "Number of retries after a failure. Each retry continues from the latest "
+                "checkpoint."
+            ),
             fields=tuple(self[name] for name in RETRY_NAMES),
         )
         return [*groups, retry]
@@ -217,7 +220,7 @@ class FinetuneForm(ModelJobForm):
             return super().queue_of(team)
         queues = {queue.name: queue for queue in quotas.queues_for(team)}
         if name not in queues:
-            message = _("Team %(team)s may not use the queue %(queue)s; it may use %(right)s.")
+            message = _("Team %(team)s cannot use queue %(queue)s. Available queues: %(right)s.")
             self.add_error(
                 "queue", message % {"team": team, "queue": name, "right": ", ".join(queues)}
             )

@@ -125,12 +125,10 @@ _KNOWN: Mapping[str, Promise] = {
     "low": pgettext_lazy("priority", "low"),
 }
 _MEANT: Mapping[str, Promise] = {
-    "Before everything else of its queue.": _("Before everything else of its queue."),
-    "Before what is normal.": _("Before what is normal."),
-    "What work has unless somebody says otherwise.": _(
-        "What work has unless somebody says otherwise."
-    ),
-    "When nothing else waits; the first to stop.": _("When nothing else waits; the first to stop."),
+    "Ahead of all other workloads in the queue.": _("Ahead of all other workloads in the queue."),
+    "Ahead of normal priority.": _("Ahead of normal priority."),
+    "Default.": _("Default."),
+    "Starts last and is preempted first.": _("Starts last and is preempted first."),
 }
 
 
@@ -233,11 +231,11 @@ class SecretVariablesField(forms.Field):
             if not name and not secret:
                 continue
             if not name:
-                raise ValidationError(gettext("A value has no name."))
+                raise ValidationError(gettext("A value has no name. Enter a variable name."))
             if not secret:
                 raise ValidationError(gettext("Enter the value of %(name)s.") % {"name": name})
             if name in variables:
-                raise ValidationError(gettext("%(name)s comes more than once.") % {"name": name})
+                raise ValidationError(gettext("%(name)s is duplicated.") % {"name": name})
             variables[name] = secret
         return variables
 

@@ -55,7 +55,7 @@ class QueuedForm(TeamForm):
             values["queue"] = self.queue_of(values["team"])
             if values["queue"] is None:
                 raise ValidationError(
-                    gettext("No queue is open to team %(team)s; an administrator can open one.")
+                    gettext("Team %(team)s has no open queue. Ask an administrator to open one.")
                     % {"team": values["team"]}
                 )
         return values
@@ -80,7 +80,7 @@ class JobForm(QueuedForm):
     spec_fields: ClassVar[Mapping[str, str]] = {}
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
 
-    name = forms.CharField(label=_("Name of the job"), max_length=120, required=False)
+    name = forms.CharField(label=_("Job name"), max_length=120, required=False)
     chip = forms.ChoiceField(label=_("Chip"), initial="any", widget=LimitedSelect)
     cards = forms.IntegerField(label=_("Cards"), initial=1)
     priority = PriorityField()
@@ -234,13 +234,13 @@ class ModelJobForm(JobForm):
         label=_("Model"),
         queryset=ModelVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("choose one"),
+        empty_label=_("Select"),
     )
     dataset_version = forms.ModelChoiceField(
         label=_("Dataset"),
         queryset=DatasetVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("choose one"),
+        empty_label=_("Select"),
     )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
@@ -352,9 +352,9 @@ class EvaluateForm(ModelJobForm):
     metrics = forms.MultipleChoiceField(
         label=_("Metrics"),
         choices=[
-            ("exact_match", _("exact match: share of answers that are right as a whole")),
-            ("label_accuracy", _("label accuracy: share of labels that are right")),
-            ("perplexity", _("perplexity: how surprised it is by the right answers")),
+            ("exact_match", _("exact match: share of answers that equal the expected answer")),
+            ("label_accuracy", _("label accuracy: share of correct labels")),
+            ("perplexity", _("perplexity of the expected answers; lower is better")),
         ],
         widget=forms.CheckboxSelectMultiple,
         required=False,
@@ -362,15 +362,15 @@ class EvaluateForm(ModelJobForm):
     split = forms.ChoiceField(
         label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
     )
-    limit = number_field(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
-    max_new_tokens = number_field(_("Longest answer in tokens"), whole=True)
+    limit = number_field(_("Max examples"), whole=True, help_text=_("Empty: all examples."))
+    max_new_tokens = number_field(_("Max answer tokens"), whole=True)
     batch_size = number_field(_("Batch size"), whole=True)
     seed = number_field(_("Seed"), whole=True)
 
     with_base = forms.BooleanField(
-        label=_("Evaluate its base too"),
+        label=_("Evaluate the base model too"),
         required=False,
-        help_text=_("A second job on the same rows, so that the two can be compared."),
+        help_text=_("Submits a second job on the same examples for comparison."),
     )
 
     def _initial_values(
@@ -405,10 +405,10 @@ class EvaluateForm(ModelJobForm):
         model = values.get("model_version")
         if values.get("with_base") and model is not None:
             if model.base is None:
-                message = gettext("%(model)s was not made from another model") % {"model": model}
+                message = gettext("%(model)s has no base model") % {"model": model}
                 self.add_error("with_base", message)
             elif model.base.state != ModelState.READY:
-                message = gettext("%(model)s has no files any more") % {"model": model.base}
+                message = gettext("The files of %(model)s were deleted") % {"model": model.base}
                 self.add_error("with_base", message)
         return values
 
@@ -450,28 +450,30 @@ class ScriptForm(JobForm):
     )
 
     argv = forms.CharField(
-        label=_("Command, one argument a line"),
+        label=_("Command, one argument per line"),
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-        help_text=_("No shell reads it. What it writes into outputs/ is kept."),
+        help_text=_("Not run in a shell. Files written to outputs/ are stored."),
     )
     code = forms.FileField(
         label=_("Code"),
         required=False,
-        help_text=_("A .tar.gz, .tar or .zip that is unpacked where the command runs."),
+        help_text=_(
+            "A .tar.gz, .tar or .zip archive; extracted into the working directory of the command."
+        ),
     )
     environment = forms.CharField(
-        label=_("Environment, one NAME=value a line"),
+        label=_("Environment variables, one NAME=value per line"),
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
         required=False,
     )
-    maximum_run_time_seconds = number_field(_("Longest run in seconds"), whole=True)
+    maximum_run_time_seconds = number_field(_("Maximum run time (seconds)"), whole=True)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
         self.row_choice("earlier_code").queryset = models.code_visible(user)
         if self["earlier_code"].value():
             self.fields["code"].help_text = _(
-                "The code of the job that you clone is used, unless you choose another archive."
+                "The code of the cloned job is used unless you select another archive."
             )
 
     @classmethod
@@ -501,7 +503,7 @@ class ScriptForm(JobForm):
             name, separator, value = line.partition("=")
             if not separator:
                 raise ValidationError(
-                    gettext("Line %(number)d is no NAME=value: %(line)s")
+                    gettext("Line %(number)d must have the form NAME=value: %(line)s")
                     % {"number": number, "line": line[:80]}
                 )
             variables[name.strip()] = value

@@ -54,7 +54,7 @@ class JobFilter(TeamFilterForm):
     kind = forms.ChoiceField(
         label=lazy("Kind"),
         choices=[
-            ("", lazy("any kind")),
+            ("", lazy("any type")),
             *((kind.value, label) for kind, label in KIND_LABELS.items()),
         ],
     )
@@ -111,10 +111,10 @@ COLUMNS = (
     Column(key="name", label=lazy("Name"), sort="name"),
     Column(key="state", label=lazy("State"), sort="state"),
     Column(key="kind", label=lazy("Kind"), sort="kind"),
-    Column(key="progress", label=lazy("Progress, or why not"), csv=_progress_csv),
+    Column(key="progress", label=lazy("Status"), csv=_progress_csv),
     Column(
         key="created_by",
-        label=lazy("By"),
+        label=lazy("Created by"),
         sort="created_by__username",
         csv=lambda job: job.created_by.username,
     ),
@@ -124,7 +124,7 @@ COLUMNS = (
         sort="pk",
         csv=lambda job: job.created_at.isoformat(),
     ),
-    Column(key="ran", label=lazy("Ran for"), numeric=True, csv=_run_seconds_csv),
+    Column(key="ran", label=lazy("Duration"), numeric=True, csv=_run_seconds_csv),
 )
 
 
@@ -293,8 +293,8 @@ def _cancel_action() -> BulkAction:
         label=_("Cancel"),
         href=reverse("jobs-cancel"),
         warning=_(
-            "The chosen jobs that wait or run are asked to save and are then stopped. "
-            "A retry goes on from the last checkpoint."
+            "The selected pending and running jobs save a checkpoint and stop. A retry "
+            "continues from the latest checkpoint."
         ),
         picture="player-stop",
     )
@@ -307,12 +307,12 @@ def jobs_cancel(request: AuthenticatedRequest) -> HttpResponse:
     chosen = selectors.jobs_visible(request.user).filter(uid__in=request.POST.getlist("uid"))
     outcomes = services.jobs_cancel(jobs=chosen, actor=request.user, at=timezone.now())
     if not outcomes:
-        messages.info(request, _("Choose the jobs first, by the boxes before their names."))
+        messages.info(request, _("Select at least one job."))
     refused = [one for one in outcomes if one.refusal]
     if cancelled := [one.job.name for one in outcomes if not one.refusal]:
         message = ngettext(
-            "%(count)d job is being cancelled: %(names)s",
-            "%(count)d jobs are being cancelled: %(names)s",
+            "Cancelling %(count)d job: %(names)s",
+            "Cancelling %(count)d jobs: %(names)s",
             len(cancelled),
         )
         names = Truncator(", ".join(cancelled)).chars(200)
@@ -321,8 +321,8 @@ def jobs_cancel(request: AuthenticatedRequest) -> HttpResponse:
         messages.error(request, f"{one.job.name}: {translate_message(one.refusal)}")
     if more := len(refused[_MAX_REFUSAL_MESSAGES:]):
         message = ngettext(
-            "%(count)d more was not cancelled either.",
-            "%(count)d more were not cancelled either.",
+            "%(count)d more job was not cancelled.",
+            "%(count)d more jobs were not cancelled.",
             more,
         )
         messages.error(request, message % {"count": more})

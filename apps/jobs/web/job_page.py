@@ -107,7 +107,7 @@ def job_context(
             Tab(label=_("Events"), href=f"{page}?tab=events", current=tab == "events"),
             Tab(label=_("Files"), href=files, current=tab == "files"),
             Tab(label=_("Spec"), href=f"{page}?tab=spec", current=tab == "spec"),
-            Tab(label=_("What runs"), href=f"{page}?tab=rendered", current=tab == "rendered"),
+            Tab(label=_("Rendered launch"), href=f"{page}?tab=rendered", current=tab == "rendered"),
             *_cluster_tab(attempts, href=f"{page}?tab=cluster", current=tab == "cluster"),
         ],
     }
@@ -124,22 +124,22 @@ def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefu
     state = JobState(found.state)
     role = ""
     if not roles_grant(accounts.roles_of(request.user, found.team), Permission.RUN):
-        role = _(
-            "Your role in team %(team)s lets you look, not run; an administrator can change that."
-        ) % {"team": found.team}
+        role = _("Your role in team %(team)s is read-only. An administrator can change it.") % {
+            "team": found.team
+        }
     cancel = retry = compare = ""
     if not JOB.allows(state, JobEvent.CANCEL):
-        cancel = _("It has ended already.")
+        cancel = _("Already ended.")
     elif found.cancel_requested_at is not None:
-        cancel = _("It is being cancelled already.")
+        cancel = _("Already being cancelled.")
     if not JOB.allows(state, JobEvent.RETRY):
         retry = (
-            _("It went well; clone it to run it once more.")
+            _("Succeeded jobs cannot be retried. Clone the job to run it again.")
             if state is JobState.SUCCEEDED
-            else _("It has not ended; only a job that failed or was cancelled is run again.")
+            else _("Only failed or cancelled jobs can be retried.")
         )
     if found.kind == JobKind.SCRIPT:
-        compare = _("A script reports no figures that could be compared.")
+        compare = _("Script jobs report no metrics to compare.")
     return JobActionRefusals(
         cancel=role or cancel, retry=role or retry, clone=role, compare=compare
     )
@@ -236,7 +236,7 @@ def job_cancel(request: AuthenticatedRequest, found: Job) -> str:
 @row_action(load=_visible_job, page="job", refusals=(IllegalTransition, services.SpecRefused))
 def job_retry(request: AuthenticatedRequest, found: Job) -> str:
     services.job_retry(job=found, actor=request.user, at=timezone.now())
-    return _("The job waits for cards again.")
+    return _("The job is pending again.")
 
 
 @login_required

@@ -20,9 +20,9 @@ from controlplane.ports import registry
 from controlplane.ports.engines import Engine, Task
 
 _SCHEME_LABELS: Mapping[str, Any] = {
-    "w8a8-smoothquant": _("8-bit weights and activations (SmoothQuant): half the size, faster"),
-    "w4a16-awq": _("4-bit weights (AWQ): a quarter of the size, for few cards"),
-    "fp8-dynamic": _("8-bit floats (FP8): half the size, needs no calibration"),
+    "w8a8-smoothquant": _("8-bit weights and activations (SmoothQuant): half the size"),
+    "w4a16-awq": _("4-bit weights (AWQ): a quarter of the size"),
+    "fp8-dynamic": _("8-bit floats (FP8): half the size, no calibration"),
 }
 _SPLITS = [(split.value, split.value) for split in Split]
 
@@ -69,9 +69,9 @@ class QuantizeForm(ModelJobForm):
     }
 
     output_name = forms.SlugField(
-        label=_("Name of the new model"),
+        label=_("New model name"),
         max_length=80,
-        help_text=_("Letters, digits, - and _. A known name adds a version to that model."),
+        help_text=_("Letters, digits, - and _. An existing name adds a version to that model."),
     )
     scheme = forms.ChoiceField(
         label=_("Scheme"),
@@ -81,47 +81,52 @@ class QuantizeForm(ModelJobForm):
     )
     engine = forms.ChoiceField(label=_("Engine"), widget=LimitedSelect)
     calibration_split = forms.ChoiceField(
-        label=_("Calibrate with"),
+        label=_("Calibration split"),
         choices=_SPLITS,
         required=False,
-        help_text=_("Rows that show what the activations look like."),
+        help_text=_("Examples that set the activation ranges."),
     )
     split = forms.ChoiceField(
-        label=_("Measure on"),
+        label=_("Evaluation split"),
         choices=_SPLITS,
         required=False,
-        help_text=_("Rows that it has not seen, before and after."),
+        help_text=_("Examples measured before and after quantization."),
     )
     perplexity_increase = number_field(
-        _("Perplexity may rise by"), help_text=_("A share: 0.05 is five percent.")
+        _("Max perplexity increase"), help_text=_("Relative increase; 0.05 is 5 percent.")
     )
     accuracy_drop = number_field(
-        _("Any other metric may fall by"), help_text=_("Points: 0.01 is one of a hundred answers.")
+        _("Max decrease of other metrics"),
+        help_text=_("Absolute decrease; 0.01 is one percentage point."),
     )
     metrics = forms.MultipleChoiceField(
         label=_("Metrics"),
         choices=[
-            ("perplexity", _("perplexity: how surprised it is by the right answers")),
-            ("exact_match", _("exact match: share of answers that are right as a whole")),
-            ("label_accuracy", _("label accuracy: share of labels that are right")),
+            ("perplexity", _("perplexity of the expected answers; lower is better")),
+            ("exact_match", _("exact match: share of answers that equal the expected answer")),
+            ("label_accuracy", _("label accuracy: share of correct labels")),
         ],
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )
-    limit = number_field(_("Most rows to measure on"), whole=True)
-    calibration_rows = number_field(_("Calibration rows"), whole=True)
-    max_length = number_field(_("Longest row in tokens"), whole=True)
+    limit = number_field(_("Max evaluation examples"), whole=True)
+    calibration_rows = number_field(_("Calibration examples"), whole=True)
+    max_length = number_field(_("Max example tokens"), whole=True)
     smoothing_strength = number_field(_("Smoothing strength (SmoothQuant)"))
     group_size = number_field(
-        _("Group size (AWQ)"), whole=True, help_text=_("Empty: the largest that fits the model.")
+        _("Group size (AWQ)"),
+        whole=True,
+        help_text=_("Empty: the largest size that divides the model's layers."),
     )
     ignore = forms.CharField(
-        label=_("Layers to leave as they are"),
+        label=_("Excluded layers"),
         required=False,
-        help_text=_("Names, separated by commas. Empty: the output head."),
+        help_text=_(
+            "Layer names, separated by commas, that are not quantized. Default: the output head."
+        ),
         widget=forms.TextInput(attrs={"placeholder": "lm_head", "spellcheck": "false"}),
     )
-    max_new_tokens = number_field(_("Longest answer in tokens"), whole=True)
+    max_new_tokens = number_field(_("Max answer tokens"), whole=True)
     batch_size = number_field(_("Batch size"), whole=True)
     seed = number_field(_("Seed"), whole=True)
 

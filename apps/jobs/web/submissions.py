@@ -90,9 +90,7 @@ def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
         except services.SpecRefused as refusal:
             form.add_findings(refusal.findings)
         except IdempotencyBusy:
-            form.add_error(
-                None, _("It is being submitted already; look for it in the list of jobs.")
-            )
+            form.add_error(None, _("The job is already being submitted. See the job list."))
         except RegistrationRefused as refusal:
             form.add_error("code", str(refusal))
         except (StorageFull, StorageQuotaExceeded) as full:
@@ -103,7 +101,10 @@ def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
             else:
                 messages.info(
                     request,
-                    _("This form was submitted before; this is its job. Clone it for another."),
+                    _(
+                        "This form was already submitted; this is its job. Clone it to submit "
+                        "another one."
+                    ),
                 )
             return redirect("job", uid=uid)
     status = 422 if form.is_bound else 200

@@ -82,7 +82,7 @@ _VERSIONS = (
     ),
     Column(key="tuned", label=lazy("Models made"), sort="tuned", numeric=True),
     Column(key="measured", label=lazy("Evaluations"), sort="measured", numeric=True),
-    Column(key="created_by", label=lazy("By"), sort="created_by__username"),
+    Column(key="created_by", label=lazy("Created by"), sort="created_by__username"),
     Column(key="created_at", label=lazy("Uploaded"), sort="pk"),
 )
 

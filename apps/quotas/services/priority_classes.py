@@ -15,10 +15,10 @@ from controlplane.domain.quotas.claims import ClaimState
 
 #: Priority classes of a new installation.
 DEFAULT_CLASSES: Mapping[str, tuple[int, str]] = {
-    "urgent": (100, "Before everything else of its queue."),
-    "high": (10, "Before what is normal."),
-    "normal": (0, "What work has unless somebody says otherwise."),
-    "low": (-10, "When nothing else waits; the first to stop."),
+    "urgent": (100, "Ahead of all other workloads in the queue."),
+    "high": (10, "Ahead of normal priority."),
+    "normal": (0, "Default."),
+    "low": (-10, "Starts last and is preempted first."),
 }
 
 

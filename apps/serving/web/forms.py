@@ -116,7 +116,7 @@ class ConfigurationForm(PlainForm):
         label=_("Model"),
         queryset=ModelVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("choose one"),
+        empty_label=_("Select"),
     )
     chip = forms.ChoiceField(label=_("Chip"))
     cards = forms.IntegerField(label=_("Cards of one replica"), initial=1, min_value=1)

@@ -41,9 +41,9 @@ from controlplane.web.forms import PlainForm
 
 _MAX_SLUG_LENGTH = 80
 _METRIC_LABELS: Mapping[str, Promise] = {
-    "exact_match": _("exact match: share of answers that are right as a whole"),
-    "label_accuracy": _("label accuracy: share of labels that are right"),
-    "perplexity": _("perplexity: how surprised it is by the right answers"),
+    "exact_match": _("exact match: share of answers that equal the expected answer"),
+    "label_accuracy": _("label accuracy: share of correct labels"),
+    "perplexity": _("perplexity of the expected answers; lower is better"),
 }
 _GATE_LABELS: Mapping[str, Promise] = {
     "exact_match": _("exact match at least"),
@@ -169,7 +169,7 @@ class FinetuneStepForm(StepForm):
     }
 
     output_name = forms.SlugField(
-        label=_("Name of the new model"),
+        label=_("New model name"),
         max_length=_MAX_SLUG_LENGTH,
         required=False,
         help_text=_("Empty: named after the dataset. A known name adds a version."),
@@ -208,7 +208,7 @@ class EvaluateStepForm(StepForm):
     split = forms.ChoiceField(
         label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
     )
-    limit = number_field(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
+    limit = number_field(_("Max examples"), whole=True, help_text=_("Empty: all examples."))
     metric = forms.ChoiceField(
         label=_("Go on only if"),
         choices=[
@@ -265,7 +265,7 @@ class QuantizeStepForm(StepForm):
         required=False,
         help_text=_("Empty: the model's name with the scheme behind it."),
     )
-    calibration_rows = number_field(_("Calibration rows"), whole=True)
+    calibration_rows = number_field(_("Calibration examples"), whole=True)
     metric = forms.ChoiceField(
         label=_("Go on only if"),
         choices=[(ACCEPTED, _("it lost no more than it may")), ("", _("in any case"))],
@@ -367,13 +367,13 @@ class PipelineSharedForm(QueuedForm):
         label=pgettext_lazy("pipeline", "Begin with"),
         queryset=ModelVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("choose one"),
+        empty_label=_("Select"),
     )
     dataset_version = forms.ModelChoiceField(
         label=_("Dataset"),
         queryset=DatasetVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("choose one"),
+        empty_label=_("Select"),
         help_text=_("All steps use it: to learn, to calibrate, and to measure on held-out rows."),
     )
     chip = forms.ChoiceField(label=_("Chip"))

@@ -58,7 +58,7 @@ COLUMNS = (
         csv=lambda row: " ".join(f"{step.kind}:{step.state}" for step in row.steps.all()),
     ),
     Column(key="model_version", label=gettext_lazy("Began with")),
-    Column(key="created_by", label=gettext_lazy("By"), sort="created_by__username"),
+    Column(key="created_by", label=gettext_lazy("Created by"), sort="created_by__username"),
     Column(key="created_at", label=gettext_lazy("Submitted"), sort="pk"),
 )
 
@@ -135,13 +135,13 @@ def _pipeline_actions(
     if not all(
         roles_grant(held, needed) for needed in permissions_for_steps(services.step_kinds(found))
     ):
-        role = _(
-            "Your role in team %(team)s lets you look, not run; an administrator can change that."
-        ) % {"team": found.team}
+        role = _("Your role in team %(team)s is read-only. An administrator can change it.") % {
+            "team": found.team
+        }
     if found.state not in (PipelineState.RUNNING, PipelineState.HELD):
-        cancel = _("It has ended already.")
+        cancel = _("Already ended.")
     elif found.cancel_requested_at is not None:
-        cancel = _("It is being cancelled already.")
+        cancel = _("Already being cancelled.")
     if not selectors.pipeline_can_be_retried(found):
         retry = _("Only a pipeline that failed or was cancelled is taken up again.")
     if found.state not in (PipelineState.HELD, PipelineState.SUCCEEDED) or not (

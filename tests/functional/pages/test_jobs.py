@@ -116,7 +116,7 @@ def test_a_scripts_lines_become_arguments_and_variables(
 def test_a_line_that_is_not_a_variable_is_reported(browser: Client, empty: EmptyCompany) -> None:
     form = {**SCRIPT, "team": empty.team.uid, "environment": "RATE=0.1\nnonsense"}
     response = browser.post("/jobs/new/script", form)
-    assert "Line 2 is no NAME=value: nonsense" in response.text
+    assert "Line 2 must have the form NAME=value: nonsense" in response.text
 
 
 def test_a_viewer_may_not_submit(viewer: Client, finetune: dict[str, str]) -> None:
@@ -130,7 +130,7 @@ def test_a_form_without_an_open_queue_is_refused(
 ) -> None:
     empty.queue.state = QueueState.CLOSED
     empty.queue.save()
-    assert "No queue is open" in browser.post("/jobs/new/finetune", finetune).text
+    assert "has no open queue" in browser.post("/jobs/new/finetune", finetune).text
 
 
 def test_another_teams_dataset_cannot_be_chosen(outsider: Client, finetune: dict[str, str]) -> None:
@@ -244,7 +244,7 @@ def test_cancelling_an_ended_job_shows_a_message(browser: Client, filled: Filled
 
 def test_two_retries_of_a_page_make_one_attempt(browser: Client, filled: FilledCompany) -> None:
     address = f"/jobs/{filled.failed.uid}/retry"
-    assert "waits for cards again" in browser.post(address, follow=True).text
+    assert "is pending again" in browser.post(address, follow=True).text
     assert "cannot retry" in browser.post(address, follow=True).text
     assert filled.failed.attempts.count() == 2
 

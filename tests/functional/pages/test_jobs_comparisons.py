@@ -98,7 +98,7 @@ def test_six_jobs_are_refused_with_the_limit(
     six = [*runs, filled.running, filled.failed, filled.succeeded]
     response = browser.get(address(six))
     assert response.status_code == 422
-    assert "At most 5 runs can be told apart, and 6 are chosen. Take 1 out." in response.text
+    assert "6 runs are selected; at most 5 can be compared. Remove 1 run." in response.text
     # Each can be taken out by a press.
     assert address(six[1:]).replace("&", "&amp;") in response.text
     assert browser.get(address(six, path="/jobs/compare/curve")).status_code == 404

@@ -86,9 +86,9 @@ def test_memory_grows_with_the_batch_and_is_broken_down(
 
 def test_the_form_shows_the_consequence(browser: Client, finetune: dict[str, str]) -> None:
     text = browser.post("/jobs/new/finetune/check", finetune, headers=HTMX).text
-    assert "This will take 1 card of cpu in queue default, write a new version of addresses" in text
-    assert "no pending job is ahead of it" in text
-    assert "No run like it was measured on cpu yet." in text
+    assert "Requires 1 cpu card in queue default" in text
+    assert "no pending jobs ahead" in text
+    assert "No similar run was measured on cpu." in text
 
 
 def test_the_duration_is_estimated_from_measured_attempts(
@@ -140,7 +140,7 @@ def test_an_estimate_beyond_card_memory_shows_advice(
     }
     monkeypatch.setattr(registry, "chips", lambda: small)
     text = browser.post("/jobs/new/finetune/check", finetune, headers=HTMX).text
-    assert "One card holds 256 MiB. Take a smaller batch, shorter rows, or LoRA." in text
+    assert "One card has 256 MiB. Reduce the batch size" in text
 
 
 def test_the_steps_show_few_fields_and_collapse_the_rest(
@@ -151,8 +151,8 @@ def test_the_steps_show_few_fields_and_collapse_the_rest(
     for heading in ("1. Base model", "2. Dataset", "3. Training method"):
         assert heading in text
     assert '<details class="nf-more" >' in text
-    assert "No model is ready yet." in text
-    assert "There is no dataset yet." in text
+    assert "No model versions are ready." in text
+    assert "No datasets." in text
 
 
 def test_defaults_are_those_of_the_chosen_model_and_method(
@@ -212,7 +212,7 @@ def test_the_base_can_be_evaluated_with_its_model(browser: Client, filled: Fille
     assert created[0].spec == created[1].spec
     assert answer["location"] == f"/jobs/{created[0].uid}"
     refused = browser.post("/jobs/new/evaluate", {**form, "model_version": filled.base.uid})
-    assert "was not made from another model" in refused.context["form"].errors["with_base"][0]
+    assert "has no base model" in refused.context["form"].errors["with_base"][0]
     assert Job.objects.count() == len(before) + 2
 
 

@@ -101,7 +101,7 @@ def test_several_are_cancelled_and_each_refusal_has_its_reason(
 ) -> None:
     chosen = [filled.waiting.uid, filled.running.uid, filled.succeeded.uid]
     text = browser.post("/jobs/cancel", {"uid": chosen}, follow=True).text
-    assert "2 jobs are being cancelled: " in text
+    assert "Cancelling 2 jobs: " in text
     assert "went well: a job that is succeeded cannot cancel" in text
     assert Job.objects.filter(cancel_requested_at=None).count() == 3
 
@@ -110,7 +110,7 @@ def test_jobs_of_others_are_neither_cancelled_nor_named(
     filled: FilledCompany, outsider: Client
 ) -> None:
     text = outsider.post("/jobs/cancel", {"uid": [filled.waiting.uid]}, follow=True).text
-    assert "Choose the jobs first" in text
+    assert "Select at least one job" in text
     assert "needs many" not in text
     filled.waiting.refresh_from_db()
     assert filled.waiting.cancel_requested_at is None

@@ -29,18 +29,18 @@ def test_refused_actions_show_their_reasons(
     browser: Client, viewer: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/jobs/{filled.succeeded.uid}").text
-    assert "It has ended already." in text
-    assert "clone it to run it once more" in text
+    assert "Already ended." in text
+    assert "Clone the job to run it again" in text
     assert f"/jobs/{filled.succeeded.uid}/cancel" not in text
     looked = viewer.get(f"/jobs/{filled.running.uid}").text
-    assert "lets you look, not run" in looked
+    assert "is read-only" in looked
     assert "/cancel" not in looked
     assert "?clone=" not in looked
 
 
 def test_a_script_is_not_offered_a_comparison(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/jobs/{filled.script.uid}").text
-    assert "no figures that could be compared" in text
+    assert "no metrics to compare" in text
     assert "/jobs/compare" not in text
 
 
@@ -59,21 +59,21 @@ def test_a_waiting_job_shows_its_queue_position_and_free_cards(
         )
     last = Job.objects.get(name="later 1")
     text = browser.get(f"/jobs/{last.uid}").text
-    assert "2 others in queue default come before it." in text
-    assert "2 of 5 cards of the kind are free." in text
+    assert "2 pending workloads ahead in queue default." in text
+    assert "2 of 5 matching cards are free." in text
     assert (
-        "0 others in queue default come before it."
+        "0 pending workloads ahead in queue default."
         in browser.get(f"/jobs/{filled.waiting.uid}").text
     )
 
 
 def test_a_stale_time_left_is_not_shown(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.running.attempts.get()
-    assert "Still takes" in browser.get(f"/jobs/{filled.running.uid}").text
+    assert "Time left" in browser.get(f"/jobs/{filled.running.uid}").text
     Attempt.objects.filter(pk=attempt.pk).update(reported_at=timezone.now() - timedelta(minutes=20))
     text = browser.get(f"/jobs/{filled.running.uid}").text
-    assert "Nothing was heard of it for 20 min" in text
-    assert "Still takes" not in text
+    assert "No report for 20 min" in text
+    assert "Time left" not in text
 
 
 def test_the_time_left_decreases_since_the_report(browser: Client, filled: FilledCompany) -> None:
@@ -229,7 +229,7 @@ def test_a_search_takes_its_text_as_it_stands_and_escapes_what_it_marks(
     assert '<mark id="match" tabindex="-1">&lt;script&gt;</mark>alert(1)' in text
     assert "<script>alert" not in text
     nothing = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&q=.*").text
-    assert "does not occur" in nothing
+    assert "No matches for" in nothing
 
 
 def test_a_match_across_two_pieces_is_found_once_in_its_line(filled: FilledCompany) -> None:
@@ -299,8 +299,8 @@ def test_a_stopping_job_shows_its_state(browser: Client, filled: FilledCompany) 
     )
     text = browser.get(f"/jobs/{filled.running.uid}").text
     assert 'data-state="stopping"' in text
-    assert "ada asked to cancel it." in text
-    assert "It is being cancelled already." in text
+    assert "Cancellation requested by ada." in text
+    assert "Already being cancelled." in text
 
 
 def test_a_clone_has_the_same_request(browser: Client, filled: FilledCompany) -> None:
@@ -339,7 +339,7 @@ def test_a_cloned_script_keeps_its_code(browser: Client, filled: FilledCompany) 
         code=code, spec={**filled.script.spec, "environment": {"RATE": "0.1"}}
     )
     response = browser.get(f"/jobs/new/script?clone={filled.script.uid}")
-    assert "The code of the job that you clone is used" in response.text
+    assert "The code of the cloned job is used" in response.text
     form = response.context["form"]
     posted = {field.name: field.value() for field in form if field.value() is not None}
     browser.post("/jobs/new/script", posted)

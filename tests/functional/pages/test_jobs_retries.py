@@ -91,7 +91,7 @@ def test_every_form_asks_for_the_policy_and_a_clone_keeps_it(
     assert clone.pk != job.pk
     assert clone.retry_policy == POLICY
     spec = browser.get(f"/jobs/{clone.uid}?tab=spec").text
-    assert "at most 2, back-off 30 s doubling up to 60 s" in spec
+    assert "up to 2, exponential back-off from 30 s to 60 s" in spec
     assert "retry_policy" in spec
     for kind in ("finetune", "evaluate", "quantize", "script"):
         shown = browser.get(f"/jobs/new/{kind}").text

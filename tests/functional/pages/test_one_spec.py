@@ -104,7 +104,7 @@ def test_any_chip_becomes_one_of_the_fleet_and_the_job_keeps_both(
     job = Job.objects.get()
     assert (job.asked_chips, job.chips) == (["npu"], ["ascend-910b3"])
     text = browser.get(f"/jobs/{job.uid}?tab=spec").text
-    assert "asked for: npu" in text
+    assert "requested: npu" in text
 
 
 def test_a_kind_that_the_fleet_has_not_cannot_be_chosen(
@@ -126,8 +126,8 @@ def test_a_queue_and_a_priority_can_be_asked_for(browser: Client, finetune: dict
 def test_priorities_are_offered_by_name_and_the_urgent_ones_to_queue_admins_only(
     browser: Client, empty: EmptyCompany
 ) -> None:
-    low = "low (-10): When nothing else waits; the first to stop."
-    urgent = "urgent (100): Before everything else of its queue."
+    low = "low (-10): Starts last and is preempted first."
+    urgent = "urgent (100): Ahead of all other workloads in the queue."
     text = browser.get(FORM).text
     assert f'<option value="-10">{low}</option>' in text
     assert f'<option value="100" disabled>{urgent}; not available: for queue admins' in text
@@ -144,7 +144,7 @@ def test_the_rendering_of_a_job_shows_both_chips_and_no_secret(
     Job.objects.filter(pk=filled.running.pk).update(engine="ms_swift")
     address = f"/jobs/{filled.running.uid}?tab=rendered&left=nvidia-h800&right=ascend-910b3"
     text = browser.get(address).text
-    assert "0 fields of what was asked for change." in text
+    assert "0 fields of the spec differ." in text
     assert "<mark>CUDA_VISIBLE_DEVICES=0</mark>" in text
     assert "<mark>ASCEND_RT_VISIBLE_DEVICES=0</mark>" in text
     assert "NINEFOLD_ATTEMPT_TOKEN" not in text
@@ -170,11 +170,11 @@ def test_a_form_shows_what_it_would_run_before_it_is_submitted(
         "right": "ascend-910b3",
     }
     fragment = browser.post(f"{FORM}/rendered", form, headers=HTMX).text
-    assert "0 fields of what was asked for change." in fragment
+    assert "0 fields of the spec differ." in fragment
     assert "<html" not in fragment
     page = browser.post(f"{FORM}/rendered", form)
     assert page.status_code == 200
-    assert "Nothing was submitted." in page.text
+    assert "The job was not submitted." in page.text
     assert not Job.objects.exists()
 
 
@@ -182,7 +182,7 @@ def test_a_form_that_is_not_right_yet_says_so_instead(
     browser: Client, finetune: dict[str, str]
 ) -> None:
     text = browser.post(f"{FORM}/rendered", {**finetune, "output_name": ""}, headers=HTMX).text
-    assert "Something above is still to be put right" in text
+    assert "Fix the fields above" in text
 
 
 def test_an_unknown_chip_in_the_address_is_another_choice(

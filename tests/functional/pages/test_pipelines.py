@@ -224,7 +224,7 @@ def test_a_running_pipeline_is_cancelled_and_a_failed_one_retried(
 ) -> None:
     running = f"/pipelines/{filled.pipeline.uid}"
     assert "is being cancelled" in browser.post(f"{running}/cancel", follow=True).text
-    assert "asked to cancel it" in browser.get(running).text
+    assert "Cancellation requested by" in browser.get(running).text
     refused = browser.post(f"{running}/retry", follow=True).text
     assert "cannot be tried again" in refused
     failed = factories.pipeline(

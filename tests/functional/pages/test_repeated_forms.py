@@ -60,7 +60,7 @@ def test_a_form_that_is_sent_twice_makes_one_job_and_shows_it(
     second = browser.post(SCRIPT, script, follow=True)
     assert Job.objects.count() == 1
     assert second.redirect_chain[0][0] == first["Location"]
-    assert "submitted before" in second.text
+    assert "already submitted" in second.text
 
 
 def test_a_form_that_was_changed_after_going_back_is_another_job(
