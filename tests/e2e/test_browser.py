@@ -195,7 +195,7 @@ def test_somebody_new_talks_to_their_own_model_within_twelve_clicks(
     chooser.value.set_files(str(SAMPLE))
     page.get_by_role("button", name="Upload").click()
 
-    page.get_by_role("link", name="Fine-tune on this").click()
+    page.get_by_role("link", name="Fine-tune with this dataset").click()
     # A new user has no reason to shorten the training; a test has.
     page.get_by_label("Epochs").click()
     page.keyboard.type("0.5")

@@ -115,7 +115,7 @@ _SIZED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
 def _memory_links(one: CatalogEntry) -> dict[str, str]:
     """URLs of its memory chart and calculation, or why its memory cannot be estimated."""
     if one.modality not in _SIZED_MODALITIES:
-        return {"unsized": _("only models that write text are calculated.")}
+        return {"unsized": _("only text generation models are supported.")}
     try:
         sizing.sizing_subject_of_entry(one.key)
     except sizing.SizingRefused as refusal:
@@ -219,14 +219,14 @@ def _compared_tasks(entries: Sequence[CatalogEntry]) -> list[ComparedTask]:
 
 def _ignored_keys(keys: Sequence[str], known: Any) -> list[str]:
     unknown = [
-        _("The catalog has no model called “%(key)s”.") % {"key": key[:80]}
+        _("The catalog has no model “%(key)s”.") % {"key": key[:80]}
         for key in keys
         if key not in known
     ]
     more = [known[key].title for key in keys if key in known][MAX_COMPARED:]
     if more:
         unknown.append(
-            _("Up to %(most)s models stand side by side; left out: %(names)s.")
+            _("At most %(most)s models can be compared. Not shown: %(names)s.")
             % {"most": MAX_COMPARED, "names": str(_(", ")).join(more)}
         )
     return unknown
@@ -286,7 +286,7 @@ def _catalog_action(
     ready = [version for version in versions if _is_usable_for(version, task)]
     reason = _missing_engine_reason(entry, task)
     if not reason and permission not in granted:
-        reason = _("Your roles let you look; an administrator of a team can change that.")
+        reason = _("Your roles are read-only. A team administrator can change them.")
     if not reason and not ready:
         reason = _missing_weights_reason(versions, task)
     href = "" if reason else f"{reverse(url_name)}?{urlencode({'model': ready[0].uid})}"
@@ -301,10 +301,10 @@ def _is_usable_for(version: ModelVersion, task: CatalogTask) -> bool:
 
 def _missing_weights_reason(versions: Sequence[ModelVersion], task: CatalogTask) -> str:
     if any(version.state == ModelState.IMPORTING for version in versions):
-        return _("Its weights are being imported.")
+        return _("The weights are being imported.")
     if any(version.state == ModelState.READY for version in versions):
-        return _("All versions of it here are quantized already; import its plain weights first.")
-    return _("Import its weights first.")
+        return _("All registered versions are quantized. Import the unquantized weights first.")
+    return _("Import the weights first.")
 
 
 def _missing_engine_reason(entry: CatalogEntry, task: CatalogTask) -> str:
@@ -313,7 +313,7 @@ def _missing_engine_reason(entry: CatalogEntry, task: CatalogTask) -> str:
         return ""
     named = sorted({selectors.engine_title(cell.engine) for cell in entry.claims(task)})
     if named:
-        return _("Ninefold does not render it for any engine yet; the sources name %(named)s.") % {
-            "named": str(_(", ")).join(named)
-        }
-    return _("No source names an engine that does it.")
+        return _(
+            "Not supported by any engine plug-in. Engines named by the sources: %(named)s."
+        ) % {"named": str(_(", ")).join(named)}
+    return _("No known engine supports this task.")

@@ -47,22 +47,22 @@ def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
         (_("Family"), entry.family, ""),
         (_("Parameters"), _parameters_label(entry), source),
         (_("Context"), _context_label(entry), source),
-        (_("Precision of the weights"), entry.dtype, source),
+        (_("Weight precision"), entry.dtype, source),
         (_("Architecture"), entry.architecture, "architecture"),
         (_("Layers"), _format_count(entry.layers), "architecture"),
-        (_("Width of a layer"), _format_count(entry.hidden), "architecture"),
+        (_("Hidden size"), _format_count(entry.hidden), "architecture"),
         (
-            _("Width inside of the feed-forward part"),
+            _("Feed-forward (intermediate) size"),
             _format_count(entry.intermediate),
             "architecture",
         ),
         (_("Attention"), entry.attention.upper() if entry.attention else "", "architecture"),
         (_("Attention heads"), _format_count(entry.heads), "architecture"),
-        (_("Heads of keys and values"), _format_count(entry.kv_heads), "architecture"),
-        (_("Size of a head"), _format_count(entry.head_dim), "architecture"),
-        (_("Compressed keys and values"), _latent_attention_label(entry), "architecture"),
+        (_("KV heads"), _format_count(entry.kv_heads), "architecture"),
+        (_("Head dimension"), _format_count(entry.head_dim), "architecture"),
+        (_("Compressed KV (MLA)"), _latent_attention_label(entry), "architecture"),
         (_("Experts"), _experts_label(entry), "architecture"),
-        (_("KV cache for a token, 16 bit"), _kv_cache_label(entry), "architecture"),
+        (_("KV cache per token (16-bit)"), _kv_cache_label(entry), "architecture"),
         (_("Licence"), entry.licence, "license"),
     )
     facts = [
@@ -104,7 +104,7 @@ def _parameters_label(entry: CatalogEntry) -> str:
         return ""
     if entry.active_parameters is None:
         return rounded(entry.parameters)
-    return _("%(all)s, %(active)s of them for a token") % {
+    return _("%(all)s, %(active)s active per token") % {
         "all": rounded(entry.parameters),
         "active": rounded(entry.active_parameters),
     }
@@ -124,7 +124,7 @@ def _context_label(entry: CatalogEntry) -> str:
 def _latent_attention_label(entry: CatalogEntry) -> str:
     if not entry.mla:
         return ""
-    return _("rank %(rank)s and %(rope)s for the position") % {
+    return _("rank %(rank)s, RoPE dimension %(rope)s") % {
         "rank": entry.mla.get("kv_lora_rank", "–"),
         "rope": entry.mla.get("qk_rope_head_dim", "–"),
     }
@@ -133,7 +133,7 @@ def _latent_attention_label(entry: CatalogEntry) -> str:
 def _experts_label(entry: CatalogEntry) -> str:
     if not entry.moe:
         return ""
-    return _("%(count)s, of which %(chosen)s work on a token, and %(shared)s shared") % {
+    return _("%(count)s, %(chosen)s active per token, %(shared)s shared") % {
         "count": entry.moe.get("experts", "–"),
         "chosen": entry.moe.get("top_k", "–"),
         "shared": entry.moe.get("shared_experts", "–"),
@@ -151,9 +151,9 @@ MODALITIES: Mapping[Modality, Promise] = {
     Modality.RERANK: lazy("reranking"),
     Modality.ASR: lazy("speech to text"),
     Modality.TTS: lazy("text to speech"),
-    Modality.IMAGE: lazy("image making"),
-    Modality.VIDEO: lazy("video making"),
-    Modality.RECOMMENDER: lazy("recommending"),
+    Modality.IMAGE: lazy("image generation"),
+    Modality.VIDEO: lazy("video generation"),
+    Modality.RECOMMENDER: lazy("recommendation"),
 }
 TASKS: Mapping[CatalogTask, Promise] = {
     CatalogTask.TRAIN: lazy("Train"),
@@ -164,24 +164,24 @@ TASKS: Mapping[CatalogTask, Promise] = {
 ABILITIES: Mapping[str, Promise] = {
     "chat": lazy("chat"),
     "completion": lazy("completion"),
-    "vision": lazy("seeing images"),
-    "video": lazy("seeing videos"),
-    "audio": lazy("hearing"),
-    "speech": lazy("speaking"),
+    "vision": lazy("image input"),
+    "video": lazy("video input"),
+    "audio": lazy("audio input"),
+    "speech": lazy("audio output"),
     "reasoning": lazy("reasoning"),
     "text-to-image": lazy("text to image"),
     "image-to-image": lazy("image to image"),
     "text-to-video": lazy("text to video"),
     "transcription": lazy("transcription"),
     "embedding": lazy("embedding"),
-    "multimodal-embedding": lazy("embedding of text and images"),
-    "graph-embedding": lazy("embedding of graphs"),
+    "multimodal-embedding": lazy("multimodal embedding"),
+    "graph-embedding": lazy("graph embedding"),
     "rerank": lazy("reranking"),
     "ranking": lazy("ranking"),
     "retrieval": lazy("retrieval"),
     "ctr": lazy("click prediction"),
     "cvr": lazy("conversion prediction"),
-    "generative-recommendation": lazy("recommending by generating"),
+    "generative-recommendation": lazy("generative recommendation"),
 }
 SIZES: Mapping[SizeClass, Promise | str] = {
     SizeClass.SMALL: lazy("under 1B"),
@@ -189,7 +189,7 @@ SIZES: Mapping[SizeClass, Promise | str] = {
     SizeClass.MEDIUM: "4B – 10B",
     SizeClass.LARGE: "10B – 40B",
     SizeClass.HUGE: "40B – 100B",
-    SizeClass.GIANT: lazy("100B and more"),
+    SizeClass.GIANT: lazy("100B or more"),
     SizeClass.UNKNOWN: lazy("unknown"),
 }
 FACETS: Mapping[Facet, Promise] = {
@@ -203,48 +203,48 @@ FACETS: Mapping[Facet, Promise] = {
     Facet.LICENCE: lazy("Licence"),
 }
 CAVEATS: Mapping[Caveat, Promise] = {
-    Caveat.ARCHITECTURE: lazy("The list names its architecture, not this model."),
-    Caveat.UNTRIED: lazy("Listed, without a mark that somebody tried it."),
-    Caveat.RELEASE_NOTES: lazy("From the release news, not from the table."),
-    Caveat.BACK_END: lazy("By its FSDP2 back end only."),
-    Caveat.GENERIC: lazy("From the type of its layers; nobody published a result."),
-    Caveat.LOADED: lazy("That release loads these schemes; which tool makes them is not said."),
-    Caveat.HEARSAY: lazy("People say so; no source was read."),
+    Caveat.ARCHITECTURE: lazy("The source lists the architecture, not this model."),
+    Caveat.UNTRIED: lazy("Listed, not marked as verified."),
+    Caveat.RELEASE_NOTES: lazy("From the release notes, not from the support table."),
+    Caveat.BACK_END: lazy("FSDP2 backend only."),
+    Caveat.GENERIC: lazy("Derived from the layer types; no published result."),
+    Caveat.LOADED: lazy("The release loads these schemes; the quantization tool is not stated."),
+    Caveat.HEARSAY: lazy("No source."),
 }
 #: Labels of confidence levels below high.
 CONFIDENCE_LABELS: Mapping[str, Promise] = {
     "medium": lazy("not checked"),
-    "low": lazy("a guess"),
+    "low": lazy("assumed"),
 }
 #: Labels of component fields of the data files.
 COMPONENTS: Mapping[str, Promise] = {
-    "denoiser_params_b": lazy("Parameters of the denoiser, in billions"),
+    "denoiser_params_b": lazy("Denoiser parameters (billions)"),
     "text_encoder": lazy("Text encoder"),
-    "native_px": lazy("Pixels of an edge"),
-    "cross_attention_dim": lazy("Width of cross-attention"),
+    "native_px": lazy("Image edge (pixels)"),
+    "cross_attention_dim": lazy("Cross-attention dimension"),
     "joint_blocks": lazy("Joint blocks"),
     "single_blocks": lazy("Single blocks"),
-    "ffn_dim": lazy("Width inside of a denoiser block"),
+    "ffn_dim": lazy("Denoiser block inner dimension"),
     "source_repo": lazy("Source code"),
 }
 #: Labels of fields that can differ between a configuration and the catalog.
 FIELDS: Mapping[str, Promise] = {
     "architecture": lazy("Architecture"),
     "layers": lazy("Layers"),
-    "hidden_size": lazy("Width of a layer"),
+    "hidden_size": lazy("Hidden size"),
     "attention_heads": lazy("Attention heads"),
-    "kv_heads": lazy("Heads of keys and values"),
-    "head_dim": lazy("Size of a head"),
-    "intermediate_size": lazy("Width inside of the feed-forward part"),
+    "kv_heads": lazy("KV heads"),
+    "head_dim": lazy("Head dimension"),
+    "intermediate_size": lazy("Feed-forward (intermediate) size"),
     "context_length": lazy("Context"),
-    "dtype": lazy("Precision of the weights"),
-    "params_b": lazy("Parameters, in billions"),
-    "mla.kv_lora_rank": lazy("Rank of compressed keys and values"),
-    "mla.qk_rope_head_dim": lazy("Size of a compressed head's position"),
+    "dtype": lazy("Weight precision"),
+    "params_b": lazy("Parameters (billions)"),
+    "mla.kv_lora_rank": lazy("KV compression rank"),
+    "mla.qk_rope_head_dim": lazy("RoPE head dimension"),
     "moe.experts": lazy("Experts"),
-    "moe.top_k": lazy("Experts for a token"),
+    "moe.top_k": lazy("Experts per token"),
     "moe.shared_experts": lazy("Shared experts"),
-    "moe.moe_intermediate_size": lazy("Width inside of an expert"),
+    "moe.moe_intermediate_size": lazy("Expert intermediate size"),
 }
 
 

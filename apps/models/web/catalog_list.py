@@ -192,7 +192,7 @@ def _selected_facets(
         given = frozenset(query.getlist(facet.value))
         choice[facet] = given & _selectable_values(index, facet)
         ignored += [
-            _("“%(value)s” was left out: it is no value of “%(facet)s”.")
+            _("Filter ignored: “%(value)s” is not a value of “%(facet)s”.")
             % {"value": value[:40], "facet": FACETS[facet]}
             for value in sorted(given - choice[facet])
             if value

@@ -69,7 +69,7 @@ _VERSIONS = (
     Column(key="row_count", label=lazy("Rows"), sort="row_count", numeric=True),
     Column(
         key="grown",
-        label=lazy("Rows more or fewer"),
+        label=lazy("Row change"),
         sort="grown",
         numeric=True,
     ),
@@ -80,7 +80,7 @@ _VERSIONS = (
         numeric=True,
         csv=lambda row: row.artifact.size,
     ),
-    Column(key="tuned", label=lazy("Models made"), sort="tuned", numeric=True),
+    Column(key="tuned", label=lazy("Trained models"), sort="tuned", numeric=True),
     Column(key="measured", label=lazy("Evaluations"), sort="measured", numeric=True),
     Column(key="created_by", label=lazy("Created by"), sort="created_by__username"),
     Column(key="created_at", label=lazy("Uploaded"), sort="pk"),
@@ -188,7 +188,7 @@ def _upload_warnings(version: DatasetVersion) -> list[dict[str, Any]]:
         for one in noted
     ]
     if ignored := statistics.get("ignored_columns"):
-        text = _("Columns that were not used: %(names)s.") % {"names": ", ".join(ignored)}
+        text = _("Ignored columns: %(names)s.") % {"names": ", ".join(ignored)}
         found.append({"text": text, "rows": [], "more": 0})
     return found
 
@@ -197,23 +197,23 @@ def warning_text(kind: WarningKind, total: int) -> str:
     """The warning in the user's language."""
     labels = {
         WarningKind.REPEATED: ngettext(
-            "%(count)s row is equal to an earlier one: it is learned twice.",
-            "%(count)s rows are equal to an earlier one: they are learned twice.",
+            "%(count)s duplicate row.",
+            "%(count)s duplicate rows.",
             total,
         ),
         WarningKind.LEAKED: ngettext(
-            "%(count)s row is in two splits: what is measured on it was learned before.",
-            "%(count)s rows are in two splits: what is measured on them was learned before.",
+            "%(count)s row is in more than one split, so evaluations include training data.",
+            "%(count)s rows are in more than one split, so evaluations include training data.",
             total,
         ),
         WarningKind.LONG: ngettext(
-            "%(count)s row has more than %(most)s characters: training may cut it.",
-            "%(count)s rows have more than %(most)s characters: training may cut them.",
+            "%(count)s row has more than %(most)s characters and may be truncated in training.",
+            "%(count)s rows have more than %(most)s characters and may be truncated in training.",
             total,
         ),
         WarningKind.MEDIA: ngettext(
-            "%(count)s row has images, audio or video: only its text is kept.",
-            "%(count)s rows have images, audio or video: only their text is kept.",
+            "%(count)s row has images, audio or video; only its text is stored.",
+            "%(count)s rows have images, audio or video; only their text is stored.",
             total,
         ),
     }
@@ -326,7 +326,9 @@ def dataset_new(request: AuthenticatedRequest) -> HttpResponse:
             messages.info(request, str(duplicate))
             return _redirect_to_version(request, duplicate.existing)
         else:
-            messages.success(request, _("%(version)s is ready to train on.") % {"version": version})
+            messages.success(
+                request, _("%(version)s is ready for training.") % {"version": version}
+            )
             return _redirect_to_version(request, version)
     context |= {"form": form, "refused": refused}
     return render(request, "registry/dataset_new.html", context, status=422)
@@ -396,7 +398,7 @@ def dataset_tabs(version: DatasetVersion, current: str) -> list[Tab]:
     parts = (
         ("overview", _("Overview"), "dataset-version"),
         ("rows", pgettext("tab", "Rows"), "dataset-rows"),
-        ("lineage", _("Who uses it"), "dataset-lineage"),
+        ("lineage", _("Usage"), "dataset-lineage"),
     )
     return [
         Tab(label=label, href=reverse(name, args=[version.uid]), current=key == current)

@@ -49,18 +49,19 @@ class DatasetForm(TeamForm):
         max_length=80,
         required=False,
         help_text=_(
-            "Letters, digits, - and _. Empty takes the file's name. A known name adds a version to that dataset."
+            "Letters, digits, - and _. Default: the file name. An existing name adds a "
+            "version to that dataset."
         ),
     )
     description = forms.CharField(label=_("Description"), required=False)
-    instruction = forms.CharField(label=_("Column of the question"), required=False)
-    input = forms.CharField(label=_("Column of the input"), required=False)
-    output = forms.CharField(label=_("Column of the answer"), required=False)
-    rejected = forms.CharField(label=_("Column of the rejected answer"), required=False)
-    system = forms.CharField(label=_("Column of the system message"), required=False)
-    messages = forms.CharField(label=_("Column of the messages"), required=False)
-    text = forms.CharField(label=_("Column of the text"), required=False)
-    split = forms.CharField(label=_("Column of the split"), required=False)
+    instruction = forms.CharField(label=_("Question column"), required=False)
+    input = forms.CharField(label=_("Input column"), required=False)
+    output = forms.CharField(label=_("Answer column"), required=False)
+    rejected = forms.CharField(label=_("Rejected answer column"), required=False)
+    system = forms.CharField(label=_("System message column"), required=False)
+    messages = forms.CharField(label=_("Messages column"), required=False)
+    text = forms.CharField(label=_("Text column"), required=False)
+    split = forms.CharField(label=_("Split column"), required=False)
 
     def clean(self) -> dict[str, Any]:
         """Derive the name from the file if it is empty."""
@@ -68,7 +69,7 @@ class DatasetForm(TeamForm):
         if not values.get("name") and "name" not in self.errors and values.get("file"):
             values["name"] = slugify(PurePath(values["file"].name).stem)[:80]
             if not values["name"]:
-                self.add_error("name", _("The file's name has no Latin letters; type a name."))
+                self.add_error("name", _("The file name has no Latin letters. Enter a name."))
         return values
 
     def columns(self) -> ColumnMapping | None:
@@ -85,7 +86,7 @@ class ImportForm(TeamForm):
         label=_("Name"),
         max_length=80,
         required=False,
-        help_text=_("Empty takes the folder's name. A known name adds a version to that model."),
+        help_text=_("Default: the folder name. An existing name adds a version to that model."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -112,7 +113,10 @@ class QuotaForm(PlainForm):
         min_value=0,
         max_value=MAX_QUOTA_GIB,
         decimal_places=3,
-        help_text=_("Empty: no limit. What is there already stays, even if it is more."),
+        help_text=_(
+            "Maximum storage of the team in GiB. Empty: no limit. Existing objects above "
+            "the quota are not deleted."
+        ),
     )
 
     def limit_bytes(self) -> int | None:
@@ -131,24 +135,24 @@ class _DaysField(forms.IntegerField):
 class RulesForm(PlainForm):
     """Empty fields switch a rule off."""
 
-    enabled = forms.BooleanField(label=_("Apply these rules"), required=False)
+    enabled = forms.BooleanField(label=_("Enable these rules"), required=False)
     keep_versions = forms.IntegerField(
-        label=_("Newest versions of each model"),
-        help_text=_("Older ones lose their bytes unless something needs them or they are pinned."),
+        label=_("Versions to keep per model"),
+        help_text=_("Older versions are deleted unless they are in use or pinned."),
         required=False,
         min_value=1,
         max_value=100_000,
     )
     checkpoint_days = _DaysField(
-        label=_("Days for checkpoints"),
-        help_text=_("After the end of a run; a retry goes on from them. Empty: seven days."),
+        label=_("Checkpoint retention (days)"),
+        help_text=_("Days after the end of a run; retries resume from checkpoints. Default: 7."),
     )
     failed_days = _DaysField(
-        label=_("Days for files of failed runs"),
-        help_text=_("What they handed over before they failed."),
+        label=_("Retention of files of failed runs (days)"),
+        help_text=_("Files uploaded before the run failed."),
     )
     log_days = _DaysField(
-        label=_("Days for logs"), help_text=_("The last lines stay with the run.")
+        label=_("Log retention (days)"), help_text=_("The last log lines are kept with the run.")
     )
 
     def rules(self) -> RetentionRules:
@@ -181,8 +185,8 @@ class SizingForm(PlainForm):
     _parallel: ClassVar[tuple[str, ...]] = ("tensor", "pipeline", "zero_stage", "expert")
 
     task = forms.ChoiceField(
-        label=_("What for?"),
-        choices=[("serve", _("serve answers")), ("train", _("train"))],
+        label=_("Task"),
+        choices=[("serve", _("serving")), ("train", _("train"))],
         widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
         initial="serve",
         required=False,
@@ -195,13 +199,16 @@ class SizingForm(PlainForm):
         initial=4096,
         required=False,
         widget=_WHOLE,
-        help_text=_("Tokens of the longest prompt and answer, or of the longest row."),
+        help_text=_(
+            "Maximum length in tokens: of prompt and answer when serving, of an example "
+            "when training."
+        ),
     )
     concurrency = forms.IntegerField(
-        label=_("Requests at once"), initial=16, required=False, widget=_WHOLE
+        label=_("Concurrent requests"), initial=16, required=False, widget=_WHOLE
     )
     batch = forms.IntegerField(
-        label=_("Rows at once on a card"), initial=1, required=False, widget=_WHOLE
+        label=_("Batch size per card"), initial=1, required=False, widget=_WHOLE
     )
     method = forms.ChoiceField(
         label=_("Method"),
@@ -211,13 +218,13 @@ class SizingForm(PlainForm):
     scheme = forms.ChoiceField(
         label=_("Weights"),
         choices=[
-            (STORED, _("as they are stored")),
+            (STORED, _("as stored")),
             *((name, name) for name in sorted(WEIGHT_SCHEMES)),
         ],
         required=False,
     )
     kv_precision = forms.ChoiceField(
-        label=_("Precision of the KV cache"),
+        label=_("KV cache precision"),
         choices=[("auto", _("automatic")), ("fp8", "fp8")],
         required=False,
     )
@@ -239,7 +246,7 @@ class SizingForm(PlainForm):
         label=_("Cards"),
         required=False,
         widget=_WHOLE,
-        help_text=_("Empty: the fewest that fit."),
+        help_text=_("Number of cards. Empty: the fewest that fit."),
     )
     tensor = forms.IntegerField(label=_("Tensor parallel"), required=False, widget=_WHOLE)
     pipeline = forms.IntegerField(label=_("Pipeline parallel"), required=False, widget=_WHOLE)
@@ -252,13 +259,13 @@ class SizingForm(PlainForm):
             # Empty fields have this value.
             if requested.name in self.fields and isinstance(requested.default, int):
                 self.fields[requested.name].widget.attrs["placeholder"] = requested.default
-        self._set_choices("model", [("", gettext("Choose a model")), *_model_choices(user)])
+        self._set_choices("model", [("", gettext("Select a model")), *_model_choices(user)])
         chips = [known.chip for known in fleet.fleet_chips()]
         self._set_choices("chip", [(chip.name, chip.label) for chip in chips])
         with_memory = next((chip.name for chip in chips if chip.memory), "")
         self.fields["chip"].initial = with_memory
         engines = [(name, ports.engine(name).profile().title) for name in ports.engine_names()]
-        self._set_choices("engine", [("", gettext("a usual one")), *engines])
+        self._set_choices("engine", [("", gettext("default engine")), *engines])
 
     def _set_choices(self, name: str, choices: list[Any]) -> None:
         field = self.fields[name]

@@ -62,7 +62,7 @@ def model_version_retry(request: AuthenticatedRequest, uid: str) -> HttpResponse
             version=version, actor=request.user, at=timezone.now()
         ),
         back=reverse("model-version", args=[uid]),
-        done=_("The import starts again."),
+        done=_("The import was restarted."),
     )
 
 
@@ -119,14 +119,14 @@ class HubForm(TeamForm):
         label=lazy("Revision"),
         max_length=200,
         required=False,
-        help_text=lazy("A branch, a tag or a commit; empty takes the hub's main branch."),
+        help_text=lazy("Branch, tag or commit. Default: the main branch."),
     )
     name = forms.SlugField(
         label=lazy("Name"),
         max_length=80,
         required=False,
         help_text=lazy(
-            "Empty takes the repository's name. A known name adds a version to that model."
+            "Default: the repository name. An existing name adds a version to that model."
         ),
     )
 
@@ -200,7 +200,7 @@ def model_fetch_cancel(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             version=version, actor=request.user, at=timezone.now()
         ),
         back=reverse("model-version", args=[uid]),
-        done=_("The import was ended. Try it again to go on from where it was."),
+        done=_("The import was stopped. Retry it to resume."),
     )
 
 
@@ -212,14 +212,20 @@ class GateOverrideForm(forms.Form):
 @require_POST
 def model_version_accept(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return _override_gate(
-        request, uid, decide=versions.model_version_accept, done=_("It may be deployed now.")
+        request,
+        uid,
+        decide=versions.model_version_accept,
+        done=_("The version was accepted and can be deployed."),
     )
 
 
 @login_required
 @require_POST
 def model_version_reject(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    done = _("It is not deployed any more; what serves goes on.")
+    done = _(
+        "The version was rejected and cannot be deployed again. Running deployments "
+        "are not stopped."
+    )
     return _override_gate(request, uid, decide=versions.model_version_reject, done=done)
 
 
@@ -230,7 +236,9 @@ def _override_gate(
     accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
     form = GateOverrideForm(request.POST)
     if not form.is_valid():
-        messages.error(request, _("Say why in at most 1,000 characters; nothing was changed."))
+        messages.error(
+            request, _("Enter a reason of at most 1,000 characters. Nothing was changed.")
+        )
         return redirect("model-version-quantization", uid=uid)
     try:
         decide(version=version, actor=request.user, reason=form.cleaned_data["reason"])
@@ -245,7 +253,7 @@ def models_tabs(current: str) -> list[Tab]:
     """``current`` is ``catalog``, ``ours`` or ``sizing``."""
     parts = (
         ("catalog", pgettext("tab", "Catalog"), "catalog"),
-        ("ours", pgettext("tab", "Ours"), "models"),
+        ("ours", pgettext("tab", "My models"), "models"),
         ("sizing", _("Sizing calculator"), "sizing"),
     )
     return [

@@ -66,7 +66,7 @@ def memory_curve(request: AuthenticatedRequest) -> HttpResponse:
         "series": [
             {
                 "name": ngettext(
-                    "%(count)s request at once", "%(count)s requests at once", one.concurrency
+                    "%(count)s concurrent request", "%(count)s concurrent requests", one.concurrency
                 )
                 % {"count": one.concurrency},
                 "kind": "line",
@@ -125,5 +125,5 @@ def _part_labels() -> Mapping[str, str]:
         "activations": pgettext("memory", "activations"),
         "logits": pgettext("memory", "logits"),
         "graphs": pgettext("memory", "recorded graphs"),
-        "process": pgettext("memory", "the process itself"),
+        "process": pgettext("memory", "process overhead"),
     }

@@ -67,8 +67,8 @@ def storage(request: AuthenticatedRequest) -> HttpResponse:
 
 def _storage_tabs(request: AuthenticatedRequest, current: str) -> list[Tab]:
     labels = {
-        "use": _("What uses space"),
-        "biggest": _("The biggest"),
+        "use": _("Usage"),
+        "biggest": _("Largest objects"),
         "deleted": _("Deleted"),
         "retention": _("Retention"),
         "runs": _("History"),
@@ -186,7 +186,7 @@ def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             request,
             lambda: services.retention_rules_set(team=team, rules=form.rules(), actor=request.user),
             back=reverse("storage") + "?tab=retention",
-            done=_("The rules were changed."),
+            done=_("The retention rules were changed."),
         )
     wanted = form.rules() if valid else now
     # The preview shows the rules as enabled, even if they are not yet.
@@ -234,27 +234,27 @@ def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> Htt
     actions: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
         "delete": (
             lambda row: services.artifact_delete(artifact=row, actor=actor, at=at),
-            _("It is deleted. You can have it back for 7 days."),
+            _("Deleted. It can be restored for 7 days."),
             "deleted",
         ),
         "restore": (
             lambda row: services.artifact_restore(artifact=row, actor=actor, at=at),
-            _("It is back."),
+            _("Restored."),
             "biggest",
         ),
         "remove": (
             lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at),
-            _("Its bytes are gone for good."),
+            _("Deleted permanently."),
             "deleted",
         ),
         "pin": (
             lambda row: services.artifact_pin(artifact=row, actor=actor, at=at),
-            _("It is pinned: no rule removes it."),
+            _("Pinned. Retention rules do not remove it."),
             "biggest",
         ),
         "unpin": (
             lambda row: services.artifact_unpin(artifact=row, actor=actor),
-            _("It is no longer pinned."),
+            _("Unpinned."),
             "biggest",
         ),
     }
@@ -285,7 +285,7 @@ def item_delete(request: AuthenticatedRequest, kind: str, uid: str) -> HttpRespo
         request,
         lambda: services.item_delete(item=item, actor=request.user, at=timezone.now()),
         back=reverse("storage") + "?tab=biggest",
-        done=_("It is gone."),
+        done=_("Removed."),
         refusals=(services.DeletionRefused,),
     )
 
@@ -350,8 +350,8 @@ def removal_reason(removal: Removal) -> str:
     match removal.rule:
         case RuleCode.NEWEST_VERSIONS:
             return ngettext(
-                "only the newest version of each model is kept",
-                "only the newest %(kept)d versions of each model are kept",
+                "only the latest version of each model is kept",
+                "only the latest %(kept)d versions of each model are kept",
                 limit,
             ) % {"kept": limit}
         case RuleCode.CHECKPOINT_DAYS:
@@ -361,4 +361,4 @@ def removal_reason(removal: Removal) -> str:
         case RuleCode.LOG_DAYS:
             return _("logs are kept for %(kept)d days after their run") % {"kept": limit}
         case RuleCode.UNLISTED:
-            return _("the run has ended and nothing lists these files")
+            return _("the run ended and the files are not referenced")

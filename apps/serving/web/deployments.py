@@ -102,7 +102,7 @@ COLUMNS = (
     Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
     Column(
         key="created_at",
-        label=lazy("Made"),
+        label=lazy("Created"),
         sort="pk",
         csv=lambda row: row.created_at.isoformat(),
     ),

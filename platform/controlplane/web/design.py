@@ -131,7 +131,7 @@ CHARTS: Mapping[str, Any] = {
     "gaps": _("When did the card report nothing?"),
     "marks": _("What did the release change?"),
     "chips": _("Which chip answers sooner?"),
-    "bars": _("How long are the rows?"),
+    "bars": _("Row length"),
     "live": _("What does it look like while it comes in?"),
     "empty": _("Has anything been measured?"),
     "failing": _("What if the figures do not load?"),

@@ -154,8 +154,8 @@ def test_an_unknown_value_is_ignored_with_a_hint(
 ) -> None:
     response = browser.get("/models/catalog?modality=smell&train=abacus&page=99&sort=hue")
     assert response.context["listing"].count == 166
-    assert "“smell” was left out" in text_of(response)
-    assert "“abacus” was left out" in text_of(response)
+    assert "Filter ignored: “smell”" in text_of(response)
+    assert "Filter ignored: “abacus”" in text_of(response)
 
 
 def test_pages_follow_each_other_and_keep_the_filters(
@@ -189,7 +189,7 @@ def test_the_matrix_says_what_each_source_says_and_no_more(
     text = text_of(page)
     assert "vLLM Ascend unsupported" in text
     assert "MindSpeed-LLM older release" in text
-    assert "said of ==2.3.0" in text
+    assert "stated for ==2.3.0" in text
     assert "LLM Compressor unknown" in text
     assert "Ascend/MindSpeed-LLM tags v2.0.0..v26.1.0" in text
     rows = {drawn.row.vendor.name for drawn in page.context["rows"]}
@@ -227,7 +227,7 @@ def test_a_model_that_the_plug_in_refuses_says_so_beside_what_sources_say(
     vllm = claims(page, "nvidia", CatalogTask.SERVE)["vllm"]
     assert (vllm.status, vllm.renderable) == (Support.SUPPORTED, False)
     assert "is a InternVLChatModel" in vllm.refusal
-    assert "Ninefold does not render it for any engine yet" in text_of(page)
+    assert "Not supported by any engine plug-in" in text_of(page)
 
 
 def test_an_engine_here_that_does_not_run_on_the_chips_says_so_beside_what_sources_say(
@@ -237,7 +237,7 @@ def test_an_engine_here_that_does_not_run_on_the_chips_says_so_beside_what_sourc
     page = browser.get("/models/catalog/qwen3-8b")
     slim = claims(page, "ascend", CatalogTask.QUANTIZE)["msmodelslim"]
     assert (slim.status, slim.installed, slim.renderable) == (Support.SUPPORTED, True, False)
-    assert "Ninefold does not render it: no image of msModelSlim is known" in text_of(page)
+    assert "not supported by Ninefold: no image of msModelSlim is known" in text_of(page)
 
 
 @pytest.mark.parametrize("address", ["/models", "/models/catalog"])
@@ -252,8 +252,8 @@ def test_what_has_no_source_is_unknown_whatever_people_say(
 ) -> None:
     text = text_of(browser.get("/models/catalog/deepfm"))
     assert "TensorFlow Serving unknown" in text
-    assert "People say so; no source was read." in text
-    assert "Ninefold does not render it for any engine yet" in text
+    assert "No source." in text
+    assert "Not supported by any engine plug-in" in text
 
 
 def reasons(page: Any) -> dict[str, str]:
@@ -264,7 +264,7 @@ def test_without_weights_the_steps_say_so_and_lead_to_the_import(
     browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/qwen3-8b")
-    assert set(reasons(page).values()) == {"Import its weights first."}
+    assert set(reasons(page).values()) == {"Import the weights first."}
     assert "/models/fetch?hub=huggingface&amp;repository=Qwen%2FQwen3-8B" in page.content.decode()
 
 
@@ -293,7 +293,7 @@ def test_a_viewer_gets_the_reason_for_disabled_actions(
     client.force_login(factories.user("vera", team=filled.team, role=TeamRole.VIEWER))
     reasons_shown = reasons(client.get("/models/catalog/qwen3-8b"))
     assert set(reasons_shown.values()) == {
-        "Your roles let you look; an administrator of a team can change that."
+        "Your roles are read-only. A team administrator can change them."
     }
 
 
@@ -304,7 +304,7 @@ def test_another_teams_version_is_not_shown(
     client.force_login(factories.user("otto", team=factories.team("routing")))
     page = client.get("/models/catalog/qwen3-8b")
     assert version.uid not in page.content.decode()
-    assert set(reasons(page).values()) == {"Import its weights first."}
+    assert set(reasons(page).values()) == {"Import the weights first."}
 
 
 def test_a_field_that_contradicts_the_catalog_is_shown_on_both_pages(
@@ -324,8 +324,8 @@ def test_a_field_that_contradicts_the_catalog_is_shown_on_both_pages(
     ModelVersion.objects.filter(pk=version.pk).update(config=config, parameters=7_620_000_000)
     for address in ("/models/catalog/qwen2-7b-instruct", f"/models/versions/{version.uid}"):
         text = text_of(browser.get(address))
-        assert "Its config.json says something else than the catalog in 1 field" in text
-        assert "Heads of keys and values 28 4" in text
+        assert "1 field of config.json differs from the catalog" in text
+        assert "KV heads 28 4" in text
 
 
 def test_a_configuration_that_cannot_be_read_is_told_with_its_field(
@@ -369,8 +369,8 @@ def test_up_to_four_models_stand_side_by_side(
         "gpt-oss-20b",
     ]
     text = text_of(page)
-    assert "left out: gpt-oss-120b" in text
-    assert "The catalog has no model called “nothing”" in text
+    assert "Not shown: gpt-oss-120b" in text
+    assert "The catalog has no model “nothing”" in text
     assert "Layers 28 36 61 24" in text
 
 

@@ -41,7 +41,7 @@ def test_the_list_is_narrowed_by_name_and_says_so_where_nothing_is_left(
     text = browser.get("/datasets?text=street").text
     assert ">streets<" in text
     assert ">parcels<" not in text
-    assert "No dataset matches" in browser.get("/datasets?text=nowhere").text
+    assert "No matching datasets" in browser.get("/datasets?text=nowhere").text
 
 
 def test_the_list_is_ordered_by_rows(browser: Client, empty: EmptyCompany) -> None:
@@ -74,13 +74,13 @@ def test_rows_are_not_compared_with_removed_ones(browser: Client, empty: EmptyCo
     Artifact.objects.filter(pk=first.artifact.pk).update(removed_at=first.created_at)
     text = browser.get(f"/datasets/versions/{newest.uid}").text
     assert "rows added" not in text
-    assert "it had 20 rows" in text
+    assert "20 rows; too many to compare" in text
 
 
 def test_repeated_rows_are_named_by_their_number(browser: Client, empty: EmptyCompany) -> None:
     version = send(browser, empty, [*(row(n) for n in range(20)), row(3)])
     text = browser.get(f"/datasets/versions/{version.uid}").text
-    assert "1 row is equal to an earlier one" in text
+    assert "1 duplicate row" in text
     assert "Row 21 of the file." in text
 
 
@@ -91,9 +91,9 @@ def test_a_row_in_two_splits_is_told_apart_from_one_that_is_repeated(
     lines += [row(4, split="test"), row(40, split="test"), row(5, split="train")]
     version = send(browser, empty, lines)
     text = browser.get(f"/datasets/versions/{version.uid}").text
-    assert "1 row is in two splits" in text
+    assert "1 row is in more than one split" in text
     assert "Row 21 of the file." in text
-    assert "1 row is equal to an earlier one" in text
+    assert "1 duplicate row" in text
     assert "Row 23 of the file." in text
 
 
@@ -101,7 +101,7 @@ def test_rows_with_images_are_told_before_and_after_the_upload(
     browser: Client, empty: EmptyCompany
 ) -> None:
     lines = [row(n, image="a.png" if n % 2 else "") for n in range(20)]
-    notice = "10 rows have images, audio or video: only their text is kept."
+    notice = "10 rows have images, audio or video; only their text is stored."
     assert notice in inspect_upload(browser, empty, "\n".join(lines))
     version = send(browser, empty, lines)
     assert notice in browser.get(f"/datasets/versions/{version.uid}").text
@@ -115,7 +115,7 @@ def test_a_version_of_before_warnings_were_noted_still_tells_what_it_knows(
     DatasetVersion.objects.filter(pk=version.pk).update(statistics=old)
     response = browser.get(f"/datasets/versions/{version.uid}")
     assert response.status_code == 200
-    assert "1 row is equal to an earlier one" in response.text
+    assert "1 duplicate row" in response.text
 
 
 def test_rows_go_on_where_the_page_before_ended(browser: Client, empty: EmptyCompany) -> None:
@@ -138,7 +138,7 @@ def test_only_rows_with_the_text_are_shown(browser: Client, empty: EmptyCompany)
     address = f"/datasets/versions/{version.uid}/rows?split=train"
     page = browser.get(address + "&q=QUESTION 31").context["page"]
     assert [one.number for one in page.rows] == [32]
-    assert "No row has that text" in browser.get(address + "&q=nothing of that").text
+    assert "No matching rows" in browser.get(address + "&q=nothing of that").text
 
 
 @pytest.mark.parametrize("query", ["?split=nothing", "?split=../x", "?split=train&split=nothing"])
@@ -163,7 +163,7 @@ def test_removed_rows_are_reported(browser: Client, filled: FilledCompany) -> No
         deleted_at=artifact.created_at, removed_at=artifact.created_at
     )
     text = browser.get(f"/datasets/versions/{filled.dataset.uid}/rows").text
-    assert "Its rows are not here" in text
+    assert "No rows available" in text
 
 
 def test_a_conversation_is_shown_as_one(browser: Client, empty: EmptyCompany) -> None:
@@ -201,7 +201,7 @@ def test_a_dataset_in_use_cannot_be_deleted_and_shows_why(
     browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/datasets/versions/{filled.dataset.uid}").text
-    assert "It cannot be deleted now:" in text
+    assert "Cannot be deleted:" in text
     assert f"/storage/artifacts/{filled.dataset.artifact.uid}/delete" not in text
 
 
@@ -217,7 +217,7 @@ def test_an_unused_dataset_can_be_deleted_by_contributors(
     version.artifact.refresh_from_db()
     assert not version.artifact.usable
     text = browser.get(address).text
-    assert "Have it back" in text
+    assert "Restore" in text
     assert path not in text
 
 
@@ -226,18 +226,18 @@ def test_a_check_describes_the_file_and_stores_nothing(
 ) -> None:
     send(browser, empty, [row(n) for n in range(20)])
     text = inspect_upload(browser, empty, "\n".join(row(n) for n in range(12)))
-    assert "All 12 rows are good." in text
-    assert "It becomes version 2 of parcels." in text
+    assert "All 12 rows are valid." in text
+    assert "Creates version 2 of parcels." in text
     assert DatasetVersion.objects.count() == 1
     fresh = inspect_upload(browser, empty, row(1), name="streets", part="1")
-    assert "The first 1 row is good" in fresh
-    assert "It makes the new dataset streets." in fresh
+    assert "The first 1 row is valid" in fresh
+    assert "Creates the dataset streets." in fresh
     assert not Dataset.objects.filter(name="streets").exists()
 
 
 def test_a_check_names_invalid_rows(browser: Client, empty: EmptyCompany) -> None:
     text = inspect_upload(browser, empty, row(1) + '\n{"instruction": "no answer"}')
-    assert "1 problem already" in text
+    assert "1 problem found" in text
     assert "Row 2:" in text
 
 

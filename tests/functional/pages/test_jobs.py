@@ -67,7 +67,7 @@ def test_an_empty_form_shows_no_error(browser: Client, cards: str, error: bool) 
     form = {"chip": "any", "cards": cards}
     text = browser.post("/jobs/new/script/check", form, headers=HTMX).text
     assert "data-error-field=" in text
-    assert ("Still to be put right" in text) is error
+    assert ("Fix the following fields" in text) is error
     assert ("Still to be filled in" in text) is not error
 
 

@@ -140,7 +140,7 @@ def test_a_version_that_lost_too_much_is_deployed_only_once_it_was_accepted(
     assert not filled.team.deployments.filter(revisions__model_version=unfit).exists()
 
     response = browser.post(f"{version}/accept", {"reason": "good enough for drafts"}, follow=True)
-    assert "It may be deployed now." in response.content.decode()
+    assert "The version was accepted and can be deployed." in response.content.decode()
     unfit.refresh_from_db()
     assert unfit.acceptance == GateDecision.OVERRIDDEN
     assert browser.get(version).context["steps"].deploy == ""
@@ -154,7 +154,7 @@ def test_a_gate_override_without_a_reason_changes_nothing(
     browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     response = browser.post(f"/models/versions/{unfit.uid}/accept", {"reason": " "}, follow=True)
-    assert "Say why" in response.content.decode()
+    assert "Enter a reason" in response.content.decode()
     unfit.refresh_from_db()
     assert unfit.acceptance == GateDecision.REJECTED
 

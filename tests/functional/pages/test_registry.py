@@ -135,7 +135,7 @@ def test_a_failed_import_is_tried_again_once(
     version = ModelVersion.objects.get()
     model_version_failed(version=version, reason="gone", at=timezone.now())
     address = f"/models/versions/{version.uid}/retry"
-    assert "starts again" in browser.post(address, follow=True).text
+    assert "was restarted" in browser.post(address, follow=True).text
     assert "cannot retry" in browser.post(address, follow=True).text
 
 

@@ -31,8 +31,8 @@ def test_without_a_model_there_is_no_estimate_and_no_error(
     browser: Client, empty: EmptyCompany
 ) -> None:
     text = browser.get(ADDRESS).text
-    assert "Choose a model: its memory is worked out here" in text
-    assert "Still to be put right" not in text
+    assert "Select a model to calculate its memory" in text
+    assert "Fix the following fields" not in text
 
 
 def test_a_model_of_the_catalog_is_sized_part_by_part(browser: Client, empty: EmptyCompany) -> None:
@@ -42,13 +42,13 @@ def test_a_model_of_the_catalog_is_sized_part_by_part(browser: Client, empty: Em
     assert parts["cache"] == 16 * 4096 * 57_344
     assert (found.fits, found.plan.cards) == (True, 1)
     text = browser.get(ADDRESS, QWEN).text
-    assert "It fits on 1 card of NVIDIA H800" in text
+    assert "Fits on 1 × NVIDIA H800" in text
     assert 'data-chart="/models/sizing/curve.json?model=catalog%3Aqwen2-7b-instruct"' in text
 
 
 def test_the_answer_alone_comes_for_htmx(browser: Client, empty: EmptyCompany) -> None:
     text = browser.get(ADDRESS, QWEN, headers={"HX-Request": "true"}).text
-    assert "the fullest card" in text
+    assert "peak per card" in text
     assert "<form" not in text
 
 
@@ -63,7 +63,7 @@ def test_an_estimate_that_does_not_fit_suggests_changes(
     browser: Client, empty: EmptyCompany
 ) -> None:
     text = browser.get(ADDRESS, {**QWEN, "model": "catalog:deepseek-v3", "cards": "1"}).text
-    assert "It does not fit on NVIDIA H800" in text
+    assert "Does not fit on NVIDIA H800" in text
     assert "the weights alone are" in text
     assert "take more cards, a chip with more memory, or fewer bits a weight" in text
 
@@ -72,7 +72,7 @@ def test_an_estimate_that_does_not_fit_suggests_changes(
     ("asked", "message"),
     [
         ({"tensor": "3", "cards": "8", "task": "train"}, "3 does not divide 8"),
-        ({"tensor": "3", "cards": "8", "task": "train"}, "What is asked is not possible"),
+        ({"tensor": "3", "cards": "8", "task": "train"}, "Configuration not possible"),
         ({"tensor": "8"}, "parallel.tensor must divide the 28 heads, got 8"),
         (
             {"chip": "ascend-910a", "cards": "3"},
@@ -113,10 +113,10 @@ def test_the_chart_grows_with_context_and_requests(browser: Client, empty: Empty
     response = browser.get(f"{ADDRESS}/curve.json", {"model": QWEN["model"]})
     series = response.json()["series"]
     assert [one["name"] for one in series] == [
-        "1 request at once",
-        "4 requests at once",
-        "16 requests at once",
-        "64 requests at once",
+        "1 concurrent request",
+        "4 concurrent requests",
+        "16 concurrent requests",
+        "64 concurrent requests",
     ]
     assert series[0]["x"] == [1024, 2048, 4096, 8192, 16_384, 32_768]
     for one in series:

@@ -166,7 +166,7 @@ def test_after_a_week_an_artifact_cannot_be_restored(
     answer = browser.post(f"/storage/artifacts/{artifact.uid}/restore", follow=True)
     assert "nothing to have back" in answer.content.decode()
     shown = browser.get(f"/models/versions/{spare.uid}").content.decode()
-    assert "Its bytes are gone: deleted by ada." in shown
+    assert "Data deleted: deleted by ada." in shown
 
 
 def test_a_shared_model_cannot_be_deleted_by_its_creator(
