@@ -268,7 +268,7 @@ def test_logging_out_in_another_tab_breaks_neither_a_live_page_nor_a_form(
 
     expect(live).to_have_url(re.compile(r"/login\?next="), timeout=MINUTE)
     form.get_by_label("Command").press_sequentially("python")
-    expect(form.get_by_text("You are logged out.")).to_be_visible()
+    expect(form.get_by_text("You are signed out.")).to_be_visible()
     sign_in(live, product)
     expect(live).to_have_url(job)
 

@@ -155,7 +155,9 @@ def deployment_quick(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     team = _team_for(request, version)
     queue = quotas.queue_default(team) if team else None
     if team is None or queue is None:
-        messages.error(request, _("There is no team and open queue to deploy it with."))
+        messages.error(
+            request, _("No team with an open queue. Ask an administrator to open a queue.")
+        )
         return redirect("model-version", uid=uid)
     accounts.require(request.user, Permission.DEPLOY, team=team)
     name = selectors.route_name_available(version.line.name)
@@ -205,7 +207,7 @@ def deployment_revise(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         except IllegalTransition as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, _("The new revision is starting beside the old one."))
+            messages.success(request, _("The new revision is starting."))
             return redirect("deployment", uid=uid)
     context = {
         "form": form,
@@ -237,7 +239,7 @@ def deployment_scale(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     requested = request.POST.get("replicas", "")
     if not requested.isdecimal():
         messages.error(
-            request, _("Replicas must be a whole number, got “%(n)s”.") % {"n": requested}
+            request, _("Replicas is “%(n)s”; it must be a whole number.") % {"n": requested}
         )
         return redirect("deployment", uid=uid)
     return run_action(
@@ -246,7 +248,7 @@ def deployment_scale(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             deployment=found, replicas=int(requested), actor=request.user, at=timezone.now()
         ),
         back=reverse("deployment", args=[uid]),
-        done=_("It is being scaled to %(n)s.") % {"n": requested},
+        done=_("Scaling to %(n)s replicas.") % {"n": requested},
         refusals=_REFUSALS,
     )
 
@@ -254,13 +256,13 @@ def deployment_scale(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @_action
 def deployment_stop(request: AuthenticatedRequest, found: Deployment) -> str:
     services.deployment_stop(deployment=found, actor=request.user, at=timezone.now())
-    return _("It is being stopped.")
+    return _("The deployment is stopping.")
 
 
 @_action
 def deployment_start(request: AuthenticatedRequest, found: Deployment) -> str:
     services.deployment_start(deployment=found, actor=request.user, at=timezone.now())
-    return _("It is starting.")
+    return _("The deployment is starting.")
 
 
 @row_action(
@@ -278,7 +280,7 @@ def deployment_roll_back(request: AuthenticatedRequest, found: Deployment, numbe
         actor=request.user,
         at=timezone.now(),
     )
-    return _("It is going back to the configuration of revision %(n)d.") % {"n": number}
+    return _("Rolling back to revision %(n)d.") % {"n": number}
 
 
 @login_required
@@ -287,7 +289,7 @@ def deployment_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Delete a deployment; the user must type its name to confirm."""
     found = deployable_deployment(request, uid)
     if request.POST.get("name") != found.name:
-        messages.error(request, _("Nothing was deleted: the name typed is not its name."))
+        messages.error(request, _("Not deleted: the entered name does not match."))
         return redirect("deployment", uid=uid)
     try:
         services.deployment_delete(deployment=found, actor=request.user, at=timezone.now())

@@ -94,11 +94,11 @@ COLUMNS = (
     ),
     Column(
         key="ready",
-        label=lazy("Replicas ready"),
+        label=lazy("Ready replicas"),
         numeric=True,
         csv=lambda row: f"{row.ready_replicas} of {row.replica_count}",
     ),
-    Column(key="calls", label=lazy("Calls in 24 h"), sort="calls", numeric=True),
+    Column(key="calls", label=lazy("Requests (24 h)"), sort="calls", numeric=True),
     Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
     Column(
         key="created_at",
@@ -145,26 +145,28 @@ def action_blockers(request: AuthenticatedRequest, found: Deployment) -> Deploym
     state = DeploymentState(found.state)
     role = ""
     if not roles_grant(accounts.roles_of(request.user, found.team), Permission.DEPLOY):
-        role = _(
-            "Your role in team %(team)s lets you look, not deploy; "
-            "an administrator can change that."
-        ) % {"team": found.team}
+        role = _("Your role in team %(team)s is read-only. An administrator can change it.") % {
+            "team": found.team
+        }
     unavailable = {
-        DeploymentState.STOPPING: _("It is being stopped; wait until it has ended."),
-        DeploymentState.STOPPED: _("It is stopped; start it first."),
+        DeploymentState.STOPPING: _("The deployment is stopping. Wait until it is stopped."),
+        DeploymentState.STOPPED: _("The deployment is stopped. Start it first."),
     }.get(state, "")
     ready = found.ready_replicas  # type: ignore[attr-defined] # an annotation of the selector
     stop = unavailable if not DEPLOYMENT.allows(state, DeploymentEvent.STOP) else ""
     return DeploymentActionBlockers(
-        playground="" if ready else unavailable or _("No replica is ready yet."),
+        playground="" if ready else unavailable or _("No replica is ready."),
         change=role or ("" if DEPLOYMENT.allows(state, DeploymentEvent.CHANGE) else unavailable),
-        stop=role or (_("It is stopped already.") if state is DeploymentState.STOPPED else stop),
+        stop=role
+        or (_("The deployment is already stopped.") if state is DeploymentState.STOPPED else stop),
         start=role
-        or ("" if DEPLOYMENT.allows(state, DeploymentEvent.START) else _("It is not stopped.")),
-        delete=role
         or (
-            "" if state is DeploymentState.STOPPED else _("Stop it first: callers still reach it.")
+            ""
+            if DEPLOYMENT.allows(state, DeploymentEvent.START)
+            else _("The deployment is not stopped.")
         ),
+        delete=role
+        or ("" if state is DeploymentState.STOPPED else _("Stop the deployment first.")),
     )
 
 
@@ -200,7 +202,7 @@ def _deployment_tabs(found: Deployment, *, current: str) -> list[Tab]:
     page = reverse("deployment", args=[found.uid])
     labels = {
         "overview": _("Overview"),
-        "calls": _("Calls"),
+        "calls": _("Requests"),
         "revisions": _("Revisions"),
         "events": _("Events"),
         "log": _("Logs"),
@@ -274,10 +276,10 @@ def _calls_context(request: AuthenticatedRequest, found: Deployment) -> dict[str
 FIELD_LABELS = {
     "model_version": lazy("Model"),
     "chips": lazy("Chip"),
-    "cards": lazy("Cards of one replica"),
+    "cards": lazy("Cards per replica"),
     "engine": lazy("Engine"),
     "precision": lazy("Precision"),
-    "queue_size": lazy("Requests that may wait"),
+    "queue_size": lazy("Max waiting requests"),
 }
 
 
@@ -404,7 +406,7 @@ def _find_chart(name: str) -> UsageChart:
     if name == "calls":
         return UsageChart(
             series=(
-                UsageSeries(name=_("answered"), value=lambda one: one.calls - one.failed),
+                UsageSeries(name=_("completed"), value=lambda one: one.calls - one.failed),
                 UsageSeries(name=_("failed"), value=lambda one: one.failed),
             ),
             label=_("calls"),
@@ -413,8 +415,8 @@ def _find_chart(name: str) -> UsageChart:
     if name == "tokens":
         return UsageChart(
             series=(
-                UsageSeries(name=_("read"), value=lambda one: one.input_tokens),
-                UsageSeries(name=_("written"), value=lambda one: one.output_tokens),
+                UsageSeries(name=_("input"), value=lambda one: one.input_tokens),
+                UsageSeries(name=_("output"), value=lambda one: one.output_tokens),
             ),
             label=_("tokens"),
             kind="bar",
@@ -423,16 +425,16 @@ def _find_chart(name: str) -> UsageChart:
         return UsageChart(
             series=(
                 UsageSeries(
-                    name=_("first token, median"),
+                    name=_("time to first token, median"),
                     value=lambda one: _to_seconds(one.median_first_token_ms),
                 ),
                 UsageSeries(
-                    name=_("first token, 95 %"),
+                    name=_("time to first token, 95th percentile"),
                     value=lambda one: _to_seconds(one.p95_first_token_ms),
                     dash="dash",
                 ),
                 UsageSeries(
-                    name=_("whole answer, median"),
+                    name=_("request duration, median"),
                     value=lambda one: _to_seconds(one.median_duration_ms),
                 ),
             ),

@@ -82,7 +82,9 @@ def spec_form_fields(
     supported = _settable_fields(adapter.fields(Task.SERVE))
     defaults = adapter.normalise(Task.SERVE, {})
     limits = engine_limits(engine, chip=chip, model=model) if chip else ()
-    missing = gettext("%(engine)s has no such setting.") % {"engine": adapter.profile().title}
+    missing = gettext("%(engine)s does not support this field.") % {
+        "engine": adapter.profile().title
+    }
     fields = {}
     for path, placed in SPEC_FIELDS.items():
         form_control = form_field(placed.field)
@@ -119,7 +121,7 @@ class ConfigurationForm(PlainForm):
         empty_label=_("Select"),
     )
     chip = forms.ChoiceField(label=_("Chip"))
-    cards = forms.IntegerField(label=_("Cards of one replica"), initial=1, min_value=1)
+    cards = forms.IntegerField(label=_("Cards per replica"), initial=1, min_value=1)
 
     def fill_choices(self, user: User) -> None:
         """Fill the choices with what the user may use, and add the engine's fields."""
@@ -129,7 +131,9 @@ class ConfigurationForm(PlainForm):
         chip.choices = [
             (
                 name,
-                name if name in fleet_chips else gettext("%(chip)s – none here") % {"chip": name},
+                name
+                if name in fleet_chips
+                else gettext("%(chip)s (none in the fleet)") % {"chip": name},
             )
             for name, chip in sorted(
                 registry.chips().items(), key=lambda one: one[0] not in fleet_chips
@@ -228,7 +232,7 @@ class DeploymentForm(QueuedForm, ConfigurationForm):
     name = forms.SlugField(
         label=_("Name"),
         max_length=80,
-        help_text=_("Callers use it as the model's name; it is unique across the company."),
+        help_text=_("Model name in API requests. Unique across all teams."),
     )
     replicas = forms.IntegerField(label=_("Replicas"), initial=1, min_value=1)
 
@@ -241,7 +245,7 @@ class DeploymentForm(QueuedForm, ConfigurationForm):
         """Add an error to the field if the name is taken."""
         name = self.cleaned_data["name"]
         if (free := selectors.route_name_available(name)) != name:
-            message = gettext("“%(name)s” is taken; “%(free)s” is free.")
+            message = gettext("“%(name)s” is already used; “%(free)s” is available.")
             self.add_error("name", message % {"name": name, "free": free})
 
 
@@ -250,24 +254,24 @@ class KeyForm(TeamForm):
 
     more = ("routes", "requests_per_minute", "tokens_per_minute", "concurrency")
 
-    name = forms.CharField(
-        label=_("Name"), max_length=80, help_text=_("What it is for, to tell it apart later.")
-    )
+    name = forms.CharField(label=_("Name"), max_length=80, help_text=_("Purpose of the key."))
     expires = forms.ChoiceField(
         label=_("Expires after"), choices=EXPIRIES, required=False, initial="90"
     )
     routes = forms.MultipleChoiceField(
-        label=_("Only these deployments (none: all of the team's)"),
+        label=_("Deployments (none selected: all of the team)"),
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )
     requests_per_minute = forms.IntegerField(
-        label=_("Most requests a minute"), min_value=1, required=False
+        label=_("Max requests per minute"), min_value=1, required=False
     )
     tokens_per_minute = forms.IntegerField(
         label=_("Max tokens per minute"), min_value=1, required=False
     )
-    concurrency = forms.IntegerField(label=_("Most requests at once"), min_value=1, required=False)
+    concurrency = forms.IntegerField(
+        label=_("Max concurrent requests"), min_value=1, required=False
+    )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
@@ -281,7 +285,9 @@ class KeyForm(TeamForm):
         if team is not None:
             foreign = [name for name in values.get("routes", ()) if self._teams[name] != team.pk]
             if foreign:
-                message = gettext("Not of team %(team)s, so its keys cannot call them: %(names)s.")
+                message = gettext(
+                    "Select deployments of team %(team)s only; other teams own: %(names)s."
+                )
                 self.add_error("routes", message % {"team": team, "names": ", ".join(foreign)})
         return values
 
@@ -290,12 +296,12 @@ class RotationForm(PlainForm):
     """How long the old key stays valid beside the new one, in hours."""
 
     overlap = forms.TypedChoiceField(
-        label=_("The old key works for"),
+        label=_("Old key expires"),
         choices=[
-            ("0", _("no longer: it is revoked at once")),
-            ("1", _("1 hour more")),
-            ("24", _("1 day more")),
-            ("168", _("7 days more")),
+            ("0", _("immediately")),
+            ("1", _("in 1 hour")),
+            ("24", _("in 1 day")),
+            ("168", _("in 7 days")),
         ],
         coerce=int,
         initial="24",
@@ -315,7 +321,7 @@ class PlaygroundForm(PlainForm):
         label=_("System prompt"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text=_("What the model is told before the conversation."),
+        help_text=_("Instructions for the model before the conversation."),
     )
     temperature = forms.FloatField(
         label=_("Temperature"),
@@ -324,7 +330,7 @@ class PlaygroundForm(PlainForm):
         initial=0,
         required=False,
         widget=forms.NumberInput(attrs={"step": "0.1"}),
-        help_text=_("0: always the likeliest word."),
+        help_text=_("Randomness of sampling; 0 always selects the most likely token."),
     )
     top_p = forms.FloatField(
         label=_("Top p"),
@@ -333,7 +339,7 @@ class PlaygroundForm(PlainForm):
         initial=1,
         required=False,
         widget=forms.NumberInput(attrs={"step": "0.05"}),
-        help_text=_("1: every word may be chosen."),
+        help_text=_("Share of probability to sample from; 1 means all tokens."),
     )
     max_tokens = forms.IntegerField(
         label=_("Max tokens"), min_value=1, max_value=100_000, initial=256, required=False

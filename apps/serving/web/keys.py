@@ -44,18 +44,18 @@ _ENDED, _ALL = "ended", "all"
 class KeyFilter(FilterForm):
     """Filters of the list of keys; by default it shows valid ones."""
 
-    text = forms.CharField(label=lazy("Name or beginning"), max_length=80)
+    text = forms.CharField(label=lazy("Name or prefix"), max_length=80)
     state = forms.ChoiceField(
         label=lazy("State"),
         choices=[
-            ("", lazy("those that work")),
-            (_ENDED, lazy("those that ended")),
+            ("", lazy("active")),
+            (_ENDED, lazy("expired or revoked")),
             (_ALL, lazy("all")),
         ],
     )
-    route = forms.ChoiceField(label=lazy("May call"))
+    route = forms.ChoiceField(label=lazy("Deployments"))
     mine = forms.BooleanField(label=lazy("mine only"))
-    playground = forms.BooleanField(label=lazy("with the playground's own"))
+    playground = forms.BooleanField(label=lazy("include playground keys"))
 
     lookups: ClassVar[Mapping[str, str]] = {}
 
@@ -96,19 +96,19 @@ COLUMNS = (
     ),
     Column(
         key="may_call",
-        label=lazy("May call"),
+        label=lazy("Deployments"),
         csv=lambda key: " ".join(key.routes or ()),
     ),
     Column(key="team", label=lazy("Team"), sort="team__name"),
     Column(
         key="calls",
-        label=lazy("Calls in 24 h / 30 d"),
+        label=lazy("Requests (24 h / 30 d)"),
         numeric=True,
         csv=_recent_usage("calls_month"),
     ),
     Column(
         key="tokens",
-        label=lazy("Tokens in 24 h / 30 d"),
+        label=lazy("Tokens (24 h / 30 d)"),
         numeric=True,
         csv=_recent_usage("tokens_month"),
     ),
@@ -144,9 +144,7 @@ def keys(request: AuthenticatedRequest) -> HttpResponseBase:
 
 
 def _denied_message() -> str:
-    return _(
-        "Your roles let you look, not make keys; an administrator of your team can change that."
-    )
+    return _("Your roles are read-only. A team administrator can change them.")
 
 
 def _find_key(request: AuthenticatedRequest, uid: str, *, to_change: bool) -> ApiKey:

@@ -196,8 +196,8 @@ def _denied_reason(request: AuthenticatedRequest, found: Deployment) -> str:
     if roles_grant(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS):
         return ""
     message = _(
-        "Your role in team %(team)s lets you look, not call its deployments; "
-        "an administrator can change that."
+        "Your role in team %(team)s does not allow requests to its deployments. An "
+        "administrator can change it."
     )
     return message % {"team": found.team}
 
@@ -234,7 +234,7 @@ def _chat_messages(
 
 
 def _unreachable_message(error: Exception) -> str:
-    message = _("The gateway does not answer: %(error)s")
+    message = _("The gateway cannot be reached: %(error)s")
     return message % {"error": error}
 
 
@@ -243,7 +243,7 @@ def _error_message(status: int, content: bytes) -> str:
     try:
         message = json.loads(content)["error"]["message"]
     except (ValueError, LookupError, TypeError):
-        return _("The gateway answered with status %(status)s.") % {"status": status}
+        return _("The gateway returned status %(status)s.") % {"status": status}
     return translate_message(str(message))
 
 

@@ -90,7 +90,7 @@ def test_what_the_engine_cannot_do_is_greyed_out_with_the_reason(
     assert re.search(r'<input[^>]*name="queue_size"[^>]*disabled', page)
     page = drawn(browser, filled, engine="transformers")
     assert re.search(r'<input[^>]*name="context_length"[^>]*disabled', page)
-    assert "Transformers has no such setting." in page
+    assert "Transformers does not support this field." in page
 
 
 def asked(filled: FilledCompany, **changes: str) -> dict[str, str]:

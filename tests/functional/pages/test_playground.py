@@ -124,7 +124,7 @@ def test_unreachable_gateway_is_reported(
     settings.NINEFOLD_GATEWAY_URL = "http://127.0.0.1:9"
     response = complete(browser, filled, QUESTION)
     assert response.status_code == 502
-    assert "does not answer" in response.json()["error"]["message"]
+    assert "cannot be reached" in response.json()["error"]["message"]
 
 
 def test_a_body_that_is_no_json_is_refused(browser: Client, filled: FilledCompany) -> None:
@@ -143,7 +143,7 @@ def test_the_playground_is_for_those_who_may_have_keys(
 
 def test_a_viewer_sees_why_they_may_not_ask(viewer: Client, filled: FilledCompany) -> None:
     text = viewer.get("/playground").text
-    assert "lets you look, not call" in text
+    assert "does not allow requests" in text
     refused = complete(viewer, filled, QUESTION)
     assert "manage keys" in refused.json()["error"]["message"]
     assert not ApiKey.objects.filter(name__startswith="playground").exists()
@@ -197,12 +197,12 @@ def test_the_system_prompt_comes_before_the_question(
 
 
 def test_missing_deployment_is_reported(browser: Client, filled: FilledCompany) -> None:
-    assert "is not there" in browser.get("/playground?deployment=gone").text
+    assert "does not exist" in browser.get("/playground?deployment=gone").text
 
 
 def test_playground_warns_if_no_replica_is_ready(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/playground?deployment={filled.degraded.uid}").text
-    assert "No replica is ready yet" in text
+    assert "No replica is ready" in text
 
 
 def test_the_playground_opens_on_a_deployment_that_answers(

@@ -102,7 +102,7 @@ def test_a_new_revision_begins_with_the_fields_of_the_last(
 
 def test_stopping_twice_is_a_message(browser: Client, filled: FilledCompany) -> None:
     address = f"/deployments/{filled.ready.uid}/stop"
-    assert "being stopped" in browser.post(address, follow=True).text
+    assert "is stopping" in browser.post(address, follow=True).text
     assert "cannot stop" in browser.post(address, follow=True).text
 
 
@@ -119,7 +119,7 @@ def test_deleting_needs_the_name_typed_and_a_stop_before(
     address = f"/deployments/{filled.ready.uid}/delete"
     assert "cannot be deleted" in browser.post(address, {"name": "parcels"}, follow=True).text
     stopped(filled.ready)
-    assert "Nothing was deleted" in browser.post(address, {"name": "parcel"}, follow=True).text
+    assert "Not deleted" in browser.post(address, {"name": "parcel"}, follow=True).text
     browser.post(address, {"name": "parcels"})
     assert browser.get(f"/deployments/{filled.ready.uid}").status_code == 404
 

@@ -99,7 +99,7 @@ def test_replica_row_shows_its_cards(browser: Client, filled: FilledCompany) -> 
 def test_the_shortest_time_with_a_call_in_it_is_shown_first(
     browser: Client, filled: FilledCompany
 ) -> None:
-    assert "Nobody has called it yet" in part(browser, filled, "calls").text
+    assert "No requests" in part(browser, filled, "calls").text
     called(filled, ago=timedelta(days=3))
     assert part(browser, filled, "calls").context["window"] == "month"
     called(filled, ago=timedelta(hours=3))
@@ -171,7 +171,7 @@ def test_viewer_sees_revisions_and_why_rollback_is_denied(
 ) -> None:
     revised(filled)
     text = part(viewer, filled, "revisions").text
-    assert "lets you look, not deploy" in text
+    assert "is read-only" in text
     assert "/roll-back" not in text
     address = f"/deployments/{filled.ready.uid}/revisions/1/roll-back"
     assert viewer.post(address).status_code == 403
@@ -226,9 +226,9 @@ def test_the_form_names_a_free_name_for_one_that_is_taken(
 def test_form_check_warns_of_missing_chip(browser: Client, filled: FilledCompany) -> None:
     Card.objects.update(chip="another")
     chips = browser.get("/deployments/new").context["form"].fields["chip"].choices
-    assert ("cpu", "cpu – none here") in chips
+    assert ("cpu", "cpu (none in the fleet)") in chips
     text = browser.post("/deployments/check", asked(filled)).text
-    assert "Not running on hardware" in text
+    assert "The fleet has no" in text
 
 
 def test_revision_check_uses_replica_count_of_deployment(
@@ -236,7 +236,7 @@ def test_revision_check_uses_replica_count_of_deployment(
 ) -> None:
     form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1"}
     text = browser.post(f"/deployments/{filled.ready.uid}/revise/check", form).text
-    assert "Callers of parcels go on" in text
+    assert "Requests to parcels are served by the current revision" in text
 
 
 def test_fields_that_the_form_does_not_show_stay_in_the_next_revision(
