@@ -248,7 +248,7 @@ def test_a_form_pressed_twice_makes_one_job_and_so_does_going_back_to_it(
     expect(page.get_by_label("Command")).to_have_value("python\n-V")
     page.get_by_role("button", name="Submit").click()
     expect(page).to_have_url(job)
-    expect(page.get_by_text("This form was submitted before")).to_be_visible()
+    expect(page.get_by_text("This form was already submitted")).to_be_visible()
     assert len(client.get("jobs")["results"]) == before + 1
 
 

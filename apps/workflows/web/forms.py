@@ -56,13 +56,13 @@ _SCHEME_LABELS: Mapping[str, Promise] = {
     "fp8-dynamic": _("8-bit floats (FP8)"),
 }
 _FAILURE_ACTIONS: Sequence[tuple[str, Any]] = (
-    (GateFailureAction.STOP.value, _("wait until somebody decides")),
-    (GateFailureAction.SKIP.value, _("end here, without the rest")),
+    (GateFailureAction.STOP.value, _("wait for approval")),
+    (GateFailureAction.SKIP.value, _("skip the remaining steps")),
 )
 
 
 def _failure_action_field() -> forms.ChoiceField:
-    return forms.ChoiceField(label=_("If it misses that"), choices=_FAILURE_ACTIONS, required=False)
+    return forms.ChoiceField(label=_("If the gate fails"), choices=_FAILURE_ACTIONS, required=False)
 
 
 class StepForm(PlainForm):
@@ -161,7 +161,7 @@ class FinetuneStepForm(StepForm):
     kind = StepKind.FINETUNE
     icon = "adjustments"
     title = _("Fine-tune")
-    text = _("Teach the model from the rows of the dataset. Makes a new version.")
+    text = _("Train the model on the dataset. Creates a new version.")
     spec_fields: ClassVar[Mapping[str, str]] = {
         "method": "method",
         "epochs": "epochs",
@@ -172,7 +172,7 @@ class FinetuneStepForm(StepForm):
         label=_("New model name"),
         max_length=_MAX_SLUG_LENGTH,
         required=False,
-        help_text=_("Empty: named after the dataset. A known name adds a version."),
+        help_text=_("Default: the dataset name. An existing name adds a version."),
     )
     method = forms.ChoiceField(
         label=_("Method"),
@@ -192,7 +192,7 @@ class EvaluateStepForm(StepForm):
     kind = StepKind.EVALUATE
     icon = "chart-line"
     title = _("Evaluate")
-    text = _("Measure the version on rows that it has not learned from.")
+    text = _("Evaluate the version on a dataset split.")
     spec_fields: ClassVar[Mapping[str, str]] = {
         "metrics": "metrics",
         "split": "split",
@@ -210,15 +210,15 @@ class EvaluateStepForm(StepForm):
     )
     limit = number_field(_("Max examples"), whole=True, help_text=_("Empty: all examples."))
     metric = forms.ChoiceField(
-        label=_("Go on only if"),
+        label=_("Gate"),
         choices=[
-            ("", _("in any case")),
+            ("", _("no gate")),
             *((name, _GATE_LABELS[name]) for name in METRICS),
         ],
         required=False,
     )
     threshold = number_field(
-        _("Threshold"), help_text=_("A share such as 0.8; for perplexity from 1.")
+        _("Threshold"), help_text=_("Value from 0 to 1; for perplexity, 1 or more.")
     )
     otherwise = _failure_action_field()
 
@@ -246,9 +246,7 @@ class QuantizeStepForm(StepForm):
     kind = StepKind.QUANTIZE
     icon = "arrow-bar-to-down"
     title = _("Quantize")
-    text = _(
-        "Keep the weights in fewer bits: smaller and faster to serve. It is measured before and after."
-    )
+    text = _("Store weights with fewer bits. Quality is measured before and after.")
     spec_fields: ClassVar[Mapping[str, str]] = {
         "scheme": "scheme",
         "calibration_rows": "calibration_rows",
@@ -260,15 +258,15 @@ class QuantizeStepForm(StepForm):
         required=False,
     )
     output_name = forms.SlugField(
-        label=_("Name of the quantized model"),
+        label=_("Quantized model name"),
         max_length=_MAX_SLUG_LENGTH,
         required=False,
-        help_text=_("Empty: the model's name with the scheme behind it."),
+        help_text=_("Default: the model name followed by the scheme."),
     )
     calibration_rows = number_field(_("Calibration examples"), whole=True)
     metric = forms.ChoiceField(
-        label=_("Go on only if"),
-        choices=[(ACCEPTED, _("it lost no more than it may")), ("", _("in any case"))],
+        label=_("Gate"),
+        choices=[(ACCEPTED, _("quality within tolerance")), ("", _("no gate"))],
         required=False,
         initial=ACCEPTED,
     )
@@ -297,18 +295,21 @@ class DeployStepForm(StepForm):
     kind = StepKind.DEPLOY
     icon = "rocket"
     title = _("Deploy")
-    text = _("Serve the last version under a name that programs call.")
+    text = _("Deploy the last version.")
 
     deployment_name = forms.SlugField(
-        label=_("Name of the deployment"),
+        label=_("Deployment name"),
         max_length=_MAX_SLUG_LENGTH,
         required=False,
-        help_text=_("Empty: the model's name. A deployment of your team moves to the new version."),
+        help_text=_(
+            "Default: the model name. An existing deployment of the team is updated to "
+            "the new version."
+        ),
     )
     replicas = forms.IntegerField(
         label=_("Replicas"),
         required=False,
-        help_text=_("Empty: as many as the deployment has, or one."),
+        help_text=_("Number of replicas. Default: that of the existing deployment, or 1."),
     )
 
     @classmethod
@@ -358,13 +359,13 @@ class PipelineSharedForm(QueuedForm):
     field_order = ("team", "model_version", "dataset_version", "name", "chip", "cards")
 
     name = forms.CharField(
-        label=_("Name of the pipeline"),
+        label=_("Pipeline name"),
         max_length=120,
         required=False,
-        help_text=_("Empty: named after the dataset."),
+        help_text=_("Default: the dataset name."),
     )
     model_version = forms.ModelChoiceField(
-        label=pgettext_lazy("pipeline", "Begin with"),
+        label=pgettext_lazy("pipeline", "Start model"),
         queryset=ModelVersion.objects.none(),
         to_field_name="uid",
         empty_label=_("Select"),
@@ -374,10 +375,10 @@ class PipelineSharedForm(QueuedForm):
         queryset=DatasetVersion.objects.none(),
         to_field_name="uid",
         empty_label=_("Select"),
-        help_text=_("All steps use it: to learn, to calibrate, and to measure on held-out rows."),
+        help_text=_("Used by all steps: training, calibration and evaluation."),
     )
     chip = forms.ChoiceField(label=_("Chip"))
-    cards = forms.IntegerField(label=_("Cards for each step"), initial=1)
+    cards = forms.IntegerField(label=_("Cards per step"), initial=1)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)

@@ -57,7 +57,7 @@ COLUMNS = (
         label=pgettext_lazy("pipeline", "Steps"),
         csv=lambda row: " ".join(f"{step.kind}:{step.state}" for step in row.steps.all()),
     ),
-    Column(key="model_version", label=gettext_lazy("Began with")),
+    Column(key="model_version", label=gettext_lazy("Start model")),
     Column(key="created_by", label=gettext_lazy("Created by"), sort="created_by__username"),
     Column(key="created_at", label=gettext_lazy("Submitted"), sort="pk"),
 )
@@ -143,13 +143,15 @@ def _pipeline_actions(
     elif found.cancel_requested_at is not None:
         cancel = _("Already being cancelled.")
     if not selectors.pipeline_can_be_retried(found):
-        retry = _("Only a pipeline that failed or was cancelled is taken up again.")
+        retry = _("Only failed or cancelled pipelines can be retried.")
     if found.state not in (PipelineState.HELD, PipelineState.SUCCEEDED) or not (
         selectors.step_held_by_gate(steps)
     ):
-        override = _("No gate holds it.")
+        override = _("No gate requires approval.")
     clone = (
-        "" if form_supports(found) else _("Its steps do not fit the form; submit it again by REST.")
+        ""
+        if form_supports(found)
+        else _("The form does not support the steps of this pipeline. Submit it with REST.")
     )
     return PipelineActions(
         cancel=role or cancel, retry=role or retry, clone=role or clone, override=role or override
@@ -175,7 +177,7 @@ def pipeline_cancel(request: AuthenticatedRequest, found: Pipeline) -> str:
 @row_action(load=_runnable_pipeline, page="pipeline")
 def pipeline_retry(request: AuthenticatedRequest, found: Pipeline) -> str:
     services.pipeline_retry(pipeline=found, actor=request.user, at=timezone.now())
-    return _("The pipeline goes on.")
+    return _("The pipeline was resumed.")
 
 
 @login_required
@@ -190,7 +192,7 @@ def pipeline_approve_anyway(request: AuthenticatedRequest, uid: str) -> HttpResp
             pipeline=found, actor=request.user, reason=reason, at=timezone.now()
         ),
         back=reverse("pipeline", args=[uid]),
-        done=_("The pipeline goes on past the gate."),
+        done=_("The gate was approved and the pipeline was resumed."),
         refusals=(IllegalTransition, SpecRefused, GateOverrideRefused),
     )
 
@@ -227,7 +229,8 @@ def pipeline_new(request: AuthenticatedRequest) -> HttpResponse:
                 messages.info(
                     request,
                     _(
-                        "This form was submitted before; this is its pipeline. Clone it for another."
+                        "This form was already submitted; this is its pipeline. Clone it to submit "
+                        "another one."
                     ),
                 )
             return redirect("pipeline", uid=uid)
