@@ -127,7 +127,7 @@ def test_a_borrower_gives_back_what_is_owed_and_goes_on_from_its_checkpoint(
     guaranteed = owners.finetune(steps=SAVED_EVERY)
 
     # Whoever looks at the borrower's page sees it wait again, and reads why.
-    expect(page.get_by_role("heading", name="Why it waits")).to_be_visible(timeout=2 * MINUTE)
+    expect(page.get_by_role("heading", name="Pending reason")).to_be_visible(timeout=2 * MINUTE)
     assert owners.until(guaranteed, within=300)["state"] == "succeeded"
     second = guests.attempt(borrowing, number=2, step=1, within=300)
     assert second["continues"] == first["uid"]

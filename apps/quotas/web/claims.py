@@ -32,25 +32,25 @@ from controlplane.web.pages import render_page
 
 #: Labels of the numbers of a reason; see ``controlplane.domain.scheduling.explanations`` and ``blockers``.
 NUMBERS: Mapping[str, str | Promise] = {
-    "wanted": lazy("Cards that it needs"),
-    "used": lazy("Cards that the queue holds"),
-    "cap": lazy("Most that the queue may hold"),
-    "guaranteed": lazy("Cards that the queue is guaranteed"),
-    "kept": lazy("Cards kept for others"),
-    "free": lazy("Cards that are free"),
-    "lendable": lazy("Of those, cards that may be borrowed"),
+    "wanted": lazy("Requested cards"),
+    "used": lazy("Used by the queue"),
+    "cap": lazy("Queue cap"),
+    "guaranteed": lazy("Guaranteed quota of the queue"),
+    "kept": lazy("Reserved for others"),
+    "free": lazy("Free cards"),
+    "lendable": lazy("Free cards that can be borrowed"),
     "cards": lazy("Cards"),
-    "claims": lazy("Claims that were told to stop"),
+    "claims": lazy("Preempted claims"),
     "nodes": lazy("Nodes"),
-    "placed": lazy("Claims that the cycle placed first"),
-    "looked_at": lazy("Searches for room before it"),
-    "largest_node": lazy("Cards of the largest node"),
-    "best": lazy("Replicas that would fit at best"),
-    "best_node": lazy("Free cards on the best node"),
+    "placed": lazy("Claims placed earlier in the cycle"),
+    "looked_at": lazy("Earlier placement searches in the cycle"),
+    "largest_node": lazy("Cards on the largest node"),
+    "best": lazy("Max replicas that fit"),
+    "best_node": lazy("Max free cards on one node"),
     "replicas": lazy("Replicas"),
-    "total": lazy("Cards of the kind in all"),
-    "running": lazy("Claims that run"),
-    "limit": lazy("Most that one person may run at once"),
+    "total": lazy("Matching cards in total"),
+    "running": lazy("Running claims"),
+    "limit": lazy("Per-user limit of running workloads"),
 }
 
 
@@ -74,23 +74,24 @@ def format_clock(at: datetime, *, now: datetime) -> str:
 def format_start(forecast: VisibleForecast, *, now: datetime) -> str:
     """``Starts about 14:20 UTC, between 13:50 and 15:10.``"""
     if forecast.unseen:
-        return _("Too many wait before it for a forecast to have come to it.")
+        return _("No forecast: too many pending workloads ahead.")
     if forecast.starts_at is None:
-        return _("Does not start within the day that was looked at.")
+        return _("Not expected to start within one day.")
     when = f"{format_clock(forecast.starts_at, now=now)} UTC"
     if forecast.starts_at <= now + timedelta(minutes=1):
-        return _("It is next: there is room for it.")
+        return _("Starts next; enough cards are free.")
     if forecast.earliest is None or forecast.earliest == forecast.latest:
-        return _("Starts about %(when)s.") % {"when": when}
+        return _("Expected start: about %(when)s.") % {"when": when}
     since = format_clock(forecast.earliest, now=now)
     if forecast.latest is None:
         return _(
-            "Starts about %(when)s, not before %(since)s; if work runs long, after the day."
+            "Expected start: about %(when)s, not before %(since)s; possibly after more "
+            "than one day."
         ) % {
             "when": when,
             "since": since,
         }
-    return _("Starts about %(when)s, between %(since)s and %(until)s.") % {
+    return _("Expected start: about %(when)s, between %(since)s and %(until)s.") % {
         "when": when,
         "since": since,
         "until": format_clock(forecast.latest, now=now),
@@ -157,7 +158,10 @@ def workload_link(each: WorkloadSummary) -> dict[str, Any]:
     """Label and URL of a workload."""
     cards = each.cards
     if not each.name:
-        label = _("work of team %(team)s on %(cards)d cards") % {"team": each.team, "cards": cards}
+        label = _("workload of team %(team)s on %(cards)d cards") % {
+            "team": each.team,
+            "cards": cards,
+        }
         return {"label": label, "href": ""}
     label = _("%(name)s (team %(team)s, %(cards)d cards)") % {
         "name": each.name,

@@ -102,10 +102,10 @@ def stored_drawings(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
 def _cards_row(spots: Sequence[str], room: Sequence[int]) -> NodeCardsRow:
     labels = {
         CardOccupancy.FREE.value: _("free"),
-        CardOccupancy.OTHER.value: _("other work"),
+        CardOccupancy.OTHER.value: _("other workloads"),
         CardOccupancy.UNUSABLE.value: _("not usable"),
     }
-    named = [labels.get(spot) or _("move %(number)s") % {"number": spot} for spot in spots]
+    named = [labels.get(spot) or _("relocation %(number)s") % {"number": spot} for spot in spots]
     squares = (
         CardSquare(
             kind=spot if spot in labels else "move",
@@ -126,20 +126,20 @@ REFUSALS = (
     services.DefragmentationPlanStale,
 )
 PURPOSES: Mapping[DefragmentationPurpose, Promise] = {
-    DefragmentationPurpose.WHOLE_NODES: gettext_lazy("Whole nodes for large work"),
+    DefragmentationPurpose.WHOLE_NODES: gettext_lazy("Whole nodes for large workloads"),
     DefragmentationPurpose.FEWER_FRAGMENTS: gettext_lazy("Fewer fragments"),
-    DefragmentationPurpose.ROOM_FOR: gettext_lazy("Room for work that waits"),
+    DefragmentationPurpose.ROOM_FOR: gettext_lazy("Capacity for pending workloads"),
 }
 
 
 class DefragmentationForm(PlainForm):
     purpose = forms.ChoiceField(
-        label=gettext_lazy("What for"),
+        label=gettext_lazy("Purpose"),
         choices=[(purpose.value, label) for purpose, label in PURPOSES.items()],
         initial=DefragmentationPurpose.WHOLE_NODES,
     )
     nodes = forms.IntegerField(
-        label=gettext_lazy("Whole nodes wanted"),
+        label=gettext_lazy("Number of whole nodes"),
         min_value=1,
         max_value=MAX_NODES,
         initial=1,
@@ -349,12 +349,12 @@ def _find_plan(request: AuthenticatedRequest, uid: str) -> Defragmentation:
 @row_action(load=_find_plan, page="defragmentation-plan", refusals=REFUSALS)
 def defragmentation_approve(request: AuthenticatedRequest, found: Defragmentation) -> str:
     services.defragmentation_approve(plan=found, actor=request.user, at=timezone.now())
-    return _("It is approved; the first work is told to save and stop.")
+    return _("Plan approved. The first workload is being preempted.")
 
 
 @row_action(load=_find_plan, page="defragmentation-plan", refusals=REFUSALS)
 def defragmentation_dismiss(request: AuthenticatedRequest, found: Defragmentation) -> str:
     ended = services.defragmentation_dismiss(plan=found, actor=request.user, at=timezone.now())
     if ended:
-        return _("It is dismissed; nothing more is moved.")
-    return _("It ends once the move that is in motion has landed.")
+        return _("Plan dismissed.")
+    return _("The plan stops after the current relocation.")

@@ -66,34 +66,34 @@ class WhatIfForm(PlainForm):
     queue = forms.ChoiceField(label=lazy("Queue"), required=False)
     chip = forms.ChoiceField(label=lazy("Chip"), required=False)
     cards = forms.IntegerField(
-        label=lazy("More cards guaranteed to the queue"),
-        help_text=lazy("Less than 0 for fewer."),
+        label=lazy("Change of the guaranteed quota (cards)"),
+        help_text=lazy("Negative values reduce the quota."),
         min_value=-MOST_CARDS,
         max_value=MOST_CARDS,
         required=False,
     )
     nodes = forms.IntegerField(
-        label=lazy("More nodes"), min_value=1, max_value=MOST_NODES, required=False
+        label=lazy("Additional nodes"), min_value=1, max_value=MOST_NODES, required=False
     )
     like = forms.CharField(
-        label=lazy("Like this one"),
-        help_text=lazy("The name of a node, as on the page of the fleet."),
+        label=lazy("Same as node"),
+        help_text=lazy("Node name as on the fleet page."),
         max_length=200,
         required=False,
     )
     drained = forms.CharField(
-        label=lazy("A node without work"),
-        help_text=lazy("Its name; what runs there would stop and wait again."),
+        label=lazy("Cordoned node"),
+        help_text=lazy("Node name. Its workloads would stop and become pending."),
         max_length=200,
         required=False,
     )
     priority = forms.ModelChoiceField(
-        label=lazy("Its priority"),
+        label=lazy("Priority"),
         queryset=PriorityClass.objects.all(),
-        empty_label=lazy("as it is"),
+        empty_label=lazy("unchanged"),
         required=False,
     )
-    gone = forms.ChoiceField(label=lazy("Without this work"), required=False)
+    gone = forms.ChoiceField(label=lazy("Removed workload"), required=False)
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class WhatIfForm(PlainForm):
         self.choice("queue").choices = [(queue.uid, queue.name) for queue in queues]
         self.choice("chip").choices = [(chip, chip) for chip in chips]
         self._others = {_opaque_claim_token(uid): uid for uid, _name in others}
-        unchanged = [("", _("everything stays"))]
+        unchanged = [("", _("none"))]
         self.choice("gone").choices = [
             *unchanged,
             *((_opaque_claim_token(uid), name) for uid, name in others),
@@ -132,17 +132,17 @@ class WhatIfForm(PlainForm):
             return ""
         uid = Node.objects.filter(name=name).values_list("uid", flat=True).first()
         if uid is None:
-            raise ValidationError(_("There is no node called %(name)s.") % {"name": name})
+            raise ValidationError(_("Node %(name)s does not exist.") % {"name": name})
         return uid
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if values.get("nodes") and not values.get("like") and "like" not in self.errors:
-            self.add_error("like", _("Say which node the new ones are like."))
+            self.add_error("like", _("Enter the node that the additional nodes are the same as."))
         if values.get("cards") and not values.get("chip"):
-            self.add_error("chip", _("Say of which chip."))
+            self.add_error("chip", _("Select a chip."))
         if not self.errors and not self.changes():
-            raise ValidationError(_("Nothing would be different; fill in at least one part."))
+            raise ValidationError(_("Enter at least one change."))
         return values
 
     def changes(self) -> list[WhatIfChange]:
@@ -182,7 +182,7 @@ class ReclaimForm(PlainForm):
     chip = forms.ChoiceField(label=lazy("Chip"))
     cards = forms.IntegerField(label=lazy("Cards"), min_value=1, max_value=MOST_CARDS)
     together = forms.TypedChoiceField(
-        label=lazy("On one node each"),
+        label=lazy("Cards per node"),
         choices=[(count, count) for count in (1, 2, 4, 8, 16)],
         coerce=int,
         initial=1,
@@ -196,7 +196,7 @@ class ReclaimForm(PlainForm):
         values = super().clean() or self.cleaned_data
         cards, together = values.get("cards"), values.get("together")
         if cards and together and cards % together:
-            self.add_error("cards", _("Give a multiple of %(together)d.") % {"together": together})
+            self.add_error("cards", _("Enter a multiple of %(together)d.") % {"together": together})
         return values
 
 
@@ -380,9 +380,9 @@ def format_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
         match change["kind"]:
             case "more_cards":
                 text = (
-                    _("queue %(queue)s is guaranteed %(cards)d × %(chip)s more")
+                    _("guaranteed quota of queue %(queue)s: +%(cards)d × %(chip)s")
                     if change["cards"] > 0
-                    else _("queue %(queue)s is guaranteed %(cards)d × %(chip)s less")
+                    else _("guaranteed quota of queue %(queue)s: −%(cards)d × %(chip)s")
                 )
                 return text % {
                     "queue": queues.get(change["queue"], "–"),
@@ -390,17 +390,17 @@ def format_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
                     "chip": change["chip"],
                 }
             case "more_nodes":
-                return _("there are %(nodes)d more nodes like %(node)s") % {
+                return _("%(nodes)d additional nodes like %(node)s") % {
                     "nodes": change["nodes"],
                     "node": nodes.get(change["like"], "–"),
                 }
             case "drain_node":
-                return _("node %(node)s takes no work") % {"node": nodes.get(change["node"], "–")}
+                return _("node %(node)s cordoned") % {"node": nodes.get(change["node"], "–")}
             case "urgent":
-                return _("its priority is %(priority)d") % {"priority": change["priority"]}
+                return _("priority %(priority)d") % {"priority": change["priority"]}
             case _:
                 name = claim_label(claims[change["claim"]], visibility=tree.visibility)
-                return _("%(name)s is gone") % {"name": name}
+                return _("%(name)s removed") % {"name": name}
 
     return [describe(change) for change in what_if_row.changes]
 

@@ -74,17 +74,19 @@ class RunningClaimRow:
 
 def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[Column, ...]:
     return (
-        Column(key="line", label=lazy("Place"), sort="line", csv=lambda row: row.line),
+        Column(key="line", label=lazy("Position"), sort="line", csv=lambda row: row.line),
         Column(
-            key="work", label=lazy("Work"), csv=lambda row: claim_label(row, visibility=visibility)
+            key="work",
+            label=lazy("Workload"),
+            csv=lambda row: claim_label(row, visibility=visibility),
         ),
         Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_card_count),
         Column(key="chips", label=lazy("Chips"), csv=lambda row: " / ".join(row.chips)),
         Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
-        Column(key="since", label=lazy("Waits since"), sort="since", csv=_pending_since),
+        Column(key="since", label=lazy("Pending since"), sort="since", csv=_pending_since),
         Column(
             key="why",
-            label=lazy("Why it waits"),
+            label=lazy("Pending reason"),
             csv=lambda row: translate_message(row.explanation),
         ),
         Column(
@@ -98,7 +100,9 @@ def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[Column, 
 def running_columns(visibility: QueueVisibility) -> tuple[Column, ...]:
     return (
         Column(
-            key="work", label=lazy("Work"), csv=lambda row: claim_label(row, visibility=visibility)
+            key="work",
+            label=lazy("Workload"),
+            csv=lambda row: claim_label(row, visibility=visibility),
         ),
         Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_card_count),
         Column(key="chip", label=lazy("Chip"), sort="chip"),
@@ -106,7 +110,7 @@ def running_columns(visibility: QueueVisibility) -> tuple[Column, ...]:
         Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
         Column(key="admitted_at", label=lazy("Since"), sort="admitted_at", csv=_admitted_at),
         Column(key="progress", label=lazy("Progress"), sort="progress", numeric=True),
-        Column(key="saved", label=lazy("Last saved"), sort="checkpointed_at", csv=_saved_at),
+        Column(key="saved", label=lazy("Last checkpoint"), sort="checkpointed_at", csv=_saved_at),
     )
 
 
@@ -191,11 +195,11 @@ def _ancestor_entries(tree: QuotaTree, entry: QueueEntry) -> list[QueueEntry]:
 
 def _queue_tabs(entry: QueueEntry, current: str) -> list[Tab]:
     labels = {
-        "waiting": (_("Waiting"), entry.waiting),
+        "waiting": (_("Pending"), entry.waiting),
         "running": (_("Running"), None),
-        "usage": (_("Use over time"), None),
+        "usage": (_("Usage over time"), None),
         "changes": (_("Changes"), None),
-        "below": (_("Queues below"), len(entry.below)),
+        "below": (_("Child queues"), len(entry.below)),
     }
     if not entry.below:
         del labels["below"]

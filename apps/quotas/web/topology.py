@@ -45,7 +45,7 @@ USE_LABELS: dict[CardUse, Promise] = {
     CardUse.FREE: _("free"),
     CardUse.FRAGMENT: _("fragment"),
     CardUse.RESERVED: _("reserved"),
-    CardUse.NO_NEW_WORK: _("no new work"),
+    CardUse.NO_NEW_WORK: _("cordoned"),
     CardUse.BROKEN: _("not usable"),
 }
 COLOUR_LABELS: dict[str, Promise] = {

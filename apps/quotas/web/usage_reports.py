@@ -44,19 +44,19 @@ Label = str | Promise
 GROUPING_LABELS: Mapping[Grouping, Label] = {
     Grouping.TEAM: gettext_lazy("Team"),
     Grouping.QUEUE: gettext_lazy("Queue"),
-    Grouping.USER: gettext_lazy("Person"),
+    Grouping.USER: gettext_lazy("User"),
     Grouping.CHIP: gettext_lazy("Chip"),
-    Grouping.WORK: gettext_lazy("Kind of work"),
+    Grouping.WORK: gettext_lazy("Workload type"),
 }
 INTERVAL_LABELS: Mapping[ReportInterval, Label] = {
-    ReportInterval.WHOLE: gettext_lazy("not divided"),
+    ReportInterval.WHOLE: gettext_lazy("total"),
     ReportInterval.MONTH: gettext_lazy("by month"),
     ReportInterval.DAY: gettext_lazy("by day"),
 }
 _WORK_LABELS: Mapping[str, Label] = {
     "job": gettext_lazy("Jobs"),
     "deployment": gettext_lazy("Deployments"),
-    "": gettext_lazy("Other work"),
+    "": gettext_lazy("Other workloads"),
 }
 
 
@@ -93,7 +93,7 @@ def format_interval(row: ReportRow, per: ReportInterval) -> str:
 def row_label(row: ReportRow, by: Grouping) -> str:
     if by is Grouping.WORK:
         return str(_WORK_LABELS.get(row.name, row.name))
-    return row.name or _("nobody known")
+    return row.name or _("unknown user")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class ReportForm(FilterForm):
         choices=[
             ("month", gettext_lazy("This month")),
             ("last", gettext_lazy("Last month")),
-            ("days", gettext_lazy("Days …")),
+            ("days", gettext_lazy("Custom range")),
         ],
     )
     first = forms.DateField(
@@ -141,11 +141,11 @@ class ReportForm(FilterForm):
     )
     last = forms.DateField(label=gettext_lazy("To"), widget=forms.DateInput(attrs={"type": "date"}))
     by = forms.ChoiceField(
-        label=gettext_lazy("Who or what"),
+        label=gettext_lazy("Group by"),
         choices=[(one.value, label) for one, label in GROUPING_LABELS.items()],
     )
     per = forms.ChoiceField(
-        label=gettext_lazy("Divided by time"),
+        label=gettext_lazy("Interval"),
         choices=[(one.value, label) for one, label in INTERVAL_LABELS.items()],
     )
 
@@ -153,10 +153,10 @@ class ReportForm(FilterForm):
         given = super().clean() or self.cleaned_data
         first, last = given.get("first"), given.get("last")
         if first and last and last < first:
-            self.add_error("last", _("it is before the first day"))
+            self.add_error("last", _("The last day must not be before the first day."))
         elif first and last and (last - first).days >= MAX_REPORT_DAYS:
             self.add_error(
-                "last", _("a report spans at most %(days)d days") % {"days": MAX_REPORT_DAYS}
+                "last", _("A report covers at most %(days)d days.") % {"days": MAX_REPORT_DAYS}
             )
         return self.cleaned_data
 

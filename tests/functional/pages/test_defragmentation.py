@@ -45,7 +45,7 @@ GOAL = {"purpose": "whole_nodes", "nodes": "1"}
 def test_a_preview_shows_relocations_and_stores_nothing(browser: Client, scattered: None) -> None:
     text = browser.get("/defragmentation-plans/new", GOAL).text
     assert "would be whole" in text
-    assert "Propose these moves" in text
+    assert "Propose plan" in text
     assert text.count('class="nf-node-cards"') == 4
     assert not Defragmentation.objects.exists()
 
@@ -54,12 +54,12 @@ def test_a_proposed_plan_can_be_approved_and_dismissed(browser: Client, scattere
     answer = browser.post("/defragmentation-plans/new", GOAL, follow=True)
     row = Defragmentation.objects.get()
     assert answer.redirect_chain == [(f"/defragmentation-plans/{row.uid}", 302)]
-    assert "Approve the moves" in answer.text
+    assert "Approve plan" in answer.text
     assert "would be whole" in browser.get("/defragmentation-plans").text
     browser.post(f"/defragmentation-plans/{row.uid}/approve")
     row.refresh_from_db()
     assert (row.state, row.approved_by_name) == ("approved", "hana")
-    assert "Approve the moves" not in browser.get(f"/defragmentation-plans/{row.uid}").text
+    assert "Approve plan" not in browser.get(f"/defragmentation-plans/{row.uid}").text
     browser.post(f"/defragmentation-plans/{row.uid}/dismiss")
     row.refresh_from_db()
     assert row.state == "dismissed"

@@ -66,7 +66,7 @@ def test_the_tree_shows_used_free_and_pending(browser: Client, small: Small) -> 
     assert "guaranteed 1" in said
     assert "borrowed 5" in said
     assert "free 2" in said
-    assert "1 waits for 4 cards" in said
+    assert "1 pending, 4 cards requested" in said
 
 
 def widths(said: str, kind: str) -> list[float]:
@@ -118,7 +118,7 @@ def test_an_evicted_workload_keeps_its_position(browser: Client, small: Small) -
     Claim.objects.filter(pk=again.pk).update(in_line_since=timezone.now() - timedelta(hours=2))
     said = browser.get(f"/queues/{small.queue.uid}").text
     assert said.index("was revoked") < said.index("needs many")
-    assert "of 2 that wait in default" in browser.get(f"/claims/{small.waiting.uid}").text
+    assert "of 2 pending in default" in browser.get(f"/claims/{small.waiting.uid}").text
 
 
 def test_claims_are_exported_as_csv(browser: Client, small: Small) -> None:
@@ -156,9 +156,9 @@ def test_a_pending_claim_shows_reason_numbers_position_and_queue(
     said = browser.get(f"/claims/{small.waiting.uid}").text
     check(said)
     assert small.waiting.explanation in said
-    assert "Cards that it needs" in said
-    assert "of 1 that waits in default" in said
-    assert "No forecast yet" in said
+    assert "Requested cards" in said
+    assert "of 1 pending in default" in said
+    assert "No forecast" in said
 
 
 def test_the_panel_polls_while_the_claim_is_pending(browser: Client, small: Small) -> None:
@@ -188,8 +188,8 @@ def test_a_forecast_is_shown_with_range_and_blocking_workloads(
     assert forecast.starts_at is not None
     assert forecast.place == 1
     said = browser.get(f"/claims/{small.waiting.uid}").text
-    assert re.search(r"Starts about (\w+ \w+, )?\d\d:\d\d UTC", said)
-    assert "When this ends:" in said
+    assert re.search(r"Expected start: about (\w+ \w+, )?\d\d:\d\d UTC", said)
+    assert "After the end of:" in said
 
 
 def test_a_what_if_shows_its_result(browser: Client, small: Small) -> None:
@@ -199,19 +199,19 @@ def test_a_what_if_shows_its_result(browser: Client, small: Small) -> None:
     answer = browser.post(page, {"nodes": 1, "like": node.name})
     assert answer.status_code == 302
     asked = answer["Location"]
-    assert "being played forward" in browser.get(asked).text
+    assert "The simulation is running" in browser.get(asked).text
     assert what_ifs_reconcile(policy=SchedulingPolicy(), at=timezone.now()) == 1
     assert WhatIf.objects.get().state == WhatIfState.ANSWERED
     said = browser.get(asked).text
     check(said)
-    assert "It is next: there is room for it." in said
+    assert "Starts next; enough cards are free." in said
     assert Claim.objects.get(pk=small.waiting.pk).state == ClaimState.PENDING
 
 
 def test_a_what_if_without_changes_is_refused(browser: Client, small: Small) -> None:
     answer = browser.post(f"/claims/{small.waiting.uid}/what-if", {})
     assert answer.status_code == 422
-    assert "Nothing would be different" in answer.text
+    assert "Enter at least one change" in answer.text
 
 
 def test_open_what_ifs_per_user_are_limited(browser: Client, small: Small) -> None:
@@ -226,7 +226,7 @@ def test_a_reclaim_preview_lists_victims(browser: Client, small: Small) -> None:
     guaranteed.entitlements.create(chip="cpu", guaranteed=8)
     said = browser.get(f"/queues/{guaranteed.uid}/reclaim?chip=cpu&cards=8&together=1").text
     check(said)
-    assert "3 have to stop, 6 cards come back" in said
+    assert "3 workloads are preempted, 6 cards are reclaimed" in said
     assert "holds more than its 0 × cpu" in said
     assert Claim.objects.filter(state=ClaimState.ADMITTED).count() == 3
 

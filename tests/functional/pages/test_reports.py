@@ -72,10 +72,10 @@ def test_company_administrators_see_all_usage_including_running_claims(
     assert hours(rows(client), "Team") == {"maps": 6.0, "zebra": 7.0}
     usage_roll_up()
     assert hours(rows(client), "Team") == {"maps": 6.0, "zebra": 7.0}
-    assert hours(rows(client, by="user"), "Person") == {"ada": 6.0, "nobody known": 7.0}
+    assert hours(rows(client, by="user"), "User") == {"ada": 6.0, "unknown user": 7.0}
     assert hours(rows(client, by="chip"), "Chip") == {"cpu": 13.0}
     assert hours(rows(client, by="queue"), "Queue") == {"default": 13.0}
-    assert hours(rows(client, by="work"), "Kind of work") == {"Jobs": 13.0}
+    assert hours(rows(client, by="work"), "Workload type") == {"Jobs": 13.0}
 
 
 def test_days_and_months_add_up_to_the_whole(client: Client, used: datetime) -> None:
@@ -148,7 +148,7 @@ def test_an_invalid_period_is_reported_and_this_month_shown(
 
 def test_a_report_without_usage_has_an_empty_state(client: Client, db: None) -> None:
     entered(client, factories.user("root", admin=True))
-    assert "Nothing was used in that time" in client.get("/reports/usage").content.decode()
+    assert "No usage in this time range" in client.get("/reports/usage").content.decode()
     assert client.get("/reports/usage/chart").json()["series"] == []
 
 

@@ -88,7 +88,7 @@ def test_workloads_of_other_teams_have_no_name(
 
 
 def test_an_empty_fleet_has_an_empty_state(viewer: Client) -> None:
-    assert "Clusters report their nodes" in viewer.get("/topology").text
+    assert "Add a cluster" in viewer.get("/topology").text
     assert cards(viewer)["nodes"] == []
 
 
