@@ -147,8 +147,8 @@ class ProgressView(AttemptView):
 
 class FileView(AttemptView):
     @extend_schema(
-        summary="Hand over a file",
-        description="Sending a path again replaces it. Nothing counts until the manifest lists it.",
+        summary="Upload a file",
+        description="Replaces an earlier file with the same path. Files are used once the manifest lists them.",
         tags=["attempts"],
         parameters=[
             OpenApiParameter("path", str, OpenApiParameter.PATH),
@@ -183,8 +183,8 @@ def _body_chunks(stream: BinaryIO | None) -> Iterator[bytes]:
 
 class ManifestView(AttemptView):
     @extend_schema(
-        summary="Say what was made",
-        description="Comes last: it makes the files that were handed over the result.",
+        summary="Submit the manifest",
+        description="Send it last. The listed files become the outputs of the job.",
         tags=["attempts"],
         request=ManifestSerializer,
         responses={204: None},

@@ -39,7 +39,7 @@ from controlplane.web.rest import BoundedMultiPartParser, Query, ResourceViewSet
 @extend_schema_view(
     list=extend_schema(summary="Jobs", tags=["jobs"], parameters=[serializers.JobFilters]),
     retrieve=extend_schema(
-        summary="A job with its newest attempt, why it waits, and what it made",
+        summary="A job with its latest attempt, pending reasons and outputs",
         tags=["jobs"],
         responses=serializers.JobDetailSerializer,
     ),
@@ -62,7 +62,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
 
     @extend_schema(
         summary="Submit a job",
-        description="It is checked at once; everything that is wrong is said at once (422).",
+        description="Validates the request and returns all errors together (422).",
         tags=["jobs"],
         request=serializers.JobSubmitSerializer,
         responses={201: serializers.JobDetailSerializer},
@@ -94,8 +94,8 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         )
 
     @extend_schema(
-        summary="One spec as two chips would run it",
-        description="Nothing is submitted. What differs is what the chips give; secrets are never shown.",
+        summary="Compare the launches of a spec on two chips",
+        description="No job is submitted. Secrets are never shown.",
         tags=["jobs"],
         request=launch_comparison.RenderSubmitSerializer,
         responses=launch_comparison.SideBySideSerializer,
@@ -108,7 +108,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
 
     @extend_schema(
         summary="Cancel a job",
-        description="Asks for its end; the state changes once nothing of it runs any more.",
+        description="Requests cancellation; the state changes after all processes have stopped.",
         tags=["jobs"],
         request=None,
         responses=serializers.JobDetailSerializer,
@@ -122,7 +122,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
-        summary="Run a failed or cancelled job again, from its newest checkpoint",
+        summary="Retry a failed or cancelled job from its latest checkpoint",
         tags=["jobs"],
         request=None,
         responses=serializers.JobDetailSerializer,
@@ -136,7 +136,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
-        summary="What it reported, by step",
+        summary="Reported metrics by step",
         tags=["jobs"],
         parameters=[serializers.CurveQuery],
         responses=serializers.CurveSerializer,
@@ -148,11 +148,11 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         return Response({"state": job.state, "points": curve})
 
     @extend_schema(
-        summary="Its log",
+        summary="Log of a job",
         description=(
-            "A piece as JSON, or as plain text if that is what Accept prefers. With follow=true plain "
-            "text is streamed until the attempt has ended; a follower that is cut off comes back with "
-            "the number of bytes that it has as offset."
+            "A part of the log as JSON, or as plain text if Accept prefers it. With follow=true plain "
+            "text is streamed until the attempt has ended; an interrupted client reconnects with the "
+            "number of received bytes as offset."
         ),
         tags=["jobs"],
         parameters=[serializers.JobLogQuery],
@@ -184,7 +184,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
             raise Http404 from None
 
     @extend_schema(
-        summary="Every move of its state",
+        summary="State transitions of a job",
         tags=["jobs"],
         responses=serializers.JobTransitionSerializer(many=True),
     )
@@ -194,7 +194,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         return Response(serializers.JobTransitionSerializer(moves, many=True).data)
 
     @extend_schema(
-        summary="Its attempts",
+        summary="Attempts of a job",
         tags=["jobs"],
         responses=serializers.AttemptSerializer(many=True),
     )

@@ -189,8 +189,8 @@ class CatalogView(APIView):
     token_scope = Scope.MODELS
 
     @extend_schema(
-        summary="The catalog of models",
-        description="All that fit, by title, with the matrix of each. The catalog is small: there are no pages.",
+        summary="Model catalog",
+        description="All matching models by title, with their compatibility matrices. Not paginated.",
         tags=["catalog"],
         parameters=[CatalogFilters],
         responses=CatalogEntrySerializer(many=True),
@@ -208,8 +208,8 @@ class CatalogEntryView(APIView):
     token_scope = Scope.MODELS
 
     @extend_schema(
-        summary="A model of the catalog",
-        description="With the matrix over all chips that plug-ins know, the sources, and our versions of it.",
+        summary="A catalog model",
+        description="With the compatibility matrix for all known chips, the sources and the registered versions.",
         tags=["catalog"],
         parameters=[OpenApiParameter("key", OpenApiTypes.STR, OpenApiParameter.PATH)],
         responses=CatalogDetailSerializer,

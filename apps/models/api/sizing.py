@@ -136,11 +136,11 @@ class SizingView(APIView):
     token_scope = Scope.MODELS
 
     @extend_schema(
-        summary="What a model takes in memory",
+        summary="Estimate the memory of a model",
         description=(
-            "Every part of the fullest card, the plan that was asked for or a proposed one, and the largest "
-            "context, concurrency or batch that would fit. What is wrong with a field is refused (422); what "
-            "does not fit is an answer with findings."
+            "Returns the parts of the peak memory per card, the requested or a proposed parallel plan, and the "
+            "largest context, concurrency or batch size that fits. Invalid fields are refused (422); a "
+            "configuration that does not fit is returned with findings."
         ),
         tags=["models"],
         request=SizingRequestSerializer,

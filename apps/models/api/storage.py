@@ -196,13 +196,15 @@ class StoredArtifactFilters(Filters):
     kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)
 
 
-_TEAM = OpenApiParameter("team", OpenApiTypes.STR, OpenApiParameter.PATH, description="Its uid.")
+_TEAM = OpenApiParameter(
+    "team", OpenApiTypes.STR, OpenApiParameter.PATH, description="The uid of the team."
+)
 
 
 class StorageView(APIView):
     token_scope = Scope.ADMIN
 
-    @extend_schema(summary="Who uses how much", tags=["storage"], responses=StorageSerializer)
+    @extend_schema(summary="Storage usage by team", tags=["storage"], responses=StorageSerializer)
     def get(self, request: Request) -> Response:
         Query.read(request)
         company = accounts.is_company_administrator(request.user)
@@ -218,7 +220,7 @@ class QuotaView(APIView):
 
     @extend_schema(
         summary="Set the quota of a team",
-        description="For administrators of the company. What is there already stays.",
+        description="Administrators only. Existing objects are not deleted.",
         tags=["storage"],
         parameters=[_TEAM],
         request=QuotaSerializer,
@@ -239,8 +241,8 @@ class RulesListView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
-        summary="Rules of retention",
-        description="The first is for every team without rules of its own.",
+        summary="Retention rules",
+        description="The first item applies to all teams without their own rules.",
         tags=["storage"],
         responses=TeamRulesSerializer(many=True),
     )
@@ -270,7 +272,7 @@ class RulesView(APIView):
         return found
 
     @extend_schema(
-        summary="Set the rules of a team",
+        summary="Set the retention rules of a team",
         tags=["storage"],
         parameters=[_TEAM],
         request=RulesSerializer,
@@ -285,7 +287,7 @@ class RulesView(APIView):
         return Response(TeamRulesSerializer(answer).data)
 
     @extend_schema(
-        summary="Give a team the rules that all others have",
+        summary="Reset the retention rules of a team to the default",
         tags=["storage"],
         parameters=[_TEAM],
         request=None,
@@ -301,7 +303,7 @@ class PlanView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
-        summary="What the next round of retention removes",
+        summary="Objects that the next retention run removes",
         tags=["storage"],
         parameters=[PlanQuery],
         responses=PlanSerializer,
@@ -332,12 +334,12 @@ class PlanView(APIView):
 
 @extend_schema_view(
     list=extend_schema(
-        summary="Past rounds of retention and garbage collection",
-        description="For administrators of the company; empty for others.",
+        summary="Retention and garbage-collection runs",
+        description="Administrators only; empty for other users.",
         tags=["storage"],
         parameters=[RunFilters],
     ),
-    retrieve=extend_schema(summary="A round", tags=["storage"]),
+    retrieve=extend_schema(summary="A retention or garbage-collection run", tags=["storage"]),
 )
 class StorageRunViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[StorageRun]
@@ -352,9 +354,9 @@ class StorageRunViewSet(
 
 @extend_schema_view(
     list=extend_schema(
-        summary="What is stored", tags=["storage"], parameters=[StoredArtifactFilters]
+        summary="Stored objects", tags=["storage"], parameters=[StoredArtifactFilters]
     ),
-    retrieve=extend_schema(summary="Something that is stored", tags=["storage"]),
+    retrieve=extend_schema(summary="A stored object", tags=["storage"]),
 )
 class StoredArtifactViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Artifact]
@@ -380,8 +382,8 @@ class StoredArtifactViewSet(
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
-        summary="Delete it",
-        description="Refused while something depends on it. It can be had back for 7 days.",
+        summary="Delete an object",
+        description="Refused while another object depends on it. It can be restored for 7 days.",
         tags=["storage"],
         responses=StoredArtifactSerializer,
     )
@@ -391,7 +393,7 @@ class StoredArtifactViewSet(
             lambda row: services.artifact_delete(artifact=row, actor=actor, at=at)
         )
 
-    @extend_schema(summary="Have a deleted one back", tags=["storage"], request=None)
+    @extend_schema(summary="Restore a deleted object", tags=["storage"], request=None)
     @idempotent
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, uid: str) -> Response:
@@ -401,7 +403,7 @@ class StoredArtifactViewSet(
         )
 
     @extend_schema(
-        summary="Remove the bytes of a deleted one for good", tags=["storage"], request=None
+        summary="Delete the data of a deleted object permanently", tags=["storage"], request=None
     )
     @idempotent
     @action(detail=True, methods=["post"])
@@ -411,7 +413,9 @@ class StoredArtifactViewSet(
             lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at)
         )
 
-    @extend_schema(summary="Keep it from every rule", tags=["storage"], request=None)
+    @extend_schema(
+        summary="Pin an object; retention rules do not remove it", tags=["storage"], request=None
+    )
     @idempotent
     @action(detail=True, methods=["post"])
     def pin(self, request: Request, uid: str) -> Response:
@@ -420,7 +424,7 @@ class StoredArtifactViewSet(
             lambda row: services.artifact_pin(artifact=row, actor=actor, at=at)
         )
 
-    @extend_schema(summary="Let rules have it again", tags=["storage"], request=None)
+    @extend_schema(summary="Unpin an object", tags=["storage"], request=None)
     @idempotent
     @action(detail=True, methods=["post"])
     def unpin(self, request: Request, uid: str) -> Response:

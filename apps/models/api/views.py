@@ -52,7 +52,7 @@ class GateOverrideActions(ResourceViewSet[ModelVersion]):
     """The two decisions that a person can take about a quantized version."""
 
     @extend_schema(
-        summary="Accept a quantized version although it lost more than its tolerance",
+        summary="Accept a quantized version that exceeds its tolerance",
         tags=["models"],
         request=DecisionSerializer,
         responses=ModelVersionDetailSerializer,
@@ -64,7 +64,7 @@ class GateOverrideActions(ResourceViewSet[ModelVersion]):
 
     @extend_schema(
         summary="Reject a quantized version",
-        description="No new revision serves it from then on; what serves goes on.",
+        description="New revisions cannot use it; running deployments continue.",
         tags=["models"],
         request=DecisionSerializer,
         responses=ModelVersionDetailSerializer,
@@ -104,8 +104,8 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     @extend_schema(
         summary="Upload a file as a new dataset or version",
         description=(
-            "The file is taken whole or refused with the rows that are wrong (422). The same rows "
-            "again are refused with the version that has them (409)."
+            "The file is stored as a whole or refused with its invalid rows (422). A file with the same "
+            "rows as an existing version is refused with that version (409)."
         ),
         tags=["datasets"],
         request=serializers.UploadSerializer,
@@ -123,8 +123,8 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         return Response(body, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Look into a file without keeping it",
-        description="Preview and statistics, or the rows that are wrong (422).",
+        summary="Check a file without storing it",
+        description="Returns a preview and statistics, or the invalid rows (422).",
         tags=["datasets"],
         request=serializers.InspectSerializer,
         responses=serializers.InspectionSerializer,
@@ -176,7 +176,7 @@ class DatasetVersionViewSet(
         return serializers.DatasetVersionSerializer
 
     @extend_schema(
-        summary="The rows of a split, as JSON Lines",
+        summary="Rows of a split as JSON Lines",
         tags=["datasets"],
         parameters=[serializers.RowsQuery],
         responses=DOWNLOAD,
@@ -234,8 +234,8 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         return {**super().get_serializer_context(), "teams": teams}
 
     @extend_schema(
-        summary="The version and what it was made from",
-        description="From the version itself down to the first base, or to the first that you may not see.",
+        summary="Lineage of a model version",
+        description="From the version down to its first base, or to the first that you have no access to.",
         tags=["models"],
         responses=serializers.ModelVersionSerializer(many=True),
     )
@@ -246,7 +246,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
 
     @extend_schema(
         summary="Register a folder on the server as a model version",
-        description="The folder is checked now and copied in the background.",
+        description="The folder is validated immediately and copied in the background.",
         tags=["models"],
         request=serializers.ImportSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
@@ -261,8 +261,8 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
 
     @extend_schema(
         summary="Fetch a repository of a hub as a model version",
-        description="The hub is asked now; its files come in the background, and go on where they were after "
-        "a broken line or a restart.",
+        description="The repository is checked immediately. Its files are downloaded in the background; "
+        "interrupted downloads resume.",
         tags=["models"],
         request=serializers.FetchSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
@@ -286,8 +286,8 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="End an import from a hub",
-        description="What has arrived is kept for another try.",
+        summary="Stop an import from a hub",
+        description="Downloaded files are kept for a retry.",
         tags=["models"],
         request=None,
         responses=serializers.ModelVersionDetailSerializer,
@@ -312,7 +312,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         return Response(selectors.importable_folders())
 
     @extend_schema(
-        summary="Try a failed import again",
+        summary="Retry a failed import",
         tags=["models"],
         request=None,
         responses=serializers.ModelVersionDetailSerializer,
@@ -342,7 +342,7 @@ class EvaluationViewSet(
     def get_queryset(self) -> QuerySet[Evaluation]:
         return selectors.evaluations_visible(self.request.user)
 
-    @extend_schema(summary="The report, as JSON", tags=["models"], responses=DOWNLOAD)
+    @extend_schema(summary="Evaluation report as JSON", tags=["models"], responses=DOWNLOAD)
     @action(detail=True, content_negotiation_class=AnyAccept)
     def report(self, request: Request, uid: str) -> FileResponse:
         evaluation = self.get_object()

@@ -220,7 +220,7 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
     """What people ask about a claim."""
 
     @extend_schema(
-        summary="Why a claim waits, or why it got these cards",
+        summary="Pending reason or placement of a claim",
         tags=["scheduling"],
         responses=ClaimExplanationSerializer,
     )
@@ -230,8 +230,8 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         return Response(ClaimExplanationSerializer(found).data)
 
     @extend_schema(
-        summary="When a claim that waits will probably start",
-        description="From the last look ahead, at most a day; `starts_at` is null where nobody knows.",
+        summary="Forecast of a pending claim",
+        description="From the latest forecast, at most one day ahead; `starts_at` is null if it is unknown.",
         tags=["scheduling"],
         responses=OutlookSerializer,
     )
@@ -241,8 +241,8 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         return Response(forecast_json(found.outlook))
 
     @extend_schema(
-        summary="Ask what would make a claim start earlier",
-        description="Nothing is touched. The answer takes a moment; look for it at `/what-ifs/{uid}`.",
+        summary="Request a what-if for a claim",
+        description="Nothing is changed. The result is available at `/what-ifs/{uid}`.",
         tags=["scheduling"],
         request=QuestionSerializer,
         responses={202: AnsweredSerializer},
@@ -264,8 +264,8 @@ class QueueReclaimActions(ResourceViewSet[Queue]):
     """What people ask about a queue."""
 
     @extend_schema(
-        summary="Who would have to stop if a queue asked for cards now",
-        description="The scheduler's own plan, with a claim that nobody made. Nothing is touched.",
+        summary="Reclaim preview of a queue",
+        description="Simulated by the scheduler with a hypothetical claim. Nothing is changed.",
         tags=["scheduling"],
         parameters=[ReclaimPreviewQuery],
         responses=ReclaimPreviewSerializer,
@@ -283,7 +283,7 @@ class QueueReclaimActions(ResourceViewSet[Queue]):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Questions of the kind “what if”", tags=["scheduling"]),
+    list=extend_schema(summary="What-if requests", tags=["scheduling"]),
 )
 class WhatIfViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[WhatIf]):
     """Questions about claims of the caller's teams."""
@@ -295,7 +295,7 @@ class WhatIfViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
         return what_ifs_visible(self.request.user)
 
     @extend_schema(
-        summary="A question and, once it is there, its answer",
+        summary="A what-if request and its result",
         tags=["scheduling"],
         responses=AnsweredSerializer,
     )

@@ -210,7 +210,7 @@ class DefragmentationPlanFilters(Filters):
 @extend_schema_view(
     list=extend_schema(
         summary="Defragmentation plans",
-        description="Those that move work of your teams, make room for it, or that you proposed.",
+        description="Plans that relocate workloads of your teams, free cards for them, or that you proposed.",
         tags=["scheduling"],
         parameters=[DefragmentationPlanFilters],
     ),
@@ -243,9 +243,9 @@ class DefragmentationPlanViewSet(
         return visibility_of(self.request.user, Queue.objects.all())
 
     @extend_schema(
-        summary="Propose moves",
-        description="They are worked out now, and can be approved for half an hour. "
-        "With `dry_run` nothing is kept.",
+        summary="Propose a defragmentation plan",
+        description="The plan is computed immediately and can be approved for 30 minutes. "
+        "With `dry_run` it is not stored.",
         tags=["scheduling"],
         request=DefragmentationRequestSerializer,
         responses={
@@ -272,8 +272,8 @@ class DefragmentationPlanViewSet(
         return Response(DefragmentationPlanSerializer(answer).data)
 
     @extend_schema(
-        summary="Approve its moves",
-        description="Refused if the fleet has changed since, with what has.",
+        summary="Approve a defragmentation plan",
+        description="Refused if the fleet has changed since the proposal; the response lists the changes.",
         tags=["scheduling"],
         request=None,
     )
@@ -285,8 +285,8 @@ class DefragmentationPlanViewSet(
         return Response(self.get_serializer(row).data)
 
     @extend_schema(
-        summary="Dismiss it",
-        description="While it is under way it ends once the move that is in motion has landed.",
+        summary="Dismiss a defragmentation plan",
+        description="A running plan stops after the current relocation.",
         tags=["scheduling"],
         request=None,
     )

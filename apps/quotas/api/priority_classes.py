@@ -57,8 +57,8 @@ class PriorityClassViewSet(
         return PriorityClass.objects.all()
 
     @extend_schema(
-        summary="Make a priority class",
-        description="For administrators of the company.",
+        summary="Create a priority class",
+        description="Administrators only.",
         tags=["scheduling"],
         request=PriorityClassWriteSerializer,
         responses={201: PriorityClassSerializer},
@@ -71,7 +71,7 @@ class PriorityClassViewSet(
 
     @extend_schema(
         summary="Change a priority class",
-        description="For administrators of the company. Work that asked for it keeps its number.",
+        description="Administrators only. Existing workloads keep their priority value.",
         tags=["scheduling"],
         request=PriorityClassWriteSerializer,
         responses=PriorityClassSerializer,
@@ -88,7 +88,7 @@ class PriorityClassViewSet(
 
     @extend_schema(
         summary="Delete a priority class",
-        description="For administrators of the company. Refused while work has its number, unless forced.",
+        description="Administrators only. Refused while workloads use its value, unless forced.",
         tags=["scheduling"],
         parameters=[PriorityDeleteQuery],
         responses={204: None},

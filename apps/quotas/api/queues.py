@@ -358,8 +358,8 @@ IF_MATCH = OpenApiParameter(
     type=str,
     location=OpenApiParameter.HEADER,
     description=(
-        "The ETag or fingerprint of the tree that you looked at. If it has been changed since, nothing "
-        "is done (412)."
+        "The ETag or fingerprint of the queue tree that the change is based on. If the tree has changed "
+        "since, the request is refused (412)."
     ),
 )
 
@@ -405,7 +405,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         return {**super().get_serializer_context(), **standings}
 
     @extend_schema(
-        summary="Make a queue",
+        summary="Create a queue",
         tags=["scheduling"],
         parameters=[DryRunQuery, IF_MATCH],
         request=QueueWriteSerializer,
@@ -425,7 +425,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
 
     @extend_schema(
         summary="Change or move a queue",
-        description="What is left out stays as it is.",
+        description="Omitted fields are not changed.",
         tags=["scheduling"],
         parameters=[DryRunQuery, IF_MATCH],
         request=QueueWriteSerializer,
@@ -453,7 +453,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
 
     @extend_schema(
         summary="Retire a queue",
-        description="Nothing may wait or hold cards in it, and no queue be below it. Its name stays taken.",
+        description="Refused while the queue has workloads or child queues. The name cannot be used again.",
         tags=["scheduling"],
         parameters=[RetireQuery, IF_MATCH],
         responses={200: TreePreviewSerializer, 204: None},

@@ -248,9 +248,9 @@ class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
         return records_visible(self.request.user)
 
     @extend_schema(
-        summary="Records of the ledger",
-        description="Who held which cards from when to when. What is held now is recorded when it "
-        "ends, and at midnight (UTC).",
+        summary="Usage records",
+        description="Card usage with owner, start and end. Current allocations are recorded when they "
+        "end, and at midnight (UTC).",
         tags=["scheduling"],
         parameters=[UsageRecordFilters],
         responses={
@@ -299,7 +299,7 @@ class UsageDayViewSet(mixins.ListModelMixin, ResourceViewSet[UsageDay]):
         return days_visible(self.request.user)
 
     @extend_schema(
-        summary="Days of the ledger",
+        summary="Usage by day",
         tags=["scheduling"],
         parameters=[UsageDayFilters],
     )
@@ -311,9 +311,9 @@ class UsageMonthsView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
-        summary="Who used what by month, and what it cost",
-        description="With what is held right now. A month of which only some days are asked for is "
-        "summed of these.",
+        summary="Usage and cost by month",
+        description="Includes current allocations. A month that is requested in part is the sum of the "
+        "requested days.",
         tags=["scheduling"],
         parameters=[UsageMonthsQuery],
         responses=UsageMonthsSerializer,
@@ -340,7 +340,7 @@ class CardRatesView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
-        summary="What cards cost",
+        summary="Card rates",
         description="Chips that are not listed have no rate.",
         tags=["scheduling"],
         operation_id="usage_rates_list",
@@ -357,8 +357,8 @@ class CardRateView(APIView):
     parser_classes = (BoundedJSONParser,)
 
     @extend_schema(
-        summary="Set what a card of a chip costs",
-        description="For administrators of the company. It holds for past reports too.",
+        summary="Set the rate of a chip",
+        description="Administrators only. Applies to past reports too.",
         tags=["scheduling"],
         parameters=[_CHIP],
         request=CardRateChangeSerializer,
@@ -374,7 +374,7 @@ class CardRateView(APIView):
         return Response(CardRateSerializer(rate).data)
 
     @extend_schema(
-        summary="Take the rate of a chip away",
+        summary="Delete the rate of a chip",
         tags=["scheduling"],
         parameters=[_CHIP],
         responses={204: None},

@@ -74,7 +74,7 @@ class DeploymentViewSet(
 
     @extend_schema(
         summary="Add a revision",
-        description="Traffic moves to it once all of its replicas are ready.",
+        description="Traffic moves to the revision after all of its replicas are ready.",
         tags=["serving"],
         request=serializers.ReviseSerializer,
         responses=serializers.DeploymentDetailSerializer,
@@ -109,7 +109,7 @@ class DeploymentViewSet(
 
     @extend_schema(
         summary="Stop a deployment",
-        description="It keeps its name, its revisions and its usage.",
+        description="Name, revisions and usage are kept.",
         tags=["serving"],
         request=None,
         responses=serializers.DeploymentDetailSerializer,
@@ -138,7 +138,7 @@ class DeploymentViewSet(
 
     @extend_schema(
         summary="Delete a stopped deployment",
-        description="Frees its name. Its usage stays.",
+        description="Frees the name. Usage is kept.",
         tags=["serving"],
         responses={204: None},
     )
@@ -157,7 +157,7 @@ class ReplicaViewSet(ResourceViewSet[Replica]):
         return selectors.replicas_visible(self.request.user)
 
     @extend_schema(
-        summary="The log of a replica's present run",
+        summary="Log of the current run of a replica",
         tags=["serving"],
         parameters=[LogQuery],
         responses={
@@ -194,7 +194,7 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         return selectors.keys_visible(self.request.user)
 
     @extend_schema(
-        summary="Make a gateway key",
+        summary="Create a gateway key",
         tags=["serving"],
         request=serializers.KeyCreateSerializer,
         responses={201: serializers.NewKeySerializer},
@@ -209,7 +209,7 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
 
     @extend_schema(
         summary="Revoke a gateway key",
-        description="It stops working within moments. Revoking it again changes nothing.",
+        description="Requests with the key are refused within a few seconds. Idempotent.",
         tags=["serving"],
         responses={204: None},
     )
@@ -222,7 +222,7 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
 
 @extend_schema_view(
     list=extend_schema(
-        summary="Calls through the gateway",
+        summary="Requests through the gateway",
         tags=["serving"],
         parameters=[serializers.UsageFilters],
     ),
@@ -236,7 +236,7 @@ class UsageViewSet(mixins.ListModelMixin, ResourceViewSet[GatewayCall]):
         return selectors.usage_visible(self.request.user)
 
     @extend_schema(
-        summary="Calls and tokens in all",
+        summary="Total requests and tokens",
         tags=["serving"],
         parameters=[serializers.UsageFilters],
         responses=serializers.UsageTotalsSerializer,

@@ -27,7 +27,7 @@ from controlplane.web.rest import ResourceViewSet
         summary="Pipelines", tags=["pipelines"], parameters=[serializers.PipelineFilters]
     ),
     retrieve=extend_schema(
-        summary="A pipeline with its steps, what they made and what they measured",
+        summary="A pipeline with its steps, outputs and metrics",
         tags=["pipelines"],
     ),
 )
@@ -57,8 +57,8 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @extend_schema(
         summary="Submit a pipeline",
         description=(
-            "Each step works on the newest version that a step before it made, or on model_version. "
-            "All of it is checked at once; everything that is wrong is said at once (422)."
+            "Each step uses the latest version that an earlier step created, or model_version. "
+            "Validates the request and returns all errors together (422)."
         ),
         tags=["pipelines"],
         request=serializers.PipelineSubmitSerializer,
@@ -88,7 +88,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         )
 
     @extend_schema(
-        summary="Cancel a pipeline and the step that runs",
+        summary="Cancel a pipeline and its running step",
         tags=["pipelines"],
         request=None,
         responses=serializers.PipelineSerializer,
@@ -102,7 +102,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         return self._pipeline_response(uid)
 
     @extend_schema(
-        summary="Try the step again at which it failed or was cancelled, then go on",
+        summary="Retry a pipeline from its failed or cancelled step",
         tags=["pipelines"],
         request=None,
         responses=serializers.PipelineSerializer,
@@ -116,7 +116,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         return self._pipeline_response(uid)
 
     @extend_schema(
-        summary="Wave it through the gate that it missed",
+        summary="Approve a pipeline that failed a gate",
         tags=["pipelines"],
         request=serializers.GateOverrideSerializer,
         responses=serializers.PipelineSerializer,
@@ -134,7 +134,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         return self._pipeline_response(uid)
 
     @extend_schema(
-        summary="Every move of it and of its steps, the newest first",
+        summary="State transitions of a pipeline and its steps, latest first",
         tags=["pipelines"],
         responses=serializers.PipelineEventSerializer(many=True),
     )
