@@ -119,7 +119,7 @@ def _show_message(request: HtmxRequest) -> HttpResponse:
     """Show a toast for htmx, else a message."""
     level = request.POST.get("level", "success")
     level = level if level in set(ToastLevel) else ToastLevel.INFO
-    text = _("This is how news look.")
+    text = _("Example of a notification.")
     if is_fragment(request):
         return add_toast(HttpResponse(status=204), level=level, text=text)
     messages.add_message(request, getattr(messages, level.upper()), text)
@@ -128,13 +128,13 @@ def _show_message(request: HtmxRequest) -> HttpResponse:
 
 CHARTS: Mapping[str, Any] = {
     "lines": _("Loss"),
-    "gaps": _("When did the card report nothing?"),
-    "marks": _("What did the release change?"),
-    "chips": _("Which chip answers sooner?"),
+    "gaps": _("Gaps in card reports"),
+    "marks": _("Effect of the release"),
+    "chips": _("Latency by chip"),
     "bars": _("Row length"),
-    "live": _("What does it look like while it comes in?"),
-    "empty": _("Has anything been measured?"),
-    "failing": _("What if the figures do not load?"),
+    "live": _("Loading state"),
+    "empty": _("Empty state"),
+    "failing": _("Error state"),
 }
 
 

@@ -30,7 +30,7 @@ def validate_name(text: str) -> None:
         normalize_name(text)
     except InvalidName as refusal:
         if not refusal.character:
-            raise ValidationError(_("A name must not begin or end with white space.")) from None
+            raise ValidationError(_("A name must not start or end with whitespace.")) from None
         raise ValidationError(
             _("U+%(code)s is not allowed in a name: it is invisible or a control character."),
             params={"code": f"{ord(refusal.character):04X}"},

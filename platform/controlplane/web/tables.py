@@ -116,7 +116,7 @@ class FilterForm(PlainForm):
     def invalid_filters(self) -> list[str]:
         """Return a message for each invalid filter value."""
         return [
-            _("The filter “%(label)s” was left out: %(error)s")
+            _("Filter “%(label)s” ignored: %(error)s")
             % {"label": self.fields[name].label or name, "error": " ".join(map(str, errors))}
             for name, errors in self.errors.items()
             if name in self.fields
@@ -221,7 +221,7 @@ class Table(Generic[Row]):
         hints = self.filters.invalid_filters if self.filters else []
         if self._requested_sort and self._requested_sort != self._sort:
             requested = Truncator(self._requested_sort).chars(40)
-            hint = _("There is no order “%(asked)s”; the usual one is shown.")
+            hint = _("Sort order “%(asked)s” does not exist. The default order is shown.")
             hints = [*hints, hint % {"asked": requested}]
         return hints
 
