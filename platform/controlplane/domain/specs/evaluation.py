@@ -25,7 +25,7 @@ EVALUATE = (
     SpecField(
         name="metrics",
         label="Metrics",
-        help="What to measure.",
+        help="Metrics to compute.",
         kind=FieldKind.CHOICES,
         default=["exact_match"],
         choices=METRICS,
@@ -33,14 +33,14 @@ EVALUATE = (
     SpecField(
         name="split",
         label="Split",
-        help="The split to answer.",
+        help="Dataset split to evaluate.",
         kind=FieldKind.TEXT,
         default="test",
     ),
     SpecField(
         name="limit",
-        label="Most rows",
-        help="Use the first rows only; empty means all.",
+        label="Max examples",
+        help="Maximum number of examples, from the start of the split. Empty: all.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -59,7 +59,7 @@ EVALUATE = (
     SpecField(
         name="batch_size",
         label="Batch size",
-        help="Prompts at once on the card.",
+        help="Prompts per batch on the card.",
         kind=FieldKind.INTEGER,
         default=32,
         least=1,
@@ -68,7 +68,7 @@ EVALUATE = (
     SpecField(
         name="seed",
         label="Seed",
-        help="For what is random in the model; answers are the likeliest ones.",
+        help="Random seed; answers are decoded greedily.",
         kind=FieldKind.INTEGER,
         default=42,
         least=0,
@@ -102,7 +102,7 @@ _TOLERANCE = (
     SpecField(
         name="perplexity_increase",
         label="Perplexity",
-        help="Largest relative rise; 0.05 is five percent. Empty asks for nothing.",
+        help="Maximum relative increase; 0.05 is 5 percent. Empty: no limit.",
         kind=FieldKind.NUMBER,
         default=0.05,
         optional=True,
@@ -112,7 +112,7 @@ _TOLERANCE = (
     SpecField(
         name="accuracy_drop",
         label="Accuracy",
-        help="Largest fall of any other metric, in points; 0.01 is one percent. Empty asks for nothing.",
+        help="Maximum absolute decrease of any other metric; 0.01 is one percentage point. Empty: no limit.",
         kind=FieldKind.NUMBER,
         default=0.01,
         optional=True,
@@ -127,10 +127,16 @@ _METRICS, _SPLIT, _LIMIT, _LENGTH, _BATCH, _SEED = fields_named(
 #: Fields of an evaluation, with defaults for the comparison of two models.
 _MEASURED = (
     replace(
-        _METRICS, help="What to measure before and after.", default=["perplexity", "exact_match"]
+        _METRICS,
+        help="Metrics to compute before and after quantization.",
+        default=["perplexity", "exact_match"],
     ),
-    replace(_SPLIT, help="The split to measure on."),
-    replace(_LIMIT, help="Measure on the first rows only; empty means all.", default=256),
+    replace(_SPLIT, help="Dataset split to evaluate."),
+    replace(
+        _LIMIT,
+        help="Maximum number of examples, from the start of the split. Empty: all.",
+        default=256,
+    ),
     _LENGTH,
     _BATCH,
 )
@@ -139,7 +145,7 @@ QUANTIZE = (
     SpecField(
         name="scheme",
         label="Scheme",
-        help="How many bits weights and activations keep, and how that is found.",
+        help="Bit width of weights and activations, and the quantization method.",
         kind=FieldKind.CHOICE,
         default="w8a8-smoothquant",
         choices=SCHEMES,
@@ -147,14 +153,14 @@ QUANTIZE = (
     SpecField(
         name="calibration_split",
         label="Calibration split",
-        help="Rows that show what activations look like.",
+        help="Dataset split that sets the activation ranges.",
         kind=FieldKind.TEXT,
         default="train",
     ),
     SpecField(
         name="calibration_rows",
-        label="Calibration rows",
-        help="128 to 512 are usual.",
+        label="Calibration examples",
+        help="Number of calibration examples; 128 to 512 is typical.",
         kind=FieldKind.INTEGER,
         default=128,
         least=1,
@@ -162,8 +168,8 @@ QUANTIZE = (
     ),
     SpecField(
         name="max_length",
-        label="Longest row",
-        help="In tokens; the rest is cut off.",
+        label="Max example length",
+        help="Tokens per example; longer examples are truncated.",
         kind=FieldKind.INTEGER,
         default=512,
         least=8,
@@ -172,7 +178,7 @@ QUANTIZE = (
     SpecField(
         name="smoothing_strength",
         label="Smoothing strength",
-        help="How much of an activation's range moves into the weights; used by w8a8-smoothquant.",
+        help="Share of the activation range that is moved into the weights; used by w8a8-smoothquant.",
         kind=FieldKind.NUMBER,
         default=0.8,
         least=0,
@@ -181,7 +187,7 @@ QUANTIZE = (
     SpecField(
         name="group_size",
         label="Group size",
-        help="Weights that share a scale; used by w4a16-awq. Empty is 128, or the largest that fits.",
+        help="Weights per scale; used by w4a16-awq. Empty: 128, or the largest that fits.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -190,8 +196,8 @@ QUANTIZE = (
     ),
     SpecField(
         name="ignore",
-        label="Layers to leave",
-        help="Names of modules that keep their precision.",
+        label="Excluded layers",
+        help="Names of modules that are not quantized.",
         kind=FieldKind.TEXTS,
         default=["lm_head"],
     ),
@@ -199,9 +205,9 @@ QUANTIZE = (
     SpecField(
         name="tolerance",
         label="Tolerance",
-        help="What the quantized model may lose and still be accepted.",
+        help="Maximum loss of quality for the quantized model to be accepted.",
         kind=FieldKind.GROUP,
         fields=_TOLERANCE,
     ),
-    replace(_SEED, help="For the choice of calibration rows."),
+    replace(_SEED, help="Random seed for the selection of calibration examples."),
 )

@@ -8,20 +8,20 @@ SCRIPT = (
     SpecField(
         name="argv",
         label="Command",
-        help='The program and its arguments, such as ["python", "train.py"]; python is the engine\'s.',
+        help='Program and arguments, such as ["python", "train.py"]; python is that of the engine.',
         kind=FieldKind.TEXTS,
     ),
     SpecField(
         name="environment",
         label="Environment",
-        help="Variables for the program.",
+        help="Environment variables of the program.",
         kind=FieldKind.VARIABLES,
         default={},
     ),
     SpecField(
         name="maximum_run_time_seconds",
         label="Maximum run time",
-        help="In seconds; the program is ended after it.",
+        help="Seconds after which the program is terminated.",
         kind=FieldKind.INTEGER,
         default=3600,
         least=1,

@@ -15,7 +15,7 @@ SIZING = (
     SpecField(
         name="task",
         label="Task",
-        help="Serve answers, or train.",
+        help="Serving or training.",
         kind=FieldKind.CHOICE,
         default="serve",
         choices=TASKS,
@@ -23,7 +23,7 @@ SIZING = (
     SpecField(
         name="scheme",
         label="Weights",
-        help="What weights are kept in when serving; stored is as the model itself has them.",
+        help="Weight format when serving; stored is the format of the model.",
         kind=FieldKind.CHOICE,
         default=STORED,
         choices=(STORED, *sorted(WEIGHT_SCHEMES)),
@@ -31,7 +31,7 @@ SIZING = (
     SpecField(
         name="context",
         label="Context",
-        help="Tokens of the longest prompt and answer together, or of the longest row.",
+        help="Maximum length in tokens: of prompt and answer when serving, of an example when training.",
         kind=FieldKind.INTEGER,
         default=4096,
         least=1,
@@ -40,7 +40,7 @@ SIZING = (
     SpecField(
         name="concurrency",
         label="Concurrency",
-        help="Requests that run at once; used when serving.",
+        help="Concurrent requests; used when serving.",
         kind=FieldKind.INTEGER,
         default=16,
         least=1,
@@ -49,7 +49,7 @@ SIZING = (
     SpecField(
         name="kv_precision",
         label="Precision of the KV cache",
-        help="fp8 holds twice as many tokens; used when serving.",
+        help="fp8 stores twice as many tokens; used when serving.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=("auto", "fp8"),
@@ -57,7 +57,7 @@ SIZING = (
     SpecField(
         name="memory_fraction",
         label="Share of memory",
-        help="Of each card, that serving may use.",
+        help="Share of the memory of each card that is available to serving.",
         kind=FieldKind.NUMBER,
         default=0.9,
         least=0.1,
@@ -66,7 +66,7 @@ SIZING = (
     SpecField(
         name="method",
         label="Method",
-        help="Train every weight, or a small adapter; qlora keeps the rest in 4 bits.",
+        help="Train all weights or an adapter; qlora stores the frozen weights in 4 bits.",
         kind=FieldKind.CHOICE,
         default="full",
         choices=METHODS,
@@ -83,7 +83,7 @@ SIZING = (
     SpecField(
         name="batch",
         label="Batch size",
-        help="Rows at once on a card; used when training.",
+        help="Examples per batch and card; used when training.",
         kind=FieldKind.INTEGER,
         default=1,
         least=1,
@@ -92,7 +92,7 @@ SIZING = (
     SpecField(
         name="gradient_accumulation",
         label="Gradient accumulation",
-        help="Batches that make one step; used when training.",
+        help="Batches per optimizer step; used when training.",
         kind=FieldKind.INTEGER,
         default=1,
         least=1,
@@ -101,7 +101,7 @@ SIZING = (
     SpecField(
         name="precision",
         label="Precision",
-        help="Of the computation.",
+        help="Precision of the computation.",
         kind=FieldKind.CHOICE,
         default="bfloat16",
         choices=("bfloat16", "float16", "float32"),
@@ -109,7 +109,7 @@ SIZING = (
     SpecField(
         name="recompute",
         label="Recompute activations",
-        help="Compute them again instead of keeping them; used when training.",
+        help="Recompute activations instead of storing them; used when training.",
         kind=FieldKind.CHOICE,
         default="on",
         choices=("on", "off"),
@@ -117,7 +117,7 @@ SIZING = (
     SpecField(
         name="cards",
         label="Cards",
-        help="Of one replica, or of the run; empty is the fewest that fit.",
+        help="Cards of one replica or of the run. Empty: the fewest that fit.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -127,7 +127,7 @@ SIZING = (
     SpecField(
         name="parallel",
         label="Parallel plan",
-        help="How the cards share the work; what is empty is proposed.",
+        help="Parallel degrees; empty ones are proposed.",
         kind=FieldKind.GROUP,
         fields=_PLAN,
     ),
