@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.utils.text import slugify
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import User
@@ -311,5 +311,5 @@ def _model_choices(user: User) -> list[Any]:
         for entry in entries
         if entry.modality in _SIZED_MODALITIES
     ]
-    groups = ((gettext("Ours"), ours), (gettext("Catalog"), listed))
+    groups = ((pgettext("tab", "My models"), ours), (pgettext("tab", "Catalog"), listed))
     return [(label, choices) for label, choices in groups if choices]
