@@ -75,7 +75,7 @@ class SessionAgeMiddleware:
         active = _parse_timestamp(session.get(_ACTIVE)) or at
         if at - began > timedelta(seconds=settings.SESSION_COOKIE_AGE) or at - active > idle:
             logout(request)
-            messages.info(request, _("You were logged out because your session had ended."))
+            messages.info(request, _("You were signed out because your session expired."))
             return
         if _BEGAN not in session:
             session[_BEGAN] = at.timestamp()
@@ -138,11 +138,11 @@ class SessionExpiredMiddleware:
         if not _is_login_redirect(response) or _is_navigation(request):
             return response
         if not request.htmx:
-            message = _("You are logged out. Log in again, then send it once more.")
+            message = _("You are signed out. Sign in again, then resend the message.")
             return JsonResponse({"error": {"message": message}}, status=HTTPStatus.UNAUTHORIZED)
         if request.method != "GET":
             message = _(
-                "You are logged out. Log in again in another tab; what you typed stays here."
+                "You are signed out. Sign in again in another tab; the input on this page is kept."
             )
             refused = HttpResponse(status=HTTPStatus.UNAUTHORIZED)
             return add_toast(refused, level=ToastLevel.ERROR, text=message)

@@ -184,7 +184,7 @@ def test_a_script_that_is_logged_out_hears_it_in_words(
     address = reverse("playground-chat", args=[filled.ready.uid])
     response = client.post(address, headers={"Sec-Fetch-Mode": "cors"})
     assert response.status_code == 401
-    assert "Log in again" in response.json()["error"]["message"]
+    assert "Sign in again" in response.json()["error"]["message"]
 
 
 def test_a_page_that_somebody_opens_leads_to_the_log_in_as_ever(client: Client, db: None) -> None:
