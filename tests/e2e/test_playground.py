@@ -185,7 +185,7 @@ def test_a_question_after_a_failure_is_asked_together_with_the_one_before(
 def test_what_was_written_before_an_answer_broke_off_is_kept(tab: Tab, gateway: Gateway) -> None:
     gateway.will_break_off("Old ", "Mill")
     say(tab, "Where?")
-    expect(tab.locator('[data-role="error"]')).to_contain_text("broke off")
+    expect(tab.locator('[data-role="error"]')).to_contain_text("interrupted")
     assert messages(tab)[1] == "Old Mill"
 
 
