@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +20,11 @@ from typing import Any
 
 import psutil
 import pytest
+from urllib3.exceptions import HTTPError
 
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
 from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig
+from controlplane.adapters.clusters.kubernetes.watch_streams import WatchStream
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable
 from tests.kubernetes import building, clusters, control_planes, processes
 
@@ -128,23 +130,33 @@ class Crowd:
 
     def _follow(self) -> None:
         while not self.stopping.is_set():
-            with suppress(ClusterUnavailable, ApiRefused):
-                seen = self.api.list("/api/v1/pods")
-                for pod in seen.items:
-                    self._hands.submit(self._attend, pod)
-                version = seen.version
+            with suppress(ClusterUnavailable, ApiRefused, HTTPError):
+                version = ""
+                for page in self.api.pages("/api/v1/pods"):
+                    for pod in page.items:
+                        self._hands.submit(self._attend, pod)
+                    version = page.version
                 while not self.stopping.is_set():
                     version = self._watch(version)
 
     def _watch(self, version: str) -> str:
         """The version that the watch came to."""
-        for event in self.api.watch("/api/v1/pods", version=version, seconds=_WATCHED_FOR):
-            pod = event["object"]
-            version = pod["metadata"]["resourceVersion"]
-            if self.stopping.is_set():
-                break
-            if event["type"] in ("ADDED", "MODIFIED"):
-                self._hands.submit(self._attend, pod)
+        response = self.api.open_watch(
+            "/api/v1/pods",
+            query={},
+            version=version,
+            seconds=_WATCHED_FOR,
+            metadata_only=False,
+            read_within=_WATCHED_FOR + 15.0,
+        )
+        with closing(WatchStream(response, idle=_WATCHED_FOR + 15.0)) as stream:
+            for event in stream.events(on_activity=lambda: None):
+                pod = event["object"]
+                version = pod["metadata"]["resourceVersion"]
+                if self.stopping.is_set():
+                    break
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    self._hands.submit(self._attend, pod)
         return version
 
     def _attend(self, pod: Mapping[str, Any]) -> None:

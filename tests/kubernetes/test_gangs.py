@@ -44,9 +44,8 @@ def cluster(crowd: Crowd) -> Iterator[KubernetesCluster]:
 
 
 def pods_of(crowd: Crowd, name: str) -> list[Any]:
-    found = crowd.api.list(
-        "/api/v1/pods", query={"labelSelector": f"ninefold.io/launch={name}"}
-    ).items
+    selector = {"labelSelector": f"ninefold.io/launch={name}"}
+    found = crowd.api.list("/api/v1/pods", query=selector)
     return sorted(found, key=lambda pod: int(pod["metadata"]["labels"]["ninefold.io/index"]))
 
 

@@ -204,7 +204,7 @@ def test_a_closed_queue_takes_nothing_until_it_is_opened_again(cluster: VolcanoC
 
 def test_the_tree_is_kept_step_by_step_and_taken_away_again(cluster: VolcanoCluster) -> None:
     def theirs() -> dict[str, object]:
-        listed = cluster.api.list(f"/apis/{object_names.QUEUES}/queues").items
+        listed = cluster.api.list(f"/apis/{object_names.QUEUES}/queues")
         mine = [one for one in listed if object_names.is_ours(one, installation=OURS)]
         return {
             one["metadata"]["labels"][object_names.UID]: one["spec"].get("deserved") for one in mine
@@ -245,7 +245,7 @@ def test_work_that_must_lie_close_together_needs_nodes_that_say_where_they_stand
     finally:
         label(live_cluster, leaf, None)
         cluster.sync_topology()
-    assert cluster.api.list(f"/apis/{object_names.TOPOLOGY}/hypernodes").items == []
+    assert cluster.api.list(f"/apis/{object_names.TOPOLOGY}/hypernodes") == []
 
 
 def test_a_replica_that_serves_is_reached_like_on_any_kubernetes(cluster: VolcanoCluster) -> None:
@@ -279,7 +279,7 @@ def test_priorities_and_checks_are_those_of_the_cluster(cluster: VolcanoCluster)
     path = f"/apis/{object_names.PRIORITIES}/priorityclasses"
     values = {
         one["metadata"]["annotations"][object_names.TITLE]: one["value"]
-        for one in cluster.api.list(path).items
+        for one in cluster.api.list(path)
         if object_names.is_ours(one, installation=OURS) and "annotations" in one["metadata"]
     }
     assert values.items() >= {"urgent": 100, "low": -10}.items()

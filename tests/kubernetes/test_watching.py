@@ -17,8 +17,7 @@ from apps.fleet.models import Cluster
 from controlplane.adapters.clusters.kubernetes import object_names
 from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
 from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig
-from controlplane.adapters.clusters.kubernetes.reflectors import WatchTimeouts
-from controlplane.adapters.clusters.kubernetes.watcher import Watcher
+from controlplane.adapters.clusters.kubernetes.watcher import Watcher, WatchTimeouts
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.encryption import encrypt
 from tests.kubernetes import clusters, processes

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
-from controlplane.adapters.clusters.kubernetes.reflectors import ReflectorStatus, WatchTimeouts
 from controlplane.adapters.clusters.kubernetes.watch_streams import WatchEnd
-from controlplane.adapters.clusters.kubernetes.watcher import Watcher
+from controlplane.adapters.clusters.kubernetes.watcher import (
+    ReflectorStatus,
+    Watcher,
+    WatchTimeouts,
+)
 from tests.integration.kubernetes import scripted_api as players
 from tests.integration.kubernetes.scripted_api import NODES, OTHERS, OURS, VERSION, Player
 
@@ -322,7 +325,9 @@ def test_a_silent_watch_is_ended_and_not_left_behind(stage: tuple[Player, Watch]
     watched = watch(WatchTimeouts())
     for what in (OURS, NODES, OTHERS):
         watching(player, what)
-    until(lambda: all(one.idle is not None for one in watched.watcher.state()), what="answers")
+    until(
+        lambda: all(one.last_seen_at is not None for one in watched.watcher.state()), what="answers"
+    )
     assert len(at_work()) == 4
     watched.stop()
     assert at_work() == []

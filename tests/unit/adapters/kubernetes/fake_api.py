@@ -34,7 +34,7 @@ class AnsweringApi(KubernetesApi):
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
-        kind: str = "",
+        **_options: object,
     ) -> dict[str, Any]:
         self.requested.append((path, query or {}))
         if method == "POST" and isinstance(body, Mapping):
@@ -61,7 +61,7 @@ class StoringApi(AnsweringApi):
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
-        kind: str = "",
+        **_options: object,
     ) -> dict[str, Any]:
         if method == "POST" and isinstance(body, Mapping):
             created = {**body, "metadata": {**body["metadata"], "uid": "u-1"}}

@@ -15,20 +15,19 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused, MalformedResponse
 from controlplane.adapters.clusters.kubernetes.object_names import LAUNCH
-from controlplane.adapters.clusters.kubernetes.reflectors import (
-    ClusterNodes,
-    LaunchPods,
-    node_digest,
-)
 from controlplane.adapters.clusters.kubernetes.watch_streams import (
     Backoff,
-    MalformedResponse,
     PendingChanges,
     WatchEnd,
     classify_watch_end,
     retry_after,
+)
+from controlplane.adapters.clusters.kubernetes.watcher import (
+    ClusterNodes,
+    LaunchPods,
+    node_digest,
 )
 from controlplane.ports.clusters import ClusterUnavailable
 
@@ -145,10 +144,13 @@ def pod(launch: str) -> dict[str, Any]:
 
 
 def listed(resource: LaunchPods, *launches: str) -> None:
-    resource.begin_listing()
-    for launch in launches:
-        resource.listed(pod(launch))
-    resource.end_listing()
+    resource.replace(
+        {
+            name: each
+            for launch in launches
+            for name, each in resource.remembered(pod(launch)).items()
+        }
+    )
 
 
 def test_a_listing_marks_what_is_there_and_what_is_there_no_more() -> None:
@@ -160,15 +162,6 @@ def test_a_listing_marks_what_is_there_and_what_is_there_no_more() -> None:
 
     listed(resource, "b")
     assert changes.take()[0] == {"a", "b", "c"}
-    listed(resource, "b")
-    assert changes.take()[0] == {"b"}
-
-
-def test_a_listing_that_was_begun_anew_counts_from_its_beginning() -> None:
-    changes = PendingChanges()
-    resource = LaunchPods(installation="east", changes=changes)
-    resource.begin_listing()
-    resource.listed(pod("seen-in-the-first-half"))
     listed(resource, "b")
     assert changes.take()[0] == {"b"}
 

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -34,6 +35,9 @@ Query = Mapping[str, str]
 
 #: Who we are to server-side apply and to the audit log of a cluster.
 FIELD_MANAGER: Final = "ninefold"
+_JSON: Final = "application/json"
+#: Only who an object is: name, labels, version. A tenth of a pod.
+_METADATA: Final = f"{_JSON};as=PartialObjectMetadata{{list}};g=meta.k8s.io;v=v1,{_JSON}"
 _CONNECT, _READ = 5.0, 30.0
 _PAGE = 500
 _EXPIRED, _CONFLICT, _MISSING, _FORBIDDEN, _UNAUTHORIZED = 410, 409, 404, 403, 401
@@ -68,11 +72,44 @@ class NotAllowed(ApiRefused, ClusterUnavailable):
     """The credential is rejected or lacks permission: nothing proceeds until an administrator acts."""
 
 
+class MalformedResponse(ValueError):
+    """The response is not one of the API; the message quotes its beginning."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectList:
+class ListPage:
     items: Sequence[Object]
-    #: From where a watch goes on.
+    #: Of the whole list: from where a watch goes on.
     version: str
+
+
+def labels_of(thing: Object) -> Mapping[str, str]:
+    return thing["metadata"].get("labels") or {}
+
+
+def annotations_of(thing: Object) -> Mapping[str, str]:
+    return thing["metadata"].get("annotations") or {}
+
+
+def name_of(thing: Object) -> str:
+    return str(thing["metadata"]["name"])
+
+
+def part_of(thing: Object, *path: str) -> Any:
+    """What lies below those keys, such as ``("status", "conditions")``; empty where one is missing."""
+    found: Any = thing
+    for key in path:
+        found = found.get(key) or {}
+    return found
+
+
+def parse_time(text: object) -> datetime | None:
+    """As the API writes instants; None where it wrote none that can be read."""
+    try:
+        found = datetime.fromisoformat(str(text)) if text else None
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None
 
 
 class ApiRateLimiter:
@@ -126,29 +163,61 @@ class KubernetesApi:
                 return None
             raise
 
-    def list(self, path: str, *, query: Query | None = None) -> ObjectList:
-        """Every object, page by page, as of one version; begun again if that grows too old meanwhile."""
+    def list(self, path: str, *, query: Query | None = None) -> Sequence[Object]:
+        """Every object, as of one version; begun again if that grows too old meanwhile."""
         while True:
             try:
-                return self._list_all_pages(path, dict(query or {}))
+                return [item for page in self.pages(path, query=query) for item in page.items]
             except ApiRefused as refusal:
                 if not refusal.expired:
                     raise
 
-    def _list_all_pages(self, path: str, query: dict[str, str]) -> ObjectList:
-        items: list[Object] = []
-        query["limit"] = str(_PAGE)
+    def list_visible(self, path: str, *, query: Query | None = None) -> Sequence[Object]:
+        """Every object; none where the kind is not served or the request is refused."""
+        try:
+            return self.list(path, query=query)
+        except ApiRefused:
+            return ()
+
+    def pages(
+        self,
+        path: str,
+        *,
+        query: Query | None = None,
+        size: int = _PAGE,
+        metadata_only: bool = False,
+        read_within: float | None = None,
+    ) -> Iterator[ListPage]:
+        """A list, page by page.
+
+        :raises ApiRefused: ``expired`` if it takes so long that the server forgets its version: begin anew.
+        :raises MalformedResponse: if the response is no list.
+        """
+        requested = {**(query or {}), "limit": str(size)}
+        accept = _METADATA.format(list="List") if metadata_only else _JSON
         while True:
-            answer = self._request_json("GET", path, query=query)
-            items += answer.get("items") or ()
-            following = answer["metadata"].get("continue")
-            if not following:
-                return ObjectList(items=items, version=answer["metadata"]["resourceVersion"])
-            query["continue"] = following
+            answer = self._request_json(
+                "GET", path, query=requested, accept=accept, read_within=read_within
+            )
+            metadata, items = answer.get("metadata"), answer.get("items")
+            if not isinstance(metadata, dict) or not isinstance(items, list | None):
+                raise MalformedResponse(f"this is no list of Kubernetes: {str(answer)[:80]!r}")
+            yield ListPage(items=items or (), version=str(metadata.get("resourceVersion", "")))
+            if not metadata.get("continue"):
+                return
+            requested["continue"] = str(metadata["continue"])
 
     def create(self, path: str, body: Object) -> dict[str, Any]:
         """:raises ApiRefused: ``exists`` if there is one of that name already."""
         return self._request_json("POST", path, query={"fieldManager": FIELD_MANAGER}, body=body)
+
+    def ensure(self, path: str, body: Object) -> None:
+        """Create it unless there is one of that name, which stays unchanged."""
+        try:
+            self.create(path, body)
+        except ApiRefused as refusal:
+            if not refusal.exists:
+                raise
 
     def apply(self, path: str, body: Object) -> dict[str, Any]:
         """Server-side apply as the one manager of these fields; what we leave out and had set goes away."""
@@ -170,6 +239,14 @@ class KubernetesApi:
             kind="application/merge-patch+json",
         )
 
+    def merge_if_found(self, path: str, body: Object) -> None:
+        """A merge patch of an object that may have been deleted meanwhile."""
+        try:
+            self.merge(path, body)
+        except ApiRefused as refusal:
+            if not refusal.missing:
+                raise
+
     def delete(self, path: str, *, grace: int | None = None, uid: str = "") -> None:
         """Request deletion; an object already deleted is no error. With ``uid``, only that exact object."""
         body: dict[str, Any] = {"propagationPolicy": "Background"}
@@ -183,17 +260,6 @@ class KubernetesApi:
             if not refusal.missing:
                 raise
 
-    def open(
-        self,
-        path: str,
-        *,
-        query: Query | None = None,
-        read_within: float | None = None,
-        accept: str = "application/json",
-    ) -> BaseHTTPResponse:
-        """A response whose body is unread; the caller closes it, or returns its connection to the pool."""
-        return self._open_response("GET", path, query=query, read_within=read_within, accept=accept)
-
     def stream(
         self, path: str, *, query: Query | None = None, read_within: float | None = None
     ) -> Iterator[bytes]:
@@ -206,43 +272,45 @@ class KubernetesApi:
         finally:
             response.close()
 
-    def watch(
-        self, path: str, *, version: str, seconds: int, query: Query | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """Events after that version, bookmarks among them, until the server ends it after ``seconds``.
+    def open_watch(
+        self,
+        path: str,
+        *,
+        query: Query,
+        version: str,
+        seconds: float,
+        metadata_only: bool,
+        read_within: float,
+    ) -> BaseHTTPResponse:
+        """The unread response of a watch for ``seconds`` after that version; the caller closes it.
 
         :raises ApiRefused: ``expired`` if the version is too old.
-        :raises ClusterUnavailable: if the connection breaks, or is idle for longer than a healthy one is.
         """
         requested = {
-            **(query or {}),
+            **query,
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
-            "timeoutSeconds": str(seconds),
+            "timeoutSeconds": str(int(seconds)),
         }
-        rest = b""
-        for chunk in self.stream(path, query=requested, read_within=seconds + 15.0):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                if line.strip():
-                    event: dict[str, Any] = json.loads(line)
-                    if event.get("type") == "ERROR":
-                        raise _error_for_status(event["object"].get("code", 500), event["object"])
-                    yield event
+        accept = _METADATA.format(list="") if metadata_only else _JSON
+        return self._open_response(
+            "GET", path, query=requested, read_within=read_within, accept=accept
+        )
+
+    def probe(self, *, read_within: float) -> None:
+        """Ask for the version and ignore the answer."""
+        self._open_response("GET", "/version", read_within=read_within).close()
 
     def _request_json(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        body: object = None,
-        kind: str = "application/json",
+        self, method: str, path: str, *, query: Query | None = None, **options: Any
     ) -> dict[str, Any]:
-        response = self._open_response(method, path, query=query, body=body, kind=kind)
+        response = self._open_response(method, path, query=query, **options)
         try:
-            answer: dict[str, Any] = json.loads(response.read() or b"{}")
+            content = response.read()
+            answer = json.loads(content or b"{}")
+            if not isinstance(answer, dict):
+                raise MalformedResponse(f"this is no object: {content[:80]!r}")
         except (HTTPError, ValueError) as error:
             raise _unavailable_error(self.access, error) from error
         finally:
@@ -256,9 +324,9 @@ class KubernetesApi:
         *,
         query: Query | None = None,
         body: object = None,
-        kind: str = "application/json",
+        kind: str = _JSON,
         read_within: float | None = None,
-        accept: str = "application/json",
+        accept: str = _JSON,
     ) -> BaseHTTPResponse:
         if delay := self._rate_limiter.delay():
             time.sleep(delay)
@@ -277,7 +345,7 @@ class KubernetesApi:
         except HTTPError as error:
             raise _unavailable_error(self.access, error) from error
         if response.status >= 400:
-            raise _error_of_response(self.access, response, method=method)
+            raise _error_of_response(self.access, response, creating=method == "POST")
         return response
 
     def _authorization_header(self) -> Mapping[str, str]:
@@ -309,7 +377,7 @@ def _client_certificate_context(access: ApiAccess) -> ssl.SSLContext:
 
 
 def _error_of_response(
-    access: ApiAccess, response: BaseHTTPResponse, *, method: str
+    access: ApiAccess, response: BaseHTTPResponse, *, creating: bool
 ) -> ClusterError:
     """The exception for an error response; reads its body and returns the connection to the pool."""
     try:
@@ -324,10 +392,10 @@ def _error_of_response(
         status = {"message": content[:200].decode(errors="replace")}
     if not isinstance(status, dict):
         status = {}
-    return _error_for_status(response.status, status, creating=method == "POST")
+    return error_for_status(response.status, status, creating=creating)
 
 
-def _error_for_status(code: int, status: Object, *, creating: bool = False) -> ClusterError:
+def error_for_status(code: int, status: Object, *, creating: bool = False) -> ClusterError:
     """:param creating: 403 then means a denied admission, by a quota for instance, not a missing permission."""
     reason = str(status.get("reason") or "")
     message = str(status.get("message") or f"the API server answered {code}")

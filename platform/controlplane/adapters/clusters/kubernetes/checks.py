@@ -241,7 +241,7 @@ def _namespace_check(api: KubernetesApi, *, installation: str, prefix: str) -> C
             message=f"A namespace {prefix}-… is made for each team when its first work comes",
         )
     try:
-        listing = api.list("/api/v1/namespaces").items
+        listing = api.list("/api/v1/namespaces")
     except ApiRefused:
         listing = ()
     there = sorted(
@@ -273,7 +273,7 @@ def _namespace_check(api: KubernetesApi, *, installation: str, prefix: str) -> C
 def _list_nodes(api: KubernetesApi) -> Sequence[Object]:
     """None without permission to read them, which the permission check has reported by then."""
     try:
-        return api.list("/api/v1/nodes").items
+        return api.list("/api/v1/nodes")
     except ApiRefused:
         return ()
 

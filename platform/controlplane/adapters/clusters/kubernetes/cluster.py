@@ -20,7 +20,12 @@ from controlplane.adapters.clusters.kubernetes import (
     network_topology,
     object_names,
 )
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
+from controlplane.adapters.clusters.kubernetes.api import (
+    KubernetesApi,
+    Object,
+    labels_of,
+    name_of,
+)
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.kubeconfig import (
     from_kubeconfig,
@@ -38,7 +43,7 @@ from controlplane.adapters.clusters.kubernetes.launch_status import (
     replica_keys,
     termination_message,
 )
-from controlplane.adapters.clusters.kubernetes.launching import PodLauncher, ignore_missing
+from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
 from controlplane.adapters.clusters.kubernetes.pod_logs import (
     EMPTY_LOG,
     append_termination_message,
@@ -111,14 +116,12 @@ class KubernetesCluster:
         }
 
     def inventory(self) -> tuple[ObservedNode, ...]:
-        pods = self.api.list(
-            "/api/v1/pods",
-            query={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
-        )
-        nodes, holders = self._launcher.devices.inventory(self.api.list("/api/v1/nodes").items)
+        running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+        pods = self.api.list("/api/v1/pods", query=running)
+        nodes, holders = self._launcher.devices.inventory(self.api.list("/api/v1/nodes"))
         return inventory.observed_nodes(
             nodes,
-            (*pods.items, *holders),
+            (*pods, *holders),
             installation=self.installation,
             plugins=tuple(registry.chip_plugins().values()),
             cpu_cards=self.profile.cpu_cards,
@@ -127,18 +130,13 @@ class KubernetesCluster:
 
     def _list_hypernodes(self) -> Sequence[Object]:
         """Volcano's picture of the network; nothing where it has none, or keeps it from us."""
-        try:
-            return self.api.list(network_topology.HYPERNODES).items
-        except ApiRefused:
-            return ()
+        return self.api.list_visible(network_topology.HYPERNODES)
 
     def reconcile_isolation(self) -> None:
         for space in sorted(self._own_namespaces()):
-            ours = object_names.format_label_selector(
-                object_names.owner_labels(installation=self.installation)
-            )
-            pods = self.api.list(f"/api/v1/namespaces/{space}/pods", query={"labelSelector": ours})
-            self._launcher.reconcile_namespace(space, level=required_pod_security(pods.items))
+            ours = object_names.owner_query(installation=self.installation)
+            pods = self.api.list(f"/api/v1/namespaces/{space}/pods", query=ours)
+            self._launcher.reconcile_namespace(space, level=required_pod_security(pods))
 
     def isolation(self) -> str:
         return (
@@ -185,15 +183,10 @@ class KubernetesCluster:
             if len(requested_names) <= _NAMES_IN_SELECTOR
             else ""
         )
-        listing = self.api.list(
-            "/api/v1/pods", query={"labelSelector": self._label_selector(which)}
-        )
         wanted = set(requested_names)
         pods: dict[str, list[Object]] = {}
-        for pod in listing.items:
-            if not is_genuine(pod, prefix=self.profile.namespace):
-                continue
-            if (name := pod["metadata"]["labels"][object_names.LAUNCH]) in wanted:
+        for pod in self._list_pods(which):
+            if (name := labels_of(pod)[object_names.LAUNCH]) in wanted:
                 pods.setdefault(name, []).append(pod)
                 self._launch_namespaces[name] = pod["metadata"]["namespace"]
         return pods
@@ -213,11 +206,13 @@ class KubernetesCluster:
         )
         return [pod for pod in map(self.api.found, paths) if pod is not None]
 
-    def _label_selector(self, which: str) -> str:
-        ours = object_names.format_label_selector(
-            object_names.owner_labels(installation=self.installation)
+    def _list_pods(self, which: str = "") -> Sequence[Object]:
+        """Pods of Launches whose names the selector allows."""
+        query = object_names.owner_query(
+            installation=self.installation, more=f"{object_names.LAUNCH}{which}"
         )
-        return f"{ours},{object_names.LAUNCH}{which}"
+        pods = self.api.list("/api/v1/pods", query=query)
+        return [pod for pod in pods if is_genuine(pod, prefix=self.profile.namespace)]
 
     def _find_record(self, name: str, pods: Sequence[Object]) -> Object | None:
         """The record, where the pods alone are not sufficient."""
@@ -232,20 +227,12 @@ class KubernetesCluster:
 
     def _own_namespaces(self) -> set[str]:
         """Those that may hold our work: another installation with the same prefix may have created them."""
-        query = {
-            "labelSelector": object_names.format_label_selector(
-                {object_names.MANAGED_BY: object_names.PRODUCT}
-            )
-        }
-        found = {
-            one["metadata"]["name"]
-            for one in self.api.list("/api/v1/namespaces", query=query).items
-        }
+        query = {"labelSelector": f"{object_names.MANAGED_BY}={object_names.PRODUCT}"}
+        found = map(name_of, self.api.list("/api/v1/namespaces", query=query))
         return {name for name in found if name.startswith(f"{self.profile.namespace}-")}
 
     def _is_ours(self, thing: Object) -> bool:
-        labels = thing["metadata"].get("labels") or {}
-        return bool(labels.get(object_names.INSTALLATION) == self.installation)
+        return labels_of(thing).get(object_names.INSTALLATION) == self.installation
 
     def _unavailable_nodes(self, pods: Sequence[Object]) -> frozenset[str]:
         """Nodes of those pods that are deleted or fenced; read only where a pod's state is in doubt."""
@@ -257,19 +244,11 @@ class KubernetesCluster:
         )
 
     def names(self) -> frozenset[str]:
-        ours = object_names.format_label_selector(
-            object_names.owner_labels(installation=self.installation)
-        )
-        selector = {"labelSelector": f"{ours},{object_names.LAUNCH}"}
-        every = {
-            pod["metadata"]["labels"][object_names.LAUNCH]
-            for pod in self.api.list("/api/v1/pods", query=selector).items
-            if is_genuine(pod, prefix=self.profile.namespace)
-        }
+        found = [*self._list_pods()]
+        query = object_names.owner_query(installation=self.installation, more=object_names.LAUNCH)
         for space in sorted(self._own_namespaces()):
-            records = self.api.list(f"/api/v1/namespaces/{space}/configmaps", query=selector)
-            every |= {record["metadata"]["labels"][object_names.LAUNCH] for record in records.items}
-        return frozenset(every)
+            found += self.api.list(f"/api/v1/namespaces/{space}/configmaps", query=query)
+        return frozenset(labels_of(each)[object_names.LAUNCH] for each in found)
 
     def stop(self, name: str, *, grace: timedelta) -> None:
         found = self._find_launches([name]).get(name)
@@ -282,7 +261,7 @@ class KubernetesCluster:
                 "metadata": {"annotations": {object_names.STOP_BY: stop_by.isoformat()}},
                 "binaryData": self._saved_logs(found),
             }
-            ignore_missing(lambda: self.api.merge(_record_path(found), order))
+            self.api.merge_if_found(_record_path(found), order)
         else:
             stop_by = found.stop_by
         for pod in found.pods:
@@ -292,7 +271,7 @@ class KubernetesCluster:
     def _delete_pod(self, pod: Object, *, stop_by: datetime) -> None:
         path = pod_path(pod)
         annotation = {"metadata": {"annotations": {object_names.STOP_BY: stop_by.isoformat()}}}
-        ignore_missing(lambda: self.api.merge(path, annotation))
+        self.api.merge_if_found(path, annotation)
         # 0 would take the pod away without asking its node.
         seconds = max(1, ceil((stop_by - _utc_now()).total_seconds()))
         self.api.delete(path, grace=seconds, uid=pod["metadata"]["uid"])

@@ -34,7 +34,7 @@ class _Diagnoser:
         self._unreadable: list[UnreadableSource] = []
 
     def diagnose(self) -> ClusterDiagnosis:
-        nodes = self._api.list("/api/v1/nodes").items
+        nodes = self._api.list("/api/v1/nodes")
         for node in nodes:
             self._signals += node_conditions.node_condition_signals(node)
             self._signals += node_conditions.nvsentinel_condition_signals(node)
@@ -59,7 +59,7 @@ class _Diagnoser:
             return ()
 
     def _events_of_nodes(self) -> Sequence[Object]:
-        return self._api.list(node_conditions.EVENTS, query=node_conditions.EVENTS_QUERY).items
+        return self._api.list(node_conditions.EVENTS, query=node_conditions.EVENTS_QUERY)
 
     def _read_mindcluster(self) -> None:
         found = mindcluster.MindClusterSignals()
@@ -98,12 +98,12 @@ class _Diagnoser:
         for space in (own["own_namespace"], own["namespace"]):
             query = {"labelSelector": own["own_label"]}
             path = f"/api/v1/namespaces/{space}/configmaps"
-            found += filter(mindcluster.is_about_nodes, self._api.list(path, query=query).items)
+            found += filter(mindcluster.is_about_nodes, self._api.list(path, query=query))
         return found
 
     def _events_of_mindcluster(self) -> Sequence[Object]:
         path = f"/api/v1/namespaces/{signal_table('mindcluster')['own_namespace']}/events"
-        return self._api.list(path, query={"fieldSelector": "involvedObject.kind=Pod"}).items
+        return self._api.list(path, query={"fieldSelector": "involvedObject.kind=Pod"})
 
 
 def _may_have_mindcluster(node: Object) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from controlplane.adapters.clusters.kubernetes import object_names
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
+from controlplane.adapters.clusters.kubernetes.api import KubernetesApi, Object, Query
 from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
 from controlplane.adapters.clusters.kubernetes.launch_plans import (
     LaunchPlan,
@@ -104,10 +104,8 @@ class DraDevices:
         """The claims that exist for a Launch."""
         if not self._classes:
             return ()
-        ours = object_names.format_label_selector(
-            object_names.owner_labels(installation=self._installation, launch=launch)
-        )
-        found = self._list_objects(TEMPLATES, namespace=namespace, selector=ours)
+        ours = object_names.owner_query(installation=self._installation, launch=launch)
+        found = self._list_objects(TEMPLATES, within=f"/namespaces/{namespace}", query=ours)
         return [{"apiVersion": f"{GROUP}/{self.version}", **each} for each in found]
 
     def remove(self, namespace: str, launch: str) -> None:
@@ -120,19 +118,12 @@ class DraDevices:
         return published_devices(self._list_objects("resourceslices"), self._classes)
 
     def _list_objects(
-        self, plural: str, *, namespace: str = "", selector: str = ""
+        self, plural: str, *, within: str = "", query: Query | None = None
     ) -> Sequence[Object]:
         """None where the cluster has no such API or denies access: the checks report it."""
         if not self.version:
             return ()
-        within = f"/namespaces/{namespace}" if namespace else ""
-        query = {"labelSelector": selector} if selector else {}
-        try:
-            return self._api.list(
-                f"/apis/{GROUP}/{self.version}{within}/{plural}", query=query
-            ).items
-        except ApiRefused:
-            return ()
+        return self._api.list_visible(f"/apis/{GROUP}/{self.version}{within}/{plural}", query=query)
 
 
 def published_devices(

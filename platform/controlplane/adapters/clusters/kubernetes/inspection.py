@@ -83,13 +83,11 @@ def launch_events(
         found = [
             event
             for one in about
-            for event in api.list(path, query={"fieldSelector": f"involvedObject.name={one}"}).items
+            for event in api.list(path, query={"fieldSelector": f"involvedObject.name={one}"})
         ]
     else:
         ours_too = set(about)
-        found = [
-            each for each in api.list(path).items if _involved_object(each).get("name") in ours_too
-        ]
+        found = [each for each in api.list(path) if _involved_object(each).get("name") in ours_too]
     return _newest_first(found)
 
 
@@ -101,9 +99,9 @@ def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspec
     node = api.found(f"/api/v1/nodes/{name}")
     if node is None:
         return None
-    pods = api.list("/api/v1/pods", query={"fieldSelector": f"spec.nodeName={name}"}).items
+    pods = api.list("/api/v1/pods", query={"fieldSelector": f"spec.nodeName={name}"})
     event_query = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}"}
-    node_events = api.list("/api/v1/events", query=event_query).items
+    node_events = api.list("/api/v1/events", query=event_query)
     status = node.get("status") or {}
     return NodeInspection(
         name=name,
@@ -126,7 +124,7 @@ def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspec
 def _list_visible(api: KubernetesApi, path: str, *, selector: str) -> Sequence[Object]:
     """Those of a kind that we may not see are none."""
     try:
-        return api.list(path, query={"labelSelector": selector}).items
+        return api.list(path, query={"labelSelector": selector})
     except ApiRefused as refusal:
         if refusal.status in (403, 404):
             return ()

@@ -26,6 +26,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     KubernetesApi,
     NotAllowed,
     Object,
+    annotations_of,
+    name_of,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.dra import (
@@ -95,7 +97,7 @@ class PodLauncher:
     def _create_objects(self, launch: Launch, *, namespace: str) -> None:
         path = f"/api/v1/namespaces/{namespace}"
         record = self._read_record(launch, namespace=namespace)
-        if record and _annotations_of(record).keys() & {
+        if record and annotations_of(record).keys() & {
             object_names.LAUNCHED,
             object_names.STOP_BY,
         }:
@@ -144,7 +146,7 @@ class PodLauncher:
             self.api.delete(pod_path(pod), grace=1)
 
     def _annotate_object(self, path: str, annotations: Mapping[str, str]) -> None:
-        ignore_missing(lambda: self.api.merge(path, {"metadata": {"annotations": annotations}}))
+        self.api.merge_if_found(path, {"metadata": {"annotations": annotations}})
 
     def _plan_launch(self, launch: Launch, *, namespace: str) -> LaunchPlan:
         """:raises LaunchRefused: if it can never run here."""
@@ -156,7 +158,7 @@ class PodLauncher:
             launch,
             nodes=nodes
             if len(present) == len(wanted)
-            else self._observed_nodes(self.devices.on(self.api.list("/api/v1/nodes").items)),
+            else self._observed_nodes(self.devices.on(self.api.list("/api/v1/nodes"))),
         )
         plugins = tuple(registry.chip_plugins().values())
         cards = {
@@ -243,7 +245,7 @@ class PodLauncher:
     def reconcile_namespace(self, name: str, *, level: PodSecurityLevel) -> None:
         """The namespace with its Pod Security labels and its NetworkPolicy, regardless of its creator."""
         query = {"fieldSelector": f"metadata.name={name}"}
-        found = self.api.list("/api/v1/namespaces", query=query).items
+        found = self.api.list("/api/v1/namespaces", query=query)
         if not found:
             self._ensure_created(
                 "/api/v1/namespaces",
@@ -287,35 +289,23 @@ class PodLauncher:
                 yield "pods", manifests.pod_manifest(plan, role, replica, owner=owner)
 
     def _ensure_created(self, path: str, manifest: Object) -> None:
-        """Ensure that it exists, created now or before."""
-        try:
-            self.api.create(path, manifest)
-        except ApiRefused as refusal:
-            if not refusal.exists:
-                raise
+        self.api.ensure(path, manifest)
 
     def _list_pods(self, namespace: str, name: str) -> Sequence[Object]:
-        ours = object_names.format_label_selector(
-            object_names.owner_labels(installation=self.installation, launch=name)
-        )
-        path = f"/api/v1/namespaces/{namespace}/pods"
-        return self.api.list(path, query={"labelSelector": ours}).items
+        query = object_names.owner_query(installation=self.installation, launch=name)
+        return self.api.list(f"/api/v1/namespaces/{namespace}/pods", query=query)
 
     def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
         """Leave nothing of it. With 0 seconds of grace, for what has ended, its name is free at once."""
         path = f"/api/v1/namespaces/{namespace}"
-        ours = {
-            "labelSelector": object_names.format_label_selector(
-                object_names.owner_labels(installation=self.installation, launch=name)
-            )
-        }
+        ours = object_names.owner_query(installation=self.installation, launch=name)
         for pod in self._list_pods(namespace, name):
             self.api.delete(pod_path(pod), grace=grace)
             self._remove_finalizer(pod)
         for kind in ("secrets", "services", "configmaps"):
-            for each in self.api.list(f"{path}/{kind}", query=ours).items:
-                if each["metadata"]["name"] != name or kind != "configmaps":
-                    self.api.delete(f"{path}/{kind}/{each['metadata']['name']}")
+            for each in self.api.list(f"{path}/{kind}", query=ours):
+                if name_of(each) != name or kind != "configmaps":
+                    self.api.delete(f"{path}/{kind}/{name_of(each)}")
         self.devices.remove(namespace, name)
         self.api.delete(f"{path}/configmaps/{name}")
 
@@ -323,18 +313,7 @@ class PodLauncher:
         """Take our finalizer away: how it ended has been seen."""
         finalizers = pod["metadata"].get("finalizers") or ()
         remaining = [each for each in finalizers if each != object_names.OBSERVED] or None
-        ignore_missing(
-            lambda: self.api.merge(pod_path(pod), {"metadata": {"finalizers": remaining}}),
-        )
-
-
-def ignore_missing(change: Callable[[], object]) -> None:
-    """An object deleted meanwhile needs no change."""
-    try:
-        change()
-    except ApiRefused as refusal:
-        if not refusal.missing:
-            raise
+        self.api.merge_if_found(pod_path(pod), {"metadata": {"finalizers": remaining}})
 
 
 def _pod_extras(replicas: Mapping[str, Sequence[PlannedReplica]]) -> PodExtras:
@@ -355,7 +334,3 @@ def _resolve_host(host: str) -> tuple[str, ...]:
         log.warning("the host of control_url has no address", extra={"host": host})
         return ()
     return tuple(sorted({str(entry[4][0]).partition("%")[0] for entry in found}))
-
-
-def _annotations_of(thing: Object) -> Mapping[str, str]:
-    return thing["metadata"].get("annotations") or {}

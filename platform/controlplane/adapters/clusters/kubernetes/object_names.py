@@ -51,6 +51,15 @@ def format_label_selector(labels: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
+def owner_query(*, installation: str, launch: str = "", more: str = "") -> dict[str, str]:
+    """The query that selects our objects, all or those of one Launch.
+
+    :param more: a further requirement, in the syntax of selectors.
+    """
+    ours = format_label_selector(owner_labels(installation=installation, launch=launch))
+    return {"labelSelector": f"{ours},{more}" if more else ours}
+
+
 def namespace_of(team: str, *, prefix: str) -> str:
     """The namespace of a team's work; two teams never have the same.
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from urllib3.exceptions import (
     ConnectTimeoutError,
@@ -31,61 +31,17 @@ from urllib3.exceptions import (
 )
 from urllib3.response import BaseHTTPResponse
 
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
-from controlplane.ports.clusters import ClusterError, ClusterUnavailable
+from controlplane.adapters.clusters.kubernetes.api import (
+    ApiRefused,
+    MalformedResponse,
+    Object,
+    error_for_status,
+)
+from controlplane.ports.clusters import ClusterUnavailable
 
-Object = Mapping[str, Any]
-
-#: Objects in one page.
-PAGE: Final = 200
-#: Only who an object is: name, labels, version. A tenth of a pod.
-METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _CHUNK_SIZE = 1 << 16
 #: etcd takes no object of more than 1.5 MB.
 _LONGEST_LINE = 8 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPage:
-    items: Sequence[Object]
-    #: Of the whole listing.
-    version: str
-
-
-def list_pages(
-    api: KubernetesApi,
-    path: str,
-    *,
-    query: Mapping[str, str],
-    answer_within: float,
-    metadata_only: bool,
-) -> Iterator[ListPage]:
-    """A listing, page by page.
-
-    :raises ApiRefused: ``expired`` if it takes so long that the server forgets its version: begin anew.
-    :raises ClusterUnavailable: if the server does not answer.
-    :raises MalformedResponse: if the response is no list.
-    """
-    requested = {**query, "limit": str(PAGE)}
-    accept = f"{METADATA_LIST},application/json" if metadata_only else "application/json"
-    while True:
-        response = api.open(path, query=requested, read_within=answer_within, accept=accept)
-        try:
-            content = response.read()
-        except HTTPError as error:
-            raise ClusterUnavailable(f"a listing broke off: {error}") from error
-        finally:
-            response.release_conn()
-        answer = _parse_object(content)
-        metadata, items = answer.get("metadata"), answer.get("items")
-        if not isinstance(metadata, dict) or not isinstance(items, list | None):
-            raise MalformedResponse(f"this is no list of Kubernetes: {content[:80]!r}")
-        yield ListPage(items=items or (), version=str(metadata.get("resourceVersion", "")))
-        following = metadata.get("continue")
-        if not following:
-            return
-        requested["continue"] = str(following)
 
 
 class WatchStream:
@@ -100,35 +56,6 @@ class WatchStream:
         socket = getattr(connection, "sock", None)
         if socket is not None:
             socket.settimeout(idle)
-
-    @classmethod
-    def to(
-        cls,
-        api: KubernetesApi,
-        path: str,
-        *,
-        query: Mapping[str, str],
-        version: str,
-        seconds: float,
-        answer_within: float,
-        idle: float,
-        metadata_only: bool,
-    ) -> WatchStream:
-        """Ask for what happened after that version.
-
-        :raises ApiRefused: ``expired`` if the version is too old.
-        :raises ClusterUnavailable: if the server does not answer.
-        """
-        requested = {
-            **query,
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": version,
-            "timeoutSeconds": str(int(seconds)),
-        }
-        accept = f"{METADATA},application/json" if metadata_only else "application/json"
-        response = api.open(path, query=requested, read_within=answer_within, accept=accept)
-        return cls(response, idle=idle)
 
     def events(self, *, on_activity: Callable[[], None]) -> Iterator[Object]:
         """Each event as it comes, until the server ends it in good order; ``on_activity`` is called for each line.
@@ -166,40 +93,22 @@ class WatchStream:
 
 
 def _parse_event(line: bytes) -> Object:
-    event = _parse_object(line)
-    item = event.get("object")
-    if not isinstance(event.get("type"), str) or not isinstance(item, dict):
+    try:
+        event = json.loads(line)
+    except ValueError as error:
+        raise MalformedResponse(f"this is no JSON: {line[:80]!r}") from error
+    item = event.get("object") if isinstance(event, dict) else None
+    if not isinstance(item, dict) or not isinstance(event.get("type"), str):
         raise MalformedResponse(f"this is no event of Kubernetes: {line[:80]!r}")
     if event["type"] == "ERROR":
-        raise _watch_error(item)
-    return event
-
-
-def _watch_error(status: Object) -> ClusterError:
-    code = int(status.get("code") or 500)
-    message = str(status.get("message") or f"the watch ended with {code}")
-    if code >= 500:
-        return ClusterUnavailable(message)
-    return ApiRefused(status=code, reason=str(status.get("reason") or ""), message=message)
-
-
-def _parse_object(content: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(content)
-    except ValueError as error:
-        raise MalformedResponse(f"this is no JSON: {content[:80]!r}") from error
-    if not isinstance(found, dict):
-        raise MalformedResponse(f"this is no object: {content[:80]!r}")
+        raise error_for_status(int(item.get("code") or 500), item)
+    found: Mapping[str, object] = event
     return found
 
 
 #: Seconds that a watch must have lived before its end counts as an accident of its own.
 STEADY: Final = 5.0
 _LONGEST = 30.0
-
-
-class MalformedResponse(Exception):
-    """The response is not one of the API; the message quotes its beginning."""
 
 
 class WatchEnd(StrEnum):
@@ -228,7 +137,6 @@ class WatchEnd(StrEnum):
 class WatchRetry:
     """What follows an end."""
 
-    end: WatchEnd
     #: Whether to list again; otherwise the watch continues from the last resource version.
     lists: bool
     #: Whether to wait before.
@@ -244,38 +152,33 @@ _IF_SHORT = frozenset({WatchEnd.EARLY, WatchEnd.EXPIRED})
 
 def classify_watch_end(error: Exception | None, *, lifetime: float, requested: float) -> WatchEnd:
     """Classify the end of a watch that lived for so many seconds of its timeout."""
-    match error:
-        case None:
-            return WatchEnd.ON_SCHEDULE if lifetime >= requested - STEADY else WatchEnd.EARLY
-        case ApiRefused():
-            return WatchEnd.EXPIRED if error.expired else WatchEnd.REFUSED
-        case ReadTimeoutError():
-            return WatchEnd.IDLE
-        case ClusterUnavailable():
-            return _transport_failure(error.__cause__)
-        case HTTPError() | OSError():
-            return WatchEnd.BROKEN
     # A response without the mandatory fields, if it could be decoded at all.
-    return WatchEnd.GARBLED
-
-
-def _transport_failure(cause: BaseException | None) -> WatchEnd:
-    """Why a call failed, from the transport's error."""
-    if cause is None:
-        return WatchEnd.BUSY
-    if isinstance(cause, ReadTimeoutError):
-        return WatchEnd.HALF_OPEN
-    if isinstance(cause, ValueError):
-        return WatchEnd.GARBLED
-    unreachable = isinstance(cause, NewConnectionError | ConnectTimeoutError)
-    return WatchEnd.UNREACHABLE if unreachable else WatchEnd.BROKEN
+    end = WatchEnd.GARBLED
+    match error, error and error.__cause__:
+        case None, _:
+            end = WatchEnd.ON_SCHEDULE if lifetime >= requested - STEADY else WatchEnd.EARLY
+        case ApiRefused() as refusal, _:
+            end = WatchEnd.EXPIRED if refusal.expired else WatchEnd.REFUSED
+        case ReadTimeoutError(), _:
+            end = WatchEnd.IDLE
+        case ClusterUnavailable(), None:
+            end = WatchEnd.BUSY
+        case ClusterUnavailable(), ReadTimeoutError():
+            end = WatchEnd.HALF_OPEN
+        case ClusterUnavailable(), NewConnectionError() | ConnectTimeoutError():
+            end = WatchEnd.UNREACHABLE
+        case ClusterUnavailable(), ValueError():
+            pass
+        case ClusterUnavailable() | HTTPError() | OSError(), _:
+            end = WatchEnd.BROKEN
+    return end
 
 
 def retry_after(end: WatchEnd, *, lifetime: float) -> WatchRetry:
     """How to go on."""
     short = lifetime < STEADY
     pauses = end not in _AT_ONCE and (short or end not in _IF_SHORT)
-    return WatchRetry(end=end, lists=end in _LISTS, pauses=pauses)
+    return WatchRetry(lists=end in _LISTS, pauses=pauses)
 
 
 class Backoff:

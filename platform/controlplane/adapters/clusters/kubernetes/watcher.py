@@ -9,34 +9,58 @@
 
 Each reflector lists (in pages), then watches from the listing's version (see ``watch_streams`` for the retry
 rules). An event only marks a name: the subscriber reads the state from the cluster, so a duplicate event does
-no harm, and a full listing every ten minutes repairs whatever was lost.
+no harm, and a full listing every ten minutes repairs whatever was lost. Three resources are watched, because each
+says something else at a different cost::
+
+    launch pods    metadata only           every event marks its Launch as changed
+    nodes          whole                   labels, taints, resources and conditions count; heartbeats do not
+    other pods     metadata only, those    counts when a pod gets a node or releases it
+                   bound to a node
+
+Each remembers only what it needs to compare a new listing: names of Launches, a digest of each node.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, Protocol
 
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
-from controlplane.adapters.clusters.kubernetes.reflectors import (
-    DEFAULT_TIMEOUTS,
-    ClusterNodes,
-    LaunchPods,
-    OtherPods,
-    Reflector,
-    ReflectorStatus,
-    WatchedResource,
-    WatchTimeouts,
+from controlplane.adapters.clusters.kubernetes import object_names
+from controlplane.adapters.clusters.kubernetes.api import (
+    ApiRefused,
+    KubernetesApi,
+    MalformedResponse,
+    Object,
+    labels_of,
+    name_of,
+    part_of,
 )
-from controlplane.adapters.clusters.kubernetes.watch_streams import PendingChanges
+from controlplane.adapters.clusters.kubernetes.watch_streams import (
+    STEADY,
+    Backoff,
+    PendingChanges,
+    WatchEnd,
+    WatchStream,
+    classify_watch_end,
+    retry_after,
+)
 from controlplane.ports.clusters import ClusterError
 
 log = logging.getLogger(__name__)
 
+#: Ends that healthy connections have.
+_EXPECTED_ENDS: Final = frozenset(
+    {WatchEnd.ON_SCHEDULE, WatchEnd.EARLY, WatchEnd.IDLE, WatchEnd.EXPIRED}
+)
+#: Objects in one page of a listing.
+_PAGE: Final = 200
 #: Minimum interval between two deliveries of names.
 _NOTIFY_EVERY: Final = 0.2
 #: After a listener failed: the same names are delivered again.
@@ -47,6 +71,310 @@ _STOP_CHECK_EVERY: Final = 0.5
 _ALIVE_EVERY: Final = 5.0
 #: How long threads may take to end. One that waits for a first byte takes longer, but delivers nothing.
 _END_WITHIN: Final = 0.4
+#: A pod that has no node yet, or has ended, holds nothing.
+_SCHEDULED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+_DIGEST_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchTimeouts:
+    """Seconds. Bookmarks come about every minute, so a healthy watch is never idle for much longer."""
+
+    #: Limit for the first byte of a response; past it, the connection counts as dead.
+    answer: float = 15.0
+    #: The watch's ``timeoutSeconds``: the server ends it after that.
+    watch: float = 240.0
+    #: After which an idle watch is reopened.
+    idle: float = 75.0
+    #: After which everything is listed again.
+    listing: float = 600.0
+    #: After which the server is probed.
+    heartbeat: float = 20.0
+    #: The shortest pause after a failure.
+    pause: float = 1.0
+
+
+DEFAULT_TIMEOUTS: Final = WatchTimeouts()
+
+
+class WatchedResource(Protocol):
+    """One kind of object, and what of it is remembered."""
+
+    name: str
+    path: str
+    query: Mapping[str, str]
+    metadata_only: bool
+
+    def remembered(self, item: Object) -> Mapping[str, bytes]:
+        """What a listing needs to know of the object, by name."""
+        ...
+
+    def replace(self, listed: Mapping[str, bytes]) -> None:
+        """A listing is complete: mark what may have changed since the last one, deleted objects included."""
+        ...
+
+    def changed(self, kind: str, item: Object) -> None:
+        """``kind`` is ``ADDED``, ``MODIFIED`` or ``DELETED``."""
+        ...
+
+
+class LaunchPods:
+    """Pods of our Launches."""
+
+    name = "our pods"
+    path = "/api/v1/pods"
+    metadata_only = True
+
+    def __init__(self, *, installation: str, changes: PendingChanges) -> None:
+        self.query: Mapping[str, str] = object_names.owner_query(installation=installation)
+        self._changes = changes
+        self._known: set[str] = set()
+
+    def remembered(self, item: Object) -> Mapping[str, bytes]:
+        launch = labels_of(item).get(object_names.LAUNCH)
+        return {str(launch): b""} if launch else {}
+
+    def replace(self, listed: Mapping[str, bytes]) -> None:
+        self._changes.launches(self._known | listed.keys())
+        self._known = set(listed)
+
+    def changed(self, kind: str, item: Object) -> None:
+        launch = self.remembered(item)
+        # A deleted one stays known until a list lacks it: it may have other pods.
+        self._known.update(launch)
+        self._changes.launches(launch)
+
+
+class ClusterNodes:
+    name = "nodes"
+    path = "/api/v1/nodes"
+    metadata_only = False
+    query: Mapping[str, str] = {}
+
+    def __init__(self, *, changes: PendingChanges) -> None:
+        self._changes = changes
+        self._known: dict[str, bytes] = {}
+
+    def remembered(self, item: Object) -> Mapping[str, bytes]:
+        return {name_of(item): node_digest(item)}
+
+    def replace(self, listed: Mapping[str, bytes]) -> None:
+        if listed != self._known:
+            self._changes.nodes()
+        self._known = dict(listed)
+
+    def changed(self, kind: str, item: Object) -> None:
+        name = name_of(item)
+        digest = None if kind == "DELETED" else node_digest(item)
+        if digest == self._known.get(name):
+            return
+        if digest is None:
+            del self._known[name]
+        else:
+            self._known[name] = digest
+        self._changes.nodes()
+
+
+class OtherPods:
+    """Pods that hold something of a node and are none of ours; what that is, is read later for all of them."""
+
+    name = "others' pods"
+    path = "/api/v1/pods"
+    metadata_only = True
+
+    def __init__(self, *, installation: str, changes: PendingChanges) -> None:
+        self.query: Mapping[str, str] = {
+            # Which those without any label match, too.
+            "labelSelector": f"{object_names.INSTALLATION}!={installation}",
+            "fieldSelector": _SCHEDULED_PODS,
+        }
+        self._changes = changes
+
+    def remembered(self, item: Object) -> Mapping[str, bytes]:
+        return {}
+
+    def replace(self, listed: Mapping[str, bytes]) -> None:
+        self._changes.nodes()
+
+    def changed(self, kind: str, item: Object) -> None:
+        # The selector makes an end of what was given a node an ADDED, and of what gave it back a DELETED.
+        if kind != "MODIFIED":
+            self._changes.nodes()
+
+
+def node_digest(node: Object) -> bytes:
+    """The same for two states of a node that mean the same to us: neither heartbeats nor versions count."""
+    metadata = ("uid", "labels", "annotations", "deletionTimestamp")
+    significant = [
+        *(node["metadata"].get(field) for field in metadata),
+        *(part_of(node, "spec").get(field) for field in ("unschedulable", "taints")),
+        *(part_of(node, "status").get(field) for field in ("allocatable", "capacity")),
+        sorted(
+            (str(one.get("type")), str(one.get("status")))
+            for one in part_of(node, "status", "conditions")
+        ),
+    ]
+    text = json.dumps(significant, sort_keys=True).encode()
+    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectorStatus:
+    """How one reflector has done so far."""
+
+    resource: str
+    #: From where it watches; empty before the first listing.
+    version: str = ""
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    #: Ends by their kind, including the requested ones.
+    ends: Mapping[WatchEnd, int] = field(default_factory=dict)
+    #: Time of the last activity on the monotonic clock; None if there was none.
+    last_seen_at: float | None = None
+    #: Message of the last failure; empty after the next success.
+    last_error: str = ""
+
+    @property
+    def errors(self) -> int:
+        """Ends that were not requested."""
+        return sum(count for end, count in self.ends.items() if end is not WatchEnd.ON_SCHEDULE)
+
+
+class Reflector:
+    """Lists and watches one resource until it is stopped; each connection continues from the last version."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        resource: WatchedResource,
+        *,
+        stopping: threading.Event,
+        timeouts: WatchTimeouts,
+    ) -> None:
+        self._api, self._resource, self._timeouts = api, resource, timeouts
+        self._stopping = stopping
+        self._backoff = Backoff(shortest=timeouts.pause)
+        #: Written by the reflector's own thread alone.
+        self.status = ReflectorStatus(resource=resource.name)
+        self._lock = threading.Lock()
+        self._stream: WatchStream | None = None
+        self._renewing = False
+        self._listed_at: float | None = None
+
+    def run(self) -> None:
+        """Returns once it is stopped; nothing is marked after that."""
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            left = self._timeouts.listing - (began - (self._listed_at or began))
+            # As long as usual, or until the next listing.
+            seconds = max(1.0, min(self._timeouts.watch, left))
+            error: Exception | None = None
+            try:
+                if self._listed_at is None or left <= 0:
+                    self._list_and_replace()
+                    continue
+                self._watch_changes(seconds=seconds)
+            except Exception as failure:  # noqa: BLE001 - whatever it was, it is named and tried again
+                error = failure
+            self._handle_watch_end(error, began=began, requested=seconds)
+
+    def interrupt(self, *, renew: bool = False) -> None:
+        """End what it waits for, at once where an answer has begun.
+
+        :param renew: watch on over a new connection: the old one may be dead without knowing it.
+        """
+        with self._lock:
+            if self._stream is not None:
+                self._renewing = renew
+                self._stream.interrupt()
+
+    def _note(self, **changes: Any) -> None:
+        self.status = replace(self.status, **{"last_seen_at": time.monotonic(), **changes})
+
+    def _list_and_replace(self) -> None:
+        resource, listed = self._resource, dict[str, bytes]()
+        self._note(lists=self.status.lists + 1, last_seen_at=self.status.last_seen_at)
+        pages = self._api.pages(
+            resource.path,
+            query=resource.query,
+            size=_PAGE,
+            metadata_only=resource.metadata_only,
+            read_within=self._timeouts.answer,
+        )
+        for page in pages:
+            self._note(version=page.version)
+            if self._stopping.is_set():
+                return
+            for item in page.items:
+                listed.update(resource.remembered(item))
+        resource.replace(listed)
+        self._note(last_error="")
+        self._listed_at = time.monotonic()
+
+    def _watch_changes(self, *, seconds: float) -> None:
+        resource = self._resource
+        self._note(watches=self.status.watches + 1, last_seen_at=self.status.last_seen_at)
+        response = self._api.open_watch(
+            resource.path,
+            query=resource.query,
+            version=self.status.version,
+            seconds=seconds,
+            metadata_only=resource.metadata_only,
+            read_within=self._timeouts.answer,
+        )
+        stream = WatchStream(response, idle=self._timeouts.idle)
+        with self._lock:
+            self._stream = stream
+        try:
+            self._note(last_error="")
+            for event in stream.events(on_activity=self._note):
+                if self._stopping.is_set():
+                    return
+                if event["type"] != "BOOKMARK":
+                    self._note(events=self.status.events + 1)
+                    resource.changed(event["type"], event["object"])
+                self._note(version=event["object"]["metadata"]["resourceVersion"])
+        finally:
+            with self._lock:
+                self._stream = None
+            stream.close()
+
+    def _handle_watch_end(self, error: Exception | None, *, began: float, requested: float) -> None:
+        """Count and report it, and wait for the backoff of such an end."""
+        if self._renewing or self._stopping.is_set():
+            self._renewing = False
+            return
+        status, lifetime = self.status, time.monotonic() - began
+        end = classify_watch_end(error, lifetime=lifetime, requested=requested)
+        expected = end in _EXPECTED_ENDS
+        step = retry_after(end, lifetime=lifetime)
+        if step.lists:
+            self._listed_at = None
+        if lifetime >= STEADY and (status.last_seen_at or 0.0) > began:
+            self._backoff.reset()
+        pause = self._backoff.next() if step.pauses else 0.0
+        self._note(
+            ends={**status.ends, end: status.ends.get(end, 0) + 1},
+            last_seen_at=status.last_seen_at,
+            last_error=status.last_error if error is None or expected else str(error),
+        )
+        unforeseen = end is WatchEnd.GARBLED and not isinstance(error, MalformedResponse)
+        log.log(
+            logging.INFO if expected else logging.WARNING,
+            "a watch has ended",
+            # What we did not foresee shows where it happened.
+            exc_info=error if unforeseen else None,
+            extra={
+                "server": self._api.access.server,
+                "subject": self._resource.name,
+                "end": end.value,
+                "error": "" if error is None else str(error),
+                "lived_seconds": round(lifetime, 1),
+                "pause_seconds": round(pause, 1),
+            },
+        )
+        self._stopping.wait(pause)
 
 
 class Watcher:
@@ -71,8 +399,7 @@ class Watcher:
         )
 
     def state(self) -> tuple[ReflectorStatus, ...]:
-        """How each follower has done so far."""
-        return tuple(reflector.state() for reflector in self._reflectors)
+        return tuple(reflector.status for reflector in self._reflectors)
 
     def watch(
         self,
@@ -123,12 +450,8 @@ class Watcher:
         return True
 
     def _notify_alive(self, alive: Callable[[], None]) -> None:
-        last_seen_at, now = self._last_seen_at(), time.monotonic()
-        if (
-            last_seen_at is None
-            or last_seen_at <= self._alive_notified_at
-            or now < self._alive_notified_at + _ALIVE_EVERY
-        ):
+        now, last_notified = time.monotonic(), self._alive_notified_at
+        if now < last_notified + _ALIVE_EVERY or (self._last_seen_at() or 0.0) <= last_notified:
             return
         self._alive_notified_at = now
         try:
@@ -137,11 +460,8 @@ class Watcher:
             log.exception("a sign of life of a cluster was not taken")
 
     def _last_seen_at(self) -> float | None:
-        heartbeats = [
-            self._heartbeat_at,
-            *(reflector.last_seen_at for reflector in self._reflectors),
-        ]
-        return max((heartbeat for heartbeat in heartbeats if heartbeat is not None), default=None)
+        seen = [self._heartbeat_at, *(status.last_seen_at for status in self.state())]
+        return max((at for at in seen if at is not None), default=None)
 
     def _run_heartbeat(self) -> None:
         """Probe the server after a while without activity.
@@ -157,7 +477,7 @@ class Watcher:
                 self._heartbeat_at = time.monotonic()
                 if failed:
                     for reflector in self._reflectors:
-                        reflector.renew()
+                        reflector.interrupt(renew=True)
                 failed = False
             else:
                 failed = True
@@ -165,7 +485,7 @@ class Watcher:
 
     def _probe_cluster(self) -> bool:
         try:
-            self._api.open("/version", read_within=self._timeouts.answer).close()
+            self._api.probe(read_within=self._timeouts.answer)
         except ApiRefused as refusal:
             # A credential without permission for the version was still accepted; an unknown one was not.
             return refusal.status != HTTPStatus.UNAUTHORIZED

@@ -14,7 +14,7 @@ from typing import Any
 from controlplane.adapters.clusters.kubernetes import checks as kubernetes_checks
 from controlplane.adapters.clusters.kubernetes import inspection
 from controlplane.adapters.clusters.kubernetes import object_names as marking
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
+from controlplane.adapters.clusters.kubernetes.api import KubernetesApi, Object
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
     ClusterProfile,
@@ -115,7 +115,7 @@ class VolcanoCluster(KubernetesCluster):
         groups = self._pods_by_launch_name(_GROUPS, requested_names)
         queues = {
             queue["metadata"]["name"]: queue
-            for queue in (self.api.list(object_sync.QUEUES_PATH).items if groups else ())
+            for queue in (self.api.list(object_sync.QUEUES_PATH) if groups else ())
         }
         objects = {}
         for one in some:
@@ -137,17 +137,13 @@ class VolcanoCluster(KubernetesCluster):
             marking.pod_name(found.launch.name, role=one.role, index=one.index)
             for one in found.launch.replicas
         }
-        try:
-            events = self.api.list(
-                f"/api/v1/namespaces/{found.namespace}/events",
-                query={"fieldSelector": "reason=Evict"},
-            )
-        except ApiRefused:
-            # Without the right to read events, the conditions of pods have to do.
-            return ""
+        # Without the right to read events, the conditions of pods have to do.
+        events = self.api.list_visible(
+            f"/api/v1/namespaces/{found.namespace}/events", query={"fieldSelector": "reason=Evict"}
+        )
         messages = [
             str(event.get("message") or "the scheduler evicted it")
-            for event in events.items
+            for event in events
             if event["involvedObject"].get("name") in pods
         ]
         return messages[0] if messages else ""
@@ -155,12 +151,8 @@ class VolcanoCluster(KubernetesCluster):
     def _pods_by_launch_name(
         self, path: str, requested_names: Sequence[str]
     ) -> Mapping[str, Object]:
-        query = {
-            "labelSelector": marking.format_label_selector(
-                marking.owner_labels(installation=self.installation)
-            )
-        }
-        found = self.api.list(path, query=query).items
+        query = marking.owner_query(installation=self.installation)
+        found = self.api.list(path, query=query)
         every = {each["metadata"]["labels"].get(marking.LAUNCH, ""): each for each in found}
         return {name: every[name] for name in requested_names if name in every}
 
@@ -179,7 +171,7 @@ class VolcanoCluster(KubernetesCluster):
                 uid=metadata["uid"],
                 labels=metadata.get("labels") or {},
             )
-            object_sync.ensure_object(self.api, command)
+            self.api.ensure(object_names.collection_path(command), command)
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         found = super().objects(name)
@@ -280,13 +272,13 @@ class VolcanoLauncher(PodLauncher):
     def _ensure_namespace(self, plan: LaunchPlan) -> None:
         """Checked once, before the first object of a Launch."""
         target = self.target(plan.launch)
-        queues.check_accepts_work(target.queue, self.api.list(object_sync.QUEUES_PATH).items)
+        queues.check_accepts_work(target.queue, self.api.list(object_sync.QUEUES_PATH))
         if target.priority:
             value = plan.launch.labels[PRIORITY]
             manifest = object_sync.priority_class(
                 _parse_exit_code(value), title=value, installation=self.installation
             )
-            object_sync.ensure_object(self.api, manifest)
+            self.api.ensure(object_names.collection_path(manifest), manifest)
         super()._ensure_namespace(plan)
 
     def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
@@ -323,9 +315,7 @@ class VolcanoLauncher(PodLauncher):
         if not level:
             return None
         found = [
-            each
-            for each in self.api.list(HYPERNODES).items
-            if each["spec"].get("tierName") == level
+            each for each in self.api.list(HYPERNODES) if each["spec"].get("tierName") == level
         ]
         if not found:
             raise LaunchRefused(

@@ -33,7 +33,7 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names as marking
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
+from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
 from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
 from controlplane.adapters.clusters.volcano import object_names, queues
 from controlplane.adapters.clusters.volcano.object_names import Manifest, Object
@@ -237,7 +237,7 @@ def sync_queues(
     ours = queues.translate_queues(documents, resources=resources, installation=installation)
     if wrong := queues.queue_violations(ours.queues):
         return wrong
-    theirs = api.list(QUEUES_PATH).items
+    theirs = api.list(QUEUES_PATH)
     plan = plan_queue_changes(ours, theirs, installation=installation)
     apply_changes(api, plan.changes)
     return (*ours.findings, *plan.findings)
@@ -250,7 +250,7 @@ def sync_priority_classes(
 
     :param classes: value by its display name.
     """
-    theirs = api.list(PRIORITY_CLASSES_PATH).items
+    theirs = api.list(PRIORITY_CLASSES_PATH)
     apply_changes(api, plan_priority_classes(classes, theirs, installation=installation))
 
 
@@ -260,10 +260,10 @@ def sync_topology(api: KubernetesApi, *, installation: str) -> None:
     Where another component manages some, such as Volcano's own discovery, we create none: a node in two trees is
     in none for Volcano.
     """
-    theirs = api.list(HYPERNODES).items
+    theirs = api.list(HYPERNODES)
     ours: tuple[object_names.Manifest, ...] = ()
     if all(object_names.is_ours(each, installation=installation) for each in theirs):
-        nodes = api.list("/api/v1/nodes").items
+        nodes = api.list("/api/v1/nodes")
         ours = hyper_nodes(domains_of(nodes), installation=installation)
     apply_changes(api, plan_hyper_nodes(ours, theirs, installation=installation))
 
@@ -275,19 +275,10 @@ def apply_changes(api: KubernetesApi, wanted: Iterable[ObjectChange]) -> None:
         if change.action is ChangeAction.DELETE:
             api.delete(path)
         elif change.action is ChangeAction.COMMAND:
-            ensure_object(api, change.manifest)
+            api.ensure(object_names.collection_path(change.manifest), change.manifest)
         else:
             # Created by apply too: apply never removes a field of an object that was created otherwise.
             api.apply(path, change.manifest)
-
-
-def ensure_object(api: KubernetesApi, manifest: object_names.Manifest) -> None:
-    """Create the object unless one of its name exists; an existing one stays unchanged."""
-    try:
-        api.create(object_names.collection_path(manifest), manifest)
-    except ApiRefused as refusal:
-        if not refusal.exists:
-            raise
 
 
 #: Highest value for users; values above belong to the system.
