@@ -173,10 +173,12 @@ class KubernetesApi:
                     raise
 
     def list_visible(self, path: str, *, query: Query | None = None) -> Sequence[Object]:
-        """Every object; none where the kind is not served or the request is refused."""
+        """Every object; none where the kind is not served or we may not see it."""
         try:
             return self.list(path, query=query)
-        except ApiRefused:
+        except ApiRefused as refusal:
+            if refusal.status == _UNAUTHORIZED:
+                raise
             return ()
 
     def pages(

@@ -6,14 +6,21 @@ kubectl keeps in an annotation).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import yaml
 
 from controlplane.adapters.clusters.kubernetes import inventory, object_names
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, Object
+from controlplane.adapters.clusters.kubernetes.api import (
+    KubernetesApi,
+    Object,
+    labels_of,
+    name_of,
+    parse_time,
+    part_of,
+)
 from controlplane.ports.clusters import (
     ClusterEvent,
     ClusterObject,
@@ -55,14 +62,12 @@ def launch_objects(
 
     :raises ClusterError: if the cluster does not answer or refuses.
     """
-    path = f"/api/v1/namespaces/{namespace}"
-    ours = object_names.format_label_selector(
-        object_names.owner_labels(installation=installation, launch=name)
-    )
-    found = []
-    for plural, kind in _KINDS.items():
-        for each in _list_visible(api, f"{path}/{plural}", selector=ours):
-            found.append(rendered_object(each, kind=kind))
+    query = object_names.owner_query(installation=installation, launch=name)
+    found = [
+        rendered_object(each, kind=kind)
+        for plural, kind in _KINDS.items()
+        for each in api.list_visible(f"/api/v1/namespaces/{namespace}/{plural}", query=query)
+    ]
     return tuple(found[:MOST_OBJECTS])
 
 
@@ -73,21 +78,18 @@ def launch_events(
 
     :raises ClusterError: if the cluster does not answer or refuses.
     """
-    ours = object_names.format_label_selector(
-        object_names.owner_labels(installation=installation, launch=name)
-    )
-    pods = _list_visible(api, f"/api/v1/namespaces/{namespace}/pods", selector=ours)
-    about = [name, *(str(pod["metadata"]["name"]) for pod in pods)]
+    query = object_names.owner_query(installation=installation, launch=name)
+    pods = api.list_visible(f"/api/v1/namespaces/{namespace}/pods", query=query)
+    about = {name, *map(name_of, pods)}
     path = f"/api/v1/namespaces/{namespace}/events"
     if len(about) <= _ONE_BY_ONE:
         found = [
             event
-            for one in about
+            for one in sorted(about)
             for event in api.list(path, query={"fieldSelector": f"involvedObject.name={one}"})
         ]
     else:
-        ours_too = set(about)
-        found = [each for each in api.list(path) if _involved_object(each).get("name") in ours_too]
+        found = [each for each in api.list(path) if _involved_object(each).get("name") in about]
     return _newest_first(found)
 
 
@@ -102,33 +104,16 @@ def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspec
     pods = api.list("/api/v1/pods", query={"fieldSelector": f"spec.nodeName={name}"})
     event_query = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}"}
     node_events = api.list("/api/v1/events", query=event_query)
-    status = node.get("status") or {}
+    inspected = (_node_pod(pod, installation=installation) for pod in pods)
     return NodeInspection(
         name=name,
-        conditions=tuple(_node_condition(each) for each in status.get("conditions") or ()),
-        pods=tuple(
-            sorted(
-                (_node_pod(pod, installation=installation) for pod in pods),
-                key=lambda pod: (not pod.launch, pod.namespace, pod.name),
-            )
-        ),
+        conditions=tuple(map(_node_condition, part_of(node, "status", "conditions"))),
+        pods=tuple(sorted(inspected, key=lambda pod: (not pod.launch, pod.namespace, pod.name))),
         events=_newest_first(node_events),
-        labels=dict(sorted((node["metadata"].get("labels") or {}).items())),
-        taints=tuple(
-            inventory.taint_text(taint) for taint in (node.get("spec") or {}).get("taints") or ()
-        ),
-        facts=dict(_node_facts(status)),
+        labels=dict(sorted(labels_of(node).items())),
+        taints=tuple(map(inventory.taint_text, part_of(node, "spec", "taints"))),
+        facts=dict(_node_facts(part_of(node, "status"))),
     )
-
-
-def _list_visible(api: KubernetesApi, path: str, *, selector: str) -> Sequence[Object]:
-    """Those of a kind that we may not see are none."""
-    try:
-        return api.list(path, query={"labelSelector": selector})
-    except ApiRefused as refusal:
-        if refusal.status in (403, 404):
-            return ()
-        raise
 
 
 # -- Objects --
@@ -176,19 +161,14 @@ def _newest_first(found: Iterable[Object]) -> tuple[ClusterEvent, ...]:
 def cluster_event(event: Object) -> ClusterEvent:
     """The event in plain words; one that bears no time is as old as can be."""
     involved, series = _involved_object(event), event.get("series") or {}
-    at = next(
-        instant
-        for text in (
-            series.get("lastObservedTime"),
-            event.get("lastTimestamp"),
-            event.get("eventTime"),
-            event["metadata"].get("creationTimestamp"),
-            datetime.min.replace(tzinfo=UTC).isoformat(),
-        )
-        if (instant := _parse_instant(text)) is not None
+    times = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
     )
     return ClusterEvent(
-        at=at,
+        at=next(filter(None, map(parse_time, times)), datetime.min.replace(tzinfo=UTC)),
         warning=event.get("type") == "Warning",
         reason=str(event.get("reason") or ""),
         message=str(event.get("message") or "")[:_LONGEST_TEXT],
@@ -215,28 +195,27 @@ def _node_condition(condition: Object) -> NodeCondition:
         good=known and (status == "True") is (kind in _GOOD_WHEN_TRUE),
         reason=str(condition.get("reason") or ""),
         message=str(condition.get("message") or ""),
-        since=_parse_instant(condition.get("lastTransitionTime")),
+        since=parse_time(condition.get("lastTransitionTime")),
     )
 
 
 def _node_pod(pod: Object, *, installation: str) -> NodePod:
-    metadata, status = pod["metadata"], pod.get("status") or {}
+    metadata, status = pod["metadata"], part_of(pod, "status")
     ours = inventory.is_ours(pod, installation=installation)
     requested: dict[str, str] = {}
-    for container in (pod.get("spec") or {}).get("containers") or ():
-        resources = container.get("resources") or {}
-        for name, text in {
-            **(resources.get("limits") or {}),
-            **(resources.get("requests") or {}),
-        }.items():
+    for container in part_of(pod, "spec", "containers"):
+        limits, requests = (
+            part_of(container, "resources", each) for each in ("limits", "requests")
+        )
+        for name, text in {**limits, **requests}.items():
             requested[name] = f"{requested[name]} + {text}" if name in requested else str(text)
     return NodePod(
         namespace=str(metadata.get("namespace", "")),
         name=str(metadata["name"]),
         phase=str(status.get("phase", "")),
-        launch=str((metadata.get("labels") or {}).get(object_names.LAUNCH, "")) if ours else "",
+        launch=str(labels_of(pod).get(object_names.LAUNCH, "")) if ours else "",
         requests=requested,
-        started_at=_parse_instant(status.get("startTime")),
+        started_at=parse_time(status.get("startTime")),
     )
 
 
@@ -251,8 +230,3 @@ def _node_facts(status: Object) -> Iterator[tuple[str, str]]:
     for name, there in sorted(capacity.items()):
         usable = allocatable.get(name, "0")
         yield name, str(usable) if usable == there else f"{usable} of {there}"
-
-
-def _parse_instant(text: object) -> datetime | None:
-    """As the API writes instants."""
-    return datetime.fromisoformat(str(text)) if text else None
