@@ -11,7 +11,7 @@ from controlplane.adapters.clusters.kubernetes.checks import (
     VOLCANO_PERMISSIONS,
     RequiredPermission,
 )
-from controlplane.adapters.clusters.kubernetes.signal_tables import signal_table
+from controlplane.adapters.clusters.kubernetes.node_conditions import signal_table
 from tests.unit.deployment.kustomizations import KUBERNETES, ROOT, built
 from tests.unit.deployment.rights import NAMESPACES, PICTURE, Right, granted
 

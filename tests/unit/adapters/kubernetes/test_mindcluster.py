@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.adapters.clusters.kubernetes import mindcluster
+from controlplane.adapters.clusters.kubernetes import diagnosis
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import ClusterSignal
 
@@ -46,10 +46,10 @@ def lists(*faults: dict[str, Any], unhealthy: str = "", **more: str) -> dict[str
     }
 
 
-def signals_from(name: str, **data: Any) -> mindcluster.MindClusterSignals:
+def signals_from(name: str, **data: Any) -> diagnosis.SignalCollector:
     texts = {key: text if isinstance(text, str) else json.dumps(text) for key, text in data.items()}
-    into = mindcluster.MindClusterSignals()
-    mindcluster.read_config_map({"metadata": {"name": name}, "data": texts}, into=into)
+    into = diagnosis.SignalCollector()
+    diagnosis.read_config_map({"metadata": {"name": name}, "data": texts}, into=into)
     return into
 
 
@@ -201,7 +201,7 @@ def test_events_of_a_card_are_notes_of_its_node_until_they_say_that_it_is_over()
 
     other = {**happened("Occur"), "message": "Pulling image"}
     found = list(
-        mindcluster.mindcluster_event_signals(
+        diagnosis.mindcluster_event_signals(
             [happened("Occur"), other, happened("Recovery")], at=NOON
         )
     )

@@ -1,111 +1,341 @@
 """Asks a cluster for all that says what is wrong there: nodes, events about them, ConfigMaps of MindCluster.
 
 One list, or a handful of objects, of each kind whatever the number of nodes. What may not be read is said; that a
-cluster does not answer is an error, because then it says nothing of any card.
+cluster does not answer is an error, because then it says nothing of any card. MindCluster speaks in ConfigMaps and
+in events::
+
+    cluster-info-device-0     {"mindx-dl-deviceinfo-<node>": {"DeviceList": {…}}, …}     of 1,000 nodes each
+    cluster-info-switch-0     {"mindx-dl-switchinfo-<node>": {"FaultLevel": …}, …}       of 2,000 nodes each
+    cluster-info-node-cm      {"mindx-dl-nodeinfo-<node>": {"FaultDevList": […]}, …}
+    mindx-dl-deviceinfo-<node>  DeviceInfoCfg  {"DeviceInfo": {"DeviceList": {…}}}       where there is no clusterd
+
+Programs of several releases write them, so nothing is taken for granted: what cannot be read is said to be unread,
+and what stood of it before stays. Its words for what has to be done go before our table of codes, because its
+administrator may have changed them.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from itertools import count
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count, takewhile
+from typing import Any, Final
 
-from controlplane.adapters.clusters.kubernetes import mindcluster, node_conditions
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
-from controlplane.adapters.clusters.kubernetes.signal_tables import signal_table
-from controlplane.domain.health.faults import Origin
+from controlplane.adapters.clusters.kubernetes import node_conditions
+from controlplane.adapters.clusters.kubernetes.api import (
+    ApiRefused,
+    KubernetesApi,
+    Object,
+    name_of,
+    part_of,
+)
+from controlplane.adapters.clusters.kubernetes.node_conditions import signal_levels, signal_table
+from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterSignal, UnreadableSource
 
-Object = Mapping[str, Any]
+#: Where events about nodes are, which have no namespace.
+_NODE_EVENTS: Final = "/api/v1/namespaces/default/events"
+#: ``Ascend910-3``, ``npu-3``.
+_CARD: Final = re.compile(r"[A-Za-z][\w.]*-(\d{1,4})")
+_FAULTS: Final = "-Fault"
+#: The one that is recommended first.
+_LEVEL_KEYS: Final = ("fault_handling", "fault_level", "large_model_fault_level")
+#: The message format of the device plug-in's events, which are about its own pod.
+_EVENT: Final = re.compile(
+    r"nodeName:(?P<node>[\w.-]+), assertion:(?P<assertion>\w+), cardID:(?P<card>\d+), "
+    r"deviceID:(?P<device>\d+), faultCodes:(?P<code>\w+)"
+)
+#: Beyond it an instant is counted in milliseconds.
+_SECONDS: Final = 100_000_000_000
+_SHOWN: Final = 200
 
 
 def diagnose(api: KubernetesApi, *, at: datetime) -> ClusterDiagnosis:
     """:raises ClusterUnavailable: if it does not answer, or keeps its nodes from us."""
-    return _Diagnoser(api, at=at).diagnose()
+    nodes = api.list("/api/v1/nodes")
+    found = SignalCollector()
+    for node in nodes:
+        found.signals += node_conditions.node_condition_signals(node)
+        found.signals += node_conditions.nvsentinel_condition_signals(node)
+    with found.reading(Origin.EVENT):
+        events = api.list(_NODE_EVENTS, query={"fieldSelector": "involvedObject.kind=Node"})
+        found.signals += node_conditions.node_event_signals(events, at=at)
+        found.signals += node_conditions.nvsentinel_event_signals(events, at=at)
+    resource = signal_table("mindcluster")["resource"]
+    if any(
+        re.fullmatch(resource, name)
+        for node in nodes
+        for name in part_of(node, "status", "capacity")
+    ):
+        _read_mindcluster(api, at=at, into=found)
+    known = set(map(name_of, nodes))
+    return ClusterDiagnosis(
+        signals=tuple(signal for signal in found.signals if signal.node in known),
+        unreadable=tuple(found.unreadable),
+    )
 
 
-class _Diagnoser:
-    def __init__(self, api: KubernetesApi, *, at: datetime) -> None:
-        self._api = api
-        self._at = at
-        self._signals: list[ClusterSignal] = []
-        self._unreadable: list[UnreadableSource] = []
+@dataclass(slots=True)
+class SignalCollector:
+    """Signals, and what could not be read, collected one source after the other."""
 
-    def diagnose(self) -> ClusterDiagnosis:
-        nodes = self._api.list("/api/v1/nodes")
-        for node in nodes:
-            self._signals += node_conditions.node_condition_signals(node)
-            self._signals += node_conditions.nvsentinel_condition_signals(node)
-        events = self._read_origin(Origin.EVENT, self._events_of_nodes)
-        self._signals += node_conditions.node_event_signals(events, at=self._at)
-        self._signals += node_conditions.nvsentinel_event_signals(events, at=self._at)
-        if any(map(_may_have_mindcluster, nodes)):
-            self._read_mindcluster()
-        known = {str(node["metadata"]["name"]) for node in nodes}
-        return ClusterDiagnosis(
-            signals=tuple(signal for signal in self._signals if signal.node in known),
-            unreadable=tuple(self._unreadable),
+    signals: list[ClusterSignal] = field(default_factory=list)
+    unreadable: list[UnreadableSource] = field(default_factory=list)
+
+    @contextmanager
+    def reading(self, origin: Origin) -> Iterator[None]:
+        """A source that we may not read ends the block, and is noted."""
+        try:
+            yield
+        except ApiRefused as refusal:
+            self.unreadable.append(UnreadableSource(origin=origin, reason=str(refusal)))
+
+    def add_unreadable(self, name: str, node: str, reason: str) -> None:
+        """Note a ConfigMap, or its part about a node, that cannot be read."""
+        reason = f"the ConfigMap {name} of MindCluster cannot be read: {reason}"[:_SHOWN]
+        unread = UnreadableSource(origin=Origin.MINDCLUSTER, node=node, reason=reason)
+        self.unreadable.append(unread)
+        if node:
+            code = "unreadable ConfigMap"
+            self.signals.append(_signal(node, code=code, level=FaultLevel.NOTE, message=reason))
+
+
+def _read_mindcluster(api: KubernetesApi, *, at: datetime, into: SignalCollector) -> None:
+    maps: Sequence[Object] = ()
+    with into.reading(Origin.MINDCLUSTER):
+        maps = _aggregated_config_maps(api)
+    if not maps:
+        with into.reading(Origin.MINDCLUSTER):
+            maps = _single_config_maps(api)
+    for each in maps:
+        read_config_map(each, into=into)
+    if not maps:
+        reason = "there is no ConfigMap of MindCluster, which says of each card how it is"
+        into.unreadable.append(UnreadableSource(origin=Origin.MINDCLUSTER, reason=reason))
+    with into.reading(Origin.EVENT):
+        path = f"/api/v1/namespaces/{signal_table('mindcluster')['own_namespace']}/events"
+        events = api.list(path, query={"fieldSelector": "involvedObject.kind=Pod"})
+        into.signals += mindcluster_event_signals(events, at=at)
+
+
+def _aggregated_config_maps(api: KubernetesApi) -> Sequence[Object]:
+    """Those that clusterd writes; none where it does not run."""
+    own = signal_table("mindcluster")
+    path = f"/api/v1/namespaces/{own['namespace']}/configmaps"
+    found: list[Object | None] = []
+    for pattern in own["aggregates"]:
+        parts = (api.found(f"{path}/{pattern.format(part=part)}") for part in count())
+        found += takewhile(lambda part: part is not None, parts)
+    if found:
+        found.append(api.found(f"{path}/{own['aggregate']}"))
+    return [each for each in found if each is not None]
+
+
+def _single_config_maps(api: KubernetesApi) -> Sequence[Object]:
+    """Those of the device plug-in and of noded, one for each node."""
+    own, found = signal_table("mindcluster"), list[Object]()
+    for space in (own["own_namespace"], own["namespace"]):
+        path = f"/api/v1/namespaces/{space}/configmaps"
+        found += api.list(path, query={"labelSelector": own["own_label"]})
+    return [each for each in found if _node_of_config_map(name_of(each))]
+
+
+def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
+    """What happened to a card, or is over, as far as it is news.
+
+    They name a board and a chip on it, which is not its place in the node: they are notes of the node, and which
+    card it is the ConfigMaps say.
+    """
+    for _kind, event in node_conditions.recent_events(events, at=at):
+        if found := _EVENT.search(event.message):
+            yield _signal(
+                found["node"],
+                origin=Origin.EVENT,
+                code=f"{found['code']} of {found['card']}.{found['device']}",
+                level=FaultLevel.NOTE,
+                message=event.message,
+                since=min(event.at, at),
+                active=found["assertion"] != "Recovery",
+            )
+
+
+def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
+    """Faults of one ConfigMap, of all nodes together or of one."""
+    name = name_of(config_map)
+    owner = _node_of_config_map(name)
+    for key, text in sorted(part_of(config_map, "data").items()):
+        if owner and key == "ManuallySeparateNPU":
+            into.signals += (
+                _signal(
+                    owner,
+                    index=index,
+                    code=key,
+                    level=FaultLevel.ISOLATE,
+                    message="kept apart by MindCluster until a person lets it go",
+                )
+                for index in _parse_card_indices(str(text))
+            )
+            continue
+        try:
+            content = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            # Some keys hold plain words; what should be JSON begins like it.
+            if str(text).lstrip().startswith(("{", "[")):
+                into.add_unreadable(name, owner, f"{key} is not JSON: {error}")
+            continue
+        if not isinstance(content, Mapping):
+            continue
+        if owner:
+            _read_node_entry(owner, content, where=name, into=into)
+            continue
+        for entry, values in content.items():
+            if node := _node_of_config_map(str(entry)):
+                _read_node_entry(node, values, where=f"{name}, {entry}", into=into)
+
+
+def _node_of_config_map(name: str) -> str:
+    """The node that an entry is about; empty if it is about none."""
+    prefixes = signal_table("mindcluster")["prefixes"]
+    prefix = next((each for each in prefixes if name.startswith(each)), name)
+    return name.removeprefix(prefix)
+
+
+def _read_node_entry(node: str, values: object, *, where: str, into: SignalCollector) -> None:
+    """Of one node: of its cards, its switches or its other parts, as far as it says something of each."""
+    if not isinstance(values, Mapping):
+        into.add_unreadable(where, node, f"it is {type(values).__name__}, not an object")
+        return
+    inner = next((values[key] for key in ("DeviceInfo", "NodeInfo") if key in values), values)
+    if not isinstance(inner, Mapping):
+        into.add_unreadable(where, node, "it holds no object")
+        return
+    if isinstance(cards := inner.get("DeviceList"), Mapping):
+        _read_cards(node, cards, where=where, into=into)
+    if "FaultTimeAndLevelMap" in inner or ("FaultLevel" in inner and "NodeStatus" in inner):
+        into.signals += _switch_signals(node, inner)
+    if isinstance(parts := inner.get("FaultDevList"), list):
+        into.signals += _node_part_signals(node, parts)
+
+
+def _read_cards(node: str, lists: Object, *, where: str, into: SignalCollector) -> None:
+    found: list[ClusterSignal] = []
+    for key, text in sorted(lists.items()):
+        if not key.endswith(_FAULTS) or not text:
+            continue
+        try:
+            faults = json.loads(text) if isinstance(text, str) else text
+        except (ValueError, RecursionError) as error:
+            into.add_unreadable(where, node, f"{key} is not JSON: {error}")
+            continue
+        for fault in faults if isinstance(faults, list) else ():
+            if isinstance(fault, Mapping):
+                found += _fault_signals(node, fault)
+    # Lists in which a card may be because of a fault; a reset in progress is reported separately.
+    faulty = {signal.index for signal in found if signal.level is not FaultLevel.NOTE}
+    for kind, level in signal_table("mindcluster", "lists").items():
+        explained = faulty if kind in ("Unhealthy", "NetworkUnhealthy") else ()
+        found += [
+            _signal(
+                node,
+                index=index,
+                code=kind,
+                level=FaultLevel[level],
+                message=f"listed as {kind} without a fault",
+            )
+            for key, names in lists.items()
+            if key.endswith(f"-{kind}") and isinstance(names, str)
+            for index in _parse_card_indices(names)
+            if index not in explained
+        ]
+    into.signals += found
+
+
+def _fault_signals(node: str, fault: Object) -> Iterator[ClusterSignal]:
+    """One signal for each code; of the node itself where no card is named."""
+    index = next(iter(_parse_card_indices(str(fault.get("npu_name") or ""))), None)
+    kind = str(fault.get("fault_type") or "")
+    by_code = fault.get("fault_time_and_level_map")
+    if not isinstance(by_code, Mapping) or not by_code:
+        codes = str(fault.get("fault_code") or "").split(",")
+        by_code = {code.strip(): {} for code in codes if code.strip()} or {kind or "unnamed": {}}
+    word = next((str(fault[each]) for each in _LEVEL_KEYS if fault.get(each)), "")
+    return _coded_signals(node, by_code, index=index, what=kind, word=word)
+
+
+def _switch_signals(node: str, values: Object) -> Iterator[ClusterSignal]:
+    """Faults of the switches that link its cards: of the node, for each of its cards needs them."""
+    whole = str(values.get("FaultLevel") or "")
+    by_code = values.get("FaultTimeAndLevelMap")
+    if isinstance(by_code, str):
+        try:
+            by_code = json.loads(by_code)
+        except ValueError:
+            by_code = None
+    if not isinstance(by_code, Mapping) or not by_code:
+        by_code = {"switch": {}} if signal_levels("mindcluster", "levels").get(whole, 1) > 1 else {}
+    return _coded_signals(node, by_code, index=None, what="switch", word=whole)
+
+
+def _coded_signals(
+    node: str, by_code: Object, *, index: int | None, what: str, word: str
+) -> Iterator[ClusterSignal]:
+    """:param word: MindCluster's word for the level of codes that have none of their own."""
+    for code, values in by_code.items():
+        own = values if isinstance(values, Mapping) else {}
+        level = str(own.get("fault_level") or word)
+        yield _signal(
+            node,
+            index=index,
+            code=str(code),
+            level=signal_levels("mindcluster", "levels").get(level),
+            message=f"{what} {level}".strip(),
+            since=_parse_instant(own.get("fault_time")),
         )
 
-    def _read_origin(
-        self, origin: Origin, fetch: Callable[[], Sequence[Object]]
-    ) -> Sequence[Object]:
-        try:
-            return fetch()
-        except ApiRefused as refusal:
-            self._unreadable.append(UnreadableSource(origin=origin, reason=str(refusal)))
-            return ()
 
-    def _events_of_nodes(self) -> Sequence[Object]:
-        return self._api.list(node_conditions.EVENTS, query=node_conditions.EVENTS_QUERY)
-
-    def _read_mindcluster(self) -> None:
-        found = mindcluster.MindClusterSignals()
-        maps = self._read_origin(Origin.MINDCLUSTER, self._read_aggregated_config_maps)
-        if not maps:
-            maps = self._read_origin(Origin.MINDCLUSTER, self._single_maps)
-        for each in maps:
-            mindcluster.read_config_map(each, into=found)
-        if not maps:
-            reason = "there is no ConfigMap of MindCluster, which says of each card how it is"
-            self._unreadable.append(UnreadableSource(origin=Origin.MINDCLUSTER, reason=reason))
-        self._signals += found.signals
-        self._unreadable += found.unreadable
-        events = self._read_origin(Origin.EVENT, self._events_of_mindcluster)
-        self._signals += mindcluster.mindcluster_event_signals(events, at=self._at)
-
-    def _read_aggregated_config_maps(self) -> Sequence[Object]:
-        """Those that clusterd writes; none where it does not run."""
-        own = signal_table("mindcluster")
-        path = f"/api/v1/namespaces/{own['namespace']}/configmaps"
-        found = []
-        for pattern in own["aggregates"]:
-            for part in count():
-                config_map = self._api.found(f"{path}/{pattern.format(part=part)}")
-                if config_map is None:
-                    break
-                found.append(config_map)
-        if found and (rest := self._api.found(f"{path}/{own['aggregate']}")) is not None:
-            found.append(rest)
-        return found
-
-    def _single_maps(self) -> Sequence[Object]:
-        """Those of the device plug-in and of noded, one for each node."""
-        own = signal_table("mindcluster")
-        found: list[Object] = []
-        for space in (own["own_namespace"], own["namespace"]):
-            query = {"labelSelector": own["own_label"]}
-            path = f"/api/v1/namespaces/{space}/configmaps"
-            found += filter(mindcluster.is_about_nodes, self._api.list(path, query=query))
-        return found
-
-    def _events_of_mindcluster(self) -> Sequence[Object]:
-        path = f"/api/v1/namespaces/{signal_table('mindcluster')['own_namespace']}/events"
-        return self._api.list(path, query={"fieldSelector": "involvedObject.kind=Pod"})
+def _node_part_signals(node: str, parts: Iterable[object]) -> Iterator[ClusterSignal]:
+    """Faults of the node's other parts."""
+    for part in parts:
+        if not isinstance(part, Mapping):
+            continue
+        codes = part.get("FaultCode")
+        level = str(part.get("FaultLevel") or "")
+        what = f"{part.get('DeviceType', 'part')} {part.get('DeviceId', '')}".strip()
+        for code in codes if isinstance(codes, list) else [codes or "unnamed"]:
+            yield _signal(
+                node,
+                code=str(code),
+                level=signal_levels("mindcluster", "levels").get(level),
+                message=f"{what}: {level}" if level else what,
+            )
 
 
-def _may_have_mindcluster(node: Object) -> bool:
-    capacity = (node.get("status") or {}).get("capacity") or {}
-    return any(re.fullmatch(signal_table("mindcluster")["resource"], name) for name in capacity)
+def _parse_card_indices(names: str) -> list[int]:
+    """``Ascend910-0,Ascend910-3`` → [0, 3]."""
+    found = (_CARD.fullmatch(name.strip()) for name in names.split(","))
+    return [int(each[1]) for each in found if each is not None]
+
+
+def _signal(
+    node: str, *, code: str, message: str, origin: Origin = Origin.MINDCLUSTER, **others: Any
+) -> ClusterSignal:
+    return ClusterSignal(
+        node=node,
+        origin=origin,
+        code=code[:_SHOWN],
+        vendor=str(signal_table("mindcluster")["vendor"]),
+        message=message[:_SHOWN],
+        **others,
+    )
+
+
+def _parse_instant(stamp: object) -> datetime | None:
+    """Of a count of seconds or milliseconds; None of what is neither."""
+    if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not 0 < stamp < 1e14:
+        return None
+    seconds = stamp / 1000 if stamp > _SECONDS else stamp
+    return datetime.fromtimestamp(seconds, tz=UTC)

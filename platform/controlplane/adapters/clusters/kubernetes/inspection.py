@@ -7,7 +7,6 @@ kubectl keeps in an annotation).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import yaml
@@ -20,6 +19,10 @@ from controlplane.adapters.clusters.kubernetes.api import (
     name_of,
     parse_time,
     part_of,
+)
+from controlplane.adapters.clusters.kubernetes.node_conditions import (
+    cluster_event,
+    involved_object,
 )
 from controlplane.ports.clusters import (
     ClusterEvent,
@@ -89,7 +92,7 @@ def launch_events(
             for event in api.list(path, query={"fieldSelector": f"involvedObject.name={one}"})
         ]
     else:
-        found = [each for each in api.list(path) if _involved_object(each).get("name") in about]
+        found = [each for each in api.list(path) if involved_object(each).get("name") in about]
     return _newest_first(found)
 
 
@@ -156,30 +159,6 @@ def _newest_first(found: Iterable[Object]) -> tuple[ClusterEvent, ...]:
         (cluster_event(each) for each in found), key=lambda event: event.at, reverse=True
     )
     return tuple(ordered[:MOST_EVENTS])
-
-
-def cluster_event(event: Object) -> ClusterEvent:
-    """The event in plain words; one that bears no time is as old as can be."""
-    involved, series = _involved_object(event), event.get("series") or {}
-    times = (
-        series.get("lastObservedTime"),
-        event.get("lastTimestamp"),
-        event.get("eventTime"),
-        event["metadata"].get("creationTimestamp"),
-    )
-    return ClusterEvent(
-        at=next(filter(None, map(parse_time, times)), datetime.min.replace(tzinfo=UTC)),
-        warning=event.get("type") == "Warning",
-        reason=str(event.get("reason") or ""),
-        message=str(event.get("message") or "")[:_LONGEST_TEXT],
-        about=f"{str(involved.get('kind', '')).lower()}/{involved.get('name', '')}",
-        count=max(1, int(series.get("count") or event.get("count") or 1)),
-    )
-
-
-def _involved_object(event: Object) -> Object:
-    involved: Object = event.get("involvedObject") or event.get("regarding") or {}
-    return involved
 
 
 # -- Nodes --

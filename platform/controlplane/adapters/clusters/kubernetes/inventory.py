@@ -20,13 +20,13 @@ from typing import Any, Final
 
 from controlplane.adapters.clusters.kubernetes import isolation_taints, object_names
 from controlplane.adapters.clusters.kubernetes.network_topology import domains_of
+from controlplane.adapters.clusters.kubernetes.node_conditions import remediation_labels
 from controlplane.adapters.clusters.kubernetes.pod_requests import (
     Amounts,
     cpu_and_memory,
     parse_amount,
     pod_requests,
 )
-from controlplane.adapters.clusters.kubernetes.signal_tables import remediation_labels
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.topology import (
     Group,

@@ -7,70 +7,156 @@ A condition of NVSentinel holds one sentence for each affected entity::
 
     SysLogsXIDError  True  "ErrorCode:79 GPU:3 PCI:… Recommended Action=RESTART_BM;ErrorCode:48 GPU:0 …;"
                         └ of the driver  └ the card of the node   └ what it would have done
+
+The tables of ``signals.toml`` say which conditions, events and labels mean which fault level, and by which marks
+another controller that remediates faults of a node is detected, such as NVSentinel. Ninefold then only observes:
+two controllers that drain and reset the same node interfere with each other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
-from controlplane.adapters.clusters.kubernetes.inspection import cluster_event
-from controlplane.adapters.clusters.kubernetes.signal_tables import (
-    is_nvsentinel_check,
-    signal_levels,
-    signal_table,
+from controlplane.adapters.clusters.kubernetes.api import (
+    Object,
+    labels_of,
+    name_of,
+    parse_time,
+    part_of,
 )
 from controlplane.domain.health.faults import FaultLevel, Origin
-from controlplane.ports.clusters import NODE_UNREACHABLE, ClusterSignal
-
-Object = Mapping[str, Any]
+from controlplane.ports.clusters import (
+    NODE_UNREACHABLE,
+    REMEDIATION_LABEL,
+    ClusterEvent,
+    ClusterSignal,
+)
 
 #: An event counts as recent for so long; diagnosis runs much more often.
 EVENT_MAX_AGE: Final = timedelta(minutes=10)
-#: Where events about nodes are, which have no namespace.
-EVENTS: Final = "/api/v1/namespaces/default/events"
-EVENTS_QUERY: Final[Mapping[str, str]] = {"fieldSelector": "involvedObject.kind=Node"}
 _READY: Final = "Ready"
+_LONGEST_MESSAGE: Final = 4096
+#: Nothing new comes to a node that is not ready, by the cluster's own doing and ours; what runs there may go on.
+_OWN_LEVELS: Final = {NODE_UNREACHABLE: FaultLevel.ISOLATE, "NotReady": FaultLevel.NOTE}
+_CODE: Final = re.compile(r"\bErrorCode:(\S+)")
+_ACTION: Final = re.compile(r"\bRecommended Action=(\w+)")
+#: Longer ones are no indices.
+_ENTITY: Final = r"(?:^|\s){kind}:(\d{{1,4}})(?=\s|$)"
 
 
-def node_conditions(node: Object) -> tuple[Object, ...]:
-    return tuple((node.get("status") or {}).get("conditions") or ())
+@cache
+def signal_table(*path: str) -> Mapping[str, Any]:
+    """One table of the file."""
+    if path:
+        found: Mapping[str, Any] = signal_table(*path[:-1])[path[-1]]
+        return found
+    return tomllib.loads(files(__package__).joinpath("signals.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def signal_levels(*path: str) -> Mapping[str, FaultLevel]:
+    """Word → level, of a table that lists words under levels."""
+    lists: Mapping[str, Sequence[str]] = signal_table(*path)
+    return {word: FaultLevel[level] for level, names in lists.items() for word in names}
+
+
+def remediation_labels(node: Object) -> dict[str, str]:
+    """The label that claims the node; None without one, or where its administrator set one."""
+    labels, own = labels_of(node), signal_table("nvsentinel")
+    opted_out = labels.get(own["opt_out"]["label"]) == own["opt_out"]["value"]
+    if REMEDIATION_LABEL in labels or opted_out:
+        return {}
+    # Healthy ones, too, are written only where it runs.
+    writes = any(
+        is_nvsentinel_check(str(each.get("type", "")))
+        for each in part_of(node, "status", "conditions")
+    )
+    is_acting = any(label in labels for label in own["acting"])
+    return {REMEDIATION_LABEL: str(own["name"])} if writes or is_acting else {}
+
+
+def is_nvsentinel_check(kind: str) -> bool:
+    """Whether a condition or event of that type is its own."""
+    return any(fnmatchcase(kind, pattern) for pattern in signal_table("nvsentinel")["checks"])
 
 
 def is_unreachable(node: Object) -> bool:
     """Whether its Ready condition is Unknown: the kubelet stopped reporting."""
     return any(
         each.get("type") == _READY and each.get("status") == "Unknown"
-        for each in node_conditions(node)
+        for each in part_of(node, "status", "conditions")
     )
 
 
 def node_condition_signals(node: Object) -> Iterator[ClusterSignal]:
     """Of kubelet and of node-problem-detector."""
-    name = str(node["metadata"]["name"])
     unreachable = is_unreachable(node)
-    for condition in node_conditions(node):
+    for condition in part_of(node, "status", "conditions"):
         kind, status = str(condition.get("type", "")), condition.get("status")
-        if kind == _READY:
-            if unreachable:
-                yield _condition_signal(
-                    name, condition, origin=Origin.SILENCE, code=NODE_UNREACHABLE
-                )
-            elif status == "False":
-                yield _condition_signal(name, condition, origin=Origin.CONDITION, code="NotReady")
+        code = ""
+        if kind == _READY and unreachable:
+            code = NODE_UNREACHABLE
+        elif kind == _READY and status == "False":
+            code = "NotReady"
         elif status == "True" and not unreachable and kind in signal_levels("conditions"):
-            yield _condition_signal(name, condition, origin=Origin.CONDITION, code=kind)
+            code = kind
+        if code:
+            parts = (condition.get("reason"), condition.get("message"))
+            yield ClusterSignal(
+                node=name_of(node),
+                origin=Origin.SILENCE if code == NODE_UNREACHABLE else Origin.CONDITION,
+                code=code,
+                level=_OWN_LEVELS.get(code) or signal_levels("conditions")[code],
+                message=": ".join(str(word) for word in parts if word),
+                since=parse_time(condition.get("lastTransitionTime")),
+            )
+
+
+def cluster_event(event: Object) -> ClusterEvent:
+    """The event in plain words; one that bears no time is as old as can be."""
+    involved, series = involved_object(event), event.get("series") or {}
+    times = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    return ClusterEvent(
+        at=next(filter(None, map(parse_time, times)), datetime.min.replace(tzinfo=UTC)),
+        warning=event.get("type") == "Warning",
+        reason=str(event.get("reason") or ""),
+        message=str(event.get("message") or "")[:_LONGEST_MESSAGE],
+        about=f"{str(involved.get('kind', '')).lower()}/{involved.get('name', '')}",
+        count=max(1, int(series.get("count") or event.get("count") or 1)),
+    )
+
+
+def involved_object(event: Object) -> Object:
+    involved: Object = event.get("involvedObject") or event.get("regarding") or {}
+    return involved
+
+
+def recent_events(events: Iterable[Object], *, at: datetime) -> Iterator[tuple[str, ClusterEvent]]:
+    """Type and content of the events that are news at that time."""
+    for each in events:
+        event = cluster_event(each)
+        if event.at > at - EVENT_MAX_AGE:
+            yield str(each.get("type") or ""), event
 
 
 def node_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
     """Of events about nodes that are news at that time."""
     known = signal_levels("events")
-    for each in events:
-        event = cluster_event(each)
-        kind, _, node = event.about.partition("/")
-        if kind == "node" and event.reason in known and event.at > at - EVENT_MAX_AGE:
+    for _kind, event in recent_events(events, at=at):
+        about, _, node = event.about.partition("/")
+        if about == "node" and event.reason in known:
             yield ClusterSignal(
                 node=node,
                 origin=Origin.EVENT,
@@ -81,58 +167,11 @@ def node_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[Cl
             )
 
 
-#: Nothing new comes to a node that is not ready, by the cluster's own doing and ours; what runs there may go on.
-_OWN_LEVELS: Final = {NODE_UNREACHABLE: FaultLevel.ISOLATE, "NotReady": FaultLevel.NOTE}
-
-
-def _condition_signal(node: str, condition: Object, *, origin: Origin, code: str) -> ClusterSignal:
-    parts = (condition.get("reason"), condition.get("message"))
-    return ClusterSignal(
-        node=node,
-        origin=origin,
-        code=code,
-        level=_OWN_LEVELS.get(code) or signal_levels("conditions")[code],
-        message=": ".join(str(word) for word in parts if word),
-        since=parse_condition_time(condition.get("lastTransitionTime")),
-    )
-
-
-def parse_condition_time(text: object) -> datetime | None:
-    """As the API writes instants; None where it wrote none that can be read."""
-    try:
-        found = datetime.fromisoformat(str(text)) if text else None
-    except ValueError:
-        return None
-    return found if found is not None and found.tzinfo is not None else None
-
-
-_CODE: Final = re.compile(r"\bErrorCode:(\S+)")
-_ACTION: Final = re.compile(r"\bRecommended Action=(\w+)")
-#: Longer ones are no indices.
-_ENTITY: Final = r"(?:^|\s){kind}:(\d{{1,4}})(?=\s|$)"
-
-
-def nvsentinel_condition_signals(node: Object) -> Iterator[ClusterSignal]:
-    """Signals from its conditions; none for a node that stopped reporting."""
-    if is_unreachable(node):
-        return
-    name = str(node["metadata"]["name"])
-    for condition in node_conditions(node):
-        kind = str(condition.get("type", ""))
-        if condition.get("status") == "True" and is_nvsentinel_check(kind):
-            since = parse_condition_time(condition.get("lastTransitionTime"))
-            yield from _signals_of_message(
-                name, kind, str(condition.get("message") or ""), since=since
-            )
-
-
 def nvsentinel_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
     """What it calls not fatal: notes, for as long as they are news."""
-    for each in events:
-        kind = str(each.get("type") or "")
-        event = cluster_event(each)
+    for kind, event in recent_events(events, at=at):
         about, _, node = event.about.partition("/")
-        if is_nvsentinel_check(kind) and about == "node" and event.at > at - EVENT_MAX_AGE:
+        if about == "node" and is_nvsentinel_check(kind):
             yield ClusterSignal(
                 node=node,
                 index=_find_card_index(event.message),
@@ -145,30 +184,31 @@ def nvsentinel_event_signals(events: Iterable[Object], *, at: datetime) -> Itera
             )
 
 
-def _signals_of_message(
-    node: str, kind: str, message: str, *, since: datetime | None
-) -> Iterator[ClusterSignal]:
+def nvsentinel_condition_signals(node: Object) -> Iterator[ClusterSignal]:
+    """Signals from its conditions; none for a node that stopped reporting."""
     own = signal_table("nvsentinel")
-    for entry in [part.strip() for part in message.split(";") if part.strip()] or [""]:
-        codes = _CODE.findall(entry)
-        action = _ACTION.search(entry)
-        coded = kind in own["coded"] and bool(codes)
-        for code in codes if coded else [" ".join((kind, *codes[:1]))]:
-            yield ClusterSignal(
-                node=node,
-                index=_find_card_index(entry),
-                origin=Origin.NVSENTINEL,
-                code=code,
-                # The fault map covers its own codes; otherwise its recommended action gives the severity.
-                level=None if coded else _fault_level(action[1] if action else ""),
-                vendor=str(own["vendor"]),
-                message=f"{kind}: {entry}" if entry else kind,
-                since=since,
-            )
-
-
-def _fault_level(action: str) -> FaultLevel:
-    return signal_levels("nvsentinel", "actions").get(action, FaultLevel.ISOLATE)
+    for condition in () if is_unreachable(node) else part_of(node, "status", "conditions"):
+        kind = str(condition.get("type", ""))
+        if condition.get("status") != "True" or not is_nvsentinel_check(kind):
+            continue
+        entries = str(condition.get("message") or "").split(";")
+        for entry in list(filter(None, map(str.strip, entries))) or [""]:
+            codes, action = _CODE.findall(entry), _ACTION.search(entry)
+            coded = kind in own["coded"] and bool(codes)
+            # The fault map covers its own codes; otherwise its recommended action gives the severity.
+            levels = signal_levels("nvsentinel", "actions")
+            level = levels.get(action[1] if action else "", FaultLevel.ISOLATE)
+            for code in codes if coded else [" ".join((kind, *codes[:1]))]:
+                yield ClusterSignal(
+                    node=name_of(node),
+                    index=_find_card_index(entry),
+                    origin=Origin.NVSENTINEL,
+                    code=code,
+                    level=None if coded else level,
+                    vendor=str(own["vendor"]),
+                    message=f"{kind}: {entry}" if entry else kind,
+                    since=parse_time(condition.get("lastTransitionTime")),
+                )
 
 
 def _find_card_index(entry: str) -> int | None:
