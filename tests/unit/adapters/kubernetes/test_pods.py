@@ -12,7 +12,7 @@ import pytest
 
 from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
-from controlplane.adapters.clusters.kubernetes.pods import pod_template
+from controlplane.adapters.clusters.kubernetes.manifests import pod_template
 from controlplane.ports import registry
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import EngineEnvironment, InputTree

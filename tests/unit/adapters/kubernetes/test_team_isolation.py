@@ -140,12 +140,14 @@ def test_a_namespace_of_an_earlier_release_gets_its_level() -> None:
 
 
 def test_a_level_of_ours_is_relaxed_and_never_tightened() -> None:
-    ours = manifests.namespace_manifest("n", installation=OURS, level=PodSecurityLevel.RESTRICTED)
+    ours = team_isolation.namespace_manifest(
+        "n", installation=OURS, level=PodSecurityLevel.RESTRICTED
+    )
     assert team_isolation.labels_to_change(ours, PodSecurityLevel.RESTRICTED) is None
     relaxed = team_isolation.labels_to_change(ours, PodSecurityLevel.PRIVILEGED)
     assert relaxed is not None
     assert relaxed["metadata"]["labels"][team_isolation.ENFORCE] == "privileged"
-    open_one = manifests.namespace_manifest(
+    open_one = team_isolation.namespace_manifest(
         "n", installation=OURS, level=PodSecurityLevel.PRIVILEGED
     )
     assert team_isolation.labels_to_change(open_one, PodSecurityLevel.RESTRICTED) is None

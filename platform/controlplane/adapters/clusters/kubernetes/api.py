@@ -31,6 +31,7 @@ from controlplane.adapters.clusters.kubernetes.kubeconfig import ApiAccess
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable
 
 Object = Mapping[str, Any]
+Manifest = dict[str, Any]
 Query = Mapping[str, str]
 
 #: Who we are to server-side apply and to the audit log of a cluster.
@@ -81,6 +82,11 @@ class ListPage:
     items: Sequence[Object]
     #: Of the whole list: from where a watch goes on.
     version: str
+
+
+def api_object(kind: str, metadata: Manifest, *, version: str = "v1", **parts: object) -> Manifest:
+    """An object to be created."""
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
 
 
 def labels_of(thing: Object) -> Mapping[str, str]:

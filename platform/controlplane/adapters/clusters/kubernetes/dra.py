@@ -16,18 +16,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from controlplane.adapters.clusters.kubernetes import object_names
 from controlplane.adapters.clusters.kubernetes.api import KubernetesApi, Object, Query
 from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
-from controlplane.adapters.clusters.kubernetes.launch_plans import (
-    LaunchPlan,
-    Manifest,
-    PlannedReplica,
-)
+from controlplane.adapters.clusters.kubernetes.launch_plans import PlannedReplica
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import LaunchRole
 
 GROUP: Final = "resource.k8s.io"
 #: Of the API; the newest first. 1.32 serves the last one.
@@ -100,7 +95,7 @@ class DraDevices:
             claims, found, installation=self._installation
         )
 
-    def templates(self, namespace: str, launch: str) -> Sequence[Manifest]:
+    def templates(self, namespace: str, launch: str) -> Sequence[Object]:
         """The claims that exist for a Launch."""
         if not self._classes:
             return ()
@@ -226,43 +221,3 @@ def pods_of_claims(
                 }
             )
     return pods
-
-
-# -- Claims of a role --
-
-
-def template_name(plan: LaunchPlan, role: LaunchRole) -> str:
-    return f"{plan.launch.name}-{role.name}"
-
-
-def template_collection_path(plan: LaunchPlan) -> str:
-    """The path of the templates in the namespace of the Launch."""
-    return f"/apis/{GROUP}/{plan.devices}/namespaces/{plan.namespace}/{TEMPLATES}"
-
-
-def claim_template(plan: LaunchPlan, role: LaunchRole, *, metadata: Manifest) -> Manifest | None:
-    """For all replicas of the role, which have as many cards each; None if a device plug-in offers these."""
-    counts = plan.claimed(plan.replicas[role.name][0])
-    if not counts:
-        return None
-    requests: list[dict[str, Any]] = []
-    for number, (device_class, count) in enumerate(counts.items()):
-        requested = {
-            "deviceClassName": device_class,
-            "allocationMode": "ExactCount",
-            "count": count,
-        }
-        name = {"name": f"{CLAIM}-{number}"}
-        requests.append(
-            {**name, **(requested if plan.devices == "v1beta1" else {"exactly": requested})}
-        )
-    return {
-        "apiVersion": f"{GROUP}/{plan.devices}",
-        "kind": "ResourceClaimTemplate",
-        "metadata": metadata,
-        # Claims created from it carry the labels, which distinguish them from those of others.
-        "spec": {
-            "metadata": {"labels": dict(metadata["labels"])},
-            "spec": {"devices": {"requests": requests}},
-        },
-    }

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from controlplane.adapters.clusters.kubernetes import object_names
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
@@ -27,8 +27,6 @@ from controlplane.adapters.clusters.kubernetes.inventory import NodeCard
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import Launch, LaunchRole
-
-Manifest = dict[str, Any]
 
 ROOT = "/ninefold"
 WORK, INPUTS, HOME = f"{ROOT}/working", f"{ROOT}/inputs", f"{ROOT}/home"
@@ -140,19 +138,26 @@ class LaunchPlan:
         return sum(len(role.placements) for role in self.launch.roles)
 
     def owner_labels(self, **more: str) -> dict[str, str]:
-        return {
-            **self.extras_labels(),
-            **object_names.owner_labels(
-                installation=self.installation, launch=self.launch.name, **more
-            ),
-        }
-
-    def extras_labels(self) -> dict[str, str]:
-        return {key: self.named(value) for key, value in self.extras.labels.items()}
+        ours = object_names.owner_labels(
+            installation=self.installation, launch=self.launch.name, **more
+        )
+        return {**self.all_named(self.extras.labels), **ours}
 
     def named(self, text: str) -> str:
         """A text of the vendor's with the Launch's name in it."""
         return text.replace("{name}", self.launch.name)
+
+    def all_named(self, texts: Mapping[str, str]) -> dict[str, str]:
+        return {key: self.named(text) for key, text in texts.items()}
+
+    def extended_resources(self, replica: PlannedReplica) -> Mapping[str, int]:
+        """Cards that the replica requests, and does not claim, by extended resource."""
+        claimed = {each.resource for each in self.profile.device_classes}
+        return Counter(
+            card.resource
+            for card in replica.cards
+            if card.resource and card.resource not in claimed
+        )
 
     def continuing(self, checkpoints: str) -> Self:
         """The same, going on in the folder of those checkpoints."""

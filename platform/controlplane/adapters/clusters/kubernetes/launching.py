@@ -24,20 +24,16 @@ from controlplane.adapters.clusters.kubernetes import (
 from controlplane.adapters.clusters.kubernetes.api import (
     ApiRefused,
     KubernetesApi,
+    Manifest,
     NotAllowed,
     Object,
     annotations_of,
     name_of,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
-from controlplane.adapters.clusters.kubernetes.dra import (
-    TEMPLATES,
-    DraDevices,
-    template_collection_path,
-)
+from controlplane.adapters.clusters.kubernetes.dra import GROUP, TEMPLATES, DraDevices
 from controlplane.adapters.clusters.kubernetes.launch_plans import (
     LaunchPlan,
-    Manifest,
     PlannedReplica,
     runtime_archive,
 )
@@ -46,7 +42,6 @@ from controlplane.adapters.clusters.kubernetes.launch_status import (
     checkpoints_of,
     pod_path,
 )
-from controlplane.adapters.clusters.kubernetes.pods import pod_template
 from controlplane.adapters.clusters.kubernetes.team_isolation import PodSecurityLevel
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch, check_name
 from controlplane.ports import registry
@@ -111,7 +106,9 @@ class PodLauncher:
         else:
             plan = plan.continuing(checkpoints_of(record))
         for kind, manifest in self._owned_manifests(plan, record):
-            where = template_collection_path(plan) if kind == TEMPLATES else f"{path}/{kind}"
+            where = f"{path}/{kind}"
+            if kind == TEMPLATES:
+                where = f"/apis/{GROUP}/{plan.devices}/namespaces/{namespace}/{kind}"
             self._ensure_created(where, manifest)
         mark = {object_names.LAUNCHED: datetime.now(UTC).isoformat()}
         self._annotate_object(f"{path}/configmaps/{launch.name}", mark)
@@ -233,7 +230,8 @@ class PodLauncher:
     def _ensure_namespace(self, plan: LaunchPlan) -> None:
         name = plan.namespace
         level = team_isolation.required_pod_security(
-            pod_template(plan, role, plan.replicas[role.name][0]) for role in plan.launch.roles
+            manifests.pod_template(plan, role, plan.replicas[role.name][0])
+            for role in plan.launch.roles
         )
         if self._namespaces.get(name) not in (level, PodSecurityLevel.PRIVILEGED):
             self.reconcile_namespace(name, level=level)
@@ -249,7 +247,9 @@ class PodLauncher:
         if not found:
             self._ensure_created(
                 "/api/v1/namespaces",
-                manifests.namespace_manifest(name, installation=self.installation, level=level),
+                team_isolation.namespace_manifest(
+                    name, installation=self.installation, level=level
+                ),
             )
         elif change := team_isolation.labels_to_change(found[0], level):
             try:

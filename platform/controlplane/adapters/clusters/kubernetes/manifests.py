@@ -8,64 +8,62 @@
       ├─ ResourceClaimTemplate <name>-<role>  where a DRA driver offers the cards
       └─ Pod <name>-<role>-<i>  one per replica, on the node that the scheduler chose
     ConfigMap ninefold-runtime-<digest>   the runtime package, shared by the namespace
+
+Files and inputs are mounted one by one, read-only: a pod sees the blobs of its own inputs and nothing else of the
+store. What it writes goes into folders of its own, but for checkpoints where the cluster's profile says where they
+outlive the pod.
 """
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import Any
 
-from controlplane.adapters.clusters.kubernetes import dra, isolation_taints, object_names
+from controlplane.adapters.clusters.kubernetes import isolation_taints, object_names
+from controlplane.adapters.clusters.kubernetes.api import Manifest, api_object, part_of
+from controlplane.adapters.clusters.kubernetes.dra import CLAIM, GROUP
 from controlplane.adapters.clusters.kubernetes.launch_plans import (
     ARCHIVE,
+    CONTAINER,
+    HOME,
+    INPUTS,
     RECORD,
+    RUNTIME,
+    WORK,
     LaunchPlan,
-    Manifest,
     PlannedReplica,
     file_key,
 )
-from controlplane.adapters.clusters.kubernetes.pods import pod_template
-from controlplane.adapters.clusters.kubernetes.team_isolation import (
-    PodSecurityLevel,
-    security_labels,
-)
 from controlplane.adapters.clusters.launch_validation import fill_placeholders
+from controlplane.domain.common.resources import MIB
+from controlplane.ports import registry
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import LaunchRole
+from controlplane.ports.launches import LaunchRole, Probe
 
 #: An object of the API holds 1 MiB; the record's own lines and the logs of a stopped Launch need some of it.
 _LARGEST_FILES = 384 * 1024
-
-
-def namespace_manifest(name: str, *, installation: str, level: PodSecurityLevel) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": name,
-            "labels": {
-                **object_names.owner_labels(installation=installation),
-                **security_labels(level),
-            },
-            "annotations": {object_names.POD_SECURITY: level.value},
-        },
-    }
+CHECKPOINTS = "checkpoints"
+_MASTER_PORT = 29_500
+_USER = "ninefold-job"
+#: Of the folder that inputs are mounted in, which holds nothing itself.
+_MOUNT_POINTS = 64 * MIB
+_MOST_FILES = 512
+_PROBE_EVERY = 2
+_DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 
 
 def runtime_manifest(plan: LaunchPlan) -> Manifest:
     """The shared archive; equal for every Launch of this version of the product."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": plan.runtime.name,
-            "namespace": plan.namespace,
-            "labels": object_names.owner_labels(installation=plan.installation),
-        },
-        "immutable": True,
-        "binaryData": {ARCHIVE: b64encode(plan.runtime.content).decode("ascii")},
+    metadata = {
+        "name": plan.runtime.name,
+        "namespace": plan.namespace,
+        "labels": object_names.owner_labels(installation=plan.installation),
     }
+    content = {ARCHIVE: b64encode(plan.runtime.content).decode("ascii")}
+    return api_object("ConfigMap", metadata, immutable=True, binaryData=content)
 
 
 def record_manifest(plan: LaunchPlan) -> Manifest:
@@ -78,76 +76,51 @@ def record_manifest(plan: LaunchPlan) -> Manifest:
         raise LaunchRefused(
             f"the files of {launch.name} have {size} bytes; a cluster takes {_LARGEST_FILES} beside a pod"
         )
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": launch.name,
-            "namespace": plan.namespace,
-            "labels": plan.owner_labels(),
-        },
-        "data": {RECORD: plan.record_json(), **files},
-    }
+    metadata = {"name": launch.name, "namespace": plan.namespace, "labels": plan.owner_labels()}
+    return api_object("ConfigMap", metadata, data={RECORD: plan.record_json(), **files})
 
 
 def secret_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": owned_by(plan, owner, name=plan.launch.name),
-        "type": "Opaque",
-        "data": {
-            name: b64encode(value.encode()).decode("ascii")
-            for name, value in plan.launch.secrets.items()
-        },
-    }
-
-
-def service_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
-    """Headless: each replica has a DNS name before it is ready, as a gang's members resolve each other."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": owned_by(plan, owner, name=plan.launch.name),
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": object_names.owner_labels(
-                installation=plan.installation, launch=plan.launch.name
-            ),
-        },
-    }
+    secrets = plan.launch.secrets.items()
+    data = {name: b64encode(value.encode()).decode("ascii") for name, value in secrets}
+    metadata = owned_by(plan, owner, name=plan.launch.name)
+    return api_object("Secret", metadata, type="Opaque", data=data)
 
 
 def secret_value(found: Mapping[str, Any] | None, name: str) -> str:
     """One value of a Secret; empty if there is none."""
-    text = ((found or {}).get("data") or {}).get(name, "")
-    return b64decode(text).decode()
+    return b64decode(part_of(found or {}, "data").get(name, "")).decode()
+
+
+def service_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
+    """Headless: each replica has a DNS name before it is ready, as a gang's members resolve each other."""
+    spec = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": object_names.owner_labels(
+            installation=plan.installation, launch=plan.launch.name
+        ),
+    }
+    return api_object("Service", owned_by(plan, owner, name=plan.launch.name), spec=spec)
 
 
 def node_port(plan: LaunchPlan, role: LaunchRole, *, index: int, owner: Manifest) -> Manifest:
     """A way in from outside of the cluster to one replica."""
-    pod = object_names.pod_name(plan.launch.name, role=role.name, index=index)
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": owned_by(plan, owner, name=pod),
-        "spec": {
-            "type": "NodePort",
-            "externalTrafficPolicy": "Local",
-            "selector": {
-                **object_names.owner_labels(
-                    installation=plan.installation, launch=plan.launch.name
-                ),
-                object_names.ROLE: role.name,
-                object_names.INDEX: str(index),
-            },
-            "ports": [
-                {"name": name, "port": number, "targetPort": number}
-                for name, number in plan.ports(role).items()
-            ],
-        },
+    spec = {
+        "type": "NodePort",
+        "externalTrafficPolicy": "Local",
+        "selector": object_names.owner_labels(
+            installation=plan.installation,
+            launch=plan.launch.name,
+            **{object_names.ROLE: role.name, object_names.INDEX: str(index)},
+        ),
+        "ports": [
+            {"name": name, "port": number, "targetPort": number}
+            for name, number in plan.ports(role).items()
+        ],
     }
+    pod = object_names.pod_name(plan.launch.name, role=role.name, index=index)
+    return api_object("Service", owned_by(plan, owner, name=pod), spec=spec)
 
 
 def vendor_map(plan: LaunchPlan, *, owner: Manifest) -> Manifest | None:
@@ -156,21 +129,47 @@ def vendor_map(plan: LaunchPlan, *, owner: Manifest) -> Manifest | None:
     if not extras.config_map:
         return None
     metadata = owned_by(plan, owner, name=plan.named(extras.config_map))
-    metadata["labels"] |= {
-        key: plan.named(value) for key, value in extras.config_map_labels.items()
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata,
-        "data": {key: plan.named(text) for key, text in extras.config_map_data.items()},
-    }
+    metadata["labels"] |= plan.all_named(extras.config_map_labels)
+    return api_object("ConfigMap", metadata, data=plan.all_named(extras.config_map_data))
+
+
+def claim_template_name(plan: LaunchPlan, role: LaunchRole) -> str:
+    return f"{plan.launch.name}-{role.name}"
 
 
 def claim_template(plan: LaunchPlan, role: LaunchRole, *, owner: Manifest) -> Manifest | None:
-    """By which the pods of the role get devices of a DRA driver; None where a device plug-in offers them."""
-    metadata = owned_by(plan, owner, name=dra.template_name(plan, role))
-    return dra.claim_template(plan, role, metadata=metadata)
+    """By which all replicas of the role get devices of a DRA driver; None where a device plug-in offers them."""
+    requests: list[Manifest] = []
+    for number, (device_class, count) in enumerate(
+        plan.claimed(plan.replicas[role.name][0]).items()
+    ):
+        counted = {"allocationMode": "ExactCount", "count": count}
+        requested = {"deviceClassName": device_class, **counted}
+        exactly = requested if plan.devices == "v1beta1" else {"exactly": requested}
+        requests.append({"name": f"{CLAIM}-{number}", **exactly})
+    if not requests:
+        return None
+    metadata = owned_by(plan, owner, name=claim_template_name(plan, role))
+    # Claims created from it carry the labels, which distinguish them from those of others.
+    spec = {
+        "metadata": {"labels": dict(metadata["labels"])},
+        "spec": {"devices": {"requests": requests}},
+    }
+    version = f"{GROUP}/{plan.devices}"
+    return api_object("ResourceClaimTemplate", metadata, version=version, spec=spec)
+
+
+def owned_by(plan: LaunchPlan, owner: Manifest, *, name: str) -> Manifest:
+    record = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+    return {
+        "name": name,
+        "namespace": plan.namespace,
+        "labels": plan.owner_labels(),
+        "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", **record}],
+    }
+
+
+# -- Pods --
 
 
 def pod_manifest(
@@ -178,46 +177,267 @@ def pod_manifest(
 ) -> Manifest:
     """One replica, bound to its node."""
     template = pod_template(plan, role, replica)
-    template["spec"]["affinity"] = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {
-                        "matchFields": [
-                            {"key": "metadata.name", "operator": "In", "values": [replica.node]}
-                        ]
-                    }
-                ]
-            }
-        }
-    }
-    template["spec"]["tolerations"].append(isolation_taints.isolation_toleration(plan.installation))
+    bound = {"key": "metadata.name", "operator": "In", "values": [replica.node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [bound]}]}
+    spec = template["spec"]
+    spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    spec["tolerations"].append(isolation_taints.isolation_toleration(plan.installation))
     name = object_names.pod_name(plan.launch.name, role=role.name, index=replica.index)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            **owned_by(plan, owner, name=name),
-            **template["metadata"],
-            # A finalizer holds a deleted pod until its end has been recorded.
-            "finalizers": [object_names.OBSERVED],
-        },
-        "spec": template["spec"],
+    metadata = {
+        **owned_by(plan, owner, name=name),
+        **template["metadata"],
+        # A finalizer holds a deleted pod until its end has been recorded.
+        "finalizers": [object_names.OBSERVED],
     }
+    return api_object("Pod", metadata, spec=spec)
 
 
-def owned_by(plan: LaunchPlan, owner: Manifest, *, name: str) -> Manifest:
-    metadata = owner["metadata"]
-    return {
-        "name": name,
-        "namespace": plan.namespace,
-        "labels": plan.owner_labels(),
-        "ownerReferences": [
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-            }
+def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) -> Manifest:
+    """What any controller that creates the pod needs: labels, annotations and the pod's spec, without a node."""
+    launch, profile, extras = plan.launch, plan.profile, plan.extras
+    volumes = list(_mounted_volumes(plan))
+    mounts = [{"name": name, **mount} for name, _source, each in volumes for mount in each]
+    name = object_names.pod_name(launch.name, role=role.name, index=replica.index)
+    spec: Manifest = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        # PID 1 of a process namespace ignores signals for which it has no handler: SIGTERM would not
+        # stop most programs.
+        "shareProcessNamespace": True,
+        "hostname": name[:63].rstrip("-"),
+        "subdomain": launch.name,
+        "terminationGracePeriodSeconds": max(1, ceil(launch.grace.total_seconds())),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": profile.run_as,
+            "runAsGroup": profile.run_as,
+            "fsGroup": profile.run_as,
+            **({"supplementalGroups": list(extras.groups)} if extras.groups else {}),
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "tolerations": _tolerations(replica),
+        "volumes": [{"name": name, **source} for name, source, _mounts in volumes],
+        "containers": [_container_manifest(plan, role, replica, mounts=mounts)],
+    }
+    if plan.claimed(replica):
+        template = claim_template_name(plan, role)
+        spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": template}]
+    if launch.run_within is not None:
+        spec["activeDeadlineSeconds"] = max(1, ceil(launch.run_within.total_seconds()))
+    if profile.pull_secret:
+        spec["imagePullSecrets"] = [{"name": profile.pull_secret}]
+    if plan.host_network:
+        spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    annotations = plan.all_named(extras.annotations)
+    if extras.device_annotation and replica.cards:
+        devices = (extras.device_name.format(index=card.index) for card in replica.cards)
+        annotations[extras.device_annotation] = ",".join(devices)
+    annotations |= {
+        object_names.RECORD: plan.record_json(),
+        object_names.CARDS: ",".join(str(card.index) for card in replica.cards),
+    }
+    place = {object_names.ROLE: role.name, object_names.INDEX: str(replica.index)}
+    metadata = {"labels": plan.owner_labels(**place), "annotations": annotations}
+    return {"metadata": metadata, "spec": spec}
+
+
+def _mounted_volumes(plan: LaunchPlan) -> Iterator[tuple[str, Manifest, list[Manifest]]]:
+    """Name, source and mounts of each; outer folders before what is mounted inside of them."""
+    launch, profile = plan.launch, plan.profile
+    own = {"work": WORK, "inputs": INPUTS, "home": HOME, "tmp": "/tmp"}  # noqa: S108 - the pod's own
+    for name, path in own.items():
+        size = _MOUNT_POINTS if name == "inputs" else profile.ephemeral_storage
+        yield name, {"emptyDir": {"sizeLimit": str(size)}}, [{"mountPath": path}]
+    memory = {"medium": "Memory", "sizeLimit": str(profile.shared_memory)}
+    yield "shm", {"emptyDir": memory}, [{"mountPath": "/dev/shm"}]  # noqa: S108 - where collectives look
+    archive = {"mountPath": RUNTIME, "subPath": ARCHIVE, "readOnly": True}
+    yield "runtime", {"configMap": {"name": plan.runtime.name}}, [archive]
+    if launch.files:
+        files = [
+            {"mountPath": f"{WORK}/{path}", "subPath": file_key(path), "readOnly": True}
+            for path in launch.files
+        ]
+        yield "files", {"configMap": {"name": launch.name}}, files
+    if launch.inputs:
+        yield "store", _store_volume(plan), _input_mounts(plan)
+    if profile.work is not None:
+        folder = f"{plan.checkpoints}/{CHECKPOINTS}"
+        mount = {"mountPath": f"{WORK}/{CHECKPOINTS}", "subPath": folder}
+        yield "kept", profile.work.source(), [mount]
+    hosts = [(each.host_path, each.at) for each in profile.mounts]
+    hosts += [(path, path) for path in plan.extras.host_paths]
+    for number, (path, where) in enumerate(hosts):
+        source = {"hostPath": {"path": path}}
+        yield f"host-{number}", source, [{"mountPath": where, "readOnly": True}]
+    if plan.extras.config_map:
+        source = {"configMap": {"name": plan.named(plan.extras.config_map)}}
+        yield "vendor", source, [{"mountPath": plan.extras.config_map_at}]
+
+
+def _store_volume(plan: LaunchPlan) -> Manifest:
+    """:raises LaunchRefused: if the cluster cannot reach the store."""
+    if plan.profile.store is None:
+        raise LaunchRefused(
+            f"{plan.launch.name} has inputs and this cluster cannot reach the artifact store: set its option store"
+        )
+    source = plan.profile.store.source()
+    if plan.profile.store.claim:
+        source["persistentVolumeClaim"]["readOnly"] = True
+    return source
+
+
+def _input_mounts(plan: LaunchPlan) -> list[Manifest]:
+    """:raises LaunchRefused: if there are too many files, or one has no digest."""
+    files = [
+        (f"{INPUTS}/{tree.name}/{path}", digest)
+        for tree in plan.launch.inputs
+        for path, digest in tree.files.items()
+    ]
+    if len(files) > _MOST_FILES:
+        raise LaunchRefused(
+            f"the inputs of {plan.launch.name} have {len(files)} files; a pod takes {_MOST_FILES}: "
+            "pack them into fewer"
+        )
+    mounts = []
+    for path, digest in files:
+        found = _DIGEST.fullmatch(digest)
+        if found is None:
+            raise LaunchRefused(f"an input needs a digest sha256:<64 hex>, got {digest!r}")
+        blob = f"sha256/{found[1]}/{found[2]}"
+        mounts.append({"mountPath": path, "subPath": blob, "readOnly": True})
+    return mounts
+
+
+def _container_manifest(
+    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, mounts: list[Manifest]
+) -> Manifest:
+    values = plan.values(role, index=replica.index)
+    container: Manifest = {
+        "name": CONTAINER,
+        "image": plan.image,
+        "imagePullPolicy": plan.profile.pull_policy,
+        "command": [_escape_variables(fill_placeholders(part, values)) for part in role.argv],
+        "workingDir": WORK,
+        "env": _environment_variables(plan, role, replica, values=values),
+        "resources": _resource_requirements(plan, role, replica),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "privileged": False,
+            "readOnlyRootFilesystem": plan.profile.read_only_root,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        # After a failure its last lines remain in the pod's status when the log is deleted.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+        "ports": [
+            {"name": name[:15].rstrip("-"), "containerPort": number}
+            for name, number in plan.ports(role).items()
         ],
     }
+    if role.probe is not None:
+        container |= _probe_manifests(role.probe, plan.ports(role))
+    return container
+
+
+def _probe_manifests(probe: Probe, ports: Mapping[str, int]) -> Manifest:
+    """It may take its time until the first answer; after that, not answering takes it out of service only."""
+    get = {
+        "httpGet": {"path": probe.path, "port": ports[probe.port]},
+        "periodSeconds": _PROBE_EVERY,
+    }
+    tries = max(1, ceil(probe.start_within.total_seconds() / _PROBE_EVERY))
+    return {
+        "startupProbe": {**get, "failureThreshold": tries, "timeoutSeconds": 2},
+        "readinessProbe": {**get, "failureThreshold": 3, "timeoutSeconds": 5},
+    }
+
+
+def _environment_variables(
+    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, values: Mapping[str, str]
+) -> list[Manifest]:
+    launch = plan.launch
+    requested = {name: fill_placeholders(text, values) for name, text in role.environment.items()}
+    python_path = [RUNTIME, *filter(None, [requested.get("PYTHONPATH")])]
+    # A device plug-in gives the container its own devices, which count from 0 there. A DRA driver injects its
+    # devices by CDI, regardless of variables of the container runtime.
+    given = [card for card in replica.cards if card.resource]
+    variables = sorted({card.variable for card in given if card.variable})
+    numbers = ",".join(str(place) for place in range(len(replica.cards)))
+    plain = {
+        "HOME": HOME,
+        # The account is in no image's /etc/passwd, where torch (before 2.13) and others look for a name.
+        "USER": _USER,
+        "LOGNAME": _USER,
+        "XDG_CACHE_HOME": f"{HOME}/.cache",
+        "TMPDIR": "/tmp",  # noqa: S108 - the pod's own
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "NINEFOLD_WORK": WORK,
+        "NINEFOLD_INPUTS": INPUTS,
+        # The gateway and the kubelet's probes come from outside of the pod.
+        "NINEFOLD_LISTEN": "0.0.0.0",  # noqa: S104 - the pod's own network
+        **_rendezvous_variables(plan, role, replica),
+        **requested,
+        # An image may set them to all; a pod's own variables override the image's.
+        **registry.hidden_devices(() if plan.claimed(replica) else (card.chip for card in given)),
+        **dict.fromkeys(variables, numbers),
+        "PYTHONPATH": ":".join(python_path),
+    }
+    secrets = {name: {"name": launch.name, "key": name} for name in sorted(launch.secrets)}
+    return [
+        *({"name": name, "value": _escape_variables(text)} for name, text in sorted(plain.items())),
+        *({"name": name, "valueFrom": {"secretKeyRef": key}} for name, key in secrets.items()),
+    ]
+
+
+def _rendezvous_variables(
+    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica
+) -> Mapping[str, str]:
+    """The five names by which launchers of distributed work find each other; none for a single process."""
+    if len(role.placements) == 1:
+        return {}
+    return {
+        "MASTER_ADDR": plan.leader,
+        "MASTER_PORT": str(_MASTER_PORT),
+        "NNODES": str(len(role.placements)),
+        "NODE_RANK": str(replica.index),
+        "NPROC_PER_NODE": str(max(1, len(replica.cards))),
+    }
+
+
+def _resource_requirements(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) -> Manifest:
+    """Requests are limits: a pod that may exceed its request takes resources from its neighbours.
+
+    Default limits keep a pod from exhausting its node, and reserve nothing.
+    """
+    amounts = {"cpu": f"{role.limits.cpu}m" if role.limits.cpu else ""}
+    amounts["memory"] = str(role.limits.memory or "")
+    amounts |= {name: str(count) for name, count in plan.extended_resources(replica).items()}
+    amounts = {name: amount for name, amount in amounts.items() if amount}
+    defaults = {
+        "memory": str(plan.profile.memory_per_card * max(1, len(replica.cards))),
+        "ephemeral-storage": str(plan.profile.ephemeral_storage),
+    }
+    # Kubernetes takes a limit for the request where there is none.
+    requests = dict.fromkeys(defaults, "0") | amounts
+    requirements: Manifest = {"requests": requests, "limits": defaults | amounts}
+    return requirements | {"claims": [{"name": CLAIM}]} if plan.claimed(replica) else requirements
+
+
+def _tolerations(replica: PlannedReplica) -> list[Manifest]:
+    """Nodes with cards often have a taint named like the resource, to repel other workloads.
+
+    And the silence of a node ends no work: without a word on it, the cluster would delete pods after five minutes.
+    """
+    resources = {name for card in replica.cards for name in (card.resource, card.card_resource)}
+    silences = [
+        {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
+        for taint in ("not-ready", "unreachable")
+    ]
+    return [{"key": name, "operator": "Exists"} for name in sorted(resources - {""})] + silences
+
+
+def _escape_variables(text: str) -> str:
+    """So that the kubelet does not read ``$(NAME)`` in it as a variable."""
+    return text.replace("$(", "$$(")

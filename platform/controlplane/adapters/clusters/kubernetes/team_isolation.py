@@ -14,8 +14,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from controlplane.adapters.clusters.kubernetes import object_names
+from controlplane.adapters.clusters.kubernetes.api import (
+    Manifest,
+    annotations_of,
+    api_object,
+    labels_of,
+)
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
-from controlplane.adapters.clusters.kubernetes.launch_plans import FIRST_PORT, Manifest
+from controlplane.adapters.clusters.kubernetes.launch_plans import FIRST_PORT
 
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 _WARN: Final = "pod-security.kubernetes.io/warn"
@@ -49,14 +55,19 @@ def security_labels(level: PodSecurityLevel) -> dict[str, str]:
     return {ENFORCE: level.value, _WARN: level.value}
 
 
+def namespace_manifest(name: str, *, installation: str, level: PodSecurityLevel) -> Manifest:
+    labels = {**object_names.owner_labels(installation=installation), **security_labels(level)}
+    annotations = {object_names.POD_SECURITY: level.value}
+    return api_object("Namespace", {"name": name, "labels": labels, "annotations": annotations})
+
+
 def labels_to_change(namespace: Mapping[str, Any], level: PodSecurityLevel) -> Manifest | None:
     """A merge patch that gives the namespace that level; None where it is to stay as it is.
 
     A level set by others stays, and ours is only ever relaxed: other pods may rely on it.
     """
-    metadata = namespace["metadata"]
-    now = (metadata.get("labels") or {}).get(ENFORCE)
-    ours = (metadata.get("annotations") or {}).get(object_names.POD_SECURITY)
+    now = labels_of(namespace).get(ENFORCE)
+    ours = annotations_of(namespace).get(object_names.POD_SECURITY)
     if now is not None and (now != ours or now in (level, PodSecurityLevel.PRIVILEGED)):
         return None
     return {
@@ -76,42 +87,32 @@ def network_policy(
     """
     ours = {"podSelector": {"matchLabels": object_names.owner_labels(installation=installation)}}
     gateway = [_component_peer("gateway"), *map(_ip_block_peer, profile.gateway_cidrs)]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {
-            "name": f"{object_names.PRODUCT}-{installation}"[:63],
-            "namespace": name,
-            "labels": object_names.owner_labels(installation=installation),
+    dns = {"namespaceSelector": {}, "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}
+    egress = [
+        {"to": [ours]},
+        {
+            "to": [dns, _ip_block_peer(_NODE_LOCAL_DNS)],
+            "ports": [{"protocol": "UDP", "port": _DNS_PORT}, *_tcp_ports(_DNS_PORT)],
         },
-        "spec": {
-            **ours,
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": [ours]}, {"from": gateway, "ports": _tcp_ports(FIRST_PORT)}],
-            "egress": [
-                {"to": [ours]},
-                {
-                    "to": [
-                        {
-                            "namespaceSelector": {},
-                            "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
-                        },
-                        _ip_block_peer(_NODE_LOCAL_DNS),
-                    ],
-                    "ports": [{"protocol": "UDP", "port": _DNS_PORT}, *_tcp_ports(_DNS_PORT)],
-                },
-                {"to": [_component_peer("web")], "ports": _tcp_ports(_WEB_PORT)},
-                *_control_plane(profile.control_url, control_plane),
-                *(
-                    {
-                        "to": [_ip_block_peer(rule.cidr)],
-                        **({"ports": _tcp_ports(*rule.ports)} if rule.ports else {}),
-                    }
-                    for rule in profile.egress
-                ),
-            ],
-        },
+        {"to": [_component_peer("web")], "ports": _tcp_ports(_WEB_PORT)},
+        *_control_plane(profile.control_url, control_plane),
+    ]
+    for rule in profile.egress:
+        ports = {"ports": _tcp_ports(*rule.ports)} if rule.ports else {}
+        egress.append({"to": [_ip_block_peer(rule.cidr)], **ports})
+    metadata = {
+        "name": f"{object_names.PRODUCT}-{installation}"[:63],
+        "namespace": name,
+        "labels": object_names.owner_labels(installation=installation),
     }
+    spec = {
+        **ours,
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": [ours]}, {"from": gateway, "ports": _tcp_ports(FIRST_PORT)}],
+        "egress": egress,
+    }
+    version = "networking.k8s.io/v1"
+    return api_object("NetworkPolicy", metadata, version=version, spec=spec)
 
 
 def external_host(url: str) -> str:

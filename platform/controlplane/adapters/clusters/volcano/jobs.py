@@ -23,7 +23,7 @@ from typing import Final
 from controlplane.adapters.clusters.kubernetes import isolation_taints, manifests
 from controlplane.adapters.clusters.kubernetes import object_names as marking
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan, PlannedReplica
-from controlplane.adapters.clusters.kubernetes.pods import pod_template
+from controlplane.adapters.clusters.kubernetes.manifests import pod_template
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.adapters.clusters.volcano.object_names import Manifest
 from controlplane.ports.clusters import LaunchRefused
