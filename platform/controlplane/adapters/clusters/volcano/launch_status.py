@@ -19,14 +19,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names as marking
-from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch
+from controlplane.adapters.clusters.kubernetes.api import (
+    Object,
+    annotations_of,
+    labels_of,
+    parse_time,
+    part_of,
+)
+from controlplane.adapters.clusters.kubernetes.launch_status import (
+    LONGEST_MESSAGE,
+    FoundLaunch,
+    append_detail,
+)
 from controlplane.adapters.clusters.kubernetes.pod_requests import parse_amount
 from controlplane.adapters.clusters.volcano import object_names
-from controlplane.adapters.clusters.volcano.object_names import Object
 from controlplane.adapters.clusters.volcano.queues import queue_title
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
 
@@ -48,7 +57,6 @@ _ENDED: Final[Mapping[str, tuple[ExitCause, str]]] = {
     **dict.fromkeys(("Completing", "Completed"), (ExitCause.FINISHED, "finished")),
     "Failed": (ExitCause.FAILED, "Volcano says that it failed"),
 }
-_LONGEST = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,68 +70,76 @@ class VolcanoObjects:
     evicted: str = ""
 
     @property
+    def job_state(self) -> Object:
+        state: Object = part_of(self.job or {}, "status", "state")
+        return state
+
+    @property
     def phase(self) -> str:
         """Of the Job; empty without one."""
-        if self.job is None:
-            return ""
-        return str(_job_state(self.job).get("phase") or "Pending")
+        return "" if self.job is None else str(self.job_state.get("phase") or "Pending")
 
 
 def with_replica_indices(pods: Sequence[Object]) -> list[Object]:
     """Pods of a Job with our index label added; our own pods unchanged."""
-    return [_pod_labels(pod) for pod in pods]
+    return [_with_index(pod) for pod in pods]
+
+
+def _with_index(pod: Object) -> Object:
+    labels, word = labels_of(pod), object_names.TASK_INDEX
+    place = labels.get(word) or annotations_of(pod).get(word)
+    if marking.INDEX in labels or place is None:
+        return pod
+    return {**pod, "metadata": {**pod["metadata"], "labels": {**labels, marking.INDEX: place}}}
 
 
 def with_volcano_status(found: FoundLaunch, objects: VolcanoObjects) -> FoundLaunch:
     """The Launch by its pods, and by its Job and PodGroup where pods are missing or wait."""
-    replicas = tuple(
-        _replica_with_volcano_status(replica, found=found, objects=objects)
-        for replica in found.launch.replicas
-    )
-    return replace(found, launch=replace(found.launch, replicas=replicas))
+    replicas = []
+    for each in found.launch.replicas:
+        pod = found.pod(each.role, each.index)
+        replica = (
+            _replica_without_pod(each, found=found, objects=objects)
+            if pod is None
+            else _replica_with_pod(each, pod, found=found, objects=objects)
+        )
+        replicas.append(replace(replica, message=replica.message[:LONGEST_MESSAGE]))
+    return replace(found, launch=replace(found.launch, replicas=tuple(replicas)))
 
 
 def pending_reason(objects: VolcanoObjects) -> str:
     """Why it does not run yet, as a sentence with numbers."""
-    if objects.group is None:
+    group, queue = objects.group, objects.queue
+    if group is None:
         return "Volcano has not taken it up yet"
-    phase = (objects.group.get("status") or {}).get("phase") or "Pending"
-    queue = (
-        queue_title(objects.queue)
-        if objects.queue is not None
-        else objects.group["spec"].get("queue", "")
-    )
-    if phase == "Pending":
-        if full := list(_exceeded_caps(objects.group, objects.queue)):
-            return f"queue {queue} is full: {'; '.join(full)}"
-        state = ((objects.queue or {}).get("status") or {}).get("state") or "Open"
-        if state != "Open":
-            return f"queue {queue} is {state.lower()}: nothing of it starts"
-        return _append_message(_unschedulable_reason(objects.group), f"waits in queue {queue}")
-    return _append_message(
-        _unschedulable_reason(objects.group), f"admitted by queue {queue}, waits for nodes"
-    )
+    title = group["spec"].get("queue", "") if queue is None else queue_title(queue)
+    unschedulable = _unschedulable_reason(group)
+    if (part_of(group, "status", "phase") or "Pending") != "Pending":
+        return append_detail(f"admitted by queue {title}, waits for nodes", unschedulable)
+    if full := list(_exceeded_caps(group, queue or {})):
+        return f"queue {title} is full: {'; '.join(full)}"
+    state = part_of(queue or {}, "status", "state") or "Open"
+    if state != "Open":
+        return f"queue {title} is {state.lower()}: nothing of it starts"
+    return append_detail(f"waits in queue {title}", unschedulable)
 
 
-def _replica_with_volcano_status(
-    replica: ObservedReplica, *, found: FoundLaunch, objects: VolcanoObjects
+def _replica_with_pod(
+    replica: ObservedReplica, pod: Object, *, found: FoundLaunch, objects: VolcanoObjects
 ) -> ObservedReplica:
-    pod = found.pod(replica.role, replica.index)
-    if pod is None:
-        return _without_pod(replica, found=found, objects=objects)
     reason = _eviction_reason(found, objects)
     if reason and replica.ended:
         if replica.cause in (ExitCause.STOPPED, ExitCause.NOT_PREPARED):
-            return replace(replica, cause=ExitCause.STOPPED, message=reason[:_LONGEST])
+            return replace(replica, cause=ExitCause.STOPPED, message=reason)
         return replica
     if reason and pod["metadata"].get("deletionTimestamp"):
-        return replace(replica, message=f"asked to stop: {reason}"[:_LONGEST])
-    if replica.phase is ReplicaPhase.PREPARING and not (pod.get("spec") or {}).get("nodeName"):
-        return replace(replica, message=pending_reason(objects)[:_LONGEST])
+        return replace(replica, message=f"asked to stop: {reason}")
+    if replica.phase is ReplicaPhase.PREPARING and not part_of(pod, "spec", "nodeName"):
+        return replace(replica, message=pending_reason(objects))
     return replica
 
 
-def _without_pod(
+def _replica_without_pod(
     replica: ObservedReplica, *, found: FoundLaunch, objects: VolcanoObjects
 ) -> ObservedReplica:
     if objects.job is None:
@@ -131,97 +147,58 @@ def _without_pod(
         if replica.phase is ReplicaPhase.LOST and objects.group is None:
             return replace(replica, message="Volcano no longer has it: it was deleted there")
         return replica
-    stopped = found.stop_by is not None
-    since = _job_state(objects.job).get("lastTransitionTime")
+    stopped, state = found.stop_by is not None, objects.job_state
     ended = _ENDED.get(objects.phase)
     if ended is None and not stopped:
-        return replace(
-            replica,
-            phase=ReplicaPhase.PREPARING,
-            cause=None,
-            message=pending_reason(objects)[:_LONGEST],
-            exit_code=None,
-            ended_at=None,
-        )
+        replica = replace(replica, phase=ReplicaPhase.PREPARING, message=pending_reason(objects))
+        return replace(replica, cause=None, exit_code=None, ended_at=None)
     if ended is None or (stopped and objects.phase in ABORTED):
         cause, text = ExitCause.STOPPED, "stopped"
     else:
         cause, text = ended
         text = _eviction_reason(found, objects) or text
-        text = _append_message(_job_message(objects), text) if objects.phase == "Failed" else text
-    return replace(
-        replica,
-        phase=ReplicaPhase.EXITED,
-        cause=cause,
-        message=text[:_LONGEST],
-        ended_at=datetime.fromisoformat(str(since)) if since else None,
-    )
+        if objects.phase == "Failed":
+            text = append_detail(text, str(state.get("message") or state.get("reason") or ""))
+    since = parse_time(state.get("lastTransitionTime"))
+    return replace(replica, phase=ReplicaPhase.EXITED, cause=cause, message=text, ended_at=since)
 
 
 def _eviction_reason(found: FoundLaunch, objects: VolcanoObjects) -> str:
     """Why the gang has to end early, as a message; empty where it need not, or where we ended it."""
     if found.stop_by is not None:
         return ""
-    conditions = [
-        condition
+    evicted = any(
+        condition.get("reason") in _EVICTED
         for pod in found.pods
-        for condition in (pod.get("status") or {}).get("conditions") or ()
-        if condition.get("reason") in _EVICTED
-    ]
-    if conditions or objects.evicted:
-        return _append_message(objects.evicted, _RECLAIMED)
-    return _BROKEN if objects.phase in ABORTED else ""
-
-
-def _pod_labels(pod: Object) -> Object:
-    metadata = pod["metadata"]
-    labels = metadata.get("labels") or {}
-    place = labels.get(object_names.TASK_INDEX) or (metadata.get("annotations") or {}).get(
-        object_names.TASK_INDEX
+        for condition in part_of(pod, "status", "conditions")
     )
-    if marking.INDEX in labels or place is None:
-        return pod
-    return {**pod, "metadata": {**metadata, "labels": {**labels, marking.INDEX: place}}}
-
-
-def _job_state(job: Object) -> Mapping[str, Any]:
-    state: Mapping[str, Any] = (job.get("status") or {}).get("state") or {}
-    return state
-
-
-def _job_message(objects: VolcanoObjects) -> str:
-    state = _job_state(objects.job or {})
-    return str(state.get("message") or state.get("reason") or "")
+    if evicted or objects.evicted:
+        return append_detail(_RECLAIMED, objects.evicted)
+    return _BROKEN if objects.phase in ABORTED else ""
 
 
 def _unschedulable_reason(group: Object) -> str:
     """The newest reason why it cannot be scheduled; empty where there is none."""
     found = [
         each
-        for each in (group.get("status") or {}).get("conditions") or ()
+        for each in part_of(group, "status", "conditions")
         if each.get("type") == "Unschedulable" and each.get("status") == "True"
     ]
-    if not found:
-        return ""
-    newest = max(found, key=lambda each: str(each.get("lastTransitionTime") or ""))
+    newest = max(found, key=lambda each: str(each.get("lastTransitionTime") or ""), default={})
     reason, message = str(newest.get("reason") or ""), str(newest.get("message") or "")
-    return _append_message(message, _REASONS.get(reason, reason))
+    return append_detail(_REASONS.get(reason, reason), message) if found else ""
 
 
-def _exceeded_caps(group: Object, queue: Object | None) -> Iterator[str]:
+def _exceeded_caps(group: Object, queue: Object) -> Iterator[str]:
     """What the queue may not have more of."""
     wanted = group["spec"].get("minResources") or {}
-    caps = ((queue or {}).get("spec") or {}).get("capability") or {}
-    allocated = ((queue or {}).get("status") or {}).get("allocated") or {}
+    caps = part_of(queue, "spec", "capability")
+    allocated = part_of(queue, "status", "allocated")
     for resource in sorted(set(wanted) & set(caps)):
-        needs, most = parse_amount(str(wanted[resource])), parse_amount(str(caps[resource]))
-        has = parse_amount(str(allocated.get(resource, 0)))
-        if has + needs > most:
+        has = allocated.get(resource, 0)
+        total = parse_amount(str(has)) + parse_amount(str(wanted[resource]))
+        if total > parse_amount(str(caps[resource])):
             yield (
-                f"it holds {allocated.get(resource, 0)} of at most {caps[resource]} {resource}, and this needs "
+                f"it holds {has} of at most {caps[resource]} {resource}, and this needs "
                 f"{wanted[resource]}"
             )
-
-
-def _append_message(detail: str, text: str) -> str:
-    return f"{text}: {detail}" if detail else text
