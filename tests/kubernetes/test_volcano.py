@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from controlplane.adapters.clusters.kubernetes.object_names import is_ours
 from controlplane.adapters.clusters.volcano import VolcanoCluster, object_names
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import QueueState
@@ -205,7 +206,7 @@ def test_a_closed_queue_takes_nothing_until_it_is_opened_again(cluster: VolcanoC
 def test_the_tree_is_kept_step_by_step_and_taken_away_again(cluster: VolcanoCluster) -> None:
     def theirs() -> dict[str, object]:
         listed = cluster.api.list(f"/apis/{object_names.QUEUES}/queues")
-        mine = [one for one in listed if object_names.is_ours(one, installation=OURS)]
+        mine = [one for one in listed if is_ours(one, installation=OURS)]
         return {
             one["metadata"]["labels"][object_names.UID]: one["spec"].get("deserved") for one in mine
         }
@@ -280,7 +281,7 @@ def test_priorities_and_checks_are_those_of_the_cluster(cluster: VolcanoCluster)
     values = {
         one["metadata"]["annotations"][object_names.TITLE]: one["value"]
         for one in cluster.api.list(path)
-        if object_names.is_ours(one, installation=OURS) and "annotations" in one["metadata"]
+        if is_ours(one, installation=OURS) and "annotations" in one["metadata"]
     }
     assert values.items() >= {"urgent": 100, "low": -10}.items()
     found = {check.name: check for check in cluster.checks()}

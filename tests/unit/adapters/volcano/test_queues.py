@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from controlplane.adapters.clusters.kubernetes.api import Object
 from controlplane.adapters.clusters.volcano import object_names, queues
-from controlplane.adapters.clusters.volcano.object_names import Object
 from controlplane.adapters.clusters.volcano.queues import (
     TranslatedQueues,
     queue_command,

@@ -66,7 +66,6 @@ class Cluster:
                     raise Refused(refusal)
                 del self.queues[name]
                 continue
-            assert (change.action is ChangeAction.CREATE) == (name not in self.queues)
             stored = self.queues.get(name, {"status": {"state": "Open"}})
             self.queues[name] = {**stored, **manifest}
             if wrong := queues.queue_violations(list(self.queues.values())):

@@ -197,7 +197,11 @@ class KubernetesCluster:
         if space is None:
             return None
         record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
-        places = replica_keys(record) if record is not None and self._is_ours(record) else ()
+        places = (
+            replica_keys(record)
+            if record is not None and object_names.is_ours(record, installation=self.installation)
+            else ()
+        )
         if not 0 < len(places) <= _PODS_BY_THEMSELVES:
             return None
         paths = (
@@ -221,7 +225,7 @@ class KubernetesCluster:
         spaces = {pod["metadata"]["namespace"] for pod in pods} or self._own_namespaces()
         for space in sorted(spaces):
             record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
-            if record is not None and self._is_ours(record):
+            if record is not None and object_names.is_ours(record, installation=self.installation):
                 return record
         return None
 
@@ -230,9 +234,6 @@ class KubernetesCluster:
         query = {"labelSelector": f"{object_names.MANAGED_BY}={object_names.PRODUCT}"}
         found = map(name_of, self.api.list("/api/v1/namespaces", query=query))
         return {name for name in found if name.startswith(f"{self.profile.namespace}-")}
-
-    def _is_ours(self, thing: Object) -> bool:
-        return labels_of(thing).get(object_names.INSTALLATION) == self.installation
 
     def _unavailable_nodes(self, pods: Sequence[Object]) -> frozenset[str]:
         """Nodes of those pods that are deleted or fenced; read only where a pod's state is in doubt."""
@@ -352,12 +353,16 @@ class KubernetesCluster:
         return str(self.api.get("/version")["gitVersion"])
 
     def checks(self) -> tuple[ClusterCheck, ...]:
+        return self._connection_checks(volcano=False)
+
+    def _connection_checks(self, *, volcano: bool) -> tuple[ClusterCheck, ...]:
         return checks.connection_checks(
             self.api,
             installation=self.installation,
             prefix=self.profile.namespace,
             plugins=tuple(registry.chip_plugins().values()),
             cpu_cards=self.profile.cpu_cards,
+            volcano=volcano,
             device_classes=self.profile.device_classes,
         )
 

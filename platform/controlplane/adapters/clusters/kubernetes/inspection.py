@@ -180,7 +180,7 @@ def _node_condition(condition: Object) -> NodeCondition:
 
 def _node_pod(pod: Object, *, installation: str) -> NodePod:
     metadata, status = pod["metadata"], part_of(pod, "status")
-    ours = inventory.is_ours(pod, installation=installation)
+    ours = object_names.is_ours(pod, installation=installation)
     requested: dict[str, str] = {}
     for container in part_of(pod, "spec", "containers"):
         limits, requests = (

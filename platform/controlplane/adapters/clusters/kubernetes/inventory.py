@@ -180,12 +180,6 @@ def unknown_cards(nodes: Iterable[Object], *, plugins: Sequence[ChipPlugin]) -> 
     )
 
 
-def is_ours(pod: Object, *, installation: str) -> bool:
-    """Whether this installation of the product created it."""
-    labels = pod["metadata"].get("labels") or {}
-    return bool(labels.get(object_names.INSTALLATION) == installation)
-
-
 def untolerated_taints(
     node: Object, *, resources: Iterable[str], installation: str = ""
 ) -> tuple[str, ...]:
@@ -234,7 +228,11 @@ class _NodeInventory:
         found = _found_card_types(self.node, self.plugins)
         divided = _count_divided_cards(self.node, found, self.plugins)
         cards = _number_cards(found, cpu_cards=self.cpu_cards, divided=divided)
-        others = [pod for pod in self.pods if not is_ours(pod, installation=self.installation)]
+        others = [
+            pod
+            for pod in self.pods
+            if not object_names.is_ours(pod, installation=self.installation)
+        ]
         requested = [(pod, pod_requests(pod)) for pod in others]
         unhealthy, taken = self._unavailable_cards(cards, requested)
         resources = {name for card in cards for name in (card.resource, card.card_resource)}
@@ -299,7 +297,7 @@ class _NodeInventory:
         """Indices that our pods were placed on, from their annotations."""
         found: set[int] = set()
         for pod in self.pods:
-            if is_ours(pod, installation=self.installation) and pod_requests(pod):
+            if object_names.is_ours(pod, installation=self.installation) and pod_requests(pod):
                 text = (pod["metadata"].get("annotations") or {}).get(object_names.CARDS, "")
                 found |= {int(each) for each in text.split(",") if each.isdecimal()}
         return frozenset(found)

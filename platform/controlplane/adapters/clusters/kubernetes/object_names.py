@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from controlplane.adapters.clusters.kubernetes.api import Object, labels_of
 from controlplane.adapters.clusters.launch_validation import check_name
 
 DOMAIN: Final = "ninefold.io"
@@ -77,3 +78,8 @@ def namespace_of(team: str, *, prefix: str) -> str:
 
 def pod_name(launch: str, *, role: str, index: int) -> str:
     return f"{launch}-{role}-{index}"
+
+
+def is_ours(thing: Object, *, installation: str) -> bool:
+    """Whether this installation of the product created it."""
+    return labels_of(thing).get(INSTALLATION) == installation

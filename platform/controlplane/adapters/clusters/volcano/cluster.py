@@ -11,10 +11,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.clusters.kubernetes import checks as kubernetes_checks
 from controlplane.adapters.clusters.kubernetes import inspection
 from controlplane.adapters.clusters.kubernetes import object_names as marking
-from controlplane.adapters.clusters.kubernetes.api import KubernetesApi, Object
+from controlplane.adapters.clusters.kubernetes.api import (
+    KubernetesApi,
+    Manifest,
+    Object,
+    labels_of,
+    name_of,
+    part_of,
+)
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
     ClusterProfile,
@@ -38,7 +44,6 @@ from controlplane.adapters.clusters.volcano.launch_status import (
     with_replica_indices,
     with_volcano_status,
 )
-from controlplane.adapters.clusters.volcano.object_names import Manifest
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import Documents
 from controlplane.ports import registry
@@ -83,9 +88,7 @@ class VolcanoCluster(KubernetesCluster):
     def _list_hypernodes(self) -> Sequence[Object]:
         """HyperNodes of others: ours only repeat the nodes' labels, under longer names."""
         found = super()._list_hypernodes()
-        return [
-            each for each in found if not object_names.is_ours(each, installation=self.installation)
-        ]
+        return [one for one in found if not marking.is_ours(one, installation=self.installation)]
 
     def _pods_by_launch(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         return {
@@ -110,22 +113,15 @@ class VolcanoCluster(KubernetesCluster):
         """What Volcano has of those Launches, by name."""
         if not some:
             return {}
-        requested_names = [one.launch.name for one in some]
-        created = self._pods_by_launch_name(_JOBS, requested_names)
-        groups = self._pods_by_launch_name(_GROUPS, requested_names)
-        queues = {
-            queue["metadata"]["name"]: queue
-            for queue in (self.api.list(object_sync.QUEUES_PATH) if groups else ())
-        }
+        names = [one.launch.name for one in some]
+        created, groups = (self._objects_by_launch(path, names) for path in (_JOBS, _GROUPS))
+        queues = self.api.list(object_sync.QUEUES_PATH) if groups else ()
+        by_name = {name_of(queue): queue for queue in queues}
         objects = {}
-        for one in some:
-            name = one.launch.name
+        for one, name in zip(some, names, strict=True):
             group = groups.get(name)
-            known = VolcanoObjects(
-                job=created.get(name),
-                group=group,
-                queue=queues.get((group or {}).get("spec", {}).get("queue")),
-            )
+            queue = by_name.get(part_of(group or {}, "spec").get("queue"))
+            known = VolcanoObjects(job=created.get(name), group=group, queue=queue)
             objects[name] = replace(known, evicted=self._eviction_reason(one, known))
         return objects
 
@@ -141,20 +137,16 @@ class VolcanoCluster(KubernetesCluster):
         events = self.api.list_visible(
             f"/api/v1/namespaces/{found.namespace}/events", query={"fieldSelector": "reason=Evict"}
         )
-        messages = [
-            str(event.get("message") or "the scheduler evicted it")
-            for event in events
-            if event["involvedObject"].get("name") in pods
-        ]
-        return messages[0] if messages else ""
+        about_pods = (event for event in events if event["involvedObject"].get("name") in pods)
+        messages = (str(event.get("message") or "the scheduler evicted it") for event in about_pods)
+        return next(messages, "")
 
-    def _pods_by_launch_name(
-        self, path: str, requested_names: Sequence[str]
-    ) -> Mapping[str, Object]:
+    def _objects_by_launch(self, path: str, names: Sequence[str]) -> Mapping[str, Object]:
         query = marking.owner_query(installation=self.installation)
-        found = self.api.list(path, query=query)
-        every = {each["metadata"]["labels"].get(marking.LAUNCH, ""): each for each in found}
-        return {name: every[name] for name in requested_names if name in every}
+        every = {
+            labels_of(each).get(marking.LAUNCH): each for each in self.api.list(path, query=query)
+        }
+        return {name: every[name] for name in names if name in every}
 
     def stop(self, name: str, *, grace: timedelta) -> None:
         """Stop its pods, and have Volcano create no others; for a Job without pods the latter suffices."""
@@ -164,13 +156,7 @@ class VolcanoCluster(KubernetesCluster):
         super().stop(name, grace=grace)
         job = self.api.found(f"/apis/{object_names.JOBS}/namespaces/{found.namespace}/jobs/{name}")
         if job is not None:
-            metadata = job["metadata"]
-            command = jobs.abort_command(
-                name,
-                namespace=found.namespace,
-                uid=metadata["uid"],
-                labels=metadata.get("labels") or {},
-            )
+            command = jobs.abort_command(job)
             self.api.ensure(object_names.collection_path(command), command)
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
@@ -181,25 +167,16 @@ class VolcanoCluster(KubernetesCluster):
                 (object_names.JOBS, _JOBS, "Job"),
                 (object_names.QUEUES, _GROUPS, "PodGroup"),
             )
-            for thing in self._pods_by_launch_name(path, [name]).values()
+            for thing in self._objects_by_launch(path, [name]).values()
         ]
         return (*created, *found)
 
     def checks(self) -> tuple[ClusterCheck, ...]:
-        found = kubernetes_checks.connection_checks(
-            self.api,
-            installation=self.installation,
-            prefix=self.profile.namespace,
-            plugins=tuple(registry.chip_plugins().values()),
-            cpu_cards=self.profile.cpu_cards,
-            volcano=True,
-        )
-        # An unreachable one has been reported.
-        return (
-            found
-            if len(found) == 1
-            else (*found, *scheduler_configuration.volcano_checks(self.api))
-        )
+        found = self._connection_checks(volcano=True)
+        if len(found) == 1:
+            # It is unreachable, as has been reported.
+            return found
+        return (*found, *scheduler_configuration.volcano_checks(self.api))
 
     def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         """See ``object_sync.sync_queues``; for the chips of this cluster."""
@@ -256,29 +233,30 @@ class VolcanoLauncher(PodLauncher):
 
     def target(self, launch: Launch) -> SchedulingTarget:
         """:raises LaunchRefused: if a label of the Launch cannot be followed here."""
-        uid, priority = launch.labels.get(QUEUE, ""), launch.labels.get(PRIORITY, "")
+        uid, priority = launch.labels.get(QUEUE, ""), self._priority_class(launch)
+        queue = object_names.queue_name(uid, installation=self.installation) if uid else self._queue
         return SchedulingTarget(
-            queue=object_names.queue_name(uid, installation=self.installation)
-            if uid
-            else self._queue,
-            priority=object_names.priority_name(
-                _parse_exit_code(priority), installation=self.installation
-            )
-            if priority
-            else "",
+            queue=queue,
+            priority=name_of(priority) if priority else "",
             tier=self._hypernode_tier(launch.labels.get(WITHIN, "")),
         )
 
+    def _priority_class(self, launch: Launch) -> Manifest | None:
+        text = launch.labels.get(PRIORITY, "")
+        if not text:
+            return None
+        try:
+            value = int(text)
+        except ValueError:
+            raise LaunchRefused(f"a priority is a whole number, got {text!r}") from None
+        return object_sync.priority_class(value, title=text, installation=self.installation)
+
     def _ensure_namespace(self, plan: LaunchPlan) -> None:
         """Checked once, before the first object of a Launch."""
-        target = self.target(plan.launch)
-        queues.check_accepts_work(target.queue, self.api.list(object_sync.QUEUES_PATH))
-        if target.priority:
-            value = plan.launch.labels[PRIORITY]
-            manifest = object_sync.priority_class(
-                _parse_exit_code(value), title=value, installation=self.installation
-            )
-            self.api.ensure(object_names.collection_path(manifest), manifest)
+        queue = self.target(plan.launch).queue
+        queues.check_accepts_work(queue, self.api.list(object_sync.QUEUES_PATH))
+        if priority := self._priority_class(plan.launch):
+            self.api.ensure(object_names.collection_path(priority), priority)
         super()._ensure_namespace(plan)
 
     def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
@@ -323,10 +301,3 @@ class VolcanoLauncher(PodLauncher):
                 "nodes with where they stand, or let the work go anywhere"
             )
         return int(found[0]["spec"]["tier"])
-
-
-def _parse_exit_code(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise LaunchRefused(f"a priority is a whole number, got {text!r}") from None

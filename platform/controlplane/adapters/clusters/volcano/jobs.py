@@ -22,10 +22,15 @@ from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import isolation_taints, manifests
 from controlplane.adapters.clusters.kubernetes import object_names as marking
+from controlplane.adapters.clusters.kubernetes.api import (
+    Manifest,
+    Object,
+    api_object,
+    labels_of,
+    name_of,
+)
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan, PlannedReplica
-from controlplane.adapters.clusters.kubernetes.manifests import pod_template
 from controlplane.adapters.clusters.volcano import object_names
-from controlplane.adapters.clusters.volcano.object_names import Manifest
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import Launch, LaunchRole
 
@@ -35,7 +40,6 @@ MANY_RETRIES: Final = 1000
 INDEX_VARIABLE: Final = "NINEFOLD_INDEX"
 #: Placeholder in texts for the index until the template is created; a character absent from users' texts.
 _PLACE = "\ue000"
-_EVICTED, _FAILED = "PodEvicted", "PodFailed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,13 @@ class SchedulingTarget:
     priority: str = ""
     #: All of it below one HyperNode of this tier or a tighter one; None: anywhere.
     tier: int | None = None
+
+    def constraints(self) -> Manifest:
+        """What a Job and a PodGroup state of it alike, beside the queue."""
+        found: Manifest = {"priorityClassName": self.priority} if self.priority else {}
+        if self.tier is not None:
+            found["networkTopology"] = {"mode": "hard", "highestTierAllowed": self.tier}
+        return found
 
 
 def is_service(launch: Launch) -> bool:
@@ -68,8 +79,8 @@ def job_manifest(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest)
             "svc": ["--publish-not-ready-addresses=true", "--disable-network-policy=true"]
         },
         "policies": [
-            {"event": _EVICTED, "action": "AbortJob"},
-            {"event": _FAILED, "action": "TerminateJob"},
+            {"event": "PodEvicted", "action": "AbortJob"},
+            {"event": "PodFailed", "action": "TerminateJob"},
         ],
         "tasks": [
             {
@@ -80,17 +91,9 @@ def job_manifest(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest)
             }
             for role in shared.launch.roles
         ],
+        **target.constraints(),
     }
-    if target.priority:
-        spec["priorityClassName"] = target.priority
-    if target.tier is not None:
-        spec["networkTopology"] = _network_topology(target.tier)
-    return {
-        "apiVersion": object_names.JOBS,
-        "kind": "Job",
-        "metadata": _job_metadata(plan, owner),
-        "spec": spec,
-    }
+    return api_object("Job", _job_metadata(plan, owner), version=object_names.JOBS, spec=spec)
 
 
 def pod_group(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manifest:
@@ -98,17 +101,10 @@ def pod_group(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) ->
         "minMember": plan.size,
         "queue": target.queue,
         "minResources": _total_resources(plan),
+        **target.constraints(),
     }
-    if target.priority:
-        spec["priorityClassName"] = target.priority
-    if target.tier is not None:
-        spec["networkTopology"] = _network_topology(target.tier)
-    return {
-        "apiVersion": object_names.QUEUES,
-        "kind": "PodGroup",
-        "metadata": _job_metadata(plan, owner),
-        "spec": spec,
-    }
+    metadata = _job_metadata(plan, owner)
+    return api_object("PodGroup", metadata, version=object_names.QUEUES, spec=spec)
 
 
 def member_pod_manifest(
@@ -129,22 +125,18 @@ def member_pod_manifest(
     return {**created, "spec": _with_scheduling_target(plan, created["spec"], target)}
 
 
-def abort_command(launch: str, *, namespace: str, uid: str, labels: Mapping[str, str]) -> Manifest:
-    """Tells Volcano to abort the Job; consumed and deleted by it. Twice is once."""
-    return {
-        "apiVersion": object_names.COMMANDS,
-        "kind": "Command",
-        "metadata": {"name": f"{launch}-abort", "namespace": namespace, "labels": dict(labels)},
-        "action": "AbortJob",
-        "target": {
-            "apiVersion": object_names.JOBS,
-            "kind": "Job",
-            "name": launch,
-            "uid": uid,
-            "controller": True,
-        },
-        "reason": "NinefoldStop",
-    }
+def abort_command(job: Object) -> Manifest:
+    """The Command that makes Volcano abort the Job."""
+    metadata = job["metadata"]
+    target = {"apiVersion": object_names.JOBS, "kind": "Job", "name": name_of(job)}
+    return object_names.command(
+        f"{name_of(job)}-abort",
+        namespace=metadata["namespace"],
+        labels=labels_of(job),
+        action="AbortJob",
+        reason="NinefoldStop",
+        target={**target, "uid": metadata["uid"]},
+    )
 
 
 def _index_independent(plan: LaunchPlan) -> LaunchPlan:
@@ -169,14 +161,15 @@ def _without_device_annotation(plan: LaunchPlan) -> LaunchPlan:
 
 def _pod_template(plan: LaunchPlan, role: LaunchRole, target: SchedulingTarget) -> Manifest:
     replicas = plan.replicas[role.name]
-    requested = {_card_requests(replica) for replica in replicas}
+    cards = [sorted(plan.extended_resources(replica).items()) for replica in replicas]
+    requested = {", ".join(f"{count} × {name}" for name, count in each) for each in cards}
     if len(requested) > 1:
-        described = " and ".join(sorted(_format_cards(each) for each in requested))
+        described = " and ".join(sorted(each or "no cards" for each in requested))
         raise LaunchRefused(
             f"role {role.name!r} of {plan.launch.name} asks for {described}; under Volcano all replicas of a role "
             "ask for the same: choose nodes of one kind, or give the larger replica a role of its own"
         )
-    template = pod_template(plan, role, replicas[0])
+    template = manifests.pod_template(plan, role, replicas[0])
     labels, annotations = template["metadata"]["labels"], template["metadata"]["annotations"]
     spec = template["spec"]
     # What differs between pods: Volcano sets a label and a host name of its own.
@@ -225,10 +218,6 @@ def _with_scheduling_target(plan: LaunchPlan, spec: Manifest, target: Scheduling
     return changed
 
 
-def _network_topology(tier: int) -> Manifest:
-    return {"mode": "hard", "highestTierAllowed": tier}
-
-
 def _total_resources(plan: LaunchPlan) -> dict[str, str]:
     """What all pods ask for."""
     cpu = memory = 0
@@ -237,25 +226,13 @@ def _total_resources(plan: LaunchPlan) -> dict[str, str]:
         for replica in plan.replicas[role.name]:
             cpu += role.limits.cpu
             memory += role.limits.memory
-            cards.update(card.resource for card in replica.cards if card.resource)
+            cards.update(plan.extended_resources(replica))
     amounts = {"cpu": f"{cpu}m" if cpu else "", "memory": str(memory or "")}
     amounts |= {resource: str(count) for resource, count in sorted(cards.items())}
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 
-def _card_requests(replica: PlannedReplica) -> tuple[tuple[str, int], ...]:
-    """Requested amount of each resource; CPU-only work requests none."""
-    return tuple(sorted(Counter(card.resource for card in replica.cards if card.resource).items()))
-
-
-def _format_cards(cards: tuple[tuple[str, int], ...]) -> str:
-    return ", ".join(f"{count} × {resource}" for resource, count in cards) or "no cards"
-
-
 def _job_metadata(plan: LaunchPlan, owner: Manifest) -> Manifest:
     """Volcano copies labels and annotations of a Job to its PodGroup."""
-    extras = {key: plan.named(value) for key, value in plan.extras.annotations.items()}
-    return {
-        **manifests.owned_by(plan, owner, name=plan.launch.name),
-        "annotations": extras,
-    }
+    metadata = manifests.owned_by(plan, owner, name=plan.launch.name)
+    return {**metadata, "annotations": plan.all_named(plan.extras.annotations)}

@@ -179,14 +179,16 @@ def _eviction_reason(found: FoundLaunch, objects: VolcanoObjects) -> str:
 
 def _unschedulable_reason(group: Object) -> str:
     """The newest reason why it cannot be scheduled; empty where there is none."""
-    found = [
+    found: list[Object] = [
         each
         for each in part_of(group, "status", "conditions")
         if each.get("type") == "Unschedulable" and each.get("status") == "True"
     ]
-    newest = max(found, key=lambda each: str(each.get("lastTransitionTime") or ""), default={})
+    if not found:
+        return ""
+    newest = max(found, key=lambda each: str(each.get("lastTransitionTime") or ""))
     reason, message = str(newest.get("reason") or ""), str(newest.get("message") or "")
-    return append_detail(_REASONS.get(reason, reason), message) if found else ""
+    return append_detail(_REASONS.get(reason, reason), message)
 
 
 def _exceeded_caps(group: Object, queue: Object) -> Iterator[str]:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names
-
-Manifest = dict[str, Any]
-Object = Mapping[str, Any]
+from controlplane.adapters.clusters.kubernetes.api import Manifest, Object, api_object, name_of
 
 QUEUES: Final = "scheduling.volcano.sh/v1beta1"
 JOBS: Final = "batch.volcano.sh/v1alpha1"
@@ -58,8 +56,7 @@ def collection_path(manifest: Object) -> str:
 
 
 def object_path(manifest: Object) -> str:
-    """The path of the object."""
-    return f"{collection_path(manifest)}/{manifest['metadata']['name']}"
+    return f"{collection_path(manifest)}/{name_of(manifest)}"
 
 
 def installation_prefix(installation: str) -> str:
@@ -85,10 +82,16 @@ def hyper_node_name(level: str, domains: tuple[str, ...], *, installation: str) 
     return f"{installation_prefix(installation)}-{slug[:available].rstrip('-')}-{digest}"
 
 
-def is_ours(thing: Object, *, installation: str) -> bool:
-    labels = thing["metadata"].get("labels") or {}
-    ours: bool = (
-        labels.get(object_names.MANAGED_BY) == object_names.PRODUCT
-        and labels.get(object_names.INSTALLATION) == installation
-    )
-    return ours
+def command(
+    name: str,
+    *,
+    namespace: str,
+    labels: Mapping[str, str],
+    action: str,
+    reason: str,
+    target: Mapping[str, str],
+) -> Manifest:
+    """Tells Volcano to do something with the target; consumed and deleted by it. Twice is once."""
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
+    parts = {"action": action, "target": {**target, "controller": True}, "reason": reason}
+    return api_object("Command", metadata, version=COMMANDS, **parts)

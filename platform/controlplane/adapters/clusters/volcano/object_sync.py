@@ -33,10 +33,17 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names as marking
-from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
+from controlplane.adapters.clusters.kubernetes.api import (
+    KubernetesApi,
+    Manifest,
+    Object,
+    annotations_of,
+    api_object,
+    name_of,
+    part_of,
+)
 from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
 from controlplane.adapters.clusters.volcano import object_names, queues
-from controlplane.adapters.clusters.volcano.object_names import Manifest, Object
 from controlplane.adapters.clusters.volcano.queues import TranslatedQueues
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.topology import NETWORK_LEVELS
@@ -50,7 +57,6 @@ _AMOUNTS = ("guarantee", "deserved", "capability")
 
 
 class ChangeAction(StrEnum):
-    CREATE = "create"
     APPLY = "apply"
     COMMAND = "command"
     DELETE = "delete"
@@ -74,51 +80,59 @@ def plan_queue_changes(
     ours: TranslatedQueues, theirs: Sequence[Object], *, installation: str
 ) -> QueueChangePlan:
     """From what the cluster has to what it shall have; queues that are not ours stay as they are."""
-    there = {
-        queue["metadata"]["name"]: queue
-        for queue in theirs
-        if object_names.is_ours(queue, installation=installation)
-    }
-    wanted = {queue["metadata"]["name"]: queue for queue in ours.queues}
+    there = _own_objects(theirs, installation=installation)
+    wanted = {name_of(queue): queue for queue in ours.queues}
     stale = [queue for name, queue in there.items() if name not in wanted]
     deletions, findings = _delete_stale_queues(stale, theirs, wanted)
-    narrowed, then = _shrink_queues(there, wanted)
+    narrowed = _shrink_queues(there, wanted)
+    then = {**there, **{name_of(spec): {**there[name_of(spec)], **spec} for spec in narrowed}}
+    grown = [
+        queue
+        for queue in ours.queues
+        if name_of(queue) not in then or _queue_differs(then[name_of(queue)], queue)
+    ]
     return QueueChangePlan(
         changes=(
-            *narrowed,
-            *_grow_queues(then, ours.queues),
-            *_queue_commands(there, ours),
-            *deletions,
+            *_changes(ChangeAction.APPLY, [*narrowed, *grown]),
+            *_changes(ChangeAction.COMMAND, _queue_commands(there, ours)),
+            *_changes(ChangeAction.DELETE, deletions),
         ),
         findings=tuple(findings),
     )
 
 
+def _changes(action: ChangeAction, manifests: Iterable[Object]) -> Iterator[ObjectChange]:
+    return (ObjectChange(action=action, manifest=dict(each)) for each in manifests)
+
+
+def _own_objects(theirs: Iterable[Object], *, installation: str) -> dict[str, Object]:
+    """Those of this installation, by name."""
+    return {
+        name_of(each): each for each in theirs if marking.is_ours(each, installation=installation)
+    }
+
+
 def _shrink_queues(
     there: Mapping[str, Object], wanted: Mapping[str, Manifest]
-) -> tuple[list[ObjectChange], Mapping[str, Object]]:
-    """The changes, and the queues as they are after them."""
-    changes: list[ObjectChange] = []
-    after = dict(there)
+) -> Sequence[Manifest]:
+    """The queues whose amounts fall, as they shall be for the moment."""
+    narrowed: list[Manifest] = []
     for queue in reversed(_parents_first(there)):
-        name = queue["metadata"]["name"]
+        name = name_of(queue)
         stays = _ancestor_queues(name, there) == _ancestor_queues(name, wanted)
         spec = _smaller_spec(queue, wanted[name] if stays and name in wanted else None)
-        if any(
-            queues.queue_amounts(queue, word) != queues.queue_amounts({"spec": spec}, word)
-            for word in _AMOUNTS
-        ):
+        if _amounts_differ(queue, {"spec": spec}):
             metadata = wanted.get(name, queue)["metadata"]
-            body = {
-                "apiVersion": object_names.QUEUES,
-                "kind": "Queue",
-                # Without what the server keeps there.
-                "metadata": {word: metadata[word] for word in _METADATA if word in metadata},
-                "spec": spec,
-            }
-            changes.append(ObjectChange(action=ChangeAction.APPLY, manifest=body))
-            after[name] = {**queue, **body}
-    return changes, after
+            # Without what the server keeps there.
+            metadata = {word: metadata[word] for word in _METADATA if word in metadata}
+            narrowed.append(api_object("Queue", metadata, version=object_names.QUEUES, spec=spec))
+    return narrowed
+
+
+def _amounts_differ(one: Object, other: Object) -> bool:
+    return any(
+        queues.queue_amounts(one, word) != queues.queue_amounts(other, word) for word in _AMOUNTS
+    )
 
 
 def _smaller_spec(queue: Object, shall: Manifest | None) -> Manifest:
@@ -130,77 +144,56 @@ def _smaller_spec(queue: Object, shall: Manifest | None) -> Manifest:
     spec: Manifest = {word: queue["spec"][word] for word in _PLAIN if word in queue["spec"]}
     for word in _AMOUNTS:
         has, most = queues.queue_amounts(queue, word), queues.queue_amounts(shall or {}, word)
-        least = {
-            resource: str(min(amount, most[resource]))
-            for resource, amount in sorted(has.items())
-            if resource in most
-        }
+        both = sorted(set(has) & set(most))
+        least = {resource: str(min(has[resource], most[resource])) for resource in both}
         if least:
             spec[word] = {"resource": least} if word == "guarantee" else least
     return spec
 
 
-def _grow_queues(there: Mapping[str, Object], wanted: Sequence[Manifest]) -> Iterator[ObjectChange]:
-    for queue in wanted:
-        has = there.get(queue["metadata"]["name"])
-        if has is None:
-            yield ObjectChange(action=ChangeAction.CREATE, manifest=queue)
-        elif _queue_differs(has, queue):
-            yield ObjectChange(action=ChangeAction.APPLY, manifest=queue)
-
-
 def _queue_differs(has: Object, queue: Manifest) -> bool:
-    spec = has.get("spec") or {}
-    named = (has["metadata"].get("annotations") or {}).get(object_names.TITLE)
+    spec = part_of(has, "spec")
     return (
-        named != queue["metadata"]["annotations"][object_names.TITLE]
-        or any(
-            queues.queue_amounts(has, word) != queues.queue_amounts(queue, word)
-            for word in _AMOUNTS
-        )
+        _title(has) != _title(queue)
+        or _amounts_differ(has, queue)
         or any(spec.get(word) != queue["spec"][word] for word in _PLAIN)
     )
 
 
-def _queue_commands(there: Mapping[str, Object], ours: TranslatedQueues) -> Iterator[ObjectChange]:
+def _title(thing: Object) -> str:
+    return str(annotations_of(thing).get(object_names.TITLE) or "")
+
+
+def _queue_commands(there: Mapping[str, Object], ours: TranslatedQueues) -> Iterator[Manifest]:
     """A new queue opens by itself; the uid that a command has to name is only known of one that is there."""
     for queue in ours.queues:
-        name = queue["metadata"]["name"]
-        has = there.get(name)
+        has = there.get(name_of(queue))
         if has is None:
             continue
-        closed = ((has.get("status") or {}).get("state") or "Open") in _CLOSED
-        closing = name in ours.closed
+        closed = (part_of(has, "status", "state") or "Open") in _CLOSED
+        closing = name_of(queue) in ours.closed
         if closed != closing and not (closing and queue["spec"]["parent"] in ours.closed):
             uid = str(has["metadata"].get("uid") or "")
-            yield ObjectChange(
-                action=ChangeAction.COMMAND,
-                manifest=queues.queue_command(queue, closing=closing, uid=uid),
-            )
+            yield queues.queue_command(queue, closing=closing, uid=uid)
 
 
 def _delete_stale_queues(
     stale: Sequence[Object], theirs: Sequence[Object], wanted: Mapping[str, Manifest]
-) -> tuple[list[ObjectChange], list[FieldFinding]]:
+) -> tuple[Iterable[Object], list[FieldFinding]]:
     """Children before parents; one that cannot go yet keeps those above it."""
-    changes: list[ObjectChange] = []
     findings: list[FieldFinding] = []
-    gone: set[str] = set()
+    gone: dict[str, Object] = {}
     parents = {
-        each["metadata"]["name"]: wanted.get(each["metadata"]["name"], each)["spec"].get("parent")
-        for each in theirs
+        name_of(each): wanted.get(name_of(each), each)["spec"].get("parent") for each in theirs
     }
-    for queue in reversed(_parents_first({each["metadata"]["name"]: each for each in stale})):
-        name = queue["metadata"]["name"]
-        children = sum(
-            1 for child, parent in parents.items() if parent == name and child not in gone
-        )
+    for queue in reversed(_parents_first({name_of(each): each for each in stale})):
+        name = name_of(queue)
+        children = sum(parent == name and child not in gone for child, parent in parents.items())
         if refusal := queues.deletion_blocker(queue, children=children):
             findings.append(FieldFinding(field=queues.queue_title(queue), message=refusal))
         else:
-            gone.add(name)
-            changes.append(ObjectChange(action=ChangeAction.DELETE, manifest=dict(queue)))
-    return changes, findings
+            gone[name] = queue
+    return gone.values(), findings
 
 
 def _parents_first(there: Mapping[str, Object]) -> list[Object]:
@@ -261,8 +254,8 @@ def sync_topology(api: KubernetesApi, *, installation: str) -> None:
     in none for Volcano.
     """
     theirs = api.list(HYPERNODES)
-    ours: tuple[object_names.Manifest, ...] = ()
-    if all(object_names.is_ours(each, installation=installation) for each in theirs):
+    ours: Sequence[Manifest] = ()
+    if len(_own_objects(theirs, installation=installation)) == len(theirs):
         nodes = api.list("/api/v1/nodes")
         ours = hyper_nodes(domains_of(nodes), installation=installation)
     apply_changes(api, plan_hyper_nodes(ours, theirs, installation=installation))
@@ -294,20 +287,20 @@ def priority_class(value: int, *, title: str, installation: str) -> Manifest:
         raise LaunchRefused(
             f"a priority on Kubernetes is from {-LARGEST} to {LARGEST}, got {value}: choose another class"
         )
-    name = object_names.priority_name(value, installation=installation)
-    return {
-        "apiVersion": object_names.PRIORITIES,
-        "kind": "PriorityClass",
-        "metadata": {
-            "name": name,
-            "labels": marking.owner_labels(installation=installation),
-            "annotations": {object_names.TITLE: title},
-        },
-        "value": value,
-        "globalDefault": False,
-        "preemptionPolicy": "PreemptLowerPriority",
-        "description": f"Work of the priority {title} ({value})",
+    metadata = {
+        "name": object_names.priority_name(value, installation=installation),
+        "labels": marking.owner_labels(installation=installation),
+        "annotations": {object_names.TITLE: title},
     }
+    return api_object(
+        "PriorityClass",
+        metadata,
+        version=object_names.PRIORITIES,
+        value=value,
+        globalDefault=False,
+        preemptionPolicy="PreemptLowerPriority",
+        description=f"Work of the priority {title} ({value})",
+    )
 
 
 def plan_priority_classes(
@@ -319,20 +312,13 @@ def plan_priority_classes(
 
     :param classes: value by its display name.
     """
-    there = {each["metadata"]["name"]: each for each in theirs}
-    changes: list[ObjectChange] = []
-    for title, value in sorted(classes.items()):
-        manifest = priority_class(value, title=title, installation=installation)
-        has = there.get(manifest["metadata"]["name"])
-        if has is None:
-            changes.append(ObjectChange(action=ChangeAction.CREATE, manifest=manifest))
-        elif _display_name(has) != title:
-            changes.append(ObjectChange(action=ChangeAction.APPLY, manifest=manifest))
-    return tuple(changes)
-
-
-def _display_name(thing: Object) -> str:
-    return str((thing["metadata"].get("annotations") or {}).get(object_names.TITLE) or "")
+    titles = {name_of(each): _title(each) for each in theirs}
+    ours = (
+        priority_class(value, title=title, installation=installation)
+        for title, value in sorted(classes.items())
+    )
+    outdated = (each for each in ours if titles.get(name_of(each)) != _title(each))
+    return tuple(_changes(ChangeAction.APPLY, outdated))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -362,13 +348,10 @@ def hyper_nodes(
     tier_of = network_tiers(nodes.values())
     found: dict[str, _NetworkDomain] = {}
     for node, places in sorted(nodes.items()):
-        around: list[str] = []
         inner = ""
-        chain = []
-        for level, domain in places.items():
-            around.append(domain)
-            chain.append((level, tuple(around)))
-        for level, domains in reversed(chain):
+        around = tuple(places.values())
+        for depth, level in reversed(list(enumerate(places, start=1))):
+            domains = around[:depth]
             name = object_names.hyper_node_name(level, domains, installation=installation)
             at = found.setdefault(
                 name, _NetworkDomain(level=level, tier=tier_of[level], domains=domains)
@@ -379,9 +362,9 @@ def hyper_nodes(
                 at.nodes.add(node)
             inner = name
     _separate_nodes(found, installation=installation)
-    ordered = sorted(found.items(), key=lambda pair: (pair[1].tier, pair[0]))
     return tuple(
-        _hypernode_manifest(name, each, installation=installation) for name, each in ordered
+        _hypernode_manifest(name, each, installation=installation)
+        for name, each in sorted(found.items(), key=lambda pair: (pair[1].tier, pair[0]))
     )
 
 
@@ -389,28 +372,14 @@ def plan_hyper_nodes(
     ours: Sequence[Manifest], theirs: Sequence[Object], *, installation: str
 ) -> tuple[ObjectChange, ...]:
     """From what the cluster has to ours, inner ones first; HyperNodes of others stay as they are."""
-    there = {
-        each["metadata"]["name"]: each
-        for each in theirs
-        if object_names.is_ours(each, installation=installation)
-    }
-    wanted = {each["metadata"]["name"] for each in ours}
-    created = [
-        ObjectChange(
-            action=ChangeAction.CREATE if has is None else ChangeAction.APPLY, manifest=manifest
-        )
-        for manifest in ours
-        if (has := there.get(manifest["metadata"]["name"])) is None
-        or has["spec"] != manifest["spec"]
+    there = _own_objects(theirs, installation=installation)
+    wanted = {name_of(each) for each in ours}
+    changed = [
+        each for each in ours if part_of(there.get(name_of(each), {}), "spec") != each["spec"]
     ]
-    stale = sorted(
-        (each for name, each in there.items() if name not in wanted),
-        key=lambda each: -int(each["spec"]["tier"]),
-    )
-    return (
-        *created,
-        *(ObjectChange(action=ChangeAction.DELETE, manifest=dict(each)) for each in stale),
-    )
+    stale = [each for name, each in there.items() if name not in wanted]
+    stale.sort(key=lambda each: -int(each["spec"]["tier"]))
+    return (*_changes(ChangeAction.APPLY, changed), *_changes(ChangeAction.DELETE, stale))
 
 
 def _separate_nodes(found: dict[str, _NetworkDomain], *, installation: str) -> None:
@@ -429,22 +398,16 @@ def _separate_nodes(found: dict[str, _NetworkDomain], *, installation: str) -> N
 
 def _hypernode_manifest(name: str, domain: _NetworkDomain, *, installation: str) -> Manifest:
     kind, members = ("HyperNode", domain.inner) if domain.inner else ("Node", domain.nodes)
+    selectors = ({"exactMatch": {"name": member}} for member in sorted(members))
     spec: Manifest = {
         "tier": domain.tier,
-        "members": [
-            {"type": kind, "selector": {"exactMatch": {"name": member}}}
-            for member in sorted(members)
-        ],
+        "members": [{"type": kind, "selector": selector} for selector in selectors],
     }
     if domain.level:
         spec["tierName"] = domain.level
-    return {
-        "apiVersion": object_names.TOPOLOGY,
-        "kind": "HyperNode",
-        "metadata": {
-            "name": name,
-            "labels": marking.owner_labels(installation=installation),
-            "annotations": {object_names.TITLE: " › ".join(filter(None, domain.domains))},
-        },
-        "spec": spec,
+    metadata = {
+        "name": name,
+        "labels": marking.owner_labels(installation=installation),
+        "annotations": {object_names.TITLE: " › ".join(filter(None, domain.domains))},
     }
+    return api_object("HyperNode", metadata, version=object_names.TOPOLOGY, spec=spec)

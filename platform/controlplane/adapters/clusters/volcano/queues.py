@@ -24,10 +24,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from controlplane.adapters.clusters.kubernetes import object_names as marking
+from controlplane.adapters.clusters.kubernetes.api import (
+    Manifest,
+    Object,
+    annotations_of,
+    api_object,
+    labels_of,
+    name_of,
+    part_of,
+)
 from controlplane.adapters.clusters.volcano import object_names
-from controlplane.adapters.clusters.volcano.object_names import Manifest, Object
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import Documents, QueueDocument, queue_path
 from controlplane.domain.quotas.queues import TOTAL, QueueState
@@ -36,16 +45,16 @@ from controlplane.ports.clusters import ClusterUnavailable, LaunchRefused
 #: Volcano's weights are whole; only its plug-in ``proportion`` reads them.
 _WEIGHT_SCALE, _LARGEST_WEIGHT = 100, 65_535
 
-Amounts = dict[str, int]
+Amounts = Counter[str]
 
 
 @dataclass(slots=True, kw_only=True)
 class QueueShares:
     """What one Queue has, by extended resource; a resource that ``capability`` lacks is not capped."""
 
-    guarantee: Amounts = field(default_factory=dict)
-    deserved: Amounts = field(default_factory=dict)
-    capability: Amounts = field(default_factory=dict)
+    guarantee: Amounts = field(default_factory=Counter)
+    deserved: Amounts = field(default_factory=Counter)
+    capability: Amounts = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,27 +103,20 @@ def translate_queues(
 
 def queue_command(queue: Object, *, closing: bool, uid: str) -> Manifest:
     """The Command that makes Volcano close or open a queue; we never write its status."""
-    metadata = queue["metadata"]
     word, action = ("close", "CloseQueue") if closing else ("open", "OpenQueue")
-    name = metadata["name"]
-    return {
-        "apiVersion": object_names.COMMANDS,
-        "kind": "Command",
-        "metadata": {
-            "name": f"{name}-{word}",
-            "namespace": object_names.COMMANDS_OF_QUEUES,
-            "labels": dict(metadata.get("labels") or {}),
-        },
-        "action": action,
-        "target": {
+    return object_names.command(
+        f"{name_of(queue)}-{word}",
+        namespace=object_names.COMMANDS_OF_QUEUES,
+        labels=labels_of(queue),
+        action=action,
+        reason="NinefoldQueueState",
+        target={
             "apiVersion": object_names.QUEUES,
             "kind": "Queue",
-            "name": name,
+            "name": name_of(queue),
             "uid": uid,
-            "controller": True,
         },
-        "reason": "NinefoldQueueState",
-    }
+    )
 
 
 def _children_by_parent(documents: Documents) -> Mapping[str, list[str]]:
@@ -141,10 +143,11 @@ def _set_own_shares(
         own = stated.reserved if document.lends else stated.guaranteed
         for amounts, cards in ((shares.deserved, stated.guaranteed), (shares.guarantee, own)):
             if cards:
-                amounts[resource] = amounts.get(resource, 0) + cards
+                amounts[resource] += cards
         if resource in capped:
-            most = stated.cap if document.borrows else stated.guaranteed
-            shares.capability[resource] = shares.capability.get(resource, 0) + (most or 0)
+            shares.capability[resource] += (
+                stated.cap if document.borrows else stated.guaranteed
+            ) or 0
 
 
 def _capped_resources(document: QueueDocument, resources: Mapping[str, str]) -> frozenset[str]:
@@ -158,15 +161,14 @@ def _capped_resources(document: QueueDocument, resources: Mapping[str, str]) -> 
 
 
 def _roll_up(shares: QueueShares, children: Iterable[QueueShares]) -> None:
-    guarantee: Counter[str] = Counter()
-    deserved: Counter[str] = Counter()
+    """Give the queue at least what those below it have together."""
+    below = QueueShares()
     for child in children:
-        guarantee.update(child.guarantee)
-        deserved.update(child.deserved)
-    for resource, amount in guarantee.items():
-        shares.guarantee[resource] = max(shares.guarantee.get(resource, 0), amount)
-    for resource, amount in (*deserved.items(), *shares.guarantee.items()):
-        shares.deserved[resource] = max(shares.deserved.get(resource, 0), amount)
+        below.guarantee.update(child.guarantee)
+        below.deserved.update(child.deserved)
+    shares.guarantee |= below.guarantee
+    shares.deserved |= below.deserved
+    shares.deserved |= shares.guarantee
 
 
 def _limit_to_parent(uid: str, documents: Documents, shares: Mapping[str, QueueShares]) -> None:
@@ -191,12 +193,9 @@ def _is_closed(uid: str, documents: Documents) -> bool:
 def _queue_manifest(
     document: QueueDocument, shares: QueueShares, documents: Documents, *, installation: str
 ) -> Manifest:
-    parent = document.parent
-    labels = marking.owner_labels(installation=installation, **{object_names.UID: document.uid})
+    queue_name = partial(object_names.queue_name, installation=installation)
     spec: Manifest = {
-        "parent": object_names.queue_name(parent, installation=installation)
-        if parent
-        else object_names.ROOT,
+        "parent": queue_name(document.parent) if document.parent else object_names.ROOT,
         "weight": max(1, min(_LARGEST_WEIGHT, round(document.weight * _WEIGHT_SCALE))),
         "reclaimable": True,
         "dequeueStrategy": "traverse",
@@ -206,16 +205,13 @@ def _queue_manifest(
             spec[word] = _resource_quantities(amounts)
     if shares.guarantee:
         spec["guarantee"] = {"resource": _resource_quantities(shares.guarantee)}
-    return {
-        "apiVersion": object_names.QUEUES,
-        "kind": "Queue",
-        "metadata": {
-            "name": object_names.queue_name(document.uid, installation=installation),
-            "labels": labels,
-            "annotations": {object_names.TITLE: queue_path(document.uid, documents)},
-        },
-        "spec": spec,
+    uid = {object_names.UID: document.uid}
+    metadata = {
+        "name": queue_name(document.uid),
+        "labels": marking.owner_labels(installation=installation, **uid),
+        "annotations": {object_names.TITLE: queue_path(document.uid, documents)},
     }
+    return api_object("Queue", metadata, version=object_names.QUEUES, spec=spec)
 
 
 def _resource_quantities(amounts: Amounts) -> dict[str, str]:
@@ -270,15 +266,16 @@ MAX_DEPTH = 5
 
 def queue_violations(queues: Sequence[Object]) -> tuple[FieldFinding, ...]:
     """Problems of the queues, each under its display name."""
-    by_name = {queue["metadata"]["name"]: queue for queue in queues}
+    by_name = {name_of(queue): queue for queue in queues}
     found: list[FieldFinding] = []
     for queue in queues:
-        children = [each for each in queues if parent_name(each) == queue["metadata"]["name"]]
-        messages = [*_parent_errors(queue, by_name)]
+        children = [each for each in queues if parent_name(each) == name_of(queue)]
         # Queues in a cycle have no path to the root.
-        if not messages:
-            messages = [*_amount_errors(queue), *_deserved_above_capability(queue, by_name)]
-            messages += _oversubscription_errors(queue, children)
+        messages = list(_parent_errors(queue, by_name)) or [
+            *_amount_errors(queue),
+            *_deserved_above_capability(queue, by_name),
+            *_oversubscription_errors(queue, children),
+        ]
         found += (FieldFinding(field=queue_title(queue), message=message) for message in messages)
     return tuple(found)
 
@@ -289,7 +286,7 @@ def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
     :raises LaunchRefused: if it never may.
     :raises ClusterUnavailable: if it may once the queue is there, or open.
     """
-    queue = next((each for each in queues if each["metadata"]["name"] == name), None)
+    queue = next((each for each in queues if name_of(each) == name), None)
     if name == object_names.ROOT:
         raise LaunchRefused("the queue root takes no work: choose one below it")
     if queue is None:
@@ -300,7 +297,7 @@ def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
         raise LaunchRefused(
             f"queue {queue_title(queue)} has queues below it, so it takes no work: choose one of those"
         )
-    state = (queue.get("status") or {}).get("state") or "Open"
+    state = part_of(queue, "status", "state") or "Open"
     if state != "Open":
         raise ClusterUnavailable(
             f"queue {queue_title(queue)} is {state.lower()} on the cluster: open it"
@@ -309,12 +306,12 @@ def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
 
 def deletion_blocker(queue: Object, *, children: int) -> str:
     """Why that queue cannot be deleted now; empty if it can."""
-    name = queue["metadata"]["name"]
+    name = name_of(queue)
     if name in (object_names.ROOT, object_names.DEFAULT):
         return f"the queue {name} belongs to Volcano and cannot be deleted"
     if children:
         return f"queue {queue_title(queue)} has {children} queues below it on the cluster: delete those first"
-    pods = int(((queue.get("status") or {}).get("allocated") or {}).get("pods") or 0)
+    pods = int(part_of(queue, "status", "allocated").get("pods") or 0)
     if pods:
         return f"queue {queue_title(queue)} has {pods} pods on the cluster: it is deleted when they have ended"
     return ""
@@ -322,26 +319,23 @@ def deletion_blocker(queue: Object, *, children: int) -> str:
 
 def queue_title(queue: Object) -> str:
     """Its display name: names on the cluster are built from uids."""
-    metadata = queue["metadata"]
-    return str((metadata.get("annotations") or {}).get(object_names.TITLE) or metadata["name"])
+    return str(annotations_of(queue).get(object_names.TITLE) or name_of(queue))
 
 
 def queue_amounts(queue: Object, word: str) -> Mapping[str, int]:
     """``guarantee``, ``deserved`` or ``capability``, in whole cards."""
-    spec = queue.get("spec") or {}
-    stated = spec.get(word) or {}
-    if word == "guarantee":
-        stated = stated.get("resource") or {}
+    path = (word, "resource") if word == "guarantee" else (word,)
+    stated = part_of(queue, "spec", *path)
     return {resource: int(amount) for resource, amount in stated.items() if str(amount).isdecimal()}
 
 
 def parent_name(queue: Object) -> str:
     """Name of the queue above."""
-    return str((queue.get("spec") or {}).get("parent") or object_names.ROOT)
+    return str(part_of(queue, "spec", "parent") or object_names.ROOT)
 
 
 def _parent_errors(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
-    way = [queue["metadata"]["name"]]
+    way = [name_of(queue)]
     while (above := parent_name(queues[way[-1]])) != object_names.ROOT:
         if above not in queues:
             yield f"queue {queue_title(queue)} stands below {above}, which the cluster does not have"
