@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from controlplane.adapters.clusters.launch_validation import check_name
 from controlplane.domain.common.resources import GIB, Bytes
@@ -23,8 +23,7 @@ _SUBDOMAIN = re.compile(
 _RESOURCE = re.compile(
     r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 )
-_REACHES = ("pod", "node_port")
-_PULLS = ("Always", "IfNotPresent", "Never")
+_CHOICES = {"reach": ("pod", "node_port"), "pull_policy": ("Always", "IfNotPresent", "Never")}
 #: Least and most of each number.
 _BOUNDS = {
     "run_as": (1, 2**31 - 1),
@@ -33,7 +32,6 @@ _BOUNDS = {
     "memory_per_card": (1 << 26, 1 << 44),
     "ephemeral_storage": (1 << 26, 1 << 46),
 }
-_STRUCTURED = ("mounts", "store", "work", "gateway_cidrs", "egress", "device_classes")
 _PORTS = range(1, 65_536)
 
 
@@ -61,12 +59,11 @@ class SharedVolume:
             raise InvalidClusterProfile(
                 f'{option} is {{"host_path": "/a/path"}} or {{"claim": "a-name"}}, got {value!r}'
             )
-        path, claim = str(value.get("host_path", "")), str(value.get("claim", ""))
-        if claim:
-            _check_name(claim, option=f"{option}.claim")
-        else:
-            _check_path(path, option=f"{option}.host_path")
-        return cls(host_path=path, claim=claim)
+        [(word, text)] = value.items()
+        if word == "claim" and text:
+            return cls(claim=_check_name(str(text), option=f"{option}.claim"))
+        path = str(value.get("host_path", ""))
+        return cls(host_path=_check_path(path, option=f"{option}.host_path"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,15 +149,19 @@ class ClusterProfile:
                 f"unknown option {unknown[0]!r}; a Kubernetes cluster has: {', '.join(sorted(known))}"
             )
         values = dict(options)
-        for option in ("store", "work"):
-            if values.get(option) is not None:
-                values[option] = SharedVolume.read(values[option], option=option)
-        values["mounts"] = _parse_mounts(values.get("mounts", ()))
-        values["gateway_cidrs"] = _parse_cidrs(values.get("gateway_cidrs", ()))
-        values["egress"] = _parse_egress_rules(values.get("egress", ()))
-        values["device_classes"] = _device_classes(values.get("device_classes", ()))
-        for option, value in values.items():
-            _check_kind(option, value)
+        for option, value in options.items():
+            if option in _LISTS:
+                if not isinstance(value, Sequence) or isinstance(value, str):
+                    raise InvalidClusterProfile(f"{option} is a list, got {value!r}")
+                parse = _LISTS[option]
+                values[option] = tuple(
+                    parse(each, f"{option}[{number}]") for number, each in enumerate(value)
+                )
+            elif option in ("store", "work"):
+                if value is not None:
+                    values[option] = SharedVolume.read(value, option=option)
+            else:
+                _check_kind(option, value)
         profile = cls(**values)
         profile.check()
         return profile
@@ -168,11 +169,8 @@ class ClusterProfile:
     def check(self) -> None:
         """:raises InvalidClusterProfile: if a value cannot be used."""
         _check_name(self.namespace, option="namespace")
-        for option, value, allowed in (
-            ("reach", self.reach, _REACHES),
-            ("pull_policy", self.pull_policy, _PULLS),
-        ):
-            if value not in allowed:
+        for option, allowed in _CHOICES.items():
+            if (value := getattr(self, option)) not in allowed:
                 raise InvalidClusterProfile(
                     f"{option} is one of {', '.join(allowed)}, got {value!r}"
                 )
@@ -186,6 +184,12 @@ class ClusterProfile:
                 raise InvalidClusterProfile(
                     f"{option} is a number from {least} to {most}, got {number}"
                 )
+        resources = [each.resource for each in self.device_classes]
+        for number, resource in enumerate(resources):
+            if resource in resources[:number]:
+                raise InvalidClusterProfile(
+                    f"device_classes[{number}].resource is given twice: {resource}"
+                )
 
 
 def _check_kind(option: str, value: object) -> None:
@@ -196,89 +200,57 @@ def _check_kind(option: str, value: object) -> None:
     elif option == "read_only_root":
         if not isinstance(value, bool):
             raise InvalidClusterProfile(f"{option} is true or false, got {value!r}")
-    elif option not in _STRUCTURED and not isinstance(value, str):
+    elif not isinstance(value, str):
         raise InvalidClusterProfile(f"{option} is a text, got {value!r}")
 
 
-def _parse_mounts(values: object) -> tuple[HostMount, ...]:
-    if not isinstance(values, Sequence) or isinstance(values, str):
-        raise InvalidClusterProfile(f"mounts is a list, got {values!r}")
-    mounts = []
-    for number, value in enumerate(values):
-        if not isinstance(value, Mapping) or set(value) != {"host_path", "at"}:
-            raise InvalidClusterProfile(
-                f'mounts[{number}] is {{"host_path": "/a/path", "at": "/a/path"}}, got {value!r}'
-            )
-        for word in ("host_path", "at"):
-            _check_path(str(value[word]), option=f"mounts[{number}].{word}")
-        mounts.append(HostMount(host_path=str(value["host_path"]), at=str(value["at"])))
-    return tuple(mounts)
-
-
-def _parse_cidrs(values: object) -> tuple[str, ...]:
-    if not isinstance(values, Sequence) or isinstance(values, str):
-        raise InvalidClusterProfile(f"gateway_cidrs is a list, got {values!r}")
-    return tuple(
-        _check_cidr(value, option=f"gateway_cidrs[{number}]") for number, value in enumerate(values)
-    )
-
-
-def _parse_egress_rules(values: object) -> tuple[EgressRule, ...]:
-    if not isinstance(values, Sequence) or isinstance(values, str):
-        raise InvalidClusterProfile(f"egress is a list, got {values!r}")
-    rules = []
-    for number, value in enumerate(values):
-        option = f"egress[{number}]"
-        if not isinstance(value, Mapping) or not {"cidr"} <= set(value) <= {"cidr", "ports"}:
-            raise InvalidClusterProfile(
-                f'{option} is {{"cidr": "10.0.0.0/16", "ports": [443]}}, got {value!r}'
-            )
-        ports = value.get("ports", [])
-        if not isinstance(ports, list) or not all(
-            isinstance(port, int) and not isinstance(port, bool) and port in _PORTS
-            for port in ports
-        ):
-            raise InvalidClusterProfile(
-                f"{option}.ports is a list of numbers from 1 to 65535, got {ports!r}"
-            )
-        rules.append(
-            EgressRule(cidr=_check_cidr(value["cidr"], option=f"{option}.cidr"), ports=tuple(ports))
+def _parse_mount(value: object, option: str) -> HostMount:
+    if not isinstance(value, Mapping) or set(value) != {"host_path", "at"}:
+        raise InvalidClusterProfile(
+            f'{option} is {{"host_path": "/a/path", "at": "/a/path"}}, got {value!r}'
         )
-    return tuple(rules)
+    paths = {
+        word: _check_path(str(value[word]), option=f"{option}.{word}")
+        for word in ("host_path", "at")
+    }
+    return HostMount(**paths)
 
 
-def _device_classes(values: object) -> tuple[DeviceClass, ...]:
-    if not isinstance(values, Sequence) or isinstance(values, str):
-        raise InvalidClusterProfile(f"device_classes is a list, got {values!r}")
-    classes: list[DeviceClass] = []
-    for number, value in enumerate(values):
-        option = f"device_classes[{number}]"
-        needed, allowed = {"resource", "device_class", "driver"}, {"attributes"}
-        if not isinstance(value, Mapping) or not needed <= set(value) <= needed | allowed:
-            raise InvalidClusterProfile(
-                f'{option} is {{"resource": "nvidia.com/gpu", "device_class": "gpu.nvidia.com", '
-                f'"driver": "gpu.nvidia.com", "attributes": {{"type": "gpu"}}}}, got {value!r}'
-            )
-        for word in sorted(needed):
-            pattern = _RESOURCE if word == "resource" else _SUBDOMAIN
-            if not isinstance(value[word], str) or not pattern.fullmatch(value[word]):
-                raise InvalidClusterProfile(
-                    f"{option}.{word} is no name of one, got {value[word]!r}"
-                )
-        attributes = value.get("attributes", {})
-        if not isinstance(attributes, Mapping) or not all(
-            isinstance(each, str) for pair in attributes.items() for each in pair
-        ):
-            raise InvalidClusterProfile(
-                f"{option}.attributes are texts by name, got {attributes!r}"
-            )
-        if any(each.resource == value["resource"] for each in classes):
-            raise InvalidClusterProfile(f"{option}.resource is given twice: {value['resource']}")
-        classes.append(DeviceClass(**{**value, "attributes": dict(attributes)}))
-    return tuple(classes)
+def _parse_egress_rule(value: object, option: str) -> EgressRule:
+    if not isinstance(value, Mapping) or not {"cidr"} <= set(value) <= {"cidr", "ports"}:
+        raise InvalidClusterProfile(
+            f'{option} is {{"cidr": "10.0.0.0/16", "ports": [443]}}, got {value!r}'
+        )
+    ports = value.get("ports", [])
+    if not isinstance(ports, list) or not all(
+        isinstance(port, int) and not isinstance(port, bool) and port in _PORTS for port in ports
+    ):
+        raise InvalidClusterProfile(
+            f"{option}.ports is a list of numbers from 1 to 65535, got {ports!r}"
+        )
+    return EgressRule(cidr=_parse_cidr(value["cidr"], f"{option}.cidr"), ports=tuple(ports))
 
 
-def _check_cidr(value: object, *, option: str) -> str:
+def _parse_device_class(value: object, option: str) -> DeviceClass:
+    needed, allowed = {"resource", "device_class", "driver"}, {"attributes"}
+    if not isinstance(value, Mapping) or not needed <= set(value) <= needed | allowed:
+        raise InvalidClusterProfile(
+            f'{option} is {{"resource": "nvidia.com/gpu", "device_class": "gpu.nvidia.com", '
+            f'"driver": "gpu.nvidia.com", "attributes": {{"type": "gpu"}}}}, got {value!r}'
+        )
+    for word in sorted(needed):
+        pattern = _RESOURCE if word == "resource" else _SUBDOMAIN
+        if not isinstance(value[word], str) or not pattern.fullmatch(value[word]):
+            raise InvalidClusterProfile(f"{option}.{word} is no name of one, got {value[word]!r}")
+    attributes = value.get("attributes", {})
+    if not isinstance(attributes, Mapping) or not all(
+        isinstance(each, str) for pair in attributes.items() for each in pair
+    ):
+        raise InvalidClusterProfile(f"{option}.attributes are texts by name, got {attributes!r}")
+    return DeviceClass(**{**value, "attributes": dict(attributes)})
+
+
+def _parse_cidr(value: object, option: str) -> str:
     """:raises InvalidClusterProfile: if it is no network, or has bits set behind its prefix."""
     try:
         return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
@@ -288,13 +260,24 @@ def _check_cidr(value: object, *, option: str) -> str:
         ) from None
 
 
-def _check_path(path: str, *, option: str) -> None:
+def _check_path(path: str, *, option: str) -> str:
     if not _PATH.fullmatch(path) or ".." in path.split("/"):
         raise InvalidClusterProfile(f"{option} is an absolute path without '..', got {path!r}")
+    return path
 
 
-def _check_name(name: str, *, option: str) -> None:
+def _check_name(name: str, *, option: str) -> str:
     try:
         check_name(name, what=option)
     except LaunchRefused as refusal:
         raise InvalidClusterProfile(str(refusal)) from refusal
+    return name
+
+
+#: By option that is a list, what reads one of its values.
+_LISTS: Final[Mapping[str, Callable[[object, str], object]]] = {
+    "mounts": _parse_mount,
+    "gateway_cidrs": _parse_cidr,
+    "egress": _parse_egress_rule,
+    "device_classes": _parse_device_class,
+}

@@ -16,9 +16,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import isolation_taints, object_names
+from controlplane.adapters.clusters.kubernetes.api import (
+    Object,
+    annotations_of,
+    labels_of,
+    name_of,
+    part_of,
+)
 from controlplane.adapters.clusters.kubernetes.network_topology import domains_of
 from controlplane.adapters.clusters.kubernetes.node_conditions import remediation_labels
 from controlplane.adapters.clusters.kubernetes.pod_requests import (
@@ -36,8 +43,6 @@ from controlplane.domain.common.topology import (
 )
 from controlplane.ports.chips import GROUP_LABELS, ChipPlugin, FoundCards, PodExtras, discover_cards
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-
-Object = Mapping[str, Any]
 
 #: The chip that represents CPUs where an operator wants work on nodes without accelerators.
 PROCESSOR = "cpu"
@@ -124,7 +129,7 @@ def _count_divided_cards(
     node: Object, found: Iterable[FoundCards], plugins: Iterable[ChipPlugin]
 ) -> dict[str, int]:
     """How many physical cards of each chip are divided into slices: at least one, where it is unreported."""
-    labels = node["metadata"].get("labels") or {}
+    labels = labels_of(node)
     wholes = {each.chip.name: each.count for each in found if each.chip}
     sliced = {each.chip.slice_of for each in found if each.chip and each.chip.slice_of}
     divided = {}
@@ -153,27 +158,26 @@ def observed_nodes(
     """
     on_node: dict[str, list[Object]] = {}
     for pod in pods:
-        if where := (pod.get("spec") or {}).get("nodeName"):
+        if where := part_of(pod, "spec").get("nodeName"):
             on_node.setdefault(where, []).append(pod)
     domains = domains_of(nodes, hypernodes=hypernodes)
-    seen = []
-    for node in nodes:
-        name = str(node["metadata"]["name"])
-        inventory = _NodeInventory(
+    observed = (
+        _NodeInventory(
             node=node,
-            pods=on_node.get(name, ()),
+            pods=on_node.get(name_of(node), ()),
             installation=installation,
             plugins=plugins,
             cpu_cards=cpu_cards,
-        )
-        seen.append(inventory.observed(domains=domains[name]))
-    return tuple(sorted(seen, key=lambda each: each.name))
+        ).observed(domains=domains[name_of(node)])
+        for node in nodes
+    )
+    return tuple(sorted(observed, key=lambda each: each.name))
 
 
 def unknown_cards(nodes: Iterable[Object], *, plugins: Sequence[ChipPlugin]) -> tuple[str, ...]:
     """Resources left out of the nodes because no plug-in knows the chip, each as ``8 × resource on node``."""
     return tuple(
-        f"{found.count} × {found.resource} on {node['metadata']['name']}"
+        f"{found.count} × {found.resource} on {name_of(node)}"
         for node in nodes
         for found in _found_card_types(node, plugins)
         if found.chip is None
@@ -190,7 +194,7 @@ def untolerated_taints(
     tolerated = set(resources)
     return tuple(
         taint_text(taint)
-        for taint in (node.get("spec") or {}).get("taints") or ()
+        for taint in part_of(node, "spec", "taints")
         if taint.get("effect") in _BLOCKING_EFFECTS
         and taint.get("key") not in tolerated
         and not isolation_taints.is_own_isolation_taint(taint, installation=installation)
@@ -204,13 +208,15 @@ def taint_text(taint: Object) -> str:
 
 def is_ready(node: Object) -> bool:
     """Whether its kubelet reports Ready."""
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        each["type"] == "Ready" and each["status"] == "True"
+        for each in part_of(node, "status", "conditions")
+    )
 
 
 def is_cordoned(node: Object) -> bool:
     """Whether an administrator of the cluster keeps new pods away from it."""
-    return bool((node.get("spec") or {}).get("unschedulable"))
+    return bool(part_of(node, "spec", "unschedulable"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +243,7 @@ class _NodeInventory:
         unhealthy, taken = self._unavailable_cards(cards, requested)
         resources = {name for card in cards for name in (card.resource, card.card_resource)}
         return ObservedNode(
-            name=str(self.node["metadata"]["name"]),
+            name=name_of(self.node),
             cards=tuple(
                 ObservedCard(
                     index=card.index,
@@ -260,16 +266,15 @@ class _NodeInventory:
             rings=_card_rings(found),
         )
 
-    def _remaining_capacity(self, requested: Iterable[tuple[Object, Amounts]]) -> Resources:
+    def _remaining_capacity(self, requested: Sequence[tuple[Object, Amounts]]) -> Resources:
         """CPU and memory allocatable to pods here, less the requests of others."""
+        allocatable = part_of(self.node, "status", "allocatable")
         left = {
-            name: parse_amount(str(text))
-            for name, text in (_node_status(self.node).get("allocatable") or {}).items()
-            if name in ("cpu", "memory")
+            name: parse_amount(str(allocatable[name]))
+            - sum(each.get(name, 0) for _, each in requested)
+            for name in ("cpu", "memory")
+            if name in allocatable
         }
-        for _pod, amounts in requested:
-            for name in left:
-                left[name] -= amounts.get(name, 0)
         return cpu_and_memory(left)
 
     def _unavailable_cards(
@@ -277,13 +282,12 @@ class _NodeInventory:
     ) -> tuple[frozenset[int], frozenset[int]]:
         """Indices of the cards that are not healthy, and of those that pods of others have."""
         own = self._own_cards()
-        status = _node_status(self.node)
         unhealthy: set[int] = set()
         taken: set[int] = set()
         for resource in {card.resource for card in cards if card.resource}:
             indices = [card.index for card in cards if card.resource == resource]
             there, usable = (
-                int(parse_amount(str((status.get(which) or {}).get(resource, "0"))))
+                int(parse_amount(str(part_of(self.node, "status", which).get(resource, "0"))))
                 for which in ("capacity", "allocatable")
             )
             free = [index for index in indices if index not in own]
@@ -298,7 +302,7 @@ class _NodeInventory:
         found: set[int] = set()
         for pod in self.pods:
             if object_names.is_ours(pod, installation=self.installation) and pod_requests(pod):
-                text = (pod["metadata"].get("annotations") or {}).get(object_names.CARDS, "")
+                text = annotations_of(pod).get(object_names.CARDS, "")
                 found |= {int(each) for each in text.split(",") if each.isdecimal()}
         return frozenset(found)
 
@@ -321,7 +325,7 @@ class _NodeInventory:
 
     def _annotated_devices(self, pod: Object, resource: str) -> set[int]:
         """Which devices of the resource the plug-in wrote into the pod's annotation; none where it does not."""
-        annotations = pod["metadata"].get("annotations") or {}
+        annotations = annotations_of(pod)
         for plugin in self.plugins:
             extras = plugin.profile().pods.of_resource(resource)
             if extras.device_annotation == resource and resource in annotations:
@@ -330,20 +334,12 @@ class _NodeInventory:
 
     def _node_labels(self) -> dict[str, str]:
         """Its labels; of its annotations those that plug-ins and placement read."""
-        metadata = self.node["metadata"]
-        profiles = [plugin.profile() for plugin in self.plugins]
-        read = {
-            name
-            for profile in profiles
-            for name in (*profile.model_labels, profile.memory_label, profile.layout_label)
-        }
-        annotations = metadata.get("annotations") or {}
-        selected = {
-            name: annotations[name]
-            for name in (*_INVENTORY_ANNOTATIONS, *sorted(read))
-            if name in annotations
-        }
-        return {**selected, **remediation_labels(self.node), **(metadata.get("labels") or {})}
+        read = list(_INVENTORY_ANNOTATIONS)
+        for profile in (plugin.profile() for plugin in self.plugins):
+            read += (*profile.model_labels, profile.memory_label, profile.layout_label)
+        annotations = annotations_of(self.node)
+        selected = {name: annotations[name] for name in read if name in annotations}
+        return {**selected, **remediation_labels(self.node), **labels_of(self.node)}
 
 
 def _card_rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
@@ -359,21 +355,16 @@ def _card_rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
 
 def _found_card_types(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
     """Cards by resource, and slices of a known profile, those that are not healthy among them."""
-    metadata, status = node["metadata"], _node_status(node)
-    labels = dict(metadata.get("labels") or {})
-    annotations = dict(metadata.get("annotations") or {})
-    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    labels, annotations = dict(labels_of(node)), dict(annotations_of(node))
+    amounts = [part_of(node, "status", which) for which in ("capacity", "allocatable")]
     counts = {
-        name: max(
-            (str(each.get(name, "0")) for each in (capacity, allocatable)),
-            key=parse_amount,
-        )
-        for name in {**capacity, **allocatable}
+        name: max((str(each.get(name, "0")) for each in amounts), key=parse_amount)
+        for name in {**amounts[0], **amounts[1]}
     }
-    for metadata_values in (labels, annotations):
+    for texts in (labels, annotations):
         for name in GROUP_LABELS:
-            if not _is_valid_grouping(metadata_values.get(name, "")):
-                del metadata_values[name]
+            if not _is_valid_grouping(texts.get(name, "")):
+                del texts[name]
     known = {chip.resource for plugin in plugins for chip in plugin.chips()}
     found = discover_cards(plugins, labels=labels, annotations=annotations, allocatable=counts)
     return tuple(each for each in found if each.resource in known)
@@ -395,8 +386,3 @@ def _parse_device_indices(extras: PodExtras, text: str) -> set[int]:
 
 def _highest_indices(indices: Sequence[int], count: int) -> set[int]:
     return set(sorted(indices)[-count:]) if count > 0 else set()
-
-
-def _node_status(node: Object) -> Object:
-    status: Object = node.get("status") or {}
-    return status

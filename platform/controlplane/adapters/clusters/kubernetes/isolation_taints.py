@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
+from controlplane.adapters.clusters.kubernetes.api import (
+    ApiRefused,
+    KubernetesApi,
+    Object,
+    annotations_of,
+    part_of,
+)
 from controlplane.ports.clusters import ClusterUnavailable
-
-Object = Mapping[str, Any]
 
 ISOLATION_TAINT: Final = f"{object_names.DOMAIN}/isolated"
 EFFECT: Final = "NoSchedule"
@@ -28,23 +32,8 @@ def add_isolation_taint(api: KubernetesApi, node: str, *, installation: str, rea
 
     :raises ClusterError: if the cluster does not answer, refuses, or others change the node all the time.
     """
-    taint = {"key": ISOLATION_TAINT, "value": installation, "effect": EFFECT}
     content = json.dumps({"installation": installation, "reason": reason[:_LONGEST]})
-    for _ in range(_TRIES):
-        found = api.found(f"/api/v1/nodes/{node}")
-        if found is None:
-            return False
-        taints = _node_taints(found)
-        there = next((each for each in taints if _is_isolation_taint(each)), None)
-        if there is not None and there.get("value") != installation:
-            return False
-        annotation = (found["metadata"].get("annotations") or {}).get(ISOLATION_TAINT)
-        if there is not None and annotation == content:
-            return True
-        wanted = taints if there is not None else [*taints, taint]
-        if _update_node(api, found, taints=wanted, annotation=content):
-            return True
-    raise _conflict_error(node)
+    return _write_mark(api, node, installation=installation, content=content)
 
 
 def remove_isolation_taint(api: KubernetesApi, node: str, *, installation: str) -> None:
@@ -52,23 +41,48 @@ def remove_isolation_taint(api: KubernetesApi, node: str, *, installation: str) 
 
     :raises ClusterError: if the cluster does not answer, refuses, or others change the node all the time.
     """
+    _write_mark(api, node, installation=installation, content=None)
+
+
+def _write_mark(api: KubernetesApi, name: str, *, installation: str, content: str | None) -> bool:
+    """Whether the node is as wanted: with our taint and that annotation; None: without them."""
+    path = f"/api/v1/nodes/{name}"
     for _ in range(_TRIES):
-        found = api.found(f"/api/v1/nodes/{node}")
-        if found is None:
-            return
-        taints = _node_taints(found)
-        left = [
-            each
-            for each in taints
-            if not (_is_isolation_taint(each) and each.get("value") == installation)
+        node = api.found(path)
+        if node is None:
+            return False
+        taints = list(part_of(node, "spec", "taints"))
+        others = [
+            one for one in taints if not is_own_isolation_taint(one, installation=installation)
         ]
-        annotation = (found["metadata"].get("annotations") or {}).get(ISOLATION_TAINT)
-        ours = annotation is not None and _parse_installation(annotation) == installation
-        if len(left) == len(taints) and not ours:
-            return
-        if _update_node(api, found, taints=left, annotation=None if ours else annotation):
-            return
-    raise _conflict_error(node)
+        annotation = written = annotations_of(node).get(ISOLATION_TAINT)
+        if content is None:
+            wanted = others
+            if annotation is not None and _parse_installation(annotation) == installation:
+                written = None
+        elif any(map(_is_isolation_taint, others)):
+            return False
+        else:
+            taint = {"key": ISOLATION_TAINT, "value": installation, "effect": EFFECT}
+            wanted, written = taints if len(others) < len(taints) else [*taints, taint], content
+        if (wanted, written) == (taints, annotation):
+            return True
+        metadata = {
+            "resourceVersion": node["metadata"]["resourceVersion"],
+            "annotations": {ISOLATION_TAINT: written},
+        }
+        try:
+            api.merge(path, {"metadata": metadata, "spec": {"taints": wanted or None}})
+        except ApiRefused as refusal:
+            # The node is another than was read, or no more.
+            if refusal.status != _CONFLICT and not refusal.missing:
+                raise
+        else:
+            return True
+    raise ClusterUnavailable(
+        f"the node {name} was changed by others {_TRIES} times while its mark was being written; "
+        "it is tried again"
+    )
 
 
 def isolation_toleration(installation: str) -> dict[str, str]:
@@ -85,10 +99,6 @@ def _is_isolation_taint(taint: Object) -> bool:
     return bool(taint.get("key") == ISOLATION_TAINT and taint.get("effect") == EFFECT)
 
 
-def _node_taints(node: Object) -> list[Object]:
-    return list((node.get("spec") or {}).get("taints") or ())
-
-
 def _parse_installation(annotation: str) -> str:
     """Whose it is; empty if it is not one of ours to read."""
     try:
@@ -96,31 +106,3 @@ def _parse_installation(annotation: str) -> str:
     except ValueError:
         return ""
     return str(content.get("installation", "")) if isinstance(content, Mapping) else ""
-
-
-def _update_node(
-    api: KubernetesApi, node: Object, *, taints: list[Object], annotation: str | None
-) -> bool:
-    """Whether it could be written: not if the node is another than was read, or no more."""
-    metadata = node["metadata"]
-    body = {
-        "metadata": {
-            "resourceVersion": metadata["resourceVersion"],
-            "annotations": {ISOLATION_TAINT: annotation},
-        },
-        "spec": {"taints": taints or None},
-    }
-    try:
-        api.merge(f"/api/v1/nodes/{metadata['name']}", body)
-    except ApiRefused as refusal:
-        if refusal.status == _CONFLICT or refusal.missing:
-            return False
-        raise
-    return True
-
-
-def _conflict_error(node: str) -> ClusterUnavailable:
-    return ClusterUnavailable(
-        f"the node {node} was changed by others {_TRIES} times while its mark was being written; "
-        "it is tried again"
-    )

@@ -14,12 +14,18 @@ numbers. A zone is a spine to us where nothing says more: inside of it the netwo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
+from controlplane.adapters.clusters.kubernetes.api import (
+    Object,
+    annotations_of,
+    labels_of,
+    name_of,
+    part_of,
+)
 from controlplane.domain.common.topology import NETWORK_LEVELS, TOPOLOGY_LABEL_PREFIX
 
-Object = Mapping[str, Any]
 Domains = Mapping[str, str]
 
 #: Where Volcano keeps them.
@@ -64,30 +70,17 @@ def domains_of(
     by_tier = _hypernode_domains(nodes, hypernodes) if hypernodes else {}
     found = {}
     for node in nodes:
-        name = str(node["metadata"]["name"])
-        node_metadata = _labels_and_annotations(node)
-        named = {
-            **_domains_from_labels(node_metadata),
-            **by_tier.get(name, {}),
-            **_operator_domains(node_metadata),
+        # Where an annotation and a label have one name, the label holds.
+        texts = {**annotations_of(node), **labels_of(node)}
+        stated = {
+            level: name
+            for level in NETWORK_LEVELS
+            for prefix in (TOPOLOGY_LABEL_PREFIX, OPERATOR)
+            if (name := texts.get(prefix + level, "").strip())
         }
-        found[name] = {level: named[level] for level in NETWORK_LEVELS if level in named}
+        named = {**_domains_from_labels(texts), **by_tier.get(name_of(node), {}), **stated}
+        found[name_of(node)] = {level: named[level] for level in NETWORK_LEVELS if level in named}
     return found
-
-
-def _labels_and_annotations(node: Object) -> Mapping[str, str]:
-    """Its annotations and labels; where both have a name, the label holds."""
-    metadata = node["metadata"]
-    return {**(metadata.get("annotations") or {}), **(metadata.get("labels") or {})}
-
-
-def _operator_domains(node_metadata: Mapping[str, str]) -> Domains:
-    return {
-        level: name
-        for level in NETWORK_LEVELS
-        for prefix in (TOPOLOGY_LABEL_PREFIX, OPERATOR)
-        if (name := node_metadata.get(prefix + level, "").strip())
-    }
 
 
 def _domains_from_labels(node_metadata: Mapping[str, str]) -> Domains:
@@ -116,14 +109,17 @@ def _hypernode_domains(
     nodes: Sequence[Object], hypernodes: Sequence[Object]
 ) -> Mapping[str, dict[str, str]]:
     """By node's name: level → HyperNode."""
-    known = {str(each["metadata"]["name"]): each for each in hypernodes}
-    levels = _hypernode_levels(known.values())
+    known = {name_of(each): each for each in hypernodes}
+    levels = _hypernode_levels(known)
     above = _parent_hypernodes(known)
     found: dict[str, dict[str, str]] = {}
     for name, hypernode in known.items():
-        inside = _member_nodes(hypernode, nodes)
-        chain = [name, *_ancestor_hypernodes(name, above)]
-        for node in inside:
+        # It and those above it, the tightest first; a circle is followed once.
+        chain: dict[str, None] = {}
+        while name and name not in chain:
+            chain[name] = None
+            name = above.get(name, "")  # noqa: PLW2901 - the next one above
+        for node in _member_nodes(hypernode, nodes):
             domains = found.setdefault(node, {})
             for each in chain:
                 if level := levels.get(each):
@@ -131,60 +127,49 @@ def _hypernode_domains(
     return found
 
 
-def _hypernode_levels(hypernodes: Iterable[Object]) -> Mapping[str, str]:
+def _hypernode_levels(known: Mapping[str, Object]) -> Mapping[str, str]:
     """The level of each HyperNode's tier; tiers beyond the supported ones have none."""
-    specs = {str(each["metadata"]["name"]): each.get("spec") or {} for each in hypernodes}
-    tier_of = {name: int(spec.get("tier") or 0) for name, spec in specs.items()}
+    tiers = {name: int(part_of(each, "spec").get("tier") or 0) for name, each in known.items()}
+    texts = {name: str(part_of(each, "spec").get("tierName", "")) for name, each in known.items()}
     named = {
-        tier_of[name]: str(spec.get("tierName", "")).lower()
-        for name, spec in specs.items()
-        if str(spec.get("tierName", "")).lower() in NETWORK_LEVELS
+        tiers[name]: word.lower() for name, word in texts.items() if word.lower() in NETWORK_LEVELS
     }
     free = iter(level for level in _TIERS if level not in named.values())
     of_tier = {
         tier: named[tier] if tier in named else next(free, "")
-        for tier in sorted(set(tier_of.values()))
+        for tier in sorted(set(tiers.values()))
     }
-    return {name: of_tier[tier] for name, tier in tier_of.items()}
+    return {name: of_tier[tier] for name, tier in tiers.items()}
 
 
 def _parent_hypernodes(known: Mapping[str, Object]) -> Mapping[str, str]:
     """By HyperNode, the one that it is a member of; of several, the first by name."""
     above: dict[str, str] = {}
     for name in sorted(known):
-        for member in _hypernode_members(known[name], kind="HyperNode"):
-            matches = _member_matcher(member)
+        for selector in _member_selectors(known[name], kind="HyperNode"):
+            matches = _member_matcher(selector)
             for other in known:
                 if other != name and matches(other, {}):
                     above.setdefault(other, name)
     return above
 
 
-def _ancestor_hypernodes(name: str, above: Mapping[str, str]) -> Iterator[str]:
-    """Those above it, the tightest first; a circle is followed once."""
-    seen = {name}
-    while (name := above.get(name, "")) and name not in seen:
-        seen.add(name)
-        yield name
-
-
 def _member_nodes(hypernode: Object, nodes: Sequence[Object]) -> list[str]:
-    selectors = list(_hypernode_members(hypernode, kind="Node"))
+    selectors = _member_selectors(hypernode, kind="Node")
     # Most are exact names, as discovery writes them: thousands, so a table lookup replaces matching.
     named = {each["exactMatch"].get("name") for each in selectors if each.get("exactMatch")}
     matchers = [_member_matcher(each) for each in selectors if not each.get("exactMatch")]
-    found = []
-    for node in nodes if selectors else ():
-        name, labels = str(node["metadata"]["name"]), node["metadata"].get("labels") or {}
-        if name in named or any(matches(name, labels) for matches in matchers):
-            found.append(name)
-    return found
+    return [
+        name
+        for node in (nodes if selectors else ())
+        if (name := name_of(node)) in named
+        or any(matches(name, labels_of(node)) for matches in matchers)
+    ]
 
 
-def _hypernode_members(hypernode: Object, *, kind: str) -> Iterator[Object]:
-    for member in (hypernode.get("spec") or {}).get("members") or ():
-        if member.get("type") == kind:
-            yield member.get("selector") or {}
+def _member_selectors(hypernode: Object, *, kind: str) -> list[Object]:
+    members = part_of(hypernode, "spec", "members")
+    return [member.get("selector") or {} for member in members if member.get("type") == kind]
 
 
 def _member_matcher(selector: Object) -> Callable[[str, Mapping[str, str]], bool]:
