@@ -89,6 +89,19 @@ def api_object(kind: str, metadata: Manifest, *, version: str = "v1", **parts: o
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
 
 
+def collection_path(manifest: Object) -> str:
+    """The path under which objects of that kind are created, with the plural that Kubernetes guesses of a kind."""
+    version, kind = manifest["apiVersion"], manifest["kind"].lower()
+    namespace = manifest["metadata"].get("namespace")
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else kind + ("es" if kind[-1] == "s" else "s")
+    within = f"/namespaces/{namespace}" if namespace else ""
+    return f"/{'api' if version == 'v1' else 'apis'}/{version}{within}/{plural}"
+
+
+def object_path(manifest: Object) -> str:
+    return f"{collection_path(manifest)}/{name_of(manifest)}"
+
+
 def labels_of(thing: Object) -> Mapping[str, str]:
     return thing["metadata"].get("labels") or {}
 
@@ -219,21 +232,21 @@ class KubernetesApi:
         """:raises ApiRefused: ``exists`` if there is one of that name already."""
         return self._request_json("POST", path, query={"fieldManager": FIELD_MANAGER}, body=body)
 
-    def ensure(self, path: str, body: Object) -> None:
+    def ensure(self, manifest: Object) -> None:
         """Create it unless there is one of that name, which stays unchanged."""
         try:
-            self.create(path, body)
+            self.create(collection_path(manifest), manifest)
         except ApiRefused as refusal:
             if not refusal.exists:
                 raise
 
-    def apply(self, path: str, body: Object) -> dict[str, Any]:
+    def apply(self, manifest: Object) -> dict[str, Any]:
         """Server-side apply as the one manager of these fields; what we leave out and had set goes away."""
         return self._request_json(
             "PATCH",
-            path,
+            object_path(manifest),
             query={"fieldManager": FIELD_MANAGER, "force": "true"},
-            body=body,
+            body=manifest,
             kind="application/apply-patch+yaml",
         )
 
@@ -254,6 +267,10 @@ class KubernetesApi:
         except ApiRefused as refusal:
             if not refusal.missing:
                 raise
+
+    def annotate(self, path: str, annotations: Mapping[str, str]) -> None:
+        """Set annotations of an object that may have been deleted meanwhile."""
+        self.merge_if_found(path, {"metadata": {"annotations": annotations}})
 
     def delete(self, path: str, *, grace: int | None = None, uid: str = "") -> None:
         """Request deletion; an object already deleted is no error. With ``uid``, only that exact object."""

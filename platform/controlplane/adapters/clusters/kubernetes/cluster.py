@@ -14,7 +14,6 @@ from controlplane.adapters.clusters.kubernetes import (
     checks,
     diagnosis,
     inspection,
-    inventory,
     isolation_taints,
     manifests,
     network_topology,
@@ -25,6 +24,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     labels_of,
     name_of,
+    part_of,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.kubeconfig import (
@@ -119,13 +119,8 @@ class KubernetesCluster:
         running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
         pods = self.api.list("/api/v1/pods", query=running)
         nodes, holders = self._launcher.devices.inventory(self.api.list("/api/v1/nodes"))
-        return inventory.observed_nodes(
-            nodes,
-            (*pods, *holders),
-            installation=self.installation,
-            plugins=tuple(registry.chip_plugins().values()),
-            cpu_cards=self.profile.cpu_cards,
-            hypernodes=self._list_hypernodes(),
+        return self._launcher.observed_nodes(
+            nodes, pods=(*pods, *holders), hypernodes=self._list_hypernodes()
         )
 
     def _list_hypernodes(self) -> Sequence[Object]:
@@ -154,6 +149,9 @@ class KubernetesCluster:
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
         return {name: found.launch for name, found in self._find_launches(names).items()}
 
+    def _find_launch(self, name: str) -> FoundLaunch | None:
+        return self._find_launches([name]).get(name)
+
     def _find_launches(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
         """The named Launches that exist, by their pods first and by their records where pods are missing."""
         requested_names = sorted(name for name in set(wanted) if NAME_PATTERN.fullmatch(name))
@@ -162,12 +160,11 @@ class KubernetesCluster:
         for name in requested_names:
             record = self._find_record(name, pods.get(name, ()))
             if record is not None or name in pods:
-                unavailable_nodes = self._unavailable_nodes(pods.get(name, ()))
                 found[name] = found_launch(
                     name,
                     pods.get(name, ()),
                     record=record,
-                    unavailable_nodes=unavailable_nodes,
+                    unavailable_nodes=self._unavailable_nodes(pods.get(name, ())),
                     at=_utc_now(),
                 )
         return found
@@ -252,7 +249,7 @@ class KubernetesCluster:
         return frozenset(labels_of(each)[object_names.LAUNCH] for each in found)
 
     def stop(self, name: str, *, grace: timedelta) -> None:
-        found = self._find_launches([name]).get(name)
+        found = self._find_launch(name)
         if found is None or found.launch.ended:
             return
         stop_by = _utc_now() + grace
@@ -271,8 +268,7 @@ class KubernetesCluster:
 
     def _delete_pod(self, pod: Object, *, stop_by: datetime) -> None:
         path = pod_path(pod)
-        annotation = {"metadata": {"annotations": {object_names.STOP_BY: stop_by.isoformat()}}}
-        self.api.merge_if_found(path, annotation)
+        self.api.annotate(path, {object_names.STOP_BY: stop_by.isoformat()})
         # 0 would take the pod away without asking its node.
         seconds = max(1, ceil((stop_by - _utc_now()).total_seconds()))
         self.api.delete(path, grace=seconds, uid=pod["metadata"]["uid"])
@@ -285,7 +281,7 @@ class KubernetesCluster:
         }
 
     def remove(self, name: str) -> None:
-        found = self._find_launches([name]).get(name)
+        found = self._find_launch(name)
         if found is None:
             return
         if not found.launch.ended:
@@ -298,7 +294,7 @@ class KubernetesCluster:
         return dict.fromkeys(self._find_launches(names), Bytes(0))
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
-        found = self._find_launches([name]).get(name)
+        found = self._find_launch(name)
         pod = None if found is None else found.pod(role, index)
         if found is None or pod is None:
             return EMPTY_LOG
@@ -319,35 +315,29 @@ class KubernetesCluster:
         return append_termination_message(saved, termination_message(pod).encode())
 
     def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
-        found = self._find_launches([name]).get(name)
+        found = self._find_launch(name)
         pod = None if found is None else found.pod(role, index)
-        number = None if found is None else found.ports.get(role, {}).get(port)
-        if found is None or pod is None or number is None:
+        if found is None or pod is None:
             return None
-        host = pod["status"].get("podIP")
-        if self.profile.reach == "node_port":
+        host, number = pod["status"].get("podIP"), found.ports.get(role, {}).get(port, 0)
+        if number and self.profile.reach == "node_port":
             host, number = self._node_port(pod, number)
         if not host or not number:
             return None
         shown = f"[{host}]" if ":" in host else host
-        return ReplicaEndpoint(
-            url=f"http://{shown}:{number}", credential=self._probe_credential(found)
-        )
+        path = f"/api/v1/namespaces/{found.namespace}/secrets/{name}"
+        credential = manifests.secret_value(self.api.found(path), ENGINE_KEY)
+        return ReplicaEndpoint(url=f"http://{shown}:{number}", credential=credential)
 
     def _node_port(self, pod: Object, number: int) -> tuple[str, int]:
         """The address of the pod's node, and the port there that leads to it; empty where not known yet."""
-        space, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        service = self.api.found(f"/api/v1/namespaces/{space}/services/{name}") or {"spec": {}}
-        opened = [
-            each["nodePort"]
-            for each in service["spec"].get("ports") or ()
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/services/{name_of(pod)}"
+        opened = (
+            int(each["nodePort"])
+            for each in part_of(self.api.found(path) or {}, "spec", "ports")
             if each["port"] == number and each.get("nodePort")
-        ]
-        return str(pod["status"].get("hostIP") or ""), opened[0] if opened else 0
-
-    def _probe_credential(self, found: FoundLaunch) -> str:
-        path = f"/api/v1/namespaces/{found.namespace}/secrets/{found.launch.name}"
-        return manifests.secret_value(self.api.found(path), ENGINE_KEY)
+        )
+        return str(pod["status"].get("hostIP") or ""), next(opened, 0)
 
     def version(self) -> str:
         return str(self.api.get("/version")["gitVersion"])
@@ -367,7 +357,7 @@ class KubernetesCluster:
         )
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
-        found = self._find_launches([name]).get(name)
+        found = self._find_launch(name)
         if found is None:
             return ()
         templates = self._launcher.devices.templates(found.namespace, name)
@@ -379,7 +369,7 @@ class KubernetesCluster:
         )
 
     def events(self, name: str) -> tuple[ClusterEvent, ...]:
-        found = self._find_launches([name]).get(name)
+        found = self._find_launch(name)
         if found is None:
             return ()
         return inspection.launch_events(

@@ -19,7 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from controlplane.adapters.clusters.kubernetes import object_names
-from controlplane.adapters.clusters.kubernetes.api import KubernetesApi, Object, Query
+from controlplane.adapters.clusters.kubernetes.api import (
+    KubernetesApi,
+    Object,
+    Query,
+    name_of,
+    part_of,
+)
 from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
 from controlplane.adapters.clusters.kubernetes.launch_plans import PlannedReplica
 from controlplane.ports.clusters import LaunchRefused
@@ -27,7 +33,7 @@ from controlplane.ports.clusters import LaunchRefused
 GROUP: Final = "resource.k8s.io"
 #: Of the API; the newest first. 1.32 serves the last one.
 VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
-TEMPLATES: Final = "resourceclaimtemplates"
+_TEMPLATES: Final = "resourceclaimtemplates"
 #: Of a role's claim, in its pods.
 CLAIM: Final = "cards"
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
@@ -100,14 +106,14 @@ class DraDevices:
         if not self._classes:
             return ()
         ours = object_names.owner_query(installation=self._installation, launch=launch)
-        found = self._list_objects(TEMPLATES, within=f"/namespaces/{namespace}", query=ours)
+        found = self._list_objects(_TEMPLATES, within=f"/namespaces/{namespace}", query=ours)
         return [{"apiVersion": f"{GROUP}/{self.version}", **each} for each in found]
 
     def remove(self, namespace: str, launch: str) -> None:
         """Take away what ``templates`` finds; the cluster would do so later, after its owner."""
-        path = f"/apis/{GROUP}/{self.version}/namespaces/{namespace}/{TEMPLATES}"
+        path = f"/apis/{GROUP}/{self.version}/namespaces/{namespace}/{_TEMPLATES}"
         for each in self.templates(namespace, launch):
-            self._api.delete(f"{path}/{each['metadata']['name']}")
+            self._api.delete(f"{path}/{name_of(each)}")
 
     def _published_devices(self) -> Mapping[DraDevice, _PublishedDevice]:
         return published_devices(self._list_objects("resourceslices"), self._classes)
@@ -171,28 +177,22 @@ def nodes_with_devices(
     nodes: Sequence[Object], devices: Mapping[DraDevice, _PublishedDevice]
 ) -> Sequence[Object]:
     """Copies of the nodes; a tainted device is there and cannot be had."""
-    there: dict[str, Counter[str]] = {}
-    usable: dict[str, Counter[str]] = {}
+    counts: dict[str, dict[str, Counter[str]]] = {}
     for each in devices.values():
-        there.setdefault(each.node, Counter())[each.resource] += 1
-        usable.setdefault(each.node, Counter())[each.resource] += each.usable
-    return [_node_with_devices(node, there, usable) for node in nodes]
+        of_node = counts.setdefault(each.node, {"capacity": Counter(), "allocatable": Counter()})
+        of_node["capacity"][each.resource] += 1
+        of_node["allocatable"][each.resource] += each.usable
+    found = []
+    for node in nodes:
+        counted = {
+            which: {**part_of(node, "status", which), **_format_counts(amounts)}
+            for which, amounts in counts.get(name_of(node), {}).items()
+        }
+        found.append({**node, "status": {**part_of(node, "status"), **counted}})
+    return found
 
 
-def _node_with_devices(
-    node: Object, there: Mapping[str, Counter[str]], usable: Mapping[str, Counter[str]]
-) -> Object:
-    name, status = node["metadata"]["name"], node.get("status") or {}
-    if name not in there:
-        return node
-    counted = {
-        "capacity": {**(status.get("capacity") or {}), **_count_labels(there[name])},
-        "allocatable": {**(status.get("allocatable") or {}), **_count_labels(usable[name])},
-    }
-    return {**node, "status": {**status, **counted}}
-
-
-def _count_labels(counts: Mapping[str, int]) -> dict[str, str]:
+def _format_counts(counts: Mapping[str, int]) -> dict[str, str]:
     return {name: str(count) for name, count in counts.items()}
 
 
@@ -202,22 +202,16 @@ def pods_of_claims(
     """For each claim that is not ours and node a pod that asks for the devices which the claim has there."""
     pods: list[Object] = []
     for claim in claims:
-        labels = claim["metadata"].get("labels") or {}
-        if labels.get(object_names.INSTALLATION) == installation:
+        if object_names.is_ours(claim, installation=installation):
             continue
-        allocation = (claim.get("status") or {}).get("allocation") or {}
         allocated: dict[str, Counter[str]] = {}
-        for result in (allocation.get("devices") or {}).get("results") or ():
+        for result in part_of(claim, "status", "allocation", "devices", "results"):
             device = devices.get(DraDevice(result["driver"], result["pool"], result["device"]))
             # A claim with administrative access monitors a device and does not allocate it.
             if device is not None and not result.get("adminAccess"):
                 allocated.setdefault(device.node, Counter())[device.resource] += 1
         for node, counts in allocated.items():
-            requests = {"resources": {"requests": _count_labels(counts)}}
-            pods.append(
-                {
-                    "metadata": claim["metadata"],
-                    "spec": {"nodeName": node, "containers": [requests]},
-                }
-            )
+            requests = {"resources": {"requests": _format_counts(counts)}}
+            spec = {"nodeName": node, "containers": [requests]}
+            pods.append({"metadata": claim["metadata"], "spec": spec})
     return pods

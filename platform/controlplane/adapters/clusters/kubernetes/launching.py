@@ -13,7 +13,6 @@ import socket
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import (
     inventory,
@@ -29,9 +28,10 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     annotations_of,
     name_of,
+    object_path,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
-from controlplane.adapters.clusters.kubernetes.dra import GROUP, TEMPLATES, DraDevices
+from controlplane.adapters.clusters.kubernetes.dra import DraDevices
 from controlplane.adapters.clusters.kubernetes.launch_plans import (
     LaunchPlan,
     PlannedReplica,
@@ -90,32 +90,22 @@ class PodLauncher:
             self._undo_launch(launch, namespace=namespace, refusal=refusal)
 
     def _create_objects(self, launch: Launch, *, namespace: str) -> None:
-        path = f"/api/v1/namespaces/{namespace}"
-        record = self._read_record(launch, namespace=namespace)
-        if record and annotations_of(record).keys() & {
-            object_names.LAUNCHED,
-            object_names.STOP_BY,
-        }:
+        check_name(launch.name)
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}"
+        record = self.api.found(path)
+        if record and {object_names.LAUNCHED, object_names.STOP_BY} & annotations_of(record).keys():
             return
         plan = self._plan_launch(launch, namespace=namespace)
         if record is None:
             plan = self._plan_from_checkpoints(plan)
             self._ensure_namespace(plan)
-            self._ensure_created(f"{path}/configmaps", manifests.record_manifest(plan))
-            record = self.api.get(f"{path}/configmaps/{launch.name}")
+            self.api.ensure(manifests.record_manifest(plan))
+            record = self.api.get(path)
         else:
             plan = plan.continuing(checkpoints_of(record))
-        for kind, manifest in self._owned_manifests(plan, record):
-            where = f"{path}/{kind}"
-            if kind == TEMPLATES:
-                where = f"/apis/{GROUP}/{plan.devices}/namespaces/{namespace}/{kind}"
-            self._ensure_created(where, manifest)
-        mark = {object_names.LAUNCHED: datetime.now(UTC).isoformat()}
-        self._annotate_object(f"{path}/configmaps/{launch.name}", mark)
-
-    def _read_record(self, launch: Launch, *, namespace: str) -> dict[str, Any] | None:
-        check_name(launch.name)
-        return self.api.found(f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}")
+        for manifest in self._owned_manifests(plan, record):
+            self.api.ensure(manifest)
+        self.api.annotate(path, {object_names.LAUNCHED: datetime.now(UTC).isoformat()})
 
     def _undo_launch(self, launch: Launch, *, namespace: str, refusal: ClusterError) -> None:
         """Delete everything if nothing runs yet; else stop what runs, and record the reason in its end.
@@ -136,32 +126,26 @@ class PodLauncher:
             raise LaunchRefused(message) from refusal
         requested = {object_names.STOP_BY: datetime.now(UTC).isoformat()}
         record = f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}"
-        self._annotate_object(record, {**requested, object_names.REFUSED: message[:_LONGEST]})
+        self.api.annotate(record, {**requested, object_names.REFUSED: message[:_LONGEST]})
         for pod in pods:
-            self._annotate_object(pod_path(pod), requested)
+            self.api.annotate(pod_path(pod), requested)
             # Its finalizer stays until its end was seen: its cards are free no sooner.
             self.api.delete(pod_path(pod), grace=1)
-
-    def _annotate_object(self, path: str, annotations: Mapping[str, str]) -> None:
-        self.api.merge_if_found(path, {"metadata": {"annotations": annotations}})
 
     def _plan_launch(self, launch: Launch, *, namespace: str) -> LaunchPlan:
         """:raises LaunchRefused: if it can never run here."""
         wanted = {place.node for role in launch.roles for place in role.placements}
-        found = {node: self._read_node(node) for node in sorted(wanted)}
-        present = self.devices.on([node for node in found.values() if node is not None])
-        nodes = self._observed_nodes(present)
-        check_launch(
-            launch,
-            nodes=nodes
-            if len(present) == len(wanted)
-            else self._observed_nodes(self.devices.on(self.api.list("/api/v1/nodes"))),
-        )
+        named = [name for name in sorted(wanted) if _NODE.fullmatch(name)]
+        found = (self.api.found(f"/api/v1/nodes/{name}") for name in named)
+        present = self.devices.on([node for node in found if node is not None])
+        known = present
+        if len(present) < len(wanted):
+            known = self.devices.on(self.api.list("/api/v1/nodes"))
+        check_launch(launch, nodes=self.observed_nodes(known))
         plugins = tuple(registry.chip_plugins().values())
+        cpu_cards = self.profile.cpu_cards
         cards = {
-            node["metadata"]["name"]: inventory.cards_of_node(
-                node, plugins=plugins, cpu_cards=self.profile.cpu_cards
-            )
+            name_of(node): inventory.cards_of_node(node, plugins=plugins, cpu_cards=cpu_cards)
             for node in present
         }
         replicas = {
@@ -198,17 +182,21 @@ class PodLauncher:
             pass
         return plan
 
-    def _observed_nodes(self, nodes: Sequence[Object]) -> tuple[ObservedNode, ...]:
+    def observed_nodes(
+        self,
+        nodes: Sequence[Object],
+        *,
+        pods: Sequence[Object] = (),
+        hypernodes: Sequence[Object] = (),
+    ) -> tuple[ObservedNode, ...]:
         return inventory.observed_nodes(
             nodes,
-            (),
+            pods,
             installation=self.installation,
             plugins=tuple(registry.chip_plugins().values()),
             cpu_cards=self.profile.cpu_cards,
+            hypernodes=hypernodes,
         )
-
-    def _read_node(self, name: str) -> dict[str, Any] | None:
-        return self.api.found(f"/api/v1/nodes/{name}") if _NODE.fullmatch(name) else None
 
     def _plan_from_checkpoints(self, plan: LaunchPlan) -> LaunchPlan:
         """The plan in the folder of the checkpoints that it continues, if there are any.
@@ -216,9 +204,7 @@ class PodLauncher:
         :raises LaunchRefused: if the Launch that it continues has not ended.
         """
         earlier = plan.launch.continues
-        if earlier is None:
-            return plan
-        found = self._find([earlier]).get(earlier)
+        found = None if earlier is None else self._find([earlier]).get(earlier)
         if found is None:
             return plan
         if not found.launch.ended:
@@ -236,21 +222,19 @@ class PodLauncher:
         if self._namespaces.get(name) not in (level, PodSecurityLevel.PRIVILEGED):
             self.reconcile_namespace(name, level=level)
             self._namespaces[name] = level
-        path = f"/api/v1/namespaces/{name}/configmaps"
-        if self.api.found(f"{path}/{plan.runtime.name}") is None:
-            self._ensure_created(path, manifests.runtime_manifest(plan))
+        runtime = manifests.runtime_manifest(plan)
+        if self.api.found(object_path(runtime)) is None:
+            self.api.ensure(runtime)
 
     def reconcile_namespace(self, name: str, *, level: PodSecurityLevel) -> None:
         """The namespace with its Pod Security labels and its NetworkPolicy, regardless of its creator."""
         query = {"fieldSelector": f"metadata.name={name}"}
         found = self.api.list("/api/v1/namespaces", query=query)
         if not found:
-            self._ensure_created(
-                "/api/v1/namespaces",
-                team_isolation.namespace_manifest(
-                    name, installation=self.installation, level=level
-                ),
+            namespace = team_isolation.namespace_manifest(
+                name, installation=self.installation, level=level
             )
+            self.api.ensure(namespace)
         elif change := team_isolation.labels_to_change(found[0], level):
             try:
                 self.api.merge(f"/api/v1/namespaces/{name}", change)
@@ -263,33 +247,25 @@ class PodLauncher:
             profile=self.profile,
             control_plane=_resolve_host(team_isolation.external_host(self.profile.control_url)),
         )
-        path = f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies"
-        self.api.apply(f"{path}/{policy['metadata']['name']}", policy)
+        self.api.apply(policy)
 
-    def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
-        """What belongs to the record, with the word for its kind; pods last, as they need the rest."""
+    def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[Manifest]:
+        """What belongs to the record; pods last, as they need the rest."""
         launch, owner = plan.launch, dict(record)
+        replicas = [(role, each) for role in launch.roles for each in plan.replicas[role.name]]
         if launch.secrets:
-            yield "secrets", manifests.secret_manifest(plan, owner=owner)
-        yield "services", manifests.service_manifest(plan, owner=owner)
+            yield manifests.secret_manifest(plan, owner=owner)
+        yield manifests.service_manifest(plan, owner=owner)
         if vendors := manifests.vendor_map(plan, owner=owner):
-            yield "configmaps", vendors
+            yield vendors
         for role in launch.roles:
             if template := manifests.claim_template(plan, role, owner=owner):
-                yield TEMPLATES, template
-        for role in launch.roles:
-            for replica in plan.replicas[role.name]:
-                if role.ports and self.profile.reach == "node_port":
-                    yield (
-                        "services",
-                        manifests.node_port(plan, role, index=replica.index, owner=owner),
-                    )
-        for role in launch.roles:
-            for replica in plan.replicas[role.name]:
-                yield "pods", manifests.pod_manifest(plan, role, replica, owner=owner)
-
-    def _ensure_created(self, path: str, manifest: Object) -> None:
-        self.api.ensure(path, manifest)
+                yield template
+        for role, replica in replicas:
+            if role.ports and self.profile.reach == "node_port":
+                yield manifests.node_port(plan, role, index=replica.index, owner=owner)
+        for role, replica in replicas:
+            yield manifests.pod_manifest(plan, role, replica, owner=owner)
 
     def _list_pods(self, namespace: str, name: str) -> Sequence[Object]:
         query = object_names.owner_query(installation=self.installation, launch=name)

@@ -150,14 +150,13 @@ class VolcanoCluster(KubernetesCluster):
 
     def stop(self, name: str, *, grace: timedelta) -> None:
         """Stop its pods, and have Volcano create no others; for a Job without pods the latter suffices."""
-        found = self._find_launches([name]).get(name)
+        found = self._find_launch(name)
         if found is None or found.launch.ended:
             return
         super().stop(name, grace=grace)
         job = self.api.found(f"/apis/{object_names.JOBS}/namespaces/{found.namespace}/jobs/{name}")
         if job is not None:
-            command = jobs.abort_command(job)
-            self.api.ensure(object_names.collection_path(command), command)
+            self.api.ensure(jobs.abort_command(job))
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         found = super().objects(name)
@@ -256,33 +255,27 @@ class VolcanoLauncher(PodLauncher):
         queue = self.target(plan.launch).queue
         queues.check_accepts_work(queue, self.api.list(object_sync.QUEUES_PATH))
         if priority := self._priority_class(plan.launch):
-            self.api.ensure(object_names.collection_path(priority), priority)
+            self.api.ensure(priority)
         super()._ensure_namespace(plan)
 
-    def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[tuple[str, Manifest]]:
+    def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[Manifest]:
         target, owner = self.target(plan.launch), dict(record)
         serves = jobs.is_service(plan.launch)
-        for kind, manifest in super()._owned_manifests(plan, record):
-            if kind == "pods":
+        for manifest in super()._owned_manifests(plan, record):
+            if manifest["kind"] == "Pod":
                 continue
-            selector = manifest.get("spec", {}).get("selector", {})
+            selector = part_of(manifest, "spec", "selector")
             if not serves and marking.INDEX in selector:
                 # Pods that Volcano creates are distinguished by its own label.
                 selector[object_names.TASK_INDEX] = selector.pop(marking.INDEX)
-            yield kind, manifest
+            yield manifest
         if not serves:
-            yield "jobs", jobs.job_manifest(plan, target, owner=owner)
+            yield jobs.job_manifest(plan, target, owner=owner)
             return
-        yield "podgroups", jobs.pod_group(plan, target, owner=owner)
+        yield jobs.pod_group(plan, target, owner=owner)
         for role in plan.launch.roles:
             for replica in plan.replicas[role.name]:
-                yield "pods", jobs.member_pod_manifest(plan, role, replica, target, owner=owner)
-
-    def _ensure_created(self, path: str, manifest: Object) -> None:
-        of_volcano = str(manifest["apiVersion"]) in (object_names.JOBS, object_names.QUEUES)
-        super()._ensure_created(
-            object_names.collection_path(manifest) if of_volcano else path, manifest
-        )
+                yield jobs.member_pod_manifest(plan, role, replica, target, owner=owner)
 
     def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
         for version, kind in ((object_names.JOBS, "jobs"), (object_names.QUEUES, "podgroups")):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names
-from controlplane.adapters.clusters.kubernetes.api import Manifest, Object, api_object, name_of
+from controlplane.adapters.clusters.kubernetes.api import Manifest, api_object
 
 QUEUES: Final = "scheduling.volcano.sh/v1beta1"
 JOBS: Final = "batch.volcano.sh/v1alpha1"
@@ -36,27 +36,7 @@ TASK_INDEX: Final = "volcano.sh/task-index"
 #: Annotation by which a pod that we create belongs to a PodGroup.
 GROUP: Final = "scheduling.k8s.io/group-name"
 
-#: The plural of each kind in paths, and whether it is namespaced.
-_KINDS: Final[Mapping[str, tuple[str, bool]]] = {
-    "Queue": ("queues", False),
-    "PodGroup": ("podgroups", True),
-    "Job": ("jobs", True),
-    "Command": ("commands", True),
-    "HyperNode": ("hypernodes", False),
-    "PriorityClass": ("priorityclasses", False),
-}
 _LONGEST: Final = 63
-
-
-def collection_path(manifest: Object) -> str:
-    """The path under which objects of that kind are created."""
-    word, namespaced = _KINDS[manifest["kind"]]
-    space = f"/namespaces/{manifest['metadata']['namespace']}" if namespaced else ""
-    return f"/apis/{manifest['apiVersion']}{space}/{word}"
-
-
-def object_path(manifest: Object) -> str:
-    return f"{collection_path(manifest)}/{name_of(manifest)}"
 
 
 def installation_prefix(installation: str) -> str:

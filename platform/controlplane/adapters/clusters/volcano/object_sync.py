@@ -40,6 +40,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     annotations_of,
     api_object,
     name_of,
+    object_path,
     part_of,
 )
 from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
@@ -264,14 +265,13 @@ def sync_topology(api: KubernetesApi, *, installation: str) -> None:
 def apply_changes(api: KubernetesApi, wanted: Iterable[ObjectChange]) -> None:
     """One after the other; a pending Command to Volcano is not created twice."""
     for change in wanted:
-        path = object_names.object_path(change.manifest)
         if change.action is ChangeAction.DELETE:
-            api.delete(path)
+            api.delete(object_path(change.manifest))
         elif change.action is ChangeAction.COMMAND:
-            api.ensure(object_names.collection_path(change.manifest), change.manifest)
+            api.ensure(change.manifest)
         else:
             # Created by apply too: apply never removes a field of an object that was created otherwise.
-            api.apply(path, change.manifest)
+            api.apply(change.manifest)
 
 
 #: Highest value for users; values above belong to the system.
