@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.adapters.clusters.kubernetes.pod_requests import (
+from controlplane.adapters.clusters.kubernetes.inventory import (
     cpu_and_memory,
     parse_amount,
     pod_requests,

@@ -175,11 +175,8 @@ class KubernetesCluster:
             near = {name: self._pods_by_name(name) for name in requested_names}
             if None not in near.values():
                 return {name: pods for name, pods in near.items() if pods}
-        which = (
-            f" in ({','.join(requested_names)})"
-            if len(requested_names) <= _NAMES_IN_SELECTOR
-            else ""
-        )
+        few = len(requested_names) <= _NAMES_IN_SELECTOR
+        which = f" in ({','.join(requested_names)})" if few else ""
         wanted = set(requested_names)
         pods: dict[str, list[Object]] = {}
         for pod in self._list_pods(which):
@@ -193,12 +190,8 @@ class KubernetesCluster:
         space = self._launch_namespaces.get(name)
         if space is None:
             return None
-        record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
-        places = (
-            replica_keys(record)
-            if record is not None and object_names.is_ours(record, installation=self.installation)
-            else ()
-        )
+        record = self._read_record(name, space=space)
+        places = () if record is None else replica_keys(record)
         if not 0 < len(places) <= _PODS_BY_THEMSELVES:
             return None
         paths = (
@@ -220,11 +213,14 @@ class KubernetesCluster:
         if pods and has_all_pods(pods):
             return None
         spaces = {pod["metadata"]["namespace"] for pod in pods} or self._own_namespaces()
-        for space in sorted(spaces):
-            record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
-            if record is not None and object_names.is_ours(record, installation=self.installation):
-                return record
-        return None
+        records = (self._read_record(name, space=space) for space in sorted(spaces))
+        return next((record for record in records if record is not None), None)
+
+    def _read_record(self, name: str, *, space: str) -> Object | None:
+        """The record in that namespace, if it is ours."""
+        record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
+        ours = record and object_names.is_ours(record, installation=self.installation)
+        return record if ours else None
 
     def _own_namespaces(self) -> set[str]:
         """Those that may hold our work: another installation with the same prefix may have created them."""
@@ -237,12 +233,11 @@ class KubernetesCluster:
         suspect_nodes = {
             pod["spec"]["nodeName"] for pod in pods if needs_node_check(pod, at=_utc_now())
         }
-        return frozenset(
-            name for name in suspect_nodes if is_fenced(self.api.found(f"/api/v1/nodes/{name}"))
-        )
+        nodes = {name: self.api.found(f"/api/v1/nodes/{name}") for name in suspect_nodes}
+        return frozenset(name for name, node in nodes.items() if is_fenced(node))
 
     def names(self) -> frozenset[str]:
-        found = [*self._list_pods()]
+        found = list(self._list_pods())
         query = object_names.owner_query(installation=self.installation, more=object_names.LAUNCH)
         for space in sorted(self._own_namespaces()):
             found += self.api.list(f"/api/v1/namespaces/{space}/configmaps", query=query)

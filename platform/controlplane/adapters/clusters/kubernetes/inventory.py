@@ -9,14 +9,25 @@ names, so that an index means the same card as long as the device plug-ins say t
 
 Which of its devices a plug-in gave away it tells nobody but the container. What is taken or not healthy is then
 shown at the highest indices that no pod of ours has; where a plug-in writes it down, at its true place.
+
+What pods ask of their node is counted as the cluster's own scheduler does; a pod that has ended asks for nothing::
+
+    containers     ▆▆▆▆ + ▆▆         run together: added up
+    init           ▆▆▆▆▆▆▆           run one after the other, before: the largest counts
+    sidecars       ▆                 init containers that stay: beside what comes after them, and beside containers
+    overhead       ▆                 of the pod's sandbox: on top
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+from kubernetes.utils.quantity import parse_quantity
 
 from controlplane.adapters.clusters.kubernetes import isolation_taints, object_names
 from controlplane.adapters.clusters.kubernetes.api import (
@@ -28,13 +39,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.network_topology import domains_of
 from controlplane.adapters.clusters.kubernetes.node_conditions import remediation_labels
-from controlplane.adapters.clusters.kubernetes.pod_requests import (
-    Amounts,
-    cpu_and_memory,
-    parse_amount,
-    pod_requests,
-)
-from controlplane.domain.common.resources import Bytes, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import (
     Group,
     InvalidCardGroups,
@@ -50,6 +55,12 @@ PROCESSOR = "cpu"
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 #: Node annotations that are copied into its labels, beside those that plug-ins read.
 _INVENTORY_ANNOTATIONS: Final = (*GROUP_LABELS, "superPodID")
+
+Amounts = Mapping[str, Decimal]
+
+_ENDED = ("Succeeded", "Failed")
+_NONE = Decimal(0)
+_PARSED: Callable[[str], Decimal] = parse_quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,3 +397,61 @@ def _parse_device_indices(extras: PodExtras, text: str) -> set[int]:
 
 def _highest_indices(indices: Sequence[int], count: int) -> set[int]:
     return set(sorted(indices)[-count:]) if count > 0 else set()
+
+
+# -- What pods ask of their node --
+
+
+@lru_cache(maxsize=4096)
+def parse_amount(text: str) -> Decimal:
+    """``1500m`` → 1.5, ``2Gi`` → 2147483648; what cannot be read is nothing."""
+    try:
+        return _PARSED(text)
+    except ValueError:
+        return _NONE
+
+
+def pod_requests(pod: Object) -> Amounts:
+    """By resource, for as long as the pod has not ended."""
+    if part_of(pod, "status", "phase") in _ENDED:
+        return {}
+    spec = part_of(pod, "spec")
+    sidecars: Amounts = {}
+    most: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        requested = _combine(sidecars, _requests_of(container), by=sum)
+        most = _combine(most, requested, by=max)
+        if container.get("restartPolicy") == "Always":
+            sidecars = requested
+    together = _combine(sidecars, *map(_requests_of, spec.get("containers") or ()), by=sum)
+    # Newer releases let a pod ask as a whole; that goes before what its containers ask.
+    stated = {**_combine(most, together, by=max), **_requests_of(spec)}
+    return _combine(stated, _parse_amounts(spec.get("overhead") or {}), by=sum)
+
+
+def total_requests(pods: Iterable[Mapping[str, Any]]) -> Amounts:
+    """The sum over those that have not ended."""
+    return _combine(*map(pod_requests, pods), by=sum)
+
+
+def cpu_and_memory(amounts: Amounts) -> Resources:
+    """CPU and memory, none below 0; of a fraction of the smallest unit nothing is left."""
+    return Resources(
+        cpu=Millicpu(max(0, int(amounts.get("cpu", _NONE) * 1000))),
+        memory=Bytes(max(0, int(amounts.get("memory", _NONE)))),
+    )
+
+
+def _requests_of(holder: Object) -> Amounts:
+    """Of a container, or a pod as a whole; a limit without a request counts as a request."""
+    limits, requests = (part_of(holder, "resources", each) for each in ("limits", "requests"))
+    return _parse_amounts({**limits, **requests})
+
+
+def _parse_amounts(texts: Mapping[str, Any]) -> Amounts:
+    return {name: parse_amount(str(text)) for name, text in texts.items()}
+
+
+def _combine(*amounts: Amounts, by: Callable[[Iterable[Decimal]], Decimal | int]) -> Amounts:
+    names = {name: None for each in amounts for name in each}
+    return {name: Decimal(by([each.get(name, _NONE) for each in amounts])) for name in names}

@@ -67,7 +67,10 @@ def from_kubeconfig(text: str) -> ApiAccess:
         raise KubeconfigRefused(f"this is no YAML: there is an error{where}") from None
     if not isinstance(document, dict):
         raise KubeconfigRefused("a kubeconfig is a mapping with clusters, users and contexts")
-    context, title = _current_context(document)
+    title = str(document.get("current-context") or "")
+    if not title:
+        raise KubeconfigRefused("it has no current-context: say which context is meant")
+    context = _find_named_entry(document, "contexts", "context", title)
     cluster = _find_named_entry(document, "clusters", "cluster", str(context.get("cluster", "")))
     user = _find_named_entry(document, "users", "user", str(context.get("user", "")))
     _refuse_exec_and_file_credentials(cluster, user)
@@ -114,22 +117,14 @@ def in_cluster_access(environment: Mapping[str, str], *, account: Path = _ACCOUN
     )
 
 
-def _current_context(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    current = str(document.get("current-context") or "")
-    if not current:
-        raise KubeconfigRefused("it has no current-context: say which context is meant")
-    return _find_named_entry(document, "contexts", "context", current), current
-
-
 def _find_named_entry(
     document: Mapping[str, Any], many: str, one: str, name: str
 ) -> Mapping[str, Any]:
-    entries = document.get(many) or []
+    entries = document.get(many)
     for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and entry.get("name") == name:
-            found = entry.get(one)
-            if isinstance(found, dict):
-                return found
+        found = entry.get(one) if isinstance(entry, dict) and entry.get("name") == name else None
+        if isinstance(found, dict):
+            return found
     raise KubeconfigRefused(f"there is no {one} called {name!r} among its {many}")
 
 

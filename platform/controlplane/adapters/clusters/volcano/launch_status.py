@@ -29,12 +29,12 @@ from controlplane.adapters.clusters.kubernetes.api import (
     parse_time,
     part_of,
 )
+from controlplane.adapters.clusters.kubernetes.inventory import parse_amount
 from controlplane.adapters.clusters.kubernetes.launch_status import (
     LONGEST_MESSAGE,
     FoundLaunch,
     append_detail,
 )
-from controlplane.adapters.clusters.kubernetes.pod_requests import parse_amount
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.adapters.clusters.volcano.queues import queue_title
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase

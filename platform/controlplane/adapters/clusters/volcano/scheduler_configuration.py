@@ -8,7 +8,13 @@ from typing import Any, Final
 
 import yaml
 
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi
+from controlplane.adapters.clusters.kubernetes.api import (
+    ApiRefused,
+    KubernetesApi,
+    api_object,
+    part_of,
+)
+from controlplane.adapters.clusters.kubernetes.checks import failed, lacking, passed
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterError
 
@@ -40,21 +46,16 @@ def render_scheduler_configuration(resources: Iterable[str]) -> str:
     :param resources: extended resources of the chips in the fleet.
     """
     text = _REASONS + yaml.safe_dump(_volcano_settings(sorted(set(resources))), sort_keys=False)
-    body = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE},
-        "data": {KEY: text},
-    }
+    body = api_object("ConfigMap", {"name": CONFIG_MAP, "namespace": NAMESPACE}, data={KEY: text})
     return yaml.dump(body, Dumper=_Readable, sort_keys=False)
 
 
 def check_scheduler_configuration(text: str | None) -> ClusterCheck:
     """What a scheduler's configuration means for our queues; None: it could not be read."""
+    name = "volcano-scheduler"
     if text is None:
-        return ClusterCheck(
-            name="volcano-scheduler",
-            verdict=CheckVerdict.LACKING,
+        return lacking(
+            name=name,
             message=f"the scheduler's configuration {NAMESPACE}/{CONFIG_MAP} cannot be read",
             remedy=f"let our account read that ConfigMap, or see for yourself that it has what {KEY} needs",
         )
@@ -62,24 +63,14 @@ def check_scheduler_configuration(text: str | None) -> ClusterCheck:
         settings = yaml.safe_load(text)
     except yaml.YAMLError as wrong:
         settings, text = None, str(wrong)
+    remedy = "apply the configuration that the cluster's page offers"
     if not isinstance(settings, Mapping):
-        return ClusterCheck(
-            name="volcano-scheduler",
-            verdict=CheckVerdict.FAILED,
-            message=f"the scheduler's configuration is no YAML mapping: {text[:200]}",
-            remedy="apply the configuration that the cluster's page offers",
-        )
-    problems = tuple(_setting_problems(settings))
-    if problems:
-        return ClusterCheck(
-            name="volcano-scheduler",
-            verdict=CheckVerdict.LACKING,
-            message="; ".join(problems),
-            remedy="apply the configuration that the cluster's page offers",
-        )
-    return ClusterCheck(
-        name="volcano-scheduler",
-        verdict=CheckVerdict.PASSED,
+        message = f"the scheduler's configuration is no YAML mapping: {text[:200]}"
+        return failed(name=name, message=message, remedy=remedy)
+    if problems := tuple(_setting_problems(settings)):
+        return lacking(name=name, message="; ".join(problems), remedy=remedy)
+    return passed(
+        name=name,
         message="the scheduler keeps guarantees, takes them back on demand and knows queues below queues",
     )
 
@@ -164,6 +155,7 @@ _REQUIRED_APIS: Final = {
     object_names.COMMANDS: "",
     object_names.TOPOLOGY: "work that must lie close together is not kept so",
 }
+_INTERFACES: Final = "volcano-interfaces"
 _SCHEDULER: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/volcano-scheduler"
 _SETTINGS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
 
@@ -176,14 +168,12 @@ def volcano_checks(api: KubernetesApi) -> tuple[ClusterCheck, ...]:
             return (interfaces,)
         return interfaces, check_scheduler_configuration(_installed_configuration(api))
     except ClusterError as error:
-        return (
-            ClusterCheck(
-                name="volcano-interfaces",
-                verdict=CheckVerdict.FAILED,
-                message=f"Volcano's interfaces cannot be asked for: {error}",
-                remedy="see the check of the API",
-            ),
+        unknown = failed(
+            name=_INTERFACES,
+            message=f"Volcano's interfaces cannot be asked for: {error}",
+            remedy="see the check of the API",
         )
+        return (unknown,)
 
 
 def _api_check(api: KubernetesApi) -> ClusterCheck:
@@ -191,24 +181,18 @@ def _api_check(api: KubernetesApi) -> ClusterCheck:
     for version in _REQUIRED_APIS:
         group, _, wanted = version.partition("/")
         found = api.found(f"/apis/{group}") or {}
-        served = [each["version"] for each in found.get("versions") or ()]
-        if wanted not in served:
-            has = f" (the cluster has {', '.join(served)})" if served else ""
+        versions = [each["version"] for each in found.get("versions") or ()]
+        if wanted not in versions:
+            has = f" (the cluster has {', '.join(versions)})" if versions else ""
             missing.append((version, has))
     release = _scheduler_version(api)
     if not missing:
-        return ClusterCheck(
-            name="volcano-interfaces",
-            verdict=CheckVerdict.PASSED,
-            message=f"Volcano {release} has " + ", ".join(_REQUIRED_APIS)
-            if release
-            else "the cluster has " + ", ".join(_REQUIRED_APIS),
-        )
+        served = f"Volcano {release} has " if release else "the cluster has "
+        return passed(name=_INTERFACES, message=served + ", ".join(_REQUIRED_APIS))
     described = ", ".join(f"{version}{has}" for version, has in missing)
     lost = [_REQUIRED_APIS[version] for version, _ in missing]
-    return ClusterCheck(
-        name="volcano-interfaces",
-        verdict=CheckVerdict.LACKING if all(lost) else CheckVerdict.FAILED,
+    return (lacking if all(lost) else failed)(
+        name=_INTERFACES,
         message=f"the cluster lacks {described}" + (f": {'; '.join(lost)}" if all(lost) else ""),
         remedy="install Volcano 1.12 or newer with all of its CRDs, or let the cluster be of the kind kubernetes",
     )
@@ -220,7 +204,7 @@ def _scheduler_version(api: KubernetesApi) -> str:
         found = api.found(_SCHEDULER) or {}
     except ApiRefused:
         return ""
-    containers = found.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or ()
+    containers = part_of(found, "spec", "template", "spec", "containers")
     tags = [re.search(r":(v?\d[\w.-]*)$", each.get("image", "")) for each in containers]
     return next((tag[1] for tag in tags if tag), "")
 
@@ -230,4 +214,4 @@ def _installed_configuration(api: KubernetesApi) -> str | None:
         found = api.found(_SETTINGS)
     except ApiRefused:
         return None
-    return None if found is None else str((found.get("data") or {}).get(KEY) or "")
+    return None if found is None else str(part_of(found, "data", KEY) or "")
