@@ -37,11 +37,7 @@ def config() -> dict[str, Any]:
 
 def test_a_kubeconfig_with_a_token_is_read_and_its_secrets_are_never_printed() -> None:
     access = from_kubeconfig(yaml.safe_dump(config()))
-    assert (access.server, access.token, access.name) == (
-        "https://10.0.0.1:6443",
-        "secret-token",
-        "work",
-    )
+    assert (access.server, access.token) == ("https://10.0.0.1:6443", "secret-token")
     assert access.authority.startswith("-----BEGIN")
     assert "secret-token" not in repr(access)
 

@@ -11,7 +11,6 @@ from controlplane.adapters.clusters.kubernetes.inventory import (
     cpu_and_memory,
     parse_amount,
     pod_requests,
-    total_requests,
 )
 from tests.unit.adapters.kubernetes.api_objects import pod
 
@@ -67,5 +66,5 @@ def test_what_is_only_limited_is_asked_for_as_well() -> None:
 def test_an_ended_pod_asks_for_nothing(phase: str) -> None:
     running = pod("p", requests={"cpu": "2", "memory": "1Gi"})
     ended = pod("q", requests={"cpu": "2"}, phase=phase)
-    together = cpu_and_memory(total_requests([running, ended, running]))
-    assert (together.cpu, together.memory) == (4000, 2 << 30)
+    needed = cpu_and_memory(pod_requests(running))
+    assert (needed.cpu, needed.memory, pod_requests(ended)) == (2000, 1 << 30, {})

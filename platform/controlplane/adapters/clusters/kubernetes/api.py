@@ -155,12 +155,7 @@ class KubernetesApi:
     """Safe to share between threads."""
 
     def __init__(
-        self,
-        access: ApiAccess,
-        *,
-        rate: float = 50.0,
-        burst: int = 200,
-        read_within: float = _READ,
+        self, access: ApiAccess, *, rate: float = 50.0, burst: int = 200, read_within: float = _READ
     ) -> None:
         self.access = access
         self._rate_limiter = ApiRateLimiter(rate=rate, burst=burst)

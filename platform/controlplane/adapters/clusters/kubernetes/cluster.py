@@ -27,10 +27,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     part_of,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
-from controlplane.adapters.clusters.kubernetes.kubeconfig import (
-    from_kubeconfig,
-    in_cluster_access,
-)
+from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig, in_cluster_access
 from controlplane.adapters.clusters.kubernetes.launch_status import (
     FoundLaunch,
     found_launch,
@@ -89,12 +86,7 @@ class KubernetesCluster:
     runs_images = True
 
     def __init__(
-        self,
-        *,
-        installation: str,
-        kubeconfig: str = "",
-        in_cluster: bool = False,
-        **options: Any,
+        self, *, installation: str, kubeconfig: str = "", in_cluster: bool = False, **options: Any
     ) -> None:
         self.profile = ClusterProfile.read(options)
         self._in_cluster = in_cluster

@@ -20,10 +20,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     parse_time,
     part_of,
 )
-from controlplane.adapters.clusters.kubernetes.node_conditions import (
-    cluster_event,
-    involved_object,
-)
+from controlplane.adapters.clusters.kubernetes.node_conditions import cluster_event, involved_object
 from controlplane.ports.clusters import (
     ClusterEvent,
     ClusterObject,

@@ -429,11 +429,6 @@ def pod_requests(pod: Object) -> Amounts:
     return _combine(stated, _parse_amounts(spec.get("overhead") or {}), by=sum)
 
 
-def total_requests(pods: Iterable[Mapping[str, Any]]) -> Amounts:
-    """The sum over those that have not ended."""
-    return _combine(*map(pod_requests, pods), by=sum)
-
-
 def cpu_and_memory(amounts: Amounts) -> Resources:
     """CPU and memory, none below 0; of a fraction of the smallest unit nothing is left."""
     return Resources(

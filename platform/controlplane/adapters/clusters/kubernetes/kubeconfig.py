@@ -47,8 +47,6 @@ class ApiAccess:
     key: str = field(default="", repr=False)
     #: The name that the server's certificate bears, if not the host's.
     server_name: str = ""
-    #: The cluster's name in the kubeconfig, for display.
-    name: str = ""
 
 
 def from_kubeconfig(text: str) -> ApiAccess:
@@ -67,10 +65,10 @@ def from_kubeconfig(text: str) -> ApiAccess:
         raise KubeconfigRefused(f"this is no YAML: there is an error{where}") from None
     if not isinstance(document, dict):
         raise KubeconfigRefused("a kubeconfig is a mapping with clusters, users and contexts")
-    title = str(document.get("current-context") or "")
-    if not title:
+    current = str(document.get("current-context") or "")
+    if not current:
         raise KubeconfigRefused("it has no current-context: say which context is meant")
-    context = _find_named_entry(document, "contexts", "context", title)
+    context = _find_named_entry(document, "contexts", "context", current)
     cluster = _find_named_entry(document, "clusters", "cluster", str(context.get("cluster", "")))
     user = _find_named_entry(document, "users", "user", str(context.get("user", "")))
     _refuse_exec_and_file_credentials(cluster, user)
@@ -93,7 +91,6 @@ def from_kubeconfig(text: str) -> ApiAccess:
         certificate=certificate,
         key=key,
         server_name=str(cluster.get("tls-server-name") or ""),
-        name=title,
     )
 
 
@@ -113,7 +110,6 @@ def in_cluster_access(environment: Mapping[str, str], *, account: Path = _ACCOUN
         server=f"https://{shown}:{port}",
         authority=(account / "ca.crt").read_text(encoding="ascii"),
         token_file=str(account / "token"),
-        name="in-cluster",
     )
 
 

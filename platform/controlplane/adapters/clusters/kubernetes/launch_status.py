@@ -325,18 +325,10 @@ def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
         (_was_stopped(pod) and code != 0, ExitCause.STOPPED, "stopped"),
         (code == 0, ExitCause.FINISHED, "finished"),
         (status.get("reason") == "Evicted", ExitCause.STOPPED, evicted),
-        (
-            reason == "OOMKilled",
-            ExitCause.OUT_OF_MEMORY,
-            "killed: it used more memory than it may",
-        ),
+        (reason == "OOMKilled", ExitCause.OUT_OF_MEMORY, "killed: it used more memory than it may"),
         (code == _EXIT_OUT_OF_MEMORY, ExitCause.OUT_OF_MEMORY, memory),
         (code == _EXIT_DISK_FULL or _DISK_FULL in last, ExitCause.DISK_FULL, disk),
-        (
-            reason in ("StartError", "ContainerCannotRun"),
-            ExitCause.NOT_PREPARED,
-            not_started,
-        ),
+        (reason in ("StartError", "ContainerCannotRun"), ExitCause.NOT_PREPARED, not_started),
         (killed, ExitCause.STOPPED, "its pod was deleted on the cluster"),
         (True, exit_cause_of_code(code), other),
     )

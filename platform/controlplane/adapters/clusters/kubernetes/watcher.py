@@ -429,9 +429,7 @@ class Watcher:
                 thread.join(max(0.0, limit - time.monotonic()))
 
     def _notify_listener(
-        self,
-        launches_changed: Callable[[frozenset[str]], None],
-        nodes_changed: Callable[[], None],
+        self, launches_changed: Callable[[frozenset[str]], None], nodes_changed: Callable[[], None]
     ) -> bool:
         """Whether the listener accepted it; otherwise it is delivered again."""
         launches, nodes = self._changes.take()

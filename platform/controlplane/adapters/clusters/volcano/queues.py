@@ -38,7 +38,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import Documents, QueueDocument, queue_path
+from controlplane.domain.quotas.documents import Documents, QueueDocument, ancestor_uids, queue_path
 from controlplane.domain.quotas.queues import TOTAL, QueueState
 from controlplane.ports.clusters import ClusterUnavailable, LaunchRefused
 
@@ -82,7 +82,11 @@ def translate_queues(
         _set_own_shares(shares[uid], documents[uid], resources)
         _roll_up(shares[uid], [shares[child] for child in below.get(uid, ())])
     for uid in order:
-        _limit_to_parent(uid, documents, shares)
+        own = shares[uid].capability
+        for ancestor in ancestor_uids(uid, documents):
+            caps = shares[ancestor].capability
+            for resource in own.keys() & caps.keys():
+                own[resource] = min(own[resource], caps[resource])
     return TranslatedQueues(
         queues=tuple(
             _queue_manifest(documents[uid], shares[uid], documents, installation=installation)
@@ -91,7 +95,10 @@ def translate_queues(
         closed=frozenset(
             object_names.queue_name(uid, installation=installation)
             for uid in order
-            if _is_closed(uid, documents)
+            # Volcano closes the descendants of a closed queue.
+            if any(
+                documents[each].state is QueueState.CLOSED for each in ancestor_uids(uid, documents)
+            )
         ),
         findings=tuple(
             FieldFinding(field=documents[uid].name, message=message)
@@ -169,25 +176,6 @@ def _roll_up(shares: QueueShares, children: Iterable[QueueShares]) -> None:
     shares.guarantee |= below.guarantee
     shares.deserved |= below.deserved
     shares.deserved |= shares.guarantee
-
-
-def _limit_to_parent(uid: str, documents: Documents, shares: Mapping[str, QueueShares]) -> None:
-    own = shares[uid].capability
-    parent = documents[uid].parent
-    while parent:
-        for resource, most in shares[parent].capability.items():
-            if resource in own:
-                own[resource] = min(own[resource], most)
-        parent = documents[parent].parent
-
-
-def _is_closed(uid: str, documents: Documents) -> bool:
-    """Volcano closes the descendants of a closed queue."""
-    while uid:
-        if documents[uid].state is QueueState.CLOSED:
-            return True
-        uid = documents[uid].parent
-    return False
 
 
 def _queue_manifest(
