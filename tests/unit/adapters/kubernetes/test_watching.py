@@ -22,7 +22,6 @@ from controlplane.adapters.clusters.kubernetes.watch_streams import (
     PendingChanges,
     WatchEnd,
     classify_watch_end,
-    retry_after,
 )
 from controlplane.adapters.clusters.kubernetes.watcher import (
     ClusterNodes,
@@ -75,18 +74,18 @@ def test_every_end_has_its_name(error: Exception | None, lifetime: float, end: W
 @pytest.mark.parametrize("lifetime", [0.1, 60.0])
 @pytest.mark.parametrize("end", list(WatchEnd))
 def test_every_end_has_its_next_step(end: WatchEnd, lifetime: float) -> None:
-    step = retry_after(end, lifetime=lifetime)
-    assert step.lists == (end in {WatchEnd.EXPIRED, WatchEnd.REFUSED, WatchEnd.GARBLED})
+    pauses = end.pauses(lifetime=lifetime)
+    assert end.lists == (end in {WatchEnd.EXPIRED, WatchEnd.REFUSED, WatchEnd.GARBLED})
     if end in {WatchEnd.ON_SCHEDULE, WatchEnd.IDLE}:
-        assert not step.pauses
+        assert not pauses
     elif end in {WatchEnd.EARLY, WatchEnd.EXPIRED}:
-        assert step.pauses == (lifetime < 5.0)
+        assert pauses == (lifetime < 5.0)
     else:
-        assert step.pauses
+        assert pauses
 
 
 def test_what_fails_at_once_again_and_again_never_becomes_a_busy_loop() -> None:
-    instant = {end for end in WatchEnd if not retry_after(end, lifetime=0.0).pauses}
+    instant = {end for end in WatchEnd if not end.pauses(lifetime=0.0)}
     # Both take as long as was asked for, by what they are.
     assert instant == {WatchEnd.ON_SCHEDULE, WatchEnd.IDLE}
 

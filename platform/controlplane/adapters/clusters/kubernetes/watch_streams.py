@@ -18,7 +18,6 @@ import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -132,22 +131,16 @@ class WatchEnd(StrEnum):
     REFUSED = "refused"
     GARBLED = "garbled"
 
+    @property
+    def lists(self) -> bool:
+        """Whether what is known may be stale: list again; otherwise the watch continues from the last version."""
+        return self in (WatchEnd.EXPIRED, WatchEnd.REFUSED, WatchEnd.GARBLED)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchRetry:
-    """What follows an end."""
-
-    #: Whether to list again; otherwise the watch continues from the last resource version.
-    lists: bool
-    #: Whether to wait before.
-    pauses: bool
-
-
-#: Ends after which the known state may be stale.
-_LISTS = frozenset({WatchEnd.EXPIRED, WatchEnd.REFUSED, WatchEnd.GARBLED})
-_AT_ONCE = frozenset({WatchEnd.ON_SCHEDULE, WatchEnd.IDLE})
-#: Those that a pause follows only if the life before was short.
-_IF_SHORT = frozenset({WatchEnd.EARLY, WatchEnd.EXPIRED})
+    def pauses(self, *, lifetime: float) -> bool:
+        """Whether to wait before; after some ends, only if the life before was short."""
+        if self in (WatchEnd.EARLY, WatchEnd.EXPIRED):
+            return lifetime < STEADY
+        return self not in (WatchEnd.ON_SCHEDULE, WatchEnd.IDLE)
 
 
 def classify_watch_end(error: Exception | None, *, lifetime: float, requested: float) -> WatchEnd:
@@ -172,13 +165,6 @@ def classify_watch_end(error: Exception | None, *, lifetime: float, requested: f
         case ClusterUnavailable() | HTTPError() | OSError(), _:
             end = WatchEnd.BROKEN
     return end
-
-
-def retry_after(end: WatchEnd, *, lifetime: float) -> WatchRetry:
-    """How to go on."""
-    short = lifetime < STEADY
-    pauses = end not in _AT_ONCE and (short or end not in _IF_SHORT)
-    return WatchRetry(lists=end in _LISTS, pauses=pauses)
 
 
 class Backoff:

@@ -49,7 +49,6 @@ from controlplane.adapters.clusters.kubernetes.watch_streams import (
     WatchEnd,
     WatchStream,
     classify_watch_end,
-    retry_after,
 )
 from controlplane.ports.clusters import ClusterError
 
@@ -348,12 +347,11 @@ class Reflector:
         status, lifetime = self.status, time.monotonic() - began
         end = classify_watch_end(error, lifetime=lifetime, requested=requested)
         expected = end in _EXPECTED_ENDS
-        step = retry_after(end, lifetime=lifetime)
-        if step.lists:
+        if end.lists:
             self._listed_at = None
         if lifetime >= STEADY and (status.last_seen_at or 0.0) > began:
             self._backoff.reset()
-        pause = self._backoff.next() if step.pauses else 0.0
+        pause = self._backoff.next() if end.pauses(lifetime=lifetime) else 0.0
         self._note(
             ends={**status.ends, end: status.ends.get(end, 0) + 1},
             last_seen_at=status.last_seen_at,
