@@ -15,9 +15,11 @@ from controlplane.adapters.clusters.kubernetes import (
     diagnosis,
     inspection,
     isolation_taints,
+    launch_status,
     manifests,
     network_topology,
     object_names,
+    pod_logs,
 )
 from controlplane.adapters.clusters.kubernetes.api import (
     KubernetesApi,
@@ -28,25 +30,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig, in_cluster_access
-from controlplane.adapters.clusters.kubernetes.launch_status import (
-    FoundLaunch,
-    found_launch,
-    has_all_pods,
-    is_fenced,
-    is_genuine,
-    log_key,
-    needs_node_check,
-    pod_path,
-    replica_keys,
-    termination_message,
-)
+from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch, pod_path
 from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
-from controlplane.adapters.clusters.kubernetes.pod_logs import (
-    EMPTY_LOG,
-    append_termination_message,
-    log_tail,
-    read_log,
-)
 from controlplane.adapters.clusters.kubernetes.team_isolation import required_pod_security
 from controlplane.adapters.clusters.kubernetes.watcher import Watcher
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN
@@ -152,7 +137,7 @@ class KubernetesCluster:
         for name in requested_names:
             record = self._find_record(name, pods.get(name, ()))
             if record is not None or name in pods:
-                found[name] = found_launch(
+                found[name] = launch_status.found_launch(
                     name,
                     pods.get(name, ()),
                     record=record,
@@ -183,7 +168,7 @@ class KubernetesCluster:
         if space is None:
             return None
         record = self._read_record(name, space=space)
-        places = () if record is None else replica_keys(record)
+        places = () if record is None else launch_status.replica_keys(record)
         if not 0 < len(places) <= _PODS_BY_THEMSELVES:
             return None
         paths = (
@@ -198,11 +183,11 @@ class KubernetesCluster:
             installation=self.installation, more=f"{object_names.LAUNCH}{which}"
         )
         pods = self.api.list("/api/v1/pods", query=query)
-        return [pod for pod in pods if is_genuine(pod, prefix=self.profile.namespace)]
+        return [pod for pod in pods if launch_status.is_genuine(pod, prefix=self.profile.namespace)]
 
     def _find_record(self, name: str, pods: Sequence[Object]) -> Object | None:
         """The record, where the pods alone are not sufficient."""
-        if pods and has_all_pods(pods):
+        if pods and launch_status.has_all_pods(pods):
             return None
         spaces = {pod["metadata"]["namespace"] for pod in pods} or self._own_namespaces()
         records = (self._read_record(name, space=space) for space in sorted(spaces))
@@ -223,10 +208,12 @@ class KubernetesCluster:
     def _unavailable_nodes(self, pods: Sequence[Object]) -> frozenset[str]:
         """Nodes of those pods that are deleted or fenced; read only where a pod's state is in doubt."""
         suspect_nodes = {
-            pod["spec"]["nodeName"] for pod in pods if needs_node_check(pod, at=_utc_now())
+            pod["spec"]["nodeName"]
+            for pod in pods
+            if launch_status.needs_node_check(pod, at=_utc_now())
         }
         nodes = {name: self.api.found(f"/api/v1/nodes/{name}") for name in suspect_nodes}
-        return frozenset(name for name, node in nodes.items() if is_fenced(node))
+        return frozenset(name for name, node in nodes.items() if launch_status.is_fenced(node))
 
     def names(self) -> frozenset[str]:
         found = list(self._list_pods())
@@ -262,10 +249,9 @@ class KubernetesCluster:
 
     def _saved_logs(self, found: FoundLaunch) -> dict[str, str]:
         """Their logs until now, of as many replicas as an object has room for."""
-        return {
-            log_key(pod): b64encode(log_tail(self.api, pod_path(pod))).decode("ascii")
-            for pod in found.pods[:_LOGS_SAVED]
-        }
+        pods = {launch_status.log_key(pod): pod for pod in found.pods[:_LOGS_SAVED]}
+        tails = {key: pod_logs.log_tail(self.api, pod_path(pod)) for key, pod in pods.items()}
+        return {key: b64encode(tail).decode("ascii") for key, tail in tails.items()}
 
     def remove(self, name: str) -> None:
         found = self._find_launch(name)
@@ -284,9 +270,9 @@ class KubernetesCluster:
         found = self._find_launch(name)
         pod = None if found is None else found.pod(role, index)
         if found is None or pod is None:
-            return EMPTY_LOG
+            return pod_logs.EMPTY_LOG
         replica = found.replica(role, index)
-        return read_log(
+        return pod_logs.read_log(
             self.api,
             pod_path(pod),
             offset=offset,
@@ -298,8 +284,10 @@ class KubernetesCluster:
     def _saved_log(self, found: FoundLaunch, pod: Object) -> bytes:
         """The saved end of a log whose container no longer exists."""
         record = self.api.found(_record_path(found)) or {}
-        saved = b64decode((record.get("binaryData") or {}).get(log_key(pod), ""))
-        return append_termination_message(saved, termination_message(pod).encode())
+        saved = b64decode((record.get("binaryData") or {}).get(launch_status.log_key(pod), ""))
+        return pod_logs.append_termination_message(
+            saved, launch_status.termination_message(pod).encode()
+        )
 
     def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
         found = self._find_launch(name)
