@@ -1,4 +1,4 @@
-"""List pages and watch streams of the API, how a watch ended, and how it continues.
+"""Watch streams of the API, how a watch ended, and how it continues.
 
 Each chunk is parsed, handled and dropped: at most one page or one line is held in memory, however large the
 cluster is. The retry rules read no socket and no clock::
