@@ -26,8 +26,6 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Manifest,
     Object,
     api_object,
-    labels_of,
-    name_of,
 )
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan, PlannedReplica
 from controlplane.adapters.clusters.volcano import object_names
@@ -127,15 +125,13 @@ def member_pod_manifest(
 
 def abort_command(job: Object) -> Manifest:
     """The Command that makes Volcano abort the Job."""
-    metadata = job["metadata"]
-    target = {"apiVersion": object_names.JOBS, "kind": "Job", "name": name_of(job)}
     return object_names.command(
-        f"{name_of(job)}-abort",
-        namespace=metadata["namespace"],
-        labels=labels_of(job),
+        job,
+        version=object_names.JOBS,
+        kind="Job",
         action="AbortJob",
         reason="NinefoldStop",
-        target={**target, "uid": metadata["uid"]},
+        namespace=job["metadata"]["namespace"],
     )
 
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names
-from controlplane.adapters.clusters.kubernetes.api import Manifest, api_object
+from controlplane.adapters.clusters.kubernetes.api import (
+    Manifest,
+    Object,
+    api_object,
+    labels_of,
+    name_of,
+)
 
 QUEUES: Final = "scheduling.volcano.sh/v1beta1"
 JOBS: Final = "batch.volcano.sh/v1alpha1"
@@ -63,15 +68,21 @@ def hyper_node_name(level: str, domains: tuple[str, ...], *, installation: str) 
 
 
 def command(
-    name: str,
-    *,
-    namespace: str,
-    labels: Mapping[str, str],
-    action: str,
-    reason: str,
-    target: Mapping[str, str],
+    target: Object, *, version: str, kind: str, action: str, reason: str, namespace: str
 ) -> Manifest:
     """Tells Volcano to do something with the target; consumed and deleted by it. Twice is once."""
-    metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
-    parts = {"action": action, "target": {**target, "controller": True}, "reason": reason}
-    return api_object("Command", metadata, version=COMMANDS, **parts)
+    name = name_of(target)
+    reference = {"apiVersion": version, "kind": kind, "name": name}
+    metadata = {
+        "name": f"{name}-{action.removesuffix(kind).lower()}",
+        "namespace": namespace,
+        "labels": dict(labels_of(target)),
+    }
+    return api_object(
+        "Command",
+        metadata,
+        version=COMMANDS,
+        action=action,
+        target={**reference, "uid": target["metadata"]["uid"], "controller": True},
+        reason=reason,
+    )

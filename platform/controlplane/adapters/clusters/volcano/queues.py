@@ -32,7 +32,6 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     annotations_of,
     api_object,
-    labels_of,
     name_of,
     part_of,
 )
@@ -110,19 +109,13 @@ def translate_queues(
 
 def queue_command(queue: Object, *, closing: bool, uid: str) -> Manifest:
     """The Command that makes Volcano close or open a queue; we never write its status."""
-    word, action = ("close", "CloseQueue") if closing else ("open", "OpenQueue")
     return object_names.command(
-        f"{name_of(queue)}-{word}",
-        namespace=object_names.COMMANDS_OF_QUEUES,
-        labels=labels_of(queue),
-        action=action,
+        {"metadata": {**queue["metadata"], "uid": uid}},
+        version=object_names.QUEUES,
+        kind="Queue",
+        action="CloseQueue" if closing else "OpenQueue",
         reason="NinefoldQueueState",
-        target={
-            "apiVersion": object_names.QUEUES,
-            "kind": "Queue",
-            "name": name_of(queue),
-            "uid": uid,
-        },
+        namespace=object_names.COMMANDS_OF_QUEUES,
     )
 
 

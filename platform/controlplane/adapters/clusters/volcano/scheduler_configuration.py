@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from textwrap import indent
 from typing import Any, Final
 
 import yaml
@@ -46,8 +47,10 @@ def render_scheduler_configuration(resources: Iterable[str]) -> str:
     :param resources: extended resources of the chips in the fleet.
     """
     text = _REASONS + yaml.safe_dump(_volcano_settings(sorted(set(resources))), sort_keys=False)
-    body = api_object("ConfigMap", {"name": CONFIG_MAP, "namespace": NAMESPACE}, data={KEY: text})
-    return yaml.dump(body, Dumper=_Readable, sort_keys=False)
+    body = api_object("ConfigMap", {"name": CONFIG_MAP, "namespace": NAMESPACE})
+    # The text as it would be written by hand.
+    data = indent(f"{KEY}: |\n{indent(text, '  ')}", "  ")
+    return f"{yaml.safe_dump(body, sort_keys=False)}data:\n{data}"
 
 
 def check_scheduler_configuration(text: str | None) -> ClusterCheck:
@@ -134,18 +137,6 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
             yield f"the actions {plain} and {gang} are both on, which Volcano forbids"
     if "network-topology-aware" not in plugins:
         yield "the plugin network-topology-aware is off: work that must lie close together is not kept so"
-
-
-class _Readable(yaml.SafeDumper):
-    """Text of several lines as it would be written by hand."""
-
-
-def _represent_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Readable.add_representer(str, _represent_block)
 
 
 #: What is lost without each of its interfaces; empty where nothing can run.
