@@ -448,5 +448,9 @@ def _parse_amounts(texts: Mapping[str, Any]) -> Amounts:
 
 
 def _combine(*amounts: Amounts, by: Callable[[Iterable[Decimal]], Decimal | int]) -> Amounts:
-    names = {name: None for each in amounts for name in each}
-    return {name: Decimal(by([each.get(name, _NONE) for each in amounts])) for name in names}
+    stated = [each for each in amounts if each]
+    if len(stated) == 1:
+        # Most pods have one container and nothing else.
+        return stated[0]
+    names = {name: None for each in stated for name in each}
+    return {name: Decimal(by([each.get(name, _NONE) for each in stated])) for name in names}
