@@ -16,13 +16,22 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, QueueState
+from controlplane.domain.quotas.queue_fields import (
+    DECLARATION,
+    QueueField,
+    declared,
+    declared_fields,
+)
+from controlplane.domain.quotas.queues import (
+    QUOTA_FIELDS,
+    TOTAL,
+    ChipQuota,
+    QueueSnapshot,
+    QueueState,
+)
 
 #: What the uid of a queue begins with that is to be made; its name follows.
 NEW: Final = "new:"
-
-#: Switches that say how a queue deals with others, and what each is called.
-POLICIES: Final = ("borrows", "lends", "reclaims", "preempts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,21 +40,82 @@ class QueueDocument:
 
     #: Of the saved queue; ``new:<name>`` or empty for one that is to be made.
     uid: str
-    name: str
+    name: str = field(
+        metadata={
+            DECLARATION: QueueField(
+                label="Name",
+                help="Unique name of 1 to 60 Latin letters, digits, hyphens and underscores.",
+                requirement="must be 1 to 60 Latin letters, digits, hyphens and underscores",
+                pattern=r"[-a-zA-Z0-9_]+",
+            )
+        }
+    )
     #: Uid of the queue above; empty at the top.
-    parent: str = ""
-    #: Slug of the team that alone may use it; empty: every team may.
-    team: str = ""
-    state: QueueState = QueueState.OPEN
-    description: str = ""
-    #: Share of what is idle, against the queues beside it.
-    weight: float = 1.0
-    borrows: bool = True
-    lends: bool = True
-    reclaims: bool = True
-    preempts: bool = True
-    #: Most claims of one person that hold cards at once; None: no limit.
-    max_running_per_user: int | None = None
+    parent: str = declared(
+        default="",
+        label="Below",
+        help="The parent queue; by default the queue is at the top.",
+    )
+    #: Slug of the team; empty for every team.
+    team: str = declared(
+        default="",
+        label="Team",
+        help="The only team that may use the queue and those below it; by default every team may.",
+    )
+    state: QueueState = declared(  # noqa: RUF009 (a dataclass field, as for the others)
+        default=QueueState.OPEN,
+        label="State",
+        help="An open queue (the default) takes claims and admits them; a draining one only admits pending "
+        "claims; a closed one takes and admits nothing. Running claims continue.",
+        requirement="must be open, draining or closed",
+    )
+    description: str = declared(
+        default="",
+        label="Description",
+        help="Text of at most 2000 characters; empty by default.",
+        requirement="must be text of at most 2000 characters",
+        longest=2000,
+    )
+    weight: float = declared(
+        default=1.0,
+        label="Weight",
+        help="Share of idle cards relative to sibling queues, a number more than 0: 2 gets twice as much as 1, "
+        "the default.",
+        requirement="must be a number more than 0",
+        above_least=True,
+    )
+    borrows: bool = declared(
+        default=True,
+        label="Borrows",
+        help="May use more than its guarantee while other queues leave theirs idle (the default).",
+        requirement="must be true or false",
+    )
+    lends: bool = declared(
+        default=True,
+        label="Lends",
+        help="Others may use its guarantee while it is idle, never what is reserved (the default).",
+        requirement="must be true or false",
+    )
+    reclaims: bool = declared(
+        default=True,
+        label="Reclaims",
+        help="Takes its guarantee back from borrowers as soon as its own claims are pending (the default).",
+        requirement="must be true or false",
+    )
+    preempts: bool = declared(
+        default=True,
+        label="Preempts",
+        help="Its claims of a higher priority may preempt its own of a lower priority (the default).",
+        requirement="must be true or false",
+    )
+    max_running_per_user: int | None = declared(
+        default=None,
+        label="Running at once per person",
+        help="Maximum running claims of one user in the queue and those below it, from 1; by default there is no "
+        "limit. Close the queue to let nothing start.",
+        requirement="must be a whole number from 1, or null for no limit",
+        least=1,
+    )
     #: By chip, or ``TOTAL`` for all chips together; those that state nothing are left out.
     entitlements: Mapping[str, ChipQuota] = field(default_factory=dict)
 
@@ -55,6 +125,10 @@ class QueueDocument:
 
 
 Documents = Mapping[str, QueueDocument]
+#: The fields of a queue but for its quota.
+QUEUE_FIELDS: Final = declared_fields(QueueDocument)
+#: Switches that say how a queue deals with others.
+POLICIES: Final = tuple(name for name, each in QUEUE_FIELDS.items() if each.value_type is bool)
 #: Fields in stored changes and in queue files of version 0.1.0 → their present names.
 RENAMED_FIELDS: Final[Mapping[str, str]] = {"running_per_person": "max_running_per_user"}
 
@@ -89,16 +163,9 @@ def as_json(document: QueueDocument) -> dict[str, Any]:
     """The document as JSON; ``from_json`` reads it back."""
     return {
         "uid": document.uid,
-        "name": document.name,
-        "parent": document.parent,
-        "team": document.team,
-        "state": document.state.value,
-        "description": document.description,
-        "weight": document.weight,
-        **{policy: getattr(document, policy) for policy in POLICIES},
-        "max_running_per_user": document.max_running_per_user,
+        **{name: each.to_json(getattr(document, name)) for name, each in QUEUE_FIELDS.items()},
         "entitlements": {
-            chip: {"reserved": one.reserved, "guaranteed": one.guaranteed, "cap": one.cap}
+            chip: {name: getattr(one, name) for name in QUOTA_FIELDS}
             for chip, one in sorted(document.entitlements.items())
         },
     }
@@ -110,12 +177,17 @@ def from_json(stored: Mapping[str, Any]) -> QueueDocument:
     :raises KeyError, ValueError: if it is none.
     """
     values = {RENAMED_FIELDS.get(name, name): value for name, value in stored.items()}
-    values["state"] = QueueState(values.get("state", QueueState.OPEN))
-    values["entitlements"] = {
-        chip: ChipQuota(**one) for chip, one in values.get("entitlements", {}).items()
-    }
-    fields = QueueDocument.__dataclass_fields__
-    return QueueDocument(**{name: value for name, value in values.items() if name in fields})
+    return QueueDocument(
+        uid=values["uid"],
+        **{
+            name: each.from_json(values[name])
+            for name, each in QUEUE_FIELDS.items()
+            if name in values or each.required
+        },
+        entitlements={
+            chip: ChipQuota(**one) for chip, one in values.get("entitlements", {}).items()
+        },
+    )
 
 
 def queue_snapshots(
@@ -235,17 +307,16 @@ def _field_differences(
 
 def _format_fields(document: QueueDocument, names: Mapping[str, str]) -> dict[str, str]:
     """Its plain fields as people write them."""
-    limit = document.max_running_per_user
-    return {
-        "name": document.name,
-        "parent": names.get(document.parent, document.parent),
-        "team": document.team,
-        "state": document.state.value,
-        "description": document.description,
-        "weight": f"{document.weight:.12g}",
-        **{policy: "yes" if getattr(document, policy) else "no" for policy in POLICIES},
-        "max_running_per_user": "" if limit is None else str(limit),
-    }
+    values = {name: _format_value(getattr(document, name)) for name in QUEUE_FIELDS}
+    return {**values, "parent": names.get(document.parent, document.parent)}
+
+
+def _format_value(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _describe_rename(queue: str, before: str, _after: str) -> str:
@@ -334,7 +405,7 @@ _CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
 
 def _amount_differences(old: ChipQuota, new: QueueDocument, chip: str) -> Iterator[QueueDifference]:
     now = new.entitlement(chip)
-    for name in ("reserved", "guaranteed", "cap"):
+    for name in QUOTA_FIELDS:
         before, after = getattr(old, name), getattr(now, name)
         if before != after:
             yield QueueDifference(
@@ -343,8 +414,8 @@ def _amount_differences(old: ChipQuota, new: QueueDocument, chip: str) -> Iterat
                 queue=new.name,
                 field=name,
                 chip=chip,
-                before="" if before is None else str(before),
-                after="" if after is None else str(after),
+                before=_format_value(before),
+                after=_format_value(after),
                 message=_amount_message(name, new.name, cards_label(chip), before, after),
             )
 
