@@ -40,8 +40,8 @@ class QueueField:
     most: float = 2**31 - 1
     #: Most characters of a text.
     longest: int = 60
-    #: Regular expression that a text matches as a whole.
-    pattern: str = r"[^\0]*"
+    #: Regular expression that a text matches as a whole; empty for any text.
+    pattern: str = ""
 
     # Set by ``declared_fields``.
     name: str = ""
@@ -56,6 +56,11 @@ class QueueField:
         return isinstance(self.default, Required)
 
     @property
+    def reference(self) -> bool:
+        """Whether the value refers to a row, so that its form differs between files, REST and the admin."""
+        return not self.requirement
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The allowed values; empty if the type is no enumeration."""
         named = issubclass(self.value_type, StrEnum)
@@ -66,7 +71,7 @@ class QueueField:
 
         :param path: where it stands in a file or a tree; empty where the field is shown beside the message.
         """
-        if not self.requirement or self._accepts(value):
+        if self.reference or self._accepts(value):
             return None
         shown = shorten_value(value)
         if path:
@@ -87,19 +92,19 @@ class QueueField:
         if self.choices:
             return isinstance(value, str) and value in self.choices
         if self.value_type is str:
-            return (
-                isinstance(value, str)
-                and len(value) <= self.longest
-                and re.fullmatch(self.pattern, value) is not None
-            )
+            return isinstance(value, str) and self._accepts_text(value)
         if self.value_type is bool or isinstance(value, bool):
             return self.value_type is bool and isinstance(value, bool)
-        number = int if self.value_type is int else (int, float)
-        return (
-            isinstance(value, number)
-            and self.least <= value <= self.most
-            and not (self.above_least and value == self.least)
-        )
+        return isinstance(value, (int, float)) and self._accepts_number(value)
+
+    def _accepts_text(self, text: str) -> bool:
+        matches = not self.pattern or re.fullmatch(self.pattern, text)
+        return bool(matches) and "\0" not in text and len(text) <= self.longest
+
+    def _accepts_number(self, number: float) -> bool:
+        if not self.least <= number <= self.most or (self.above_least and number == self.least):
+            return False
+        return self.value_type is float or number == int(number)
 
 
 def declared(*, default: T, **declaration: Any) -> T:
