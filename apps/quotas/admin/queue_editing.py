@@ -6,21 +6,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+from django.utils.translation import pgettext
 
 from apps.accounts.models import Team
 from apps.fleet.models import Card
 from apps.fleet.selectors import fleet_chips
 from apps.quotas.admin.queue_changes import ProposedChange, review_response, save_form
-from apps.quotas.admin.queue_forms import STATES, EntitlementForm, EntitlementTable, QueueForm
+from apps.quotas.admin.queue_forms import (
+    DeclaredForm,
+    EntitlementForm,
+    EntitlementTable,
+    QueueForm,
+    declared_field,
+)
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
 from apps.quotas.services.queue_trees import queue_retire_edit
 from controlplane.domain.quotas.documents import (
+    QUEUE_FIELDS,
     Documents,
     QueueDocument,
     TreeAction,
@@ -34,7 +40,7 @@ from controlplane.domain.quotas.permissions import (
     may_add_below,
     may_change,
 )
-from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, ChipQuota
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
 
@@ -178,16 +184,12 @@ def _tree_action_response(document: QueueDocument, saved: QueueDocument | None) 
     return TreeAction.EDIT if document.parent == saved.parent else TreeAction.MOVE
 
 
-class QueueMoveForm(PlainForm):
-    parent = forms.ChoiceField(
-        label=gettext_lazy("Below"),
-        required=False,
-        help_text=gettext_lazy("What stands below it moves with it."),
-    )
+class QueueMoveForm(DeclaredForm):
+    declared = (QUEUE_FIELDS["parent"],)
 
 
 class QueueStateForm(PlainForm):
-    to = forms.ChoiceField(label=gettext_lazy("State"), choices=STATES)
+    to = declared_field(QUEUE_FIELDS["state"])
 
 
 def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
@@ -198,6 +200,7 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     )
     form = QueueMoveForm(request.POST or None, initial={"parent": document.parent})
     form.choice("parent").choices = tuple(draft.parents())
+    form.fields["parent"].help_text = _("What stands below it moves with it.")
     edit = None
     if form.is_bound and form.is_valid():
         changed = replace(document, parent=form.cleaned_data["parent"])
@@ -211,7 +214,7 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
     edit = None
     if form.is_valid():
         document = queue_trees.queue_document(queue)
-        changed = replace(document, state=QueueState(form.cleaned_data["to"]))
+        changed = replace(document, state=form.cleaned_data["to"])
         edit = TreeEdit(queues={queue.uid: changed}, action=TreeAction.EDIT)
     return _action_response(
         request,
@@ -269,14 +272,11 @@ def _action_response(
 _STATE_AND_WEIGHT = "fields"
 
 
-class QueueFieldsForm(PlainForm):
+class QueueFieldsForm(DeclaredForm):
     """State and weight of one queue."""
 
-    state = forms.ChoiceField(
-        label=gettext_lazy("State"),
-        choices=[(state, str(label).partition(":")[0]) for state, label in STATES],
-    )
-    weight = forms.FloatField(label=pgettext_lazy("queue", "Weight"))
+    declared = (QUEUE_FIELDS["state"], QUEUE_FIELDS["weight"])
+    row = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,13 +351,13 @@ def _bulk_form(
 ) -> EntitlementForm | QueueFieldsForm:
     data = request.POST or None
     if dimension == _STATE_AND_WEIGHT:
-        initial = {"state": document.state.value, "weight": document.weight}
-        row = QueueFieldsForm(data, prefix=document.uid, initial=initial)
-        row.fields["weight"].disabled = assigned
-        return row
+        fixed = ("weight",) if assigned else ()
+        initial = QueueForm.initial_of(document)
+        return QueueFieldsForm(data, prefix=document.uid, initial=initial, fixed=fixed)
     chip = dimension.partition(":")[2]
     configured = EntitlementForm.initial_of(chip, document.entitlement(chip))
-    return EntitlementForm(data, prefix=document.uid, initial=configured, fixed=assigned)
+    fixed = QUOTA_FIELDS if assigned else ()
+    return EntitlementForm(data, prefix=document.uid, initial=configured, fixed=fixed)
 
 
 def _bulk_edit(grid_rows: list[BulkEditRow], dimension: str) -> TreeEdit | None:
@@ -376,8 +376,7 @@ def _edited_document(
     document: QueueDocument, form: EntitlementForm | QueueFieldsForm, dimension: str
 ) -> QueueDocument:
     if isinstance(form, QueueFieldsForm):
-        values = form.cleaned_data
-        return replace(document, state=QueueState(values["state"]), weight=values["weight"])
+        return replace(document, **form.cleaned_data)
     configured = {**document.entitlements, dimension.partition(":")[2]: form.entitlement}
     entitlements = {chip: one for chip, one in configured.items() if one != ChipQuota()}
     return replace(document, entitlements=entitlements)
