@@ -349,15 +349,14 @@ def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
 def _bulk_form(
     request: HttpRequest, document: QueueDocument, dimension: str, *, assigned: bool
 ) -> EntitlementForm | QueueFieldsForm:
-    data = request.POST or None
-    if dimension == _STATE_AND_WEIGHT:
-        fixed = ("weight",) if assigned else ()
-        initial = QueueForm.initial_of(document)
-        return QueueFieldsForm(data, prefix=document.uid, initial=initial, fixed=fixed)
     chip = dimension.partition(":")[2]
-    configured = EntitlementForm.initial_of(chip, document.entitlement(chip))
-    fixed = QUOTA_FIELDS if assigned else ()
-    return EntitlementForm(data, prefix=document.uid, initial=configured, fixed=fixed)
+    form, initial = (
+        (QueueFieldsForm, QueueForm.initial_of(document))
+        if dimension == _STATE_AND_WEIGHT
+        else (EntitlementForm, EntitlementForm.initial_of(chip, document.entitlement(chip)))
+    )
+    fixed = ("weight", *QUOTA_FIELDS) if assigned else ()
+    return form(request.POST or None, prefix=document.uid, initial=initial, fixed=fixed)
 
 
 def _bulk_edit(grid_rows: list[BulkEditRow], dimension: str) -> TreeEdit | None:

@@ -84,7 +84,10 @@ def _validate_declared(declared: QueueField, value: Any) -> None:
 
 def declared_field(declared: QueueField) -> forms.Field:
     """The form field; one for a reference gets its choices from the page."""
-    shared = {"label": _translated(declared.label), "help_text": _translated(declared.help)}
+    shared: dict[str, Any] = {
+        "label": _translated(declared.label),
+        "help_text": _translated(declared.help),
+    }
     if declared.reference:
         return forms.ChoiceField(required=False, **shared)
     if declared.choices:

@@ -36,9 +36,11 @@ from apps.quotas.services import TreeAction, TreeEdit
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.quotas.documents import (
     NEW,
+    PLAIN_FIELDS,
     QUEUE_FIELDS,
     DifferenceKind,
     QueueDocument,
+    as_json,
     documents_fingerprint,
 )
 from controlplane.domain.quotas.queue_fields import QueueField
@@ -93,7 +95,7 @@ def _json_schema(declared: QueueField) -> dict[str, Any]:
 
 def _stored_fields() -> dict[str, DeclaredField]:
     """Fields of a queue in responses, without its references."""
-    return {name: DeclaredField(each) for name, each in QUEUE_FIELDS.items() if not each.reference}
+    return {name: DeclaredField(each) for name, each in PLAIN_FIELDS.items()}
 
 
 class ChipQuotaSerializer(serializers.Serializer[Any]):
@@ -312,11 +314,15 @@ class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
 
     @extend_schema_field(DocumentsSerializer)
     def get_before(self, change: QueueChange) -> dict[str, Any]:
-        return change_documents(change.before, teams=self.context["teams"])
+        return self._documents(change.before)
 
     @extend_schema_field(DocumentsSerializer)
     def get_after(self, change: QueueChange) -> dict[str, Any]:
-        return change_documents(change.after, teams=self.context["teams"])
+        return self._documents(change.after)
+
+    def _documents(self, stored: dict[str, Any]) -> dict[str, Any]:
+        shown = change_documents(stored, teams=self.context["teams"])
+        return {uid: document and as_json(document) for uid, document in shown.items()}
 
 
 class TreeSavedSerializer(serializers.Serializer[Any]):

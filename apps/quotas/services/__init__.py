@@ -28,11 +28,8 @@ from apps.quotas.services.claims import (
 )
 from apps.quotas.services.cycles import cycle_durations_record
 from apps.quotas.services.queue_trees import (
-    TreeAction,
     TreeConflict,
-    TreeEdit,
     TreeOutdated,
-    TreePreview,
     TreeRefused,
     TreeUnchanged,
     change_revert,
@@ -41,9 +38,9 @@ from apps.quotas.services.queue_trees import (
     queue_state_set,
     tree_apply,
     tree_check,
-    tree_fingerprint,
     tree_preview,
 )
+from controlplane.domain.quotas.documents import TreeAction, TreeEdit
 from controlplane.domain.scheduling.commit_validation import PlacementConflict
 
 __all__ = [
@@ -58,7 +55,6 @@ __all__ = [
     "TreeConflict",
     "TreeEdit",
     "TreeOutdated",
-    "TreePreview",
     "TreeRefused",
     "TreeUnchanged",
     "change_revert",
@@ -82,6 +78,5 @@ __all__ = [
     "queue_state_set",
     "tree_apply",
     "tree_check",
-    "tree_fingerprint",
     "tree_preview",
 ]

@@ -127,6 +127,8 @@ class QueueDocument:
 Documents = Mapping[str, QueueDocument]
 #: The fields of a queue but for its quota.
 QUEUE_FIELDS: Final = declared_fields(QueueDocument)
+#: Those that are values, not references.
+PLAIN_FIELDS: Final = {name: each for name, each in QUEUE_FIELDS.items() if not each.reference}
 #: Switches that say how a queue deals with others.
 POLICIES: Final = tuple(name for name, each in QUEUE_FIELDS.items() if each.value_type is bool)
 #: Fields in stored changes and in queue files of version 0.1.0 → their present names.

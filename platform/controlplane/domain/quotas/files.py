@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
     NEW,
-    QUEUE_FIELDS,
+    PLAIN_FIELDS,
     RENAMED_FIELDS,
     Documents,
     QueueDocument,
@@ -44,9 +44,7 @@ MOST_QUEUES: Final = 2000
 
 _TOP = ("queues", "below")
 #: Fields of a document that a file states by the same name.
-_PLAIN: Final = {
-    name: each for name, each in QUEUE_FIELDS.items() if name not in ("name", "parent", "team")
-}
+_PLAIN: Final = {name: each for name, each in PLAIN_FIELDS.items() if name != "name"}
 _KEYS = ("team", *_PLAIN, "cards", "below")
 #: Fields whose default a file may also state as null.
 _NULL_IS_DEFAULT = frozenset({"description", "reserved", "guaranteed"})

@@ -100,7 +100,7 @@ def _parent_errors(view: QueueSnapshot, queues: Mapping[str, QueueSnapshot]) -> 
 
 def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
-        of = _chip_suffix(chip)
+        of = cards_label(chip)
         if stated.reserved > stated.guaranteed:
             yield (
                 f"queue {view.name} reserves {stated.reserved} {of}, more than its guarantee of "
@@ -134,22 +134,18 @@ def _oversubscription_errors(
         below = sum(tree.guaranteed(child, chip) for child in children)
         if cap is not None and below > cap:
             yield (
-                f"the queues below {view.name} are guaranteed {below} {_chip_suffix(chip)} together, "
+                f"the queues below {view.name} are guaranteed {below} {cards_label(chip)} together, "
                 f"more than its cap of {cap}; lower theirs or raise it"
             )
         elif stated and below > stated:
             yield (
-                f"the queues below {view.name} are guaranteed {below} {_chip_suffix(chip)} together, "
+                f"the queues below {view.name} are guaranteed {below} {cards_label(chip)} together, "
                 f"more than its own {stated}; lower theirs or raise it"
             )
 
 
 def _stated_quota(view: QueueSnapshot, chip: str) -> ChipQuota:
     return view.entitlements.get(chip, ChipQuota()) if chip else view.total
-
-
-def _chip_suffix(chip: str) -> str:
-    return f"× {chip}" if chip else "cards in all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,7 +301,7 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
     """Yield caps and guarantees that have no effect because of others."""
     above = tree.get(view.parent or "")
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
-        over = None if above is None else _stated_cap(above, chip)
+        over = None if above is None else _stated_quota(above, chip).cap
         if above is not None and over is not None and stated.cap is not None and stated.cap > over:
             yield (
                 f"queue {view.name} has a cap of {stated.cap} {cards_label(chip)} and stands below "
@@ -376,8 +372,3 @@ def _used_below(
         if view.parent is None:
             count(view)
     return held
-
-
-def _stated_cap(view: QueueSnapshot, chip: str) -> int | None:
-    stated = view.entitlements.get(chip) if chip else view.total
-    return None if stated is None else stated.cap
