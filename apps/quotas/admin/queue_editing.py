@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from apps.quotas.admin.queue_forms import (
 )
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
-from apps.quotas.services.queue_trees import queue_retire_edit
 from controlplane.domain.quotas.documents import (
     QUEUE_FIELDS,
     Documents,
@@ -32,6 +31,7 @@ from controlplane.domain.quotas.documents import (
     TreeAction,
     TreeEdit,
     ancestor_uids,
+    queue_edit,
     queue_path,
 )
 from controlplane.domain.quotas.permissions import (
@@ -160,11 +160,16 @@ def _new_queue_initial(documents: Documents, below: str) -> dict[str, Any]:
 
 def _table_chips(request: HttpRequest, documents: Documents) -> Sequence[str]:
     """Rows of the table: chips of the fleet, then of other queues' entitlements, then those that were added."""
-    fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
-    configured = {chip for document in documents.values() for chip in document.entitlements if chip}
     known = registry.chips()
     requested = [*request.POST.getlist("chips"), request.POST.get("another", "")]
-    return [*fleet, *sorted(configured), *(chip for chip in requested if chip in known)]
+    return [*_known_chips(documents), *(chip for chip in requested if chip in known)]
+
+
+def _known_chips(documents: Documents) -> Iterable[str]:
+    """Chips of the fleet, then those of entitlements."""
+    fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
+    configured = {chip for document in documents.values() for chip in document.entitlements if chip}
+    return dict.fromkeys((*fleet, *sorted(configured)))
 
 
 def _queue_edit(
@@ -174,14 +179,7 @@ def _queue_edit(
     valid = form.is_valid(), cards.is_valid()
     if not all(valid):
         return None
-    document = form.document(uid=saved.uid if saved else "", entitlements=cards.entitlements)
-    return TreeEdit(queues={document.uid: document}, action=_tree_action_response(document, saved))
-
-
-def _tree_action_response(document: QueueDocument, saved: QueueDocument | None) -> TreeAction:
-    if saved is None:
-        return TreeAction.CREATE
-    return TreeAction.EDIT if document.parent == saved.parent else TreeAction.MOVE
+    return queue_edit(form.document(cards.entitlements), saved=saved)
 
 
 class QueueMoveForm(DeclaredForm):
@@ -204,7 +202,7 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     edit = None
     if form.is_bound and form.is_valid():
         changed = replace(document, parent=form.cleaned_data["parent"])
-        edit = TreeEdit(queues={queue.uid: changed}, action=TreeAction.MOVE)
+        edit = queue_edit(changed, saved=document)
     return _action_response(request, context, queue, edit=edit, form=form, verb=_("Move it"))
 
 
@@ -215,7 +213,7 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
     if form.is_valid():
         document = queue_trees.queue_document(queue)
         changed = replace(document, state=form.cleaned_data["to"])
-        edit = TreeEdit(queues={queue.uid: changed}, action=TreeAction.EDIT)
+        edit = queue_edit(changed, saved=document)
     return _action_response(
         request,
         context,
@@ -228,7 +226,7 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
 
 
 def retire_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
-    edit = queue_retire_edit(queue_trees.queue_document(queue))
+    edit = TreeEdit(queues={queue.uid: None}, action=TreeAction.RETIRE)
     return _action_response(
         request,
         context,
@@ -336,12 +334,9 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
 
 
 def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
-    fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
-    configured = {chip for document in documents.values() for chip in document.entitlements if chip}
-    chips = dict.fromkeys((*fleet, *sorted(configured)))
     return [
         (_STATE_AND_WEIGHT, _("State and weight")),
-        *((f"chip:{chip}", chip) for chip in chips),
+        *((f"chip:{chip}", chip) for chip in _known_chips(documents)),
         (f"chip:{TOTAL}", _("All chips together")),
     ]
 

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 
-from controlplane.domain.quotas.documents import NEW, QUEUE_FIELDS, QueueDocument
+from controlplane.domain.quotas.documents import QUEUE_FIELDS, QueueDocument
 from controlplane.domain.quotas.queue_fields import QueueField
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, TOTAL_NAME, ChipQuota
 from controlplane.web.forms import PlainForm
@@ -147,12 +147,9 @@ class QueueForm(DeclaredForm):
         self.choice("parent").choices = parents
         self.choice("team").choices = teams
 
-    def document(self, *, uid: str, entitlements: Mapping[str, ChipQuota]) -> QueueDocument:
-        """The document of a valid form."""
-        values = self.cleaned_data
-        return QueueDocument(
-            uid=uid or f"{NEW}{values['name']}", entitlements=entitlements, **values
-        )
+    def document(self, entitlements: Mapping[str, ChipQuota]) -> QueueDocument:
+        """The document of a valid form; without a uid."""
+        return QueueDocument(uid="", entitlements=entitlements, **self.cleaned_data)
 
     @classmethod
     def initial_of(cls, document: QueueDocument) -> dict[str, Any]:

@@ -35,13 +35,13 @@ from apps.quotas.selectors.queue_trees import (
 from apps.quotas.services import TreeAction, TreeEdit
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.quotas.documents import (
-    NEW,
     PLAIN_FIELDS,
     QUEUE_FIELDS,
     DifferenceKind,
     QueueDocument,
     as_json,
     documents_fingerprint,
+    queue_edit,
 )
 from controlplane.domain.quotas.queue_fields import QueueField
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, ChipQuota
@@ -355,12 +355,6 @@ def known_chips(chips: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chips))
 
 
-def queue_json(given: Mapping[str, Any], *, uid: str) -> QueueDocument:
-    """The document of a new queue from the request body."""
-    fields = {name: value for name, value in given.items() if name != "note"}
-    return QueueDocument(uid=uid, **fields)
-
-
 IF_MATCH = OpenApiParameter(
     name="If-Match",
     type=str,
@@ -422,13 +416,9 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(QueueWriteSerializer)
-        document = queue_json(given, uid="")
-        edit = TreeEdit(
-            queues={f"{NEW}{document.name}": document},
-            action=TreeAction.CREATE,
-            note=given.get("note", ""),
-            seen=required_if_match(request),
-        )
+        note = given.pop("note", "")
+        document = QueueDocument(uid="", **given)
+        edit = queue_edit(document, saved=None, note=note, seen=required_if_match(request))
         return self._edit_response(edit, code=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -449,14 +439,9 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         body.is_valid(raise_exception=True)
         fields = dict(body.validated_data)
         note = fields.pop("note", "")
-        changed = replace(document, **fields)
-        edit = TreeEdit(
-            queues={uid: changed},
-            action=TreeAction.EDIT if changed.parent == document.parent else TreeAction.MOVE,
-            note=note,
-            # Fields that the body leaves out have the values that were just read.
-            seen=required_if_match(request) or now,
-        )
+        # Fields that the body leaves out have the values that were just read.
+        seen = required_if_match(request) or now
+        edit = queue_edit(replace(document, **fields), saved=document, note=note, seen=seen)
         return self._edit_response(edit)
 
     @extend_schema(

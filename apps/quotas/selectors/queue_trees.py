@@ -148,7 +148,7 @@ def change_documents(
 
     :param teams: slugs of the teams whose queues are shown; None for all.
     """
-    shown = {uid: document and from_json(document) for uid, document in documents.items()}
+    shown = {uid: from_json(one) if one else None for uid, one in documents.items()}
     return {
         uid: document
         for uid, document in shown.items()

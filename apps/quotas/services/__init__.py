@@ -35,9 +35,7 @@ from apps.quotas.services.queue_trees import (
     change_revert,
     change_revert_edit,
     queue_ensure_default,
-    queue_state_set,
     tree_apply,
-    tree_check,
     tree_preview,
 )
 from controlplane.domain.quotas.documents import TreeAction, TreeEdit
@@ -75,8 +73,6 @@ __all__ = [
     "nominations_release",
     "pending_limit_check",
     "queue_ensure_default",
-    "queue_state_set",
     "tree_apply",
-    "tree_check",
     "tree_preview",
 ]

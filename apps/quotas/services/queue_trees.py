@@ -42,7 +42,6 @@ from controlplane.domain.quotas.documents import (
     without_unchanged,
 )
 from controlplane.domain.quotas.permissions import permission_errors
-from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.quotas.validation import validate_tree_change
 from controlplane.domain.scheduling.queue_change_preview import (
     PreviewedEviction,
@@ -77,15 +76,6 @@ class TreeConflict(Exception):
 
 class TreeOutdated(TreeConflict):
     """The tree is not the one that the user saw."""
-
-
-def tree_check(edit: TreeEdit) -> tuple[FieldFinding, ...]:
-    """Validation errors of the edit, independent of permissions; empty if valid."""
-    documents = tree_documents()
-    return (
-        *_unknown_queues(edit, documents),
-        *validate_tree_change(documents, apply_tree_edit(documents, edit), tree_context()).findings,
-    )
 
 
 def tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> TreePreview:
@@ -215,11 +205,6 @@ def queue_lock_shared(*queues: Queue) -> None:
         )
 
 
-def queue_retire_edit(document: QueueDocument) -> TreeEdit:
-    """The edit that retires a queue."""
-    return TreeEdit(queues={document.uid: None}, action=TreeAction.RETIRE)
-
-
 # -- Internal --
 
 
@@ -327,24 +312,6 @@ def _with_names(
         for one in reclaims
         if one.uid in claims
     )
-
-
-@transaction.atomic
-def queue_state_set(
-    *, queue: Queue, state: QueueState, actor: User, at: datetime, note: str = ""
-) -> bool:
-    """Open, drain or close a queue; running claims continue. Returns whether the state changed.
-
-    :raises PermissionRefused: if the actor may not.
-    :raises KeyError: if the queue was retired.
-    """
-    tree_lock()
-    document = tree_documents()[queue.uid]
-    if document.state is state:
-        return False
-    queues = {queue.uid: replace(document, state=state)}
-    tree_apply(TreeEdit(queues=queues, action=TreeAction.EDIT, note=note), actor=actor, at=at)
-    return True
 
 
 def queue_ensure_default() -> Queue:

@@ -461,6 +461,21 @@ class TreeEdit:
     seen: str = ""
 
 
+def queue_edit(
+    document: QueueDocument, *, saved: QueueDocument | None, note: str = "", seen: str = ""
+) -> TreeEdit:
+    """The edit that creates, changes or moves one queue.
+
+    :param saved: its present document; None for a new queue.
+    """
+    if saved is None:
+        uid, action = f"{NEW}{document.name}", TreeAction.CREATE
+    else:
+        moved = document.parent != saved.parent
+        uid, action = saved.uid, TreeAction.MOVE if moved else TreeAction.EDIT
+    return TreeEdit(queues={uid: document}, action=action, note=note, seen=seen)
+
+
 def apply_tree_edit(documents: Documents, edit: TreeEdit) -> Documents:
     """Return the tree with the edit applied; the given tree is unchanged."""
     after = dict(documents)
