@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from controlplane.domain.quotas.documents import (
 )
 from controlplane.domain.quotas.permissions import (
     QueuePermissions,
+    assigned_fields,
     is_topmost,
     may_add_below,
     may_change,
@@ -43,11 +44,6 @@ from controlplane.domain.quotas.permissions import (
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, ChipQuota
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
-
-#: Fields of a team's topmost queue that its queue admins cannot change.
-_ASSIGNED_FIELDS = ("name", "parent", "team", "weight")
-#: Policies that they may set to this value only: no other queue loses by it.
-_ONE_WAY = {"lends": True, "borrows": False, "reclaims": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +63,9 @@ class QueueDraft:
         return is_topmost(self.saved.uid, self.documents, self.rights)
 
     @property
-    def fixed(self) -> tuple[str, ...]:
+    def fixed(self) -> Collection[str]:
         """Form fields that the user cannot change."""
-        if not self.assigned or self.saved is None:
-            return ()
-        turned = (name for name, way in _ONE_WAY.items() if getattr(self.saved, name) is way)
-        return (*_ASSIGNED_FIELDS, *turned)
+        return assigned_fields(self.saved) if self.assigned and self.saved else ()
 
     def parents(self) -> Iterator[tuple[str, str]]:
         """Possible parent queues: never the queue itself or one below it."""
@@ -97,18 +90,8 @@ class QueueDraft:
                 yield slug, name
 
 
-def add_queue(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    """Create a queue; ``?below=`` is the uid of its parent."""
-    return _edit_response(request, context, None, below=request.GET.get("below", ""))
-
-
-def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
-    return _edit_response(request, context, queue)
-
-
-def _edit_response(
-    request: HttpRequest, context: dict[str, Any], queue: Queue | None, *, below: str = ""
-) -> HttpResponse:
+def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue | None) -> HttpResponse:
+    """Edit a queue, or create one if there is none; ``?below=`` is the uid of the parent of a new one."""
     documents = queue_trees.tree_documents()
     saved = documents[queue.uid] if queue else None
     draft = QueueDraft(
@@ -117,7 +100,7 @@ def _edit_response(
     data = request.POST or None
     form = QueueForm(
         data,
-        initial=QueueForm.initial_of(saved) if saved else _new_queue_initial(documents, below),
+        initial=QueueForm.initial_of(saved) if saved else _new_queue_initial(request, documents),
         parents=tuple(draft.parents()),
         teams=tuple(draft.teams()),
         fixed=draft.fixed,
@@ -150,12 +133,10 @@ def _edit_response(
     return review_response(request, proposal, template="admin/quotas/edit.html", context=shown)
 
 
-def _new_queue_initial(documents: Documents, below: str) -> dict[str, Any]:
+def _new_queue_initial(request: HttpRequest, documents: Documents) -> dict[str, Any]:
     """Initial values of a new queue: it belongs to the team of its parent."""
-    above = documents.get(below)
-    if above is None:
-        return {}
-    return {"parent": above.uid, "team": above.team}
+    above = documents.get(request.GET.get("below", ""))
+    return {"parent": above.uid, "team": above.team} if above else {}
 
 
 def _table_chips(request: HttpRequest, documents: Documents) -> Sequence[str]:

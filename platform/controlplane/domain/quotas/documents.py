@@ -52,15 +52,13 @@ class QueueDocument:
     )
     #: Uid of the queue above; empty at the top.
     parent: str = declared(
-        default="",
-        label="Below",
-        help="The parent queue; by default the queue is at the top.",
+        default="", label="Below", help="The parent queue; none (the default) is the top."
     )
     #: Slug of the team; empty for every team.
     team: str = declared(
         default="",
         label="Team",
-        help="The only team that may use the queue and those below it; by default every team may.",
+        help="The only team that may use it; none (the default) is every team.",
     )
     state: QueueState = declared(  # noqa: RUF009 (a dataclass field, as for the others)
         default=QueueState.OPEN,
@@ -85,28 +83,20 @@ class QueueDocument:
         above_least=True,
     )
     borrows: bool = declared(
-        default=True,
-        label="Borrows",
-        help="May use more than its guarantee while other queues leave theirs idle (the default).",
-        requirement="must be true or false",
+        default=True, label="Borrows", help="Uses idle cards beyond its guarantee (the default)."
     )
     lends: bool = declared(
-        default=True,
-        label="Lends",
-        help="Others may use its guarantee while it is idle, never what is reserved (the default).",
-        requirement="must be true or false",
+        default=True, label="Lends", help="Lends idle cards of its guarantee (the default)."
     )
     reclaims: bool = declared(
         default=True,
         label="Reclaims",
-        help="Takes its guarantee back from borrowers as soon as its own claims are pending (the default).",
-        requirement="must be true or false",
+        help="Takes lent cards back for pending claims (the default).",
     )
     preempts: bool = declared(
         default=True,
         label="Preempts",
-        help="Its claims of a higher priority may preempt its own of a lower priority (the default).",
-        requirement="must be true or false",
+        help="Claims preempt those of lower priority in it (the default).",
     )
     max_running_per_user: int | None = declared(
         default=None,

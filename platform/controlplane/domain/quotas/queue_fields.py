@@ -22,6 +22,7 @@ T = TypeVar("T")
 #: Key of a ``QueueField`` in the metadata of a dataclass field.
 DECLARATION: Final = "declaration"
 _LONGEST_QUOTE = 60
+_BOOLEAN = "must be true or false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,8 @@ class QueueField:
     label: str
     #: What it controls, its unit, range and default.
     help: str
-    #: What a value must be; follows the name of the field in messages. Empty for a reference to a row.
+    #: What a value must be, as it follows the name of the field in messages; ``declared_fields`` sets that of a
+    #: boolean. Empty for a reference to a row.
     requirement: str = ""
     least: float = 0
     #: ``least`` itself is not allowed.
@@ -120,8 +122,10 @@ def declared_fields(declaring: type) -> Mapping[str, QueueField]:
     for each in dataclasses.fields(declaring):
         if DECLARATION in each.metadata:
             types = get_args(hints[each.name]) or (hints[each.name],)
+            declaration = each.metadata[DECLARATION]
             found[each.name] = dataclasses.replace(
-                each.metadata[DECLARATION],
+                declaration,
+                requirement=_BOOLEAN if types[0] is bool else declaration.requirement,
                 name=each.name,
                 value_type=types[0],
                 optional=NoneType in types,
