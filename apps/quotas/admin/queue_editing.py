@@ -19,6 +19,7 @@ from apps.quotas.admin.queue_forms import (
     DeclaredForm,
     EntitlementForm,
     EntitlementTable,
+    QueueFieldsForm,
     QueueForm,
     declared_field,
 )
@@ -37,11 +38,11 @@ from controlplane.domain.quotas.documents import (
 from controlplane.domain.quotas.permissions import (
     QueuePermissions,
     assigned_fields,
-    is_topmost,
+    is_assigned,
     may_add_below,
     may_change,
 )
-from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, ChipQuota
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
 
@@ -58,9 +59,8 @@ class QueueDraft:
     @property
     def assigned(self) -> bool:
         """Whether it is a topmost queue of the user's teams, assigned by a company administrator."""
-        if self.saved is None or self.rights.everything:
-            return False
-        return is_topmost(self.saved.uid, self.documents, self.rights)
+        saved = self.saved
+        return saved is not None and is_assigned(saved.uid, self.documents, self.rights)
 
     @property
     def fixed(self) -> Collection[str]:
@@ -251,13 +251,6 @@ def _action_response(
 _STATE_AND_WEIGHT = "fields"
 
 
-class QueueFieldsForm(DeclaredForm):
-    """State and weight of one queue."""
-
-    declared = (QUEUE_FIELDS["state"], QUEUE_FIELDS["weight"])
-    row = True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkEditRow:
     """A queue of the bulk edit grid."""
@@ -283,10 +276,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
             path=queue_path(uid, documents),
             chosen=uid in chosen,
             form=_bulk_form(
-                request,
-                document,
-                dimension,
-                assigned=not rights.everything and is_topmost(uid, documents, rights),
+                request, document, dimension, assigned=is_assigned(uid, documents, rights)
             )
             if uid in chosen
             else None,
@@ -304,7 +294,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
         "dimensions": _quota_dimensions(documents),
     }
     proposal = ProposedChange(
-        edit=_bulk_edit(edited, dimension),
+        edit=_bulk_edit(grid_rows),
         saving=save_form(request.POST or None),
         forms=[grid_row.form for grid_row in edited if grid_row.form is not None],
         confirmation_text="stop",
@@ -335,23 +325,11 @@ def _bulk_form(
     return form(request.POST or None, prefix=document.uid, initial=initial, fixed=fixed)
 
 
-def _bulk_edit(grid_rows: list[BulkEditRow], dimension: str) -> TreeEdit | None:
-    rows = [
-        (grid_row.document, grid_row.form) for grid_row in grid_rows if grid_row.form is not None
-    ]
+def _bulk_edit(grid_rows: list[BulkEditRow]) -> TreeEdit | None:
+    rows = [(row.document, row.form) for row in grid_rows if row.form is not None]
     # Validate every row, so that each shows its errors.
     valid = [form.is_valid() for _document, form in rows]
     if not rows or not all(valid):
         return None
-    queues = {document.uid: _edited_document(document, form, dimension) for document, form in rows}
+    queues = {document.uid: form.edited(document) for document, form in rows}
     return TreeEdit(queues=queues, action=TreeAction.BULK)
-
-
-def _edited_document(
-    document: QueueDocument, form: EntitlementForm | QueueFieldsForm, dimension: str
-) -> QueueDocument:
-    if isinstance(form, QueueFieldsForm):
-        return replace(document, **form.cleaned_data)
-    configured = {**document.entitlements, dimension.partition(":")[2]: form.entitlement}
-    entitlements = {chip: one for chip, one in configured.items() if one != ChipQuota()}
-    return replace(document, entitlements=entitlements)

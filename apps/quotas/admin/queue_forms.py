@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from django import forms
@@ -42,15 +44,13 @@ class SaveForm(PlainForm):
         self.fields["confirm"].widget.attrs["autocomplete"] = "off"
 
 
-class DeclaredNumberField(forms.Field):
-    """A number; empty stands for a default of 0 or None."""
+class DeclaredValueField(forms.Field):
+    """A text or a number; empty stands for a default of 0, None or ``""``."""
 
     def __init__(self, declared: QueueField, **options: Any) -> None:
         self.declared = declared
-        # ``any`` keeps browsers from refusing 2.5.
-        step = "1" if declared.value_type is int else "any"
-        widget = forms.NumberInput(attrs={"min": f"{declared.least:g}", "step": step})
-        super().__init__(required=bool(declared.default), widget=widget, **options)
+        required = declared.required or bool(declared.default)
+        super().__init__(required=required, widget=_value_widget(declared), **options)
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, (int, float)):
@@ -59,27 +59,32 @@ class DeclaredNumberField(forms.Field):
 
     def to_python(self, value: Any) -> Any:
         """:raises ValidationError: with the message of the declaration."""
-        if value in self.empty_values:
+        entered = value.strip() if isinstance(value, str) else value
+        if entered in self.empty_values:
             return None if self.required else self.declared.default
-        number = _parse_number(value)
-        _validate_declared(self.declared, number)
-        return self.declared.from_json(number)
+        if self.declared.value_type is not str:
+            entered = _parse_number(entered)
+        if message := self.declared.error(entered):
+            raise ValidationError(translate_message(message))
+        return self.declared.from_json(entered)
+
+
+def _value_widget(declared: QueueField) -> forms.Widget:
+    if declared.value_type is not str:
+        # ``any`` keeps browsers from refusing 2.5.
+        step = "1" if declared.value_type is int else "any"
+        return forms.NumberInput(attrs={"min": f"{declared.least:g}", "step": step})
+    if declared.longest > _LONGEST_LINE:
+        return forms.Textarea(attrs={"rows": 2, "maxlength": declared.longest})
+    return forms.TextInput(attrs={"maxlength": declared.longest})
 
 
 def _parse_number(value: Any) -> Any:
     """The number that was entered; other text as it is."""
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(value)
-        except ValueError:
-            continue
     return value
-
-
-def _validate_declared(declared: QueueField, value: Any) -> None:
-    """:raises ValidationError: with the message of the declaration."""
-    if message := declared.error(value):
-        raise ValidationError(translate_message(message))
 
 
 def declared_field(declared: QueueField) -> forms.Field:
@@ -99,17 +104,8 @@ def declared_field(declared: QueueField) -> forms.Field:
         )
     if declared.value_type is bool:
         return forms.BooleanField(required=False, initial=declared.default, **shared)
-    if declared.value_type is not str:
-        return DeclaredNumberField(declared, initial=declared.default, **shared)
-    limit = {"maxlength": declared.longest}
-    return forms.CharField(
-        required=declared.required,
-        widget=forms.Textarea(attrs={"rows": 2, **limit})
-        if declared.longest > _LONGEST_LINE
-        else forms.TextInput(attrs=limit),
-        validators=[lambda value: _validate_declared(declared, value)],
-        **shared,
-    )
+    initial = None if declared.required else declared.default
+    return DeclaredValueField(declared, initial=initial, **shared)
 
 
 class DeclaredForm(PlainForm):
@@ -168,9 +164,25 @@ class EntitlementForm(DeclaredForm):
         """The entitlement of a valid row."""
         return ChipQuota(**self.cleaned_data)
 
+    def edited(self, document: QueueDocument) -> QueueDocument:
+        """The document with the entitlement of a valid row."""
+        entitlements = {**document.entitlements, self.initial["chip"]: self.entitlement}
+        return replace(document, entitlements=entitlements)
+
     @classmethod
     def initial_of(cls, chip: str, configured: ChipQuota) -> dict[str, Any]:
         return {"chip": chip, **{name: getattr(configured, name) for name in QUOTA_FIELDS}}
+
+
+class QueueFieldsForm(DeclaredForm):
+    """State and weight of a queue."""
+
+    declared = (QUEUE_FIELDS["state"], QUEUE_FIELDS["weight"])
+    row = True
+
+    def edited(self, document: QueueDocument) -> QueueDocument:
+        """The document with the values of a valid row."""
+        return replace(document, **self.cleaned_data)
 
 
 class EntitlementTable:
@@ -216,6 +228,5 @@ class EntitlementTable:
 
     @property
     def entitlements(self) -> Mapping[str, ChipQuota]:
-        """The entitlements of valid rows by chip, without empty ones."""
-        configured = {row.initial["chip"]: row.entitlement for row in self.rows}
-        return {chip: one for chip, one in configured.items() if one != ChipQuota()}
+        """The entitlements of valid rows by chip."""
+        return {row.initial["chip"]: row.entitlement for row in self.rows}

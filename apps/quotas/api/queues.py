@@ -135,14 +135,7 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
 
     class Meta:
         model = Queue
-        fields = (
-            "uid",
-            *QUEUE_FIELDS,
-            "entitlements",
-            "cards",
-            "waiting",
-            "running",
-        )
+        fields = ("uid", *QUEUE_FIELDS, "entitlements", "cards", "waiting", "running")
 
     def get_fields(self) -> dict[str, Any]:
         return {**super().get_fields(), **_stored_fields()}

@@ -121,6 +121,8 @@ QUEUE_FIELDS: Final = declared_fields(QueueDocument)
 PLAIN_FIELDS: Final = {name: each for name, each in QUEUE_FIELDS.items() if not each.reference}
 #: Switches that say how a queue deals with others.
 POLICIES: Final = tuple(name for name, each in QUEUE_FIELDS.items() if each.value_type is bool)
+#: Those that the scheduler reads as they are.
+_SCHEDULED_FIELDS: Final = ("weight", *POLICIES, "max_running_per_user")
 #: Fields in stored changes and in queue files of version 0.1.0 → their present names.
 RENAMED_FIELDS: Final[Mapping[str, str]] = {"running_per_person": "max_running_per_user"}
 
@@ -135,7 +137,7 @@ class DifferenceKind(StrEnum):
 class QueueDifference:
     """One fact about one queue that differs between two versions."""
 
-    kind: DifferenceKind
+    kind: DifferenceKind = DifferenceKind.CHANGED
     uid: str
     #: Its name, as it is afterwards.
     queue: str
@@ -201,14 +203,9 @@ def _queue_snapshot(document: QueueDocument, used: Mapping[str, int]) -> QueueSn
         parent=document.parent or None,
         entitlements={chip: one for chip, one in document.entitlements.items() if chip != TOTAL},
         total=document.entitlement(TOTAL),
-        weight=document.weight,
         used=used,
         open=document.state is not QueueState.CLOSED,
-        borrows=document.borrows,
-        lends=document.lends,
-        reclaims=document.reclaims,
-        preempts=document.preempts,
-        max_running_per_user=document.max_running_per_user,
+        **{name: getattr(document, name) for name in _SCHEDULED_FIELDS},
     )
 
 
@@ -247,35 +244,31 @@ def tree_differences(
     for uid in sorted(every, key=lambda uid: (names[uid], uid)):
         old, new = before.get(uid), after.get(uid)
         if old is None and new is not None:
-            found.append(_created_difference(new, names))
+            found.append(_change(new, _creation_message(new, names), kind=DifferenceKind.CREATED))
             found += _field_differences(
                 QueueDocument(uid=uid, name=new.name, parent=new.parent), new, names
             )
         elif new is None and old is not None:
-            found.append(_retired_difference(old, names))
+            found.append(_change(old, _retirement_message(old, names), kind=DifferenceKind.RETIRED))
         elif old is not None and new is not None:
             found += _field_differences(old, new, names)
     return tuple(found)
 
 
-def _created_difference(new: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
-    message = (
-        f"queue {new.name} is created below {names.get(new.parent, new.parent)}"
-        if new.parent
-        else f"queue {new.name} is created at the top"
-    )
-    kind = DifferenceKind.CREATED
-    return QueueDifference(kind=kind, uid=new.uid, queue=new.name, message=message)
+def _change(of: QueueDocument, message: str, **values: Any) -> QueueDifference:
+    return QueueDifference(uid=of.uid, queue=of.name, message=message, **values)
 
 
-def _retired_difference(old: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
-    message = (
-        f"queue {old.name}, which stood below {names.get(old.parent, old.parent)}, is retired"
-        if old.parent
-        else f"queue {old.name}, which stood at the top, is retired"
-    )
-    kind = DifferenceKind.RETIRED
-    return QueueDifference(kind=kind, uid=old.uid, queue=old.name, message=message)
+def _creation_message(new: QueueDocument, names: Mapping[str, str]) -> str:
+    if not new.parent:
+        return f"queue {new.name} is created at the top"
+    return f"queue {new.name} is created below {names.get(new.parent, new.parent)}"
+
+
+def _retirement_message(old: QueueDocument, names: Mapping[str, str]) -> str:
+    if not old.parent:
+        return f"queue {old.name}, which stood at the top, is retired"
+    return f"queue {old.name}, which stood below {names.get(old.parent, old.parent)}, is retired"
 
 
 def _field_differences(
@@ -284,15 +277,8 @@ def _field_differences(
     was, now = _format_fields(old, names), _format_fields(new, names)
     for name, before in was.items():
         if before != now[name]:
-            yield QueueDifference(
-                kind=DifferenceKind.CHANGED,
-                uid=new.uid,
-                queue=new.name,
-                field=name,
-                before=before,
-                after=now[name],
-                message=_CHANGE_MESSAGES[name](new.name, before, now[name]),
-            )
+            message = _CHANGE_MESSAGES[name](new.name, before, now[name])
+            yield _change(new, message, field=name, before=before, after=now[name])
     for chip in sorted({*old.entitlements, *new.entitlements}):
         yield from _amount_differences(old.entitlement(chip), new, chip)
 
@@ -400,16 +386,9 @@ def _amount_differences(old: ChipQuota, new: QueueDocument, chip: str) -> Iterat
     for name in QUOTA_FIELDS:
         before, after = getattr(old, name), getattr(now, name)
         if before != after:
-            yield QueueDifference(
-                kind=DifferenceKind.CHANGED,
-                uid=new.uid,
-                queue=new.name,
-                field=name,
-                chip=chip,
-                before=_format_value(before),
-                after=_format_value(after),
-                message=_amount_message(name, new.name, cards_label(chip), before, after),
-            )
+            message = _amount_message(name, new.name, cards_label(chip), before, after)
+            shown = {"before": _format_value(before), "after": _format_value(after)}
+            yield _change(new, message, field=name, chip=chip, **shown)
 
 
 def _amount_message(name: str, queue: str, of: str, before: int | None, after: int | None) -> str:

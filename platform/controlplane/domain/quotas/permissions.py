@@ -75,6 +75,11 @@ def is_topmost(uid: str, documents: Documents, rights: QueuePermissions) -> bool
     return document.team in rights.teams and (above is None or above.team not in rights.teams)
 
 
+def is_assigned(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+    """Whether an administrator of the company gave the queue to a team of the user."""
+    return not rights.everything and is_topmost(uid, documents, rights)
+
+
 def assigned_fields(document: QueueDocument) -> frozenset[str]:
     """Names of the fields of a topmost queue that its queue admins cannot change."""
     values = {name: getattr(document, name) for name in QUEUE_FIELDS if name not in _HARMLESS}
