@@ -49,6 +49,8 @@ class QueueField:
     name: str = ""
     #: ``str``, ``bool``, ``int``, ``float`` or a ``StrEnum``.
     value_type: Any = str
+    #: The allowed values of an enumeration.
+    choices: tuple[str, ...] = ()
     #: None is allowed; ``help`` says what it means.
     optional: bool = False
     default: Any = REQUIRED
@@ -62,18 +64,13 @@ class QueueField:
         """Whether the value refers to a row, so that its form differs between files, REST and the admin."""
         return not self.requirement
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The allowed values; empty if the type is no enumeration."""
-        named = issubclass(self.value_type, StrEnum)
-        return tuple(each.value for each in self.value_type) if named else ()
-
     def error(self, value: Any, *, path: str = "") -> str | None:
         """Return why a JSON value is not allowed; None if it is.
 
         :param path: where it stands in a file or a tree; empty where the field is shown beside the message.
         """
-        if self.reference or self._accepts(value):
+        # Most values of a tree are defaults; a tree has thousands of them.
+        if value is self.default or self.reference or self._accepts(value):
             return None
         shown = shorten_value(value)
         if path:
@@ -86,7 +83,7 @@ class QueueField:
 
     def to_json(self, value: Any) -> Any:
         """The JSON value that ``from_json`` reads back."""
-        return value.value if isinstance(value, StrEnum) else value
+        return str(value) if self.choices else value
 
     def _accepts(self, value: Any) -> bool:
         if value is None:
@@ -128,6 +125,7 @@ def declared_fields(declaring: type) -> Mapping[str, QueueField]:
                 requirement=_BOOLEAN if types[0] is bool else declaration.requirement,
                 name=each.name,
                 value_type=types[0],
+                choices=tuple(map(str, types[0])) if issubclass(types[0], StrEnum) else (),
                 optional=NoneType in types,
                 default=REQUIRED if each.default is MISSING else each.default,
             )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
-    QUEUE_FIELDS,
+    PLAIN_FIELDS,
     Documents,
     QueueDocument,
     cards_label,
@@ -215,7 +215,7 @@ def _tree_issues(documents: Documents, context: TreeContext) -> Iterator[FieldFi
 
 
 def _field_errors(document: QueueDocument, context: TreeContext) -> Iterator[str]:
-    for name, declared in QUEUE_FIELDS.items():
+    for name, declared in PLAIN_FIELDS.items():
         if message := declared.error(getattr(document, name), path=document.name):
             yield message
     for chip, stated in document.entitlements.items():
