@@ -45,7 +45,7 @@ class QueueDocument:
             DECLARATION: QueueField(
                 label="Name",
                 help="Unique name of 1 to 60 Latin letters, digits, hyphens and underscores.",
-                requirement="must be 1 to 60 Latin letters, digits, hyphens and underscores",
+                requirement="1 to 60 Latin letters, digits, hyphens and underscores",
                 pattern=r"[-a-zA-Z0-9_]+",
             )
         }
@@ -65,13 +65,13 @@ class QueueDocument:
         label="State",
         help="An open queue (the default) takes claims and admits them; a draining one only admits pending "
         "claims; a closed one takes and admits nothing. Running claims continue.",
-        requirement="must be open, draining or closed",
+        requirement="open, draining or closed",
     )
     description: str = declared(
         default="",
         label="Description",
         help="Text of at most 2000 characters; empty by default.",
-        requirement="must be text of at most 2000 characters",
+        requirement="text of at most 2000 characters",
         longest=2000,
     )
     weight: float = declared(
@@ -79,7 +79,7 @@ class QueueDocument:
         label="Weight",
         help="Share of idle cards relative to sibling queues, a number more than 0: 2 gets twice as much as 1, "
         "the default.",
-        requirement="must be a number more than 0",
+        requirement="a number more than 0",
         above_least=True,
     )
     borrows: bool = declared(
@@ -103,7 +103,7 @@ class QueueDocument:
         label="Running at once per person",
         help="Maximum running claims of one user in the queue and those below it, from 1; by default there is no "
         "limit. Close the queue to let nothing start.",
-        requirement="must be a whole number from 1, or null for no limit",
+        requirement="a whole number from 1, or null for no limit",
         least=1,
     )
     #: By chip, or ``TOTAL`` for all chips together; those that state nothing are left out.

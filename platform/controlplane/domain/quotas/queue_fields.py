@@ -22,7 +22,7 @@ T = TypeVar("T")
 #: Key of a ``QueueField`` in the metadata of a dataclass field.
 DECLARATION: Final = "declaration"
 _LONGEST_QUOTE = 60
-_BOOLEAN = "must be true or false"
+_BOOLEAN = "true or false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,8 @@ class QueueField:
     label: str
     #: What it controls, its unit, range and default.
     help: str
-    #: What a value must be, as it follows the name of the field in messages; ``declared_fields`` sets that of a
-    #: boolean. Empty for a reference to a row.
+    #: What a value must be, as it follows "must be" in messages; ``declared_fields`` sets that of a boolean. Empty
+    #: for a reference to a row.
     requirement: str = ""
     least: float = 0
     #: ``least`` itself is not allowed.
@@ -74,8 +74,8 @@ class QueueField:
             return None
         shown = shorten_value(value)
         if path:
-            return f"{path}: {self.name} {self.requirement}, got {shown}"
-        return f"{self.name} {self.requirement}, got {shown}"
+            return f"{path}: {self.name} must be {self.requirement}, got {shown}"
+        return f"{self.name} must be {self.requirement}, got {shown}"
 
     def from_json(self, value: Any) -> Any:
         """The value of an allowed JSON value."""

@@ -35,19 +35,19 @@ class ChipQuota:
         default=0,
         label="Reserved",
         help="Cards that are never lent, from 0 (the default) to the guarantee.",
-        requirement="must be a whole number of cards from 0",
+        requirement="a whole number of cards from 0",
     )
     guaranteed: int = declared(
         default=0,
         label="Guaranteed",
         help="Cards that are lent while idle and reclaimed on demand, from 0 (the default) to the cap.",
-        requirement="must be a whole number of cards from 0",
+        requirement="a whole number of cards from 0",
     )
     cap: int | None = declared(
         default=None,
         label="Cap",
         help="Maximum cards in use in the queue and those below it, from 0; by default there is no limit.",
-        requirement="must be a whole number of cards from 0",
+        requirement="a whole number of cards from 0",
     )
 
 

@@ -75,5 +75,5 @@ def test_another_value_is_refused_with_field_requirement_and_value(field: str, v
     declared = DECLARED[field]
     message = declared.error(value)
     assert message is not None
-    assert message.startswith(f"{field} {declared.requirement}, got ")
+    assert message.startswith(f"{field} must be {declared.requirement}, got ")
     assert declared.error(value, path="lab › vision") == f"lab › vision: {message}"
