@@ -59,10 +59,11 @@ class DeclaredValueField(forms.Field):
 
     def to_python(self, value: Any) -> Any:
         """:raises ValidationError: with the message of the declaration."""
+        # Of a read-only field, it is the value of the document.
         entered = value.strip() if isinstance(value, str) else value
         if entered in self.empty_values:
             return None if self.required else self.declared.default
-        if self.declared.value_type is not str:
+        if self.declared.value_type is not str and isinstance(entered, str):
             entered = _parse_number(entered)
         if message := self.declared.error(entered):
             raise ValidationError(translate_message(message))
@@ -79,12 +80,12 @@ def _value_widget(declared: QueueField) -> forms.Widget:
     return forms.TextInput(attrs={"maxlength": declared.longest})
 
 
-def _parse_number(value: Any) -> Any:
+def _parse_number(text: str) -> float | str:
     """The number that was entered; other text as it is."""
     for number in (int, float):
         with suppress(ValueError):
-            return number(value)
-    return value
+            return number(text)
+    return text
 
 
 def declared_field(declared: QueueField) -> forms.Field:
