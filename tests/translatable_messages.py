@@ -70,6 +70,7 @@ MESSAGE_KEYWORDS = frozenset(
     {
         "reason",
         "remedy",
+        "requirement",
         "message",
         "explanation",
         "state_reason",
@@ -88,6 +89,8 @@ TABLES = (
     "platform/controlplane/domain/specs/training.py",
     "platform/controlplane/domain/health/default_rules.py",
     "platform/controlplane/domain/jobs/retries.py",
+    "platform/controlplane/domain/quotas/documents.py",
+    "platform/controlplane/domain/quotas/queues.py",
 )
 EXPLAINING_KEYWORDS = frozenset({"label", "help", "title", "source"})
 #: What makes the gateway's refusals.

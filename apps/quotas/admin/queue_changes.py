@@ -6,7 +6,7 @@ reclaimed. The user adds a note, and types a confirmation if workloads would be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,11 +32,8 @@ from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
     POLICIES,
     DifferenceKind,
-    Documents,
     QueueDifference,
     TreeEdit,
-    from_json,
-    tree_differences,
 )
 from controlplane.domain.scheduling.queue_change_preview import (
     PreviewedEviction,
@@ -171,37 +168,16 @@ def _finding_messages(findings: tuple[FieldFinding, ...]) -> list[str]:
     return [finding.message for finding in findings]
 
 
-def summarized_differences(
-    change: QueueChange, documents: Documents
-) -> tuple[QueueDifference, ...]:
-    """The differences that a saved change made.
-
-    :param documents: the current tree, for the names of queues that the change did not touch.
-    """
-    before, after = dict(documents), dict(documents)
-    for tree, stored in ((before, change.before), (after, change.after)):
-        for uid, document in stored.items():
-            tree.pop(uid, None)
-            if document:
-                tree[uid] = from_json(document)
-    return tree_differences(before, after)
-
-
 def displayed_differences_of(differences: tuple[QueueDifference, ...]) -> list[DisplayedDifference]:
-    return list(_displayed_differences(differences))
-
-
-def _displayed_differences(
-    differences: tuple[QueueDifference, ...],
-) -> Iterator[DisplayedDifference]:
-    for one in differences:
-        before, after = (_format_value(one.field, value) for value in (one.before, one.after))
-        yield DisplayedDifference(
+    return [
+        DisplayedDifference(
             message=one.message,
-            before=before,
-            after=after,
+            before=_format_value(one.field, one.before),
+            after=_format_value(one.field, one.after),
             shows_values=one.kind is DifferenceKind.CHANGED and one.field != "description",
         )
+        for one in differences
+    ]
 
 
 def _format_value(name: str, value: str) -> str:
@@ -247,6 +223,18 @@ class ChangeEntry:
     def more(self) -> int:
         """The number of differences beyond the three that a list shows."""
         return len(self.differences) - 3
+
+
+def change_entries(changes: Iterable[QueueChange]) -> list[ChangeEntry]:
+    """Saved changes with the differences that they made."""
+    names = selectors.queue_names()
+    return [
+        ChangeEntry(
+            change=change,
+            differences=displayed_differences_of(selectors.change_differences(change, names=names)),
+        )
+        for change in changes
+    ]
 
 
 def save_form(data: Any = None) -> SaveForm:
@@ -330,16 +318,10 @@ def _save_change(proposal: ProposedChange, edit: TreeEdit, user: User) -> None:
 def _concurrent_changes(proposal: ProposedChange, user: User) -> list[ChangeEntry]:
     """Changes that were saved since the user opened the page."""
     since = QueueChange.objects.filter(uid=proposal.saving.cleaned_data["since"]).first()
-    rows, documents = selectors.changes_visible(user), selectors.tree_documents()
+    rows = selectors.changes_visible(user)
     if since is not None:
         rows = rows.filter(pk__gt=since.pk)
-    return [
-        ChangeEntry(
-            change=change,
-            differences=displayed_differences_of(summarized_differences(change, documents)),
-        )
-        for change in rows[:10]
-    ]
+    return change_entries(rows[:10])
 
 
 def _with_current_tree(saving: SaveForm) -> SaveForm:
@@ -366,14 +348,7 @@ def list_changes(
     if queue is not None:
         rows = rows.filter(Q(before__has_key=queue.uid) | Q(after__has_key=queue.uid))
     page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
-    documents = selectors.tree_documents()
-    changes = [
-        ChangeEntry(
-            change=change,
-            differences=displayed_differences_of(summarized_differences(change, documents)),
-        )
-        for change in page
-    ]
+    changes = change_entries(page)
     shown = {**context, "changes": changes, "page": page, "queue": queue}
     return render(request, "admin/quotas/history.html", shown)
 
@@ -383,11 +358,11 @@ def show_change(request: HttpRequest, context: dict[str, Any], *, uid: str) -> H
     change = selectors.changes_visible(request.user).filter(uid=uid).first()
     if change is None:
         raise Http404
-    documents = selectors.tree_documents()
+    (entry,) = change_entries([change])
     shown = {
         **context,
         "change": change,
-        "differences": displayed_differences_of(summarized_differences(change, documents)),
+        "differences": entry.differences,
         "reverted_by": change.reverted_by.first(),
     }
     try:

@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+from django.utils.translation import pgettext
 
 from apps.accounts.models import Team
 from apps.fleet.models import Card
 from apps.fleet.selectors import fleet_chips
 from apps.quotas.admin.queue_changes import ProposedChange, review_response, save_form
-from apps.quotas.admin.queue_forms import STATES, EntitlementForm, EntitlementTable, QueueForm
+from apps.quotas.admin.queue_forms import (
+    DeclaredForm,
+    EntitlementForm,
+    EntitlementTable,
+    QueueFieldsForm,
+    QueueForm,
+    declared_field,
+)
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
-from apps.quotas.services.queue_trees import queue_retire_edit
 from controlplane.domain.quotas.documents import (
+    QUEUE_FIELDS,
     Documents,
     QueueDocument,
     TreeAction,
     TreeEdit,
     ancestor_uids,
+    queue_edit,
     queue_path,
 )
 from controlplane.domain.quotas.permissions import (
     QueuePermissions,
-    is_topmost,
+    assigned_fields,
+    is_assigned,
     may_add_below,
     may_change,
 )
-from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
-
-#: Fields of a team's topmost queue that its queue admins cannot change.
-_ASSIGNED_FIELDS = ("name", "parent", "team", "weight")
-#: Policies that they may set to this value only: no other queue loses by it.
-_ONE_WAY = {"lends": True, "borrows": False, "reclaims": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +59,13 @@ class QueueDraft:
     @property
     def assigned(self) -> bool:
         """Whether it is a topmost queue of the user's teams, assigned by a company administrator."""
-        if self.saved is None or self.rights.everything:
-            return False
-        return is_topmost(self.saved.uid, self.documents, self.rights)
+        saved = self.saved
+        return saved is not None and is_assigned(saved.uid, self.documents, self.rights)
 
     @property
-    def fixed(self) -> tuple[str, ...]:
+    def fixed(self) -> Collection[str]:
         """Form fields that the user cannot change."""
-        if not self.assigned or self.saved is None:
-            return ()
-        turned = (name for name, way in _ONE_WAY.items() if getattr(self.saved, name) is way)
-        return (*_ASSIGNED_FIELDS, *turned)
+        return assigned_fields(self.saved) if self.assigned and self.saved else ()
 
     def parents(self) -> Iterator[tuple[str, str]]:
         """Possible parent queues: never the queue itself or one below it."""
@@ -91,18 +90,8 @@ class QueueDraft:
                 yield slug, name
 
 
-def add_queue(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    """Create a queue; ``?below=`` is the uid of its parent."""
-    return _edit_response(request, context, None, below=request.GET.get("below", ""))
-
-
-def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
-    return _edit_response(request, context, queue)
-
-
-def _edit_response(
-    request: HttpRequest, context: dict[str, Any], queue: Queue | None, *, below: str = ""
-) -> HttpResponse:
+def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue | None) -> HttpResponse:
+    """Edit a queue, or create one if there is none; ``?below=`` is the uid of the parent of a new one."""
     documents = queue_trees.tree_documents()
     saved = documents[queue.uid] if queue else None
     draft = QueueDraft(
@@ -111,7 +100,7 @@ def _edit_response(
     data = request.POST or None
     form = QueueForm(
         data,
-        initial=QueueForm.initial_of(saved) if saved else _new_queue_initial(documents, below),
+        initial=QueueForm.initial_of(saved) if saved else _new_queue_initial(request, documents),
         parents=tuple(draft.parents()),
         teams=tuple(draft.teams()),
         fixed=draft.fixed,
@@ -144,21 +133,24 @@ def _edit_response(
     return review_response(request, proposal, template="admin/quotas/edit.html", context=shown)
 
 
-def _new_queue_initial(documents: Documents, below: str) -> dict[str, Any]:
+def _new_queue_initial(request: HttpRequest, documents: Documents) -> dict[str, Any]:
     """Initial values of a new queue: it belongs to the team of its parent."""
-    above = documents.get(below)
-    if above is None:
-        return {}
-    return {"parent": above.uid, "team": above.team}
+    above = documents.get(request.GET.get("below", ""))
+    return {"parent": above.uid, "team": above.team} if above else {}
 
 
 def _table_chips(request: HttpRequest, documents: Documents) -> Sequence[str]:
     """Rows of the table: chips of the fleet, then of other queues' entitlements, then those that were added."""
-    fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
-    configured = {chip for document in documents.values() for chip in document.entitlements if chip}
     known = registry.chips()
     requested = [*request.POST.getlist("chips"), request.POST.get("another", "")]
-    return [*fleet, *sorted(configured), *(chip for chip in requested if chip in known)]
+    return [*_known_chips(documents), *(chip for chip in requested if chip in known)]
+
+
+def _known_chips(documents: Documents) -> Iterable[str]:
+    """Chips of the fleet, then those of entitlements."""
+    fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
+    configured = {chip for document in documents.values() for chip in document.entitlements if chip}
+    return dict.fromkeys((*fleet, *sorted(configured)))
 
 
 def _queue_edit(
@@ -168,26 +160,15 @@ def _queue_edit(
     valid = form.is_valid(), cards.is_valid()
     if not all(valid):
         return None
-    document = form.document(uid=saved.uid if saved else "", entitlements=cards.entitlements)
-    return TreeEdit(queues={document.uid: document}, action=_tree_action_response(document, saved))
+    return queue_edit(form.document(cards.entitlements), saved=saved)
 
 
-def _tree_action_response(document: QueueDocument, saved: QueueDocument | None) -> TreeAction:
-    if saved is None:
-        return TreeAction.CREATE
-    return TreeAction.EDIT if document.parent == saved.parent else TreeAction.MOVE
-
-
-class QueueMoveForm(PlainForm):
-    parent = forms.ChoiceField(
-        label=gettext_lazy("Below"),
-        required=False,
-        help_text=gettext_lazy("What stands below it moves with it."),
-    )
+class QueueMoveForm(DeclaredForm):
+    declared = (QUEUE_FIELDS["parent"],)
 
 
 class QueueStateForm(PlainForm):
-    to = forms.ChoiceField(label=gettext_lazy("State"), choices=STATES)
+    to = declared_field(QUEUE_FIELDS["state"])
 
 
 def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
@@ -198,10 +179,11 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     )
     form = QueueMoveForm(request.POST or None, initial={"parent": document.parent})
     form.choice("parent").choices = tuple(draft.parents())
+    form.fields["parent"].help_text = _("What stands below it moves with it.")
     edit = None
     if form.is_bound and form.is_valid():
         changed = replace(document, parent=form.cleaned_data["parent"])
-        edit = TreeEdit(queues={queue.uid: changed}, action=TreeAction.MOVE)
+        edit = queue_edit(changed, saved=document)
     return _action_response(request, context, queue, edit=edit, form=form, verb=_("Move it"))
 
 
@@ -211,8 +193,8 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
     edit = None
     if form.is_valid():
         document = queue_trees.queue_document(queue)
-        changed = replace(document, state=QueueState(form.cleaned_data["to"]))
-        edit = TreeEdit(queues={queue.uid: changed}, action=TreeAction.EDIT)
+        changed = replace(document, state=form.cleaned_data["to"])
+        edit = queue_edit(changed, saved=document)
     return _action_response(
         request,
         context,
@@ -225,7 +207,7 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
 
 
 def retire_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
-    edit = queue_retire_edit(queue_trees.queue_document(queue))
+    edit = TreeEdit(queues={queue.uid: None}, action=TreeAction.RETIRE)
     return _action_response(
         request,
         context,
@@ -269,16 +251,6 @@ def _action_response(
 _STATE_AND_WEIGHT = "fields"
 
 
-class QueueFieldsForm(PlainForm):
-    """State and weight of one queue."""
-
-    state = forms.ChoiceField(
-        label=gettext_lazy("State"),
-        choices=[(state, str(label).partition(":")[0]) for state, label in STATES],
-    )
-    weight = forms.FloatField(label=pgettext_lazy("queue", "Weight"))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkEditRow:
     """A queue of the bulk edit grid."""
@@ -304,10 +276,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
             path=queue_path(uid, documents),
             chosen=uid in chosen,
             form=_bulk_form(
-                request,
-                document,
-                dimension,
-                assigned=not rights.everything and is_topmost(uid, documents, rights),
+                request, document, dimension, assigned=is_assigned(uid, documents, rights)
             )
             if uid in chosen
             else None,
@@ -325,7 +294,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
         "dimensions": _quota_dimensions(documents),
     }
     proposal = ProposedChange(
-        edit=_bulk_edit(edited, dimension),
+        edit=_bulk_edit(grid_rows),
         saving=save_form(request.POST or None),
         forms=[grid_row.form for grid_row in edited if grid_row.form is not None],
         confirmation_text="stop",
@@ -336,12 +305,9 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
 
 
 def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
-    fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
-    configured = {chip for document in documents.values() for chip in document.entitlements if chip}
-    chips = dict.fromkeys((*fleet, *sorted(configured)))
     return [
         (_STATE_AND_WEIGHT, _("State and weight")),
-        *((f"chip:{chip}", chip) for chip in chips),
+        *((f"chip:{chip}", chip) for chip in _known_chips(documents)),
         (f"chip:{TOTAL}", _("All chips together")),
     ]
 
@@ -349,35 +315,21 @@ def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
 def _bulk_form(
     request: HttpRequest, document: QueueDocument, dimension: str, *, assigned: bool
 ) -> EntitlementForm | QueueFieldsForm:
-    data = request.POST or None
-    if dimension == _STATE_AND_WEIGHT:
-        initial = {"state": document.state.value, "weight": document.weight}
-        row = QueueFieldsForm(data, prefix=document.uid, initial=initial)
-        row.fields["weight"].disabled = assigned
-        return row
     chip = dimension.partition(":")[2]
-    configured = EntitlementForm.initial_of(chip, document.entitlement(chip))
-    return EntitlementForm(data, prefix=document.uid, initial=configured, fixed=assigned)
+    form, initial = (
+        (QueueFieldsForm, QueueForm.initial_of(document))
+        if dimension == _STATE_AND_WEIGHT
+        else (EntitlementForm, EntitlementForm.initial_of(chip, document.entitlement(chip)))
+    )
+    fixed = ("weight", *QUOTA_FIELDS) if assigned else ()
+    return form(request.POST or None, prefix=document.uid, initial=initial, fixed=fixed)
 
 
-def _bulk_edit(grid_rows: list[BulkEditRow], dimension: str) -> TreeEdit | None:
-    rows = [
-        (grid_row.document, grid_row.form) for grid_row in grid_rows if grid_row.form is not None
-    ]
+def _bulk_edit(grid_rows: list[BulkEditRow]) -> TreeEdit | None:
+    rows = [(row.document, row.form) for row in grid_rows if row.form is not None]
     # Validate every row, so that each shows its errors.
     valid = [form.is_valid() for _document, form in rows]
     if not rows or not all(valid):
         return None
-    queues = {document.uid: _edited_document(document, form, dimension) for document, form in rows}
+    queues = {document.uid: form.edited(document) for document, form in rows}
     return TreeEdit(queues=queues, action=TreeAction.BULK)
-
-
-def _edited_document(
-    document: QueueDocument, form: EntitlementForm | QueueFieldsForm, dimension: str
-) -> QueueDocument:
-    if isinstance(form, QueueFieldsForm):
-        values = form.cleaned_data
-        return replace(document, state=QueueState(values["state"]), weight=values["weight"])
-    configured = {**document.entitlements, dimension.partition(":")[2]: form.entitlement}
-    entitlements = {chip: one for chip, one in configured.items() if one != ChipQuota()}
-    return replace(document, entitlements=entitlements)

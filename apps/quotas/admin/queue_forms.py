@@ -1,23 +1,27 @@
-"""Forms to edit queues, from and to ``QueueDocument``."""
+"""Forms to edit queues, derived from the declared fields of ``QueueDocument`` and ``ChipQuota``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
-from controlplane.domain.quotas.documents import QueueDocument
-from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
+from controlplane.domain.quotas.documents import QUEUE_FIELDS, QueueDocument
+from controlplane.domain.quotas.queue_fields import QueueField
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, TOTAL_NAME, ChipQuota
 from controlplane.web.forms import PlainForm
+from controlplane.web.message_translation import translate_message
+from controlplane.web.state_badges import state_badge
 
-STATES = (
-    (QueueState.OPEN, _("Open: takes claims and admits them")),
-    (QueueState.DRAINING, _("Draining: takes no new claims; those that wait are still admitted")),
-    (QueueState.CLOSED, _("Closed: takes and admits nothing; what runs goes on")),
-)
+_translated = lazy(translate_message, str)
+#: A text that may be longer is edited in several lines.
+_LONGEST_LINE = 200
 
 
 class SaveForm(PlainForm):
@@ -40,139 +44,146 @@ class SaveForm(PlainForm):
         self.fields["confirm"].widget.attrs["autocomplete"] = "off"
 
 
-class QueueForm(PlainForm):
+class DeclaredValueField(forms.Field):
+    """A text or a number; empty stands for a default of 0, None or ``""``."""
+
+    def __init__(self, declared: QueueField, **options: Any) -> None:
+        self.declared = declared
+        required = declared.required or bool(declared.default)
+        super().__init__(required=required, widget=_value_widget(declared), **options)
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, (int, float)):
+            return f"{value:.12g}" if value else ""
+        return value
+
+    def to_python(self, value: Any) -> Any:
+        """:raises ValidationError: with the message of the declaration."""
+        # Of a read-only field, it is the value of the document.
+        entered = value.strip() if isinstance(value, str) else value
+        if entered in self.empty_values:
+            return None if self.required else self.declared.default
+        if self.declared.value_type is not str and isinstance(entered, str):
+            entered = _parse_number(entered)
+        if message := self.declared.error(entered):
+            raise ValidationError(translate_message(message))
+        return self.declared.from_json(entered)
+
+
+def _value_widget(declared: QueueField) -> forms.Widget:
+    if declared.value_type is not str:
+        # ``any`` keeps browsers from refusing 2.5.
+        step = "1" if declared.value_type is int else "any"
+        return forms.NumberInput(attrs={"min": f"{declared.least:g}", "step": step})
+    if declared.longest > _LONGEST_LINE:
+        return forms.Textarea(attrs={"rows": 2, "maxlength": declared.longest})
+    return forms.TextInput(attrs={"maxlength": declared.longest})
+
+
+def _parse_number(text: str) -> float | str:
+    """The number that was entered; other text as it is."""
+    for number in (int, float):
+        with suppress(ValueError):
+            return number(text)
+    return text
+
+
+def declared_field(declared: QueueField) -> forms.Field:
+    """The form field; one for a reference gets its choices from the page."""
+    shared: dict[str, Any] = {
+        "label": _translated(declared.label),
+        "help_text": _translated(declared.help),
+    }
+    if declared.reference:
+        return forms.ChoiceField(required=False, **shared)
+    if declared.choices:
+        return forms.TypedChoiceField(
+            choices=[(each, state_badge(each).label) for each in declared.choices],
+            coerce=declared.value_type,
+            initial=declared.default,
+            **shared,
+        )
+    if declared.value_type is bool:
+        return forms.BooleanField(required=False, initial=declared.default, **shared)
+    initial = None if declared.required else declared.default
+    return DeclaredValueField(declared, initial=initial, **shared)
+
+
+class DeclaredForm(PlainForm):
+    """A form of declared fields."""
+
+    declared: ClassVar[Iterable[QueueField]]
+    #: A row of a table, whose header has the labels.
+    row: ClassVar[bool] = False
+
+    def __init__(self, *args: Any, fixed: Iterable[str] = (), **kwargs: Any) -> None:
+        """:param fixed: names of read-only fields."""
+        super().__init__(*args, **kwargs)
+        for each in self.declared:
+            field = self.fields[each.name] = declared_field(each)
+            self.dress(field)
+            field.disabled = each.name in fixed
+            if self.row:
+                field.widget.attrs["aria-label"] = f"{field.label}"
+                field.help_text = ""
+
+
+class QueueForm(DeclaredForm):
     """A queue without its entitlements."""
 
-    name = forms.SlugField(
-        label=_("Name"),
-        max_length=60,
-        help_text=_("Latin letters, digits, - and _; no other queue may have it."),
-    )
-    parent = forms.ChoiceField(label=_("Below"), required=False)
-    team = forms.ChoiceField(
-        label=_("Team"),
-        required=False,
-        help_text=_("Only that team may use it and the queues below it."),
-    )
-    state = forms.ChoiceField(label=_("State"), choices=STATES, initial=QueueState.OPEN)
-    weight = forms.FloatField(
-        label=pgettext_lazy("queue", "Weight"),
-        initial=1.0,
-        help_text=_(
-            "Its share of what is idle, against the queues beside it: 2 gets twice as much as 1."
-        ),
-    )
-    max_running_per_user = forms.IntegerField(
-        label=_("Running at once per person"),
-        required=False,
-        min_value=1,
-        help_text=_("Most claims of one person that hold cards at once; empty: no limit."),
-    )
-    description = forms.CharField(
-        label=_("Description"), required=False, widget=forms.Textarea(attrs={"rows": 2})
-    )
-    borrows = forms.BooleanField(
-        label=_("Borrows"),
-        required=False,
-        initial=True,
-        help_text=_("May hold more than its guarantee while others leave theirs idle."),
-    )
-    lends = forms.BooleanField(
-        label=_("Lends"),
-        required=False,
-        initial=True,
-        help_text=_("Others may use its guarantee while it is idle; never what is reserved."),
-    )
-    reclaims = forms.BooleanField(
-        label=_("Reclaims"),
-        required=False,
-        initial=True,
-        help_text=_(
-            "Takes its guarantee back from borrowers as soon as its own work waits for it."
-        ),
-    )
-    preempts = forms.BooleanField(
-        label=_("Preempts"),
-        required=False,
-        initial=True,
-        help_text=_("Its urgent claims may take the place of its own less urgent ones."),
-    )
-
-    policies = ("borrows", "lends", "reclaims", "preempts")
+    declared = tuple(QUEUE_FIELDS.values())
 
     def __init__(
         self,
         *args: Any,
         parents: Iterable[tuple[str, str]],
         teams: Iterable[tuple[str, str]],
-        fixed: Iterable[str] = (),
         **kwargs: Any,
     ) -> None:
-        """:param fixed: names of read-only fields."""
         super().__init__(*args, **kwargs)
         self.choice("parent").choices = parents
         self.choice("team").choices = teams
-        for name in fixed:
-            self.fields[name].disabled = True
 
-    def document(self, *, uid: str, entitlements: Mapping[str, ChipQuota]) -> QueueDocument:
-        """The document of a valid form."""
-        values = self.cleaned_data
-        return QueueDocument(
-            uid=uid or f"new:{values['name']}",
-            name=values["name"],
-            parent=values["parent"],
-            team=values["team"],
-            state=QueueState(values["state"]),
-            description=values["description"].strip(),
-            weight=values["weight"],
-            max_running_per_user=values["max_running_per_user"],
-            entitlements=entitlements,
-            **{policy: values[policy] for policy in self.policies},
-        )
+    def document(self, entitlements: Mapping[str, ChipQuota]) -> QueueDocument:
+        """The document of a valid form; without a uid."""
+        return QueueDocument(uid="", entitlements=entitlements, **self.cleaned_data)
 
     @classmethod
     def initial_of(cls, document: QueueDocument) -> dict[str, Any]:
         """The document as initial values."""
-        values = {name: getattr(document, name) for name in cls.base_fields}
-        return {
-            **values,
-            "state": document.state.value,
-            "weight": f"{document.weight:.12g}",
-        }
+        return {name: getattr(document, name) for name in QUEUE_FIELDS}
 
 
-class EntitlementForm(PlainForm):
-    """The entitlement of a queue for one chip; a row of a table."""
+class EntitlementForm(DeclaredForm):
+    """The entitlement of a queue for one chip."""
 
-    reserved = forms.IntegerField(label=_("Reserved"), required=False, min_value=0)
-    guaranteed = forms.IntegerField(label=_("Guaranteed"), required=False, min_value=0)
-    cap = forms.IntegerField(label=pgettext_lazy("most cards", "Cap"), required=False, min_value=0)
-
-    def __init__(self, *args: Any, fixed: bool = False, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name in ("reserved", "guaranteed", "cap"):
-            self.fields[name].widget.attrs["aria-label"] = f"{self.fields[name].label}"
-            self.fields[name].disabled = fixed
+    declared = tuple(QUOTA_FIELDS.values())
+    row = True
 
     @property
     def entitlement(self) -> ChipQuota:
         """The entitlement of a valid row."""
-        values = self.cleaned_data
-        return ChipQuota(
-            reserved=values.get("reserved") or 0,
-            guaranteed=values.get("guaranteed") or 0,
-            cap=values.get("cap"),
-        )
+        return ChipQuota(**self.cleaned_data)
+
+    def edited(self, document: QueueDocument) -> QueueDocument:
+        """The document with the entitlement of a valid row."""
+        entitlements = {**document.entitlements, self.initial["chip"]: self.entitlement}
+        return replace(document, entitlements=entitlements)
 
     @classmethod
     def initial_of(cls, chip: str, configured: ChipQuota) -> dict[str, Any]:
-        return {
-            "chip": chip,
-            "reserved": configured.reserved or None,
-            "guaranteed": configured.guaranteed or None,
-            "cap": configured.cap,
-        }
+        return {"chip": chip, **{name: getattr(configured, name) for name in QUOTA_FIELDS}}
+
+
+class QueueFieldsForm(DeclaredForm):
+    """State and weight of a queue."""
+
+    declared = (QUEUE_FIELDS["state"], QUEUE_FIELDS["weight"])
+    row = True
+
+    def edited(self, document: QueueDocument) -> QueueDocument:
+        """The document with the values of a valid row."""
+        return replace(document, **self.cleaned_data)
 
 
 class EntitlementTable:
@@ -192,12 +203,20 @@ class EntitlementTable:
         self.rows = tuple(
             EntitlementForm(
                 data,
-                prefix=f"cards-{chip or 'total'}",
+                prefix=f"cards-{chip or TOTAL_NAME}",
                 initial=EntitlementForm.initial_of(chip, configured.get(chip, ChipQuota())),
-                fixed=fixed,
+                fixed=QUOTA_FIELDS if fixed else (),
             )
             for chip in (*listed, TOTAL)
         )
+
+    @property
+    def hints(self) -> list[tuple[str, str]]:
+        """Label and help text of each column."""
+        return [
+            (translate_message(each.label), translate_message(each.help))
+            for each in QUOTA_FIELDS.values()
+        ]
 
     @property
     def chips(self) -> tuple[str, ...]:
@@ -210,6 +229,5 @@ class EntitlementTable:
 
     @property
     def entitlements(self) -> Mapping[str, ChipQuota]:
-        """The entitlements of valid rows by chip, without empty ones."""
-        configured = {row.initial["chip"]: row.entitlement for row in self.rows}
-        return {chip: one for chip, one in configured.items() if one != ChipQuota()}
+        """The entitlements of valid rows by chip."""
+        return {row.initial["chip"]: row.entitlement for row in self.rows}

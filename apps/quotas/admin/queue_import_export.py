@@ -15,7 +15,7 @@ from apps.quotas.admin.queue_changes import ProposedChange, review_response, sav
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
 from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, file_edit, tree_export
-from apps.quotas.services.queue_trees import TreeEdit
+from controlplane.domain.quotas.documents import TreeEdit
 from controlplane.domain.quotas.files import InvalidQueueFile
 from controlplane.domain.quotas.permissions import may_change
 from controlplane.web.forms import PlainForm

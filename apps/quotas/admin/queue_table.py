@@ -14,7 +14,7 @@ from apps.quotas.models import Queue
 from apps.quotas.selectors.queues import QueueEntry, QueueShare, QuotaTree, flatten_entries
 from apps.quotas.selectors.quota_bars import QuotaBar, quota_bar
 from controlplane.domain.quotas.documents import Documents
-from controlplane.domain.quotas.permissions import QueuePermissions, is_topmost, may_change
+from controlplane.domain.quotas.permissions import QueuePermissions, is_assigned, may_change
 from controlplane.domain.quotas.queues import TOTAL, QueueState
 from controlplane.domain.quotas.status import QueueStatus
 
@@ -87,7 +87,7 @@ class EditScope:
 
     def can_restructure(self, queue: Queue) -> bool:
         """Whether the user may move, rename and retire the queue."""
-        return self.rights.everything or not is_topmost(queue.uid, self.documents, self.rights)
+        return not is_assigned(queue.uid, self.documents, self.rights)
 
 
 def chip_columns(tree: QuotaTree) -> tuple[ChipColumn, ...]:

@@ -115,7 +115,8 @@ class QueueAdmin(ScopedAdmin[Queue]):
 
     def add_view(self, request: HttpRequest, *_args: Any, **_kwargs: Any) -> HttpResponse:
         self._require_view(request)
-        return queue_editing.add_queue(request, self._page_context(request, title=_("New queue")))
+        context = self._page_context(request, title=_("New queue"))
+        return queue_editing.edit_queue(request, context, None)
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_kwargs: Any

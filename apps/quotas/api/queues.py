@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
+from drf_spectacular.drainage import set_override
 from drf_spectacular.utils import (
     OpenApiParameter,
     PolymorphicProxySerializer,
@@ -34,30 +35,81 @@ from apps.quotas.selectors.queue_trees import (
 from apps.quotas.services import TreeAction, TreeEdit
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.quotas.documents import (
-    NEW,
-    POLICIES,
+    PLAIN_FIELDS,
+    QUEUE_FIELDS,
     DifferenceKind,
     QueueDocument,
+    as_json,
     documents_fingerprint,
+    queue_edit,
 )
-from controlplane.domain.quotas.queues import ChipQuota, QueueState
+from controlplane.domain.quotas.queue_fields import QueueField
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, ChipQuota
 from controlplane.ports import registry
-from controlplane.web.rest import LARGEST_INTEGER, Query, Reference, StrictSerializer, VisibleField
+from controlplane.web.rest import Query, Reference, StrictSerializer, VisibleField
 
-_STATES = [(state.value, state.value) for state in QueueState]
 _KINDS = [(kind.value, kind.value) for kind in DifferenceKind]
 _EMPTY_CHIP = "Empty: all chips together."
 
 
-class QueueCardsSerializer(serializers.Serializer[Any]):
+class DeclaredField(serializers.Field[Any, Any, Any, Any]):
+    """A declared field; its limits, messages and description are those of the declaration."""
+
+    def __init__(self, declared: QueueField, **options: Any) -> None:
+        super().__init__(
+            help_text=declared.help,
+            allow_null=declared.optional,
+            error_messages={"null": declared.error(None) or ""},
+            **options,
+        )
+        self.declared = declared
+        set_override(self, "field", _json_schema(declared))
+
+    def to_internal_value(self, data: Any) -> Any:
+        if message := self.declared.error(data):
+            raise serializers.ValidationError([message])
+        return self.declared.from_json(data)
+
+    def to_representation(self, value: Any) -> Any:
+        return self.declared.to_json(value)
+
+
+def _json_schema(declared: QueueField) -> dict[str, Any]:
+    if declared.choices:
+        return {"type": "string", "enum": list(declared.choices)}
+    if declared.value_type is str:
+        pattern = {"pattern": f"^{declared.pattern}$"} if declared.pattern else {}
+        return {"type": "string", "maxLength": declared.longest, **pattern}
+    if declared.value_type is bool:
+        return {"type": "boolean"}
+    limits = {"minimum": declared.least, "maximum": declared.most}
+    if declared.value_type is int:
+        return {"type": "integer", **limits}
+    return {
+        "type": "number",
+        "format": "double",
+        **limits,
+        "exclusiveMinimum": declared.above_least,
+    }
+
+
+def _stored_fields() -> dict[str, DeclaredField]:
+    """Fields of a queue in responses, without its references."""
+    return {name: DeclaredField(each) for name, each in PLAIN_FIELDS.items()}
+
+
+class ChipQuotaSerializer(serializers.Serializer[Any]):
+    """Reserved and guaranteed cards, and the cap."""
+
+    def get_fields(self) -> dict[str, Any]:
+        declared = {name: DeclaredField(each) for name, each in QUOTA_FIELDS.items()}
+        return {**declared, **super().get_fields()}
+
+
+class QueueCardsSerializer(ChipQuotaSerializer):
     """Cards of one chip."""
 
     chip = serializers.CharField(help_text=_EMPTY_CHIP)
-    reserved = serializers.IntegerField(help_text="Never lent.")
-    guaranteed = serializers.IntegerField(
-        help_text="Lent while idle and taken back on demand; at least what the queues below are guaranteed."
-    )
-    cap = serializers.IntegerField(allow_null=True, help_text="Null: no limit.")
     used = serializers.IntegerField(help_text="Held here and below.")
     borrowed = serializers.IntegerField(help_text="Held beyond the guarantee.")
     lent = serializers.IntegerField(help_text="Of the guarantee, held by others.")
@@ -65,16 +117,17 @@ class QueueCardsSerializer(serializers.Serializer[Any]):
 
 class EntitlementSerializer(StrictSerializer[Any]):
     chip = serializers.CharField(allow_blank=True, max_length=60, help_text=_EMPTY_CHIP)
-    reserved = serializers.IntegerField(default=0, min_value=0, max_value=LARGEST_INTEGER)
-    guaranteed = serializers.IntegerField(default=0, min_value=0, max_value=LARGEST_INTEGER)
-    cap = serializers.IntegerField(
-        default=None, allow_null=True, min_value=0, max_value=LARGEST_INTEGER
-    )
+
+    def get_fields(self) -> dict[str, Any]:
+        declared = {
+            name: DeclaredField(each, default=each.default) for name, each in QUOTA_FIELDS.items()
+        }
+        return {**super().get_fields(), **declared}
 
 
 class QueueSerializer(serializers.ModelSerializer[Queue]):
-    team = Reference(allow_null=True, help_text="Null: every team may use it.")
-    parent = Reference(allow_null=True)
+    parent = Reference(allow_null=True, help_text=QUEUE_FIELDS["parent"].help)
+    team = Reference(allow_null=True, help_text=QUEUE_FIELDS["team"].help)
     entitlements = EntitlementSerializer(many=True, help_text="What it states itself.")
     cards = serializers.SerializerMethodField()
     waiting = serializers.IntegerField(help_text="Claims that wait.")
@@ -82,34 +135,16 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
 
     class Meta:
         model = Queue
-        fields = (
-            "uid",
-            "name",
-            "parent",
-            "team",
-            "state",
-            "description",
-            "weight",
-            *POLICIES,
-            "max_running_per_user",
-            "entitlements",
-            "cards",
-            "waiting",
-            "running",
-        )
+        fields = ("uid", *QUEUE_FIELDS, "entitlements", "cards", "waiting", "running")
+
+    def get_fields(self) -> dict[str, Any]:
+        return {**super().get_fields(), **_stored_fields()}
 
     @extend_schema_field(QueueCardsSerializer(many=True))
     def get_cards(self, queue: Queue) -> list[dict[str, Any]]:
+        shown = (*QUOTA_FIELDS, "used", "borrowed", "lent")
         return [
-            {
-                "chip": chip,
-                "reserved": one.reserved,
-                "guaranteed": one.guaranteed,
-                "cap": one.cap,
-                "used": one.used,
-                "borrowed": one.borrowed,
-                "lent": one.lent,
-            }
+            {"chip": chip, **{name: getattr(one, name) for name in shown}}
             for chip, one in self.context["standings"].get(queue.uid, ())
         ]
 
@@ -117,38 +152,6 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
 class QueueWriteSerializer(StrictSerializer[Any]):
     """What is left out has its default where a queue is made, and stays where one is changed."""
 
-    name = serializers.CharField(max_length=60)
-    team = VisibleField(
-        visible=accounts.teams_of,
-        required=False,
-        allow_null=True,
-        help_text="Uid of the team that alone may use it; null: every team may.",
-    )
-    state = serializers.ChoiceField(choices=_STATES, required=False)
-    description = serializers.CharField(required=False, allow_blank=True, max_length=2000)
-    weight = serializers.FloatField(
-        required=False, help_text="Share of what is idle, against the queues beside it."
-    )
-    borrows = serializers.BooleanField(
-        required=False, help_text="May hold more than its guarantee while others leave theirs idle."
-    )
-    lends = serializers.BooleanField(
-        required=False, help_text="Others may use its idle guarantee; never what is reserved."
-    )
-    reclaims = serializers.BooleanField(
-        required=False, help_text="May take its guarantee back from borrowers."
-    )
-    preempts = serializers.BooleanField(
-        required=False,
-        help_text="Its urgent claims may take the place of its own less urgent ones.",
-    )
-    max_running_per_user = serializers.IntegerField(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=LARGEST_INTEGER,
-        help_text="Most claims of one person that hold cards at once; null: no limit.",
-    )
     entitlements = serializers.ListField(
         child=EntitlementSerializer(),
         required=False,
@@ -160,14 +163,19 @@ class QueueWriteSerializer(StrictSerializer[Any]):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """Adds ``parent``, which as a class attribute would clash with ``Field.parent``."""
-        parent = VisibleField(
-            visible=selectors.queues_visible,
-            required=False,
-            allow_null=True,
-            help_text="Uid of the queue above; null: at the top.",
-        )
-        return {**super().get_fields(), "parent": parent}
+        rows = {"parent": selectors.queues_visible, "team": accounts.teams_of}
+        declared = {
+            name: VisibleField(
+                visible=rows[name],
+                required=each.required,
+                allow_null=True,
+                help_text=f"Uid; null: none. {each.help}",
+            )
+            if each.reference
+            else DeclaredField(each, required=each.required)
+            for name, each in QUEUE_FIELDS.items()
+        }
+        return {**declared, **super().get_fields()}
 
     def validate_entitlements(self, given: list[Mapping[str, Any]]) -> dict[str, ChipQuota]:
         stated: dict[str, ChipQuota] = {}
@@ -186,8 +194,6 @@ class QueueWriteSerializer(StrictSerializer[Any]):
             attrs["parent"] = attrs["parent"].uid if attrs["parent"] else ""
         if "team" in attrs:
             attrs["team"] = attrs["team"].slug if attrs["team"] else ""
-        if "state" in attrs:
-            attrs["state"] = QueueState(attrs["state"])
         return attrs
 
 
@@ -260,22 +266,13 @@ class QueueDocumentSerializer(serializers.Serializer[Any]):
     """A queue as it was kept."""
 
     uid = serializers.CharField()
-    name = serializers.CharField()
     team = serializers.CharField(help_text="Slug; empty for every team.")
-    state = serializers.ChoiceField(choices=_STATES)
-    description = serializers.CharField()
-    weight = serializers.FloatField()
-    borrows = serializers.BooleanField()
-    lends = serializers.BooleanField()
-    reclaims = serializers.BooleanField()
-    preempts = serializers.BooleanField()
-    max_running_per_user = serializers.IntegerField(allow_null=True)
-    entitlements = serializers.DictField(child=serializers.DictField())
+    entitlements = serializers.DictField(child=ChipQuotaSerializer(), help_text="By chip.")
 
     def get_fields(self) -> dict[str, Any]:
-        """Adds ``parent``, which as a class attribute would clash with ``Field.parent``."""
+        """Adds declared fields, and ``parent``, which would clash with ``Field.parent`` as a class attribute."""
         parent = serializers.CharField(help_text="Uid; empty at the top.")
-        return {**super().get_fields(), "parent": parent}
+        return {**super().get_fields(), **_stored_fields(), "parent": parent}
 
 
 #: By uid.
@@ -310,11 +307,15 @@ class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
 
     @extend_schema_field(DocumentsSerializer)
     def get_before(self, change: QueueChange) -> dict[str, Any]:
-        return change_documents(change.before, teams=self.context["teams"])
+        return self._documents(change.before)
 
     @extend_schema_field(DocumentsSerializer)
     def get_after(self, change: QueueChange) -> dict[str, Any]:
-        return change_documents(change.after, teams=self.context["teams"])
+        return self._documents(change.after)
+
+    def _documents(self, stored: dict[str, Any]) -> dict[str, Any]:
+        shown = change_documents(stored, teams=self.context["teams"])
+        return {uid: document and as_json(document) for uid, document in shown.items()}
 
 
 class TreeSavedSerializer(serializers.Serializer[Any]):
@@ -345,12 +346,6 @@ def known_chips(chips: list[str]) -> tuple[str, ...]:
             message = f"no chip is called {chip!r}; known are {', '.join(known)}"
             raise serializers.ValidationError([message])
     return tuple(dict.fromkeys(chips))
-
-
-def queue_json(given: Mapping[str, Any], *, uid: str) -> QueueDocument:
-    """The document of a new queue from the request body."""
-    fields = {name: value for name, value in given.items() if name != "note"}
-    return QueueDocument(uid=uid, **fields)
 
 
 IF_MATCH = OpenApiParameter(
@@ -414,13 +409,9 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(QueueWriteSerializer)
-        document = queue_json(given, uid="")
-        edit = TreeEdit(
-            queues={f"{NEW}{document.name}": document},
-            action=TreeAction.CREATE,
-            note=given.get("note", ""),
-            seen=required_if_match(request),
-        )
+        note = given.pop("note", "")
+        document = QueueDocument(uid="", **given)
+        edit = queue_edit(document, saved=None, note=note, seen=required_if_match(request))
         return self._edit_response(edit, code=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -441,14 +432,9 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         body.is_valid(raise_exception=True)
         fields = dict(body.validated_data)
         note = fields.pop("note", "")
-        changed = replace(document, **fields)
-        edit = TreeEdit(
-            queues={uid: changed},
-            action=TreeAction.EDIT if changed.parent == document.parent else TreeAction.MOVE,
-            note=note,
-            # Fields that the body leaves out have the values that were just read.
-            seen=required_if_match(request) or now,
-        )
+        # Fields that the body leaves out have the values that were just read.
+        seen = required_if_match(request) or now
+        edit = queue_edit(replace(document, **fields), saved=document, note=note, seen=seen)
         return self._edit_response(edit)
 
     @extend_schema(

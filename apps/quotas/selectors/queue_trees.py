@@ -17,16 +17,16 @@ from apps.quotas.selectors.queues import capacity_by_chip, queue_views, queues_a
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.documents import (
+    PLAIN_FIELDS,
     Documents,
     QueueDifference,
     QueueDocument,
-    as_json,
     documents_fingerprint,
     from_json,
     tree_differences,
 )
 from controlplane.domain.quotas.permissions import QueuePermissions
-from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, ChipQuota
 from controlplane.domain.quotas.status import QueueStatus, chips_of_queue, queue_statuses
 from controlplane.domain.quotas.validation import TreeContext
 from controlplane.ports import registry
@@ -75,19 +75,11 @@ def queue_document(queue: Queue) -> QueueDocument:
     """The document of a queue."""
     return QueueDocument(
         uid=queue.uid,
-        name=queue.name,
+        **{name: each.from_json(getattr(queue, name)) for name, each in PLAIN_FIELDS.items()},
         parent=queue.parent.uid if queue.parent else "",
         team=queue.team.slug if queue.team else "",
-        state=QueueState(queue.state),
-        description=queue.description,
-        weight=queue.weight,
-        borrows=queue.borrows,
-        lends=queue.lends,
-        reclaims=queue.reclaims,
-        preempts=queue.preempts,
-        max_running_per_user=queue.max_running_per_user,
         entitlements={
-            one.chip: ChipQuota(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
+            one.chip: ChipQuota(**{name: getattr(one, name) for name in QUOTA_FIELDS})
             for one in queue.entitlements.all()
             if one.guaranteed or one.cap is not None
         },
@@ -150,32 +142,30 @@ def changes_visible(user: accounts.RequestUser) -> QuerySet[QueueChange]:
 
 
 def change_documents(
-    documents: Mapping[str, dict[str, Any] | None], *, teams: Collection[str]
-) -> dict[str, dict[str, Any] | None]:
+    documents: Mapping[str, dict[str, Any] | None], *, teams: Collection[str] | None = None
+) -> dict[str, QueueDocument | None]:
     """One side of a change, without the queues of other teams.
 
-    :param teams: slugs of the teams whose queues are shown.
+    :param teams: slugs of the teams whose queues are shown; None for all.
     """
+    shown = {uid: from_json(one) if one else None for uid, one in documents.items()}
     return {
-        uid: document and as_json(from_json(document))
-        for uid, document in documents.items()
-        if document is None or not document["team"] or document["team"] in teams
+        uid: document
+        for uid, document in shown.items()
+        if document is None or not document.team or teams is None or document.team in teams
     }
 
 
 def change_differences(
-    change: QueueChange, *, names: Mapping[str, str], teams: Collection[str]
+    change: QueueChange, *, names: Mapping[str, str], teams: Collection[str] | None = None
 ) -> tuple[QueueDifference, ...]:
     """The differences of a change, without those of queues of other teams.
 
     :param names: of all queues by uid.
+    :param teams: slugs of the teams whose queues are shown; None for all.
     """
     before, after = (
-        {
-            uid: from_json(document)
-            for uid, document in change_documents(side, teams=teams).items()
-            if document
-        }
+        {uid: document for uid, document in change_documents(side, teams=teams).items() if document}
         for side in (change.before, change.after)
     )
     return tree_differences(before, after, names=names)

@@ -28,22 +28,17 @@ from apps.quotas.services.claims import (
 )
 from apps.quotas.services.cycles import cycle_durations_record
 from apps.quotas.services.queue_trees import (
-    TreeAction,
     TreeConflict,
-    TreeEdit,
     TreeOutdated,
-    TreePreview,
     TreeRefused,
     TreeUnchanged,
     change_revert,
     change_revert_edit,
     queue_ensure_default,
-    queue_state_set,
     tree_apply,
-    tree_check,
-    tree_fingerprint,
     tree_preview,
 )
+from controlplane.domain.quotas.documents import TreeAction, TreeEdit
 from controlplane.domain.scheduling.commit_validation import PlacementConflict
 
 __all__ = [
@@ -58,7 +53,6 @@ __all__ = [
     "TreeConflict",
     "TreeEdit",
     "TreeOutdated",
-    "TreePreview",
     "TreeRefused",
     "TreeUnchanged",
     "change_revert",
@@ -79,9 +73,6 @@ __all__ = [
     "nominations_release",
     "pending_limit_check",
     "queue_ensure_default",
-    "queue_state_set",
     "tree_apply",
-    "tree_check",
-    "tree_fingerprint",
     "tree_preview",
 ]

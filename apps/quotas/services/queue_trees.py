@@ -9,7 +9,7 @@ deadlock; and under the locks, the set of queues with claims does not change unt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from django.db import connection, transaction
@@ -21,17 +21,12 @@ from apps.accounts.services import audit
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Entitlement, Queue, QueueChange
 from apps.quotas.selectors.cycles import current_scheduling_policy
-from apps.quotas.selectors.queue_trees import (
-    tree_context,
-    tree_documents,
-    tree_fingerprint,
-    tree_rights,
-)
+from apps.quotas.selectors.queue_trees import tree_context, tree_documents, tree_rights
 from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.visibility import visibility_of
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
-    POLICIES,
+    PLAIN_FIELDS,
     Documents,
     QueueDifference,
     QueueDocument,
@@ -47,7 +42,6 @@ from controlplane.domain.quotas.documents import (
     without_unchanged,
 )
 from controlplane.domain.quotas.permissions import permission_errors
-from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.quotas.validation import validate_tree_change
 from controlplane.domain.scheduling.queue_change_preview import (
     PreviewedEviction,
@@ -58,31 +52,6 @@ from controlplane.domain.scheduling.queue_change_preview import (
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
-
-__all__ = [
-    "PreviewedEviction",
-    "TreeAction",
-    "TreeConflict",
-    "TreeEdit",
-    "TreeOutdated",
-    "TreePreview",
-    "TreeRefused",
-    "TreeUnchanged",
-    "change_revert",
-    "change_revert_edit",
-    "queue_ensure_default",
-    "queue_lock_shared",
-    "queue_retire_edit",
-    "queue_state_set",
-    "tree_apply",
-    "tree_check",
-    "tree_fingerprint",
-    "tree_lock",
-    "tree_preview",
-]
-
-#: Columns with the same name as in the document.
-_PLAIN = ("name", "state", "description", "weight", *POLICIES, "max_running_per_user")
 
 
 class TreeRefused(Exception):
@@ -107,15 +76,6 @@ class TreeConflict(Exception):
 
 class TreeOutdated(TreeConflict):
     """The tree is not the one that the user saw."""
-
-
-def tree_check(edit: TreeEdit) -> tuple[FieldFinding, ...]:
-    """Validation errors of the edit, independent of permissions; empty if valid."""
-    documents = tree_documents()
-    return (
-        *_unknown_queues(edit, documents),
-        *validate_tree_change(documents, apply_tree_edit(documents, edit), tree_context()).findings,
-    )
 
 
 def tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> TreePreview:
@@ -245,11 +205,6 @@ def queue_lock_shared(*queues: Queue) -> None:
         )
 
 
-def queue_retire_edit(document: QueueDocument) -> TreeEdit:
-    """The edit that retires a queue."""
-    return TreeEdit(queues={document.uid: None}, action=TreeAction.RETIRE)
-
-
 # -- Internal --
 
 
@@ -315,35 +270,23 @@ def _write_queues(saved: Mapping[str, QueueDocument | None], *, at: datetime) ->
         for team in Team.objects.filter(slug__in=[one.team for one in documents.values()])
     }
     for uid, document in documents.items():
-        _fill_columns(
-            rows[uid], document, parent=parents.get(document.parent), team=teams.get(document.team)
-        )
+        for name in PLAIN_FIELDS:
+            setattr(rows[uid], name, getattr(document, name))
+        rows[uid].parent = parents.get(document.parent)
+        rows[uid].team = teams.get(document.team)
+        rows[uid].retired_at = None
     for uid in set(rows) - set(documents):
         rows[uid].retired_at = at
-    Queue.objects.bulk_update(rows.values(), (*_PLAIN, "parent", "team", "retired_at"))
+    Queue.objects.bulk_update(rows.values(), (*PLAIN_FIELDS, "parent", "team", "retired_at"))
     _write_entitlements(rows, documents)
     return rows
-
-
-def _fill_columns(
-    row: Queue, document: QueueDocument, *, parent: Queue | None, team: Team | None
-) -> None:
-    for name in _PLAIN:
-        setattr(row, name, getattr(document, name))
-    row.parent, row.team, row.retired_at = parent, team, None
 
 
 def _write_entitlements(rows: Mapping[str, Queue], documents: Mapping[str, QueueDocument]) -> None:
     """Replace the entitlements of the queues."""
     Entitlement.objects.filter(queue__uid__in=list(documents)).delete()
     Entitlement.objects.bulk_create(
-        Entitlement(
-            queue=rows[uid],
-            chip=chip,
-            reserved=configured.reserved,
-            guaranteed=configured.guaranteed,
-            cap=configured.cap,
-        )
+        Entitlement(queue=rows[uid], chip=chip, **asdict(configured))
         for uid, document in documents.items()
         for chip, configured in document.entitlements.items()
     )
@@ -369,24 +312,6 @@ def _with_names(
         for one in reclaims
         if one.uid in claims
     )
-
-
-@transaction.atomic
-def queue_state_set(
-    *, queue: Queue, state: QueueState, actor: User, at: datetime, note: str = ""
-) -> bool:
-    """Open, drain or close a queue; running claims continue. Returns whether the state changed.
-
-    :raises PermissionRefused: if the actor may not.
-    :raises KeyError: if the queue was retired.
-    """
-    tree_lock()
-    document = tree_documents()[queue.uid]
-    if document.state is state:
-        return False
-    queues = {queue.uid: replace(document, state=state)}
-    tree_apply(TreeEdit(queues=queues, action=TreeAction.EDIT, note=note), actor=actor, at=at)
-    return True
 
 
 def queue_ensure_default() -> Queue:

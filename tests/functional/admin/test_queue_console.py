@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 from django.test import Client
 
 from apps.accounts.models import AuditEntry, User
 from apps.quotas.models import Claim, Queue, QueueChange
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.quotas.queues import QueueState
+from controlplane.domain.quotas.documents import QUEUE_FIELDS
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, QueueState
 from tests.factories import usage
 from tests.functional.admin import consoles
 from tests.functional.admin.consoles import at, edit_page, filled, preview, save
 from tests.functional.admin.pages import page
+from tests.functional.api.callers import API, caller, wrong_fields
 from tests.integration.company import Company, entitle
 
 
@@ -90,11 +94,21 @@ def test_a_refused_change_keeps_the_input_and_saves_nothing(
     ("changes", "label", "message"),
     [
         ({"name": ""}, "Name", "This field is required."),
-        ({"name": "two words"}, "Name", "Use Latin letters"),
-        ({"weight": "much"}, "Weight", "Enter a number."),
+        (
+            {"name": "two words"},
+            "Name",
+            "name must be 1 to 60 Latin letters, digits, hyphens and underscores, got 'two words'",
+        ),
+        ({"weight": "much"}, "Weight", "weight must be a number more than 0, got 'much'"),
+        ({"weight": "0"}, "Weight", "weight must be a number more than 0, got 0"),
+        ({"weight": ""}, "Weight", "This field is required."),
         ({"parent": "0" * 32}, "Below", "not one of the available choices"),
-        ({"cards-cpu-guaranteed": "eight"}, "Guaranteed", "Enter a whole number."),
-        ({"cards-cpu-cap": "-1"}, "Cap", "greater than or equal to 0"),
+        (
+            {"cards-cpu-guaranteed": "eight"},
+            "Guaranteed",
+            "guaranteed must be a whole number of cards from 0, got 'eight'",
+        ),
+        ({"cards-cpu-cap": "-1"}, "Cap", "cap must be a whole number of cards from 0, got -1"),
     ],
 )
 def test_an_invalid_field_is_named_in_the_preview(
@@ -106,6 +120,43 @@ def test_an_invalid_field_is_named_in_the_preview(
     assert error.label == label
     assert message in error.message
     assert review.blocked
+
+
+def test_a_value_is_refused_alike_in_a_file_by_rest_and_in_the_admin(
+    company: Company, browser: Client, boss: User
+) -> None:
+    boss_client = caller(boss)
+    for name, entered, value in (
+        ("weight", "-2.5", -2.5),
+        ("max_running_per_user", "0", 0),
+        ("description", "x" * 2001, "x" * 2001),
+    ):
+        message = QUEUE_FIELDS[name].error(value)
+        form = preview(browser, edit_page(company.queue), **{name: entered}).context["review"]
+        file = preview(browser, at("import"), text=f"queues: {{default: {{{name}: {entered}}}}}")
+        rest = boss_client.patch(f"{API}/queues/{company.queue.uid}", {name: value}, format="json")
+        assert [error.message for error in form.form_errors] == [message]
+        assert wrong_fields(rest) == {name: message}
+        (error,) = file.context["review"].form_errors
+        assert error.message == f"default: {message}"
+
+
+def test_the_form_shows_label_help_and_value_of_each_declared_field(
+    company: Company, browser: Client
+) -> None:
+    Queue.objects.filter(pk=company.queue.pk).update(weight=2.5, max_running_per_user=None)
+    entitle(company.queue, guaranteed=2, cap=2)
+
+    response = browser.get(edit_page(company.queue))
+
+    form, shown = response.context["form"], unescape(response.content.decode())
+    assert set(form.fields) == set(QUEUE_FIELDS)
+    for each in (*QUEUE_FIELDS.values(), *QUOTA_FIELDS.values()):
+        assert each.label in shown
+        assert each.help in shown
+    assert (form["weight"].value(), form["max_running_per_user"].value()) == ("2.5", None)
+    row = response.context["cards"].rows[0]
+    assert [row[name].value() for name in QUOTA_FIELDS] == ["", "2", "2"]
 
 
 def test_the_preview_lists_claims_that_the_next_cycle_evicts(

@@ -58,7 +58,8 @@ def test_bulk_edit_of_state_and_weight_is_all_or_nothing(
     changes = {f"{vision.uid}-state": "closed", f"{lab.uid}-weight": "-1"}
 
     refused = save(browser, address, **changes)
-    assert "queue lab has the weight -1" in " ".join(refused.context["review"].refusals)
+    (error,) = refused.context["review"].form_errors
+    assert error.message == "weight must be a number more than 0, got -1"
     assert Queue.objects.get(name="vision").state == QueueState.OPEN
 
     assert save(browser, address, **{**changes, f"{lab.uid}-weight": "2"}).status_code == 302

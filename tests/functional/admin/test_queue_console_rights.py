@@ -99,6 +99,7 @@ def test_a_queue_admin_cannot_see_queues_of_other_teams(
 def test_a_queue_admin_cannot_change_quota_of_the_assigned_queue(
     company: Company, given: Queue, quinn: Client
 ) -> None:
+    Queue.objects.filter(pk=given.pk).update(weight=2.5)
     forged = {
         "name": "renamed",
         "parent": "",
@@ -112,7 +113,7 @@ def test_a_queue_admin_cannot_change_quota_of_the_assigned_queue(
     assert save(quinn, edit_page(given), **forged).status_code == 302
 
     given.refresh_from_db()
-    assert (given.name, given.weight, given.team) == ("speech", 1, company.team)
+    assert (given.name, given.weight, given.team) == ("speech", 2.5, company.team)
     assert given.parent is not None
     assert given.entitlements.get().guaranteed == 4
     assert (given.state, given.max_running_per_user) == (QueueState.DRAINING, 3)

@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 from apps.accounts.models import User
 from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange
 from controlplane.domain.common.permissions import Scope
+from controlplane.domain.quotas.documents import QUEUE_FIELDS
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -156,6 +157,38 @@ def test_an_invalid_tree_is_refused_with_every_finding(
     assert "there is no such field" in wrong_fields(wrong)["colour"]
     twice = {"name": "a", "entitlements": [{"chip": "cpu"}, {"chip": "cpu"}]}
     assert "cpu is there twice" in str(administrator.post(QUEUES, twice, format="json").json())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "two words"),
+        ("state", "shut"),
+        ("description", "x" * 2001),
+        ("weight", 0),
+        ("weight", None),
+        ("lends", "no"),
+        ("max_running_per_user", 0),
+        ("max_running_per_user", 1.5),
+    ],
+)
+def test_an_invalid_field_has_the_message_of_its_declaration(
+    administrator: APIClient, company: Company, field: str, value: Any
+) -> None:
+    address = f"{QUEUES}/{company.queue.uid}"
+    refused = administrator.patch(address, {field: value}, format="json")
+    assert wrong_fields(refused) == {field: QUEUE_FIELDS[field].error(value)}
+
+
+def test_an_invalid_amount_has_the_message_of_its_declaration(
+    administrator: APIClient, company: Company
+) -> None:
+    body = {"entitlements": [{"chip": "cpu", "guaranteed": -1, "cap": "eight"}]}
+    refused = administrator.patch(f"{QUEUES}/{company.queue.uid}", body, format="json")
+    assert wrong_fields(refused) == {
+        "entitlements.0.guaranteed": "guaranteed must be a whole number of cards from 0, got -1",
+        "entitlements.0.cap": "cap must be a whole number of cards from 0, got 'eight'",
+    }
 
 
 def test_the_tree_is_exported_and_imported_as_yaml_and_json(

@@ -17,7 +17,7 @@ from apps.quotas.reconcilers import cycles
 from apps.quotas.selectors.queue_trees import tree_documents, tree_fingerprint
 from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.quotas.documents import QueueDocument
+from controlplane.domain.quotas.documents import QueueDocument, queue_edit
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
@@ -149,12 +149,9 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
         snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
     ) -> SchedulingPlan:
         decided = plan_cycle(snapshot, policy, at)
-        services.queue_state_set(
-            queue=company.queue,
-            state=QueueState.CLOSED,
-            actor=chief(),
-            at=company.at,
-        )
+        saved = tree_documents()[company.queue.uid]
+        closed = queue_edit(replace(saved, state=QueueState.CLOSED), saved=saved)
+        services.tree_apply(closed, actor=chief(), at=company.at)
         return decided
 
     monkeypatch.setattr(cycles.PLANNER, "plan", plan_then_close)

@@ -9,6 +9,8 @@ import pytest
 from django.utils import translation
 
 from controlplane.domain.outbound.egress import EgressPolicy, EgressRefused
+from controlplane.domain.quotas.documents import PLAIN_FIELDS
+from controlplane.domain.quotas.queues import QUOTA_FIELDS
 from controlplane.web.message_translation import MessageCatalog, translate_message
 from tests import translatable_messages
 
@@ -54,6 +56,17 @@ def test_english_messages_are_unchanged() -> None:
 def test_a_reader_of_chinese_gets_the_translation() -> None:
     with translation.override("zh-hans"):
         assert translate_message("waiting for cards") == "等待计算卡"
+
+
+def test_a_reader_of_chinese_gets_the_errors_of_queue_fields_with_their_requirements() -> None:
+    with translation.override("zh-hans"):
+        for declared in (*PLAIN_FIELDS.values(), *QUOTA_FIELDS.values()):
+            for message in (declared.error([]), declared.error([], path="lab › vision")):
+                assert message is not None
+                translated = translate_message(message)
+                assert translate_message(declared.requirement) in translated
+                assert "must be" not in translated
+                assert declared.requirement not in translated
 
 
 def test_a_reader_of_chinese_gets_the_gateways_refusals_and_the_names_of_networks() -> None:

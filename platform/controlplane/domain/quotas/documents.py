@@ -16,13 +16,22 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, QueueState
+from controlplane.domain.quotas.queue_fields import (
+    DECLARATION,
+    QueueField,
+    declared,
+    declared_fields,
+)
+from controlplane.domain.quotas.queues import (
+    QUOTA_FIELDS,
+    TOTAL,
+    ChipQuota,
+    QueueSnapshot,
+    QueueState,
+)
 
 #: What the uid of a queue begins with that is to be made; its name follows.
 NEW: Final = "new:"
-
-#: Switches that say how a queue deals with others, and what each is called.
-POLICIES: Final = ("borrows", "lends", "reclaims", "preempts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,21 +40,72 @@ class QueueDocument:
 
     #: Of the saved queue; ``new:<name>`` or empty for one that is to be made.
     uid: str
-    name: str
+    name: str = field(
+        metadata={
+            DECLARATION: QueueField(
+                label="Name",
+                help="Unique name of 1 to 60 Latin letters, digits, hyphens and underscores.",
+                requirement="1 to 60 Latin letters, digits, hyphens and underscores",
+                pattern=r"[-a-zA-Z0-9_]+",
+            )
+        }
+    )
     #: Uid of the queue above; empty at the top.
-    parent: str = ""
-    #: Slug of the team that alone may use it; empty: every team may.
-    team: str = ""
-    state: QueueState = QueueState.OPEN
-    description: str = ""
-    #: Share of what is idle, against the queues beside it.
-    weight: float = 1.0
-    borrows: bool = True
-    lends: bool = True
-    reclaims: bool = True
-    preempts: bool = True
-    #: Most claims of one person that hold cards at once; None: no limit.
-    max_running_per_user: int | None = None
+    parent: str = declared(
+        default="", label="Below", help="The parent queue; none (the default) is the top."
+    )
+    #: Slug of the team; empty for every team.
+    team: str = declared(
+        default="",
+        label="Team",
+        help="The only team that may use it; none (the default) is every team.",
+    )
+    state: QueueState = declared(  # noqa: RUF009 (a dataclass field, as for the others)
+        default=QueueState.OPEN,
+        label="State",
+        help="An open queue (the default) takes claims and admits them; a draining one only admits pending "
+        "claims; a closed one takes and admits nothing. Running claims continue.",
+        requirement="open, draining or closed",
+    )
+    description: str = declared(
+        default="",
+        label="Description",
+        help="Text of at most 2000 characters; empty by default.",
+        requirement="text of at most 2000 characters",
+        longest=2000,
+    )
+    weight: float = declared(
+        default=1.0,
+        label="Weight",
+        help="Share of idle cards relative to sibling queues, a number more than 0: 2 gets twice as much as 1, "
+        "the default.",
+        requirement="a number more than 0",
+        above_least=True,
+    )
+    borrows: bool = declared(
+        default=True, label="Borrows", help="Uses idle cards beyond its guarantee (the default)."
+    )
+    lends: bool = declared(
+        default=True, label="Lends", help="Lends idle cards of its guarantee (the default)."
+    )
+    reclaims: bool = declared(
+        default=True,
+        label="Reclaims",
+        help="Takes lent cards back for pending claims (the default).",
+    )
+    preempts: bool = declared(
+        default=True,
+        label="Preempts",
+        help="Claims preempt those of lower priority in it (the default).",
+    )
+    max_running_per_user: int | None = declared(
+        default=None,
+        label="Running at once per person",
+        help="Maximum running claims of one user in the queue and those below it, from 1; by default there is no "
+        "limit. Close the queue to let nothing start.",
+        requirement="a whole number from 1, or null for no limit",
+        least=1,
+    )
     #: By chip, or ``TOTAL`` for all chips together; those that state nothing are left out.
     entitlements: Mapping[str, ChipQuota] = field(default_factory=dict)
 
@@ -55,6 +115,14 @@ class QueueDocument:
 
 
 Documents = Mapping[str, QueueDocument]
+#: The fields of a queue but for its quota.
+QUEUE_FIELDS: Final = declared_fields(QueueDocument)
+#: Those that are values, not references.
+PLAIN_FIELDS: Final = {name: each for name, each in QUEUE_FIELDS.items() if not each.reference}
+#: Switches that say how a queue deals with others.
+POLICIES: Final = tuple(name for name, each in QUEUE_FIELDS.items() if each.value_type is bool)
+#: Those that the scheduler reads as they are.
+_SCHEDULED_FIELDS: Final = ("weight", *POLICIES, "max_running_per_user")
 #: Fields in stored changes and in queue files of version 0.1.0 → their present names.
 RENAMED_FIELDS: Final[Mapping[str, str]] = {"running_per_person": "max_running_per_user"}
 
@@ -69,7 +137,7 @@ class DifferenceKind(StrEnum):
 class QueueDifference:
     """One fact about one queue that differs between two versions."""
 
-    kind: DifferenceKind
+    kind: DifferenceKind = DifferenceKind.CHANGED
     uid: str
     #: Its name, as it is afterwards.
     queue: str
@@ -89,16 +157,9 @@ def as_json(document: QueueDocument) -> dict[str, Any]:
     """The document as JSON; ``from_json`` reads it back."""
     return {
         "uid": document.uid,
-        "name": document.name,
-        "parent": document.parent,
-        "team": document.team,
-        "state": document.state.value,
-        "description": document.description,
-        "weight": document.weight,
-        **{policy: getattr(document, policy) for policy in POLICIES},
-        "max_running_per_user": document.max_running_per_user,
+        **{name: each.to_json(getattr(document, name)) for name, each in QUEUE_FIELDS.items()},
         "entitlements": {
-            chip: {"reserved": one.reserved, "guaranteed": one.guaranteed, "cap": one.cap}
+            chip: {name: getattr(one, name) for name in QUOTA_FIELDS}
             for chip, one in sorted(document.entitlements.items())
         },
     }
@@ -110,12 +171,17 @@ def from_json(stored: Mapping[str, Any]) -> QueueDocument:
     :raises KeyError, ValueError: if it is none.
     """
     values = {RENAMED_FIELDS.get(name, name): value for name, value in stored.items()}
-    values["state"] = QueueState(values.get("state", QueueState.OPEN))
-    values["entitlements"] = {
-        chip: ChipQuota(**one) for chip, one in values.get("entitlements", {}).items()
-    }
-    fields = QueueDocument.__dataclass_fields__
-    return QueueDocument(**{name: value for name, value in values.items() if name in fields})
+    return QueueDocument(
+        uid=values["uid"],
+        **{
+            name: each.from_json(values[name])
+            for name, each in QUEUE_FIELDS.items()
+            if name in values or each.required
+        },
+        entitlements={
+            chip: ChipQuota(**one) for chip, one in values.get("entitlements", {}).items()
+        },
+    )
 
 
 def queue_snapshots(
@@ -137,14 +203,9 @@ def _queue_snapshot(document: QueueDocument, used: Mapping[str, int]) -> QueueSn
         parent=document.parent or None,
         entitlements={chip: one for chip, one in document.entitlements.items() if chip != TOTAL},
         total=document.entitlement(TOTAL),
-        weight=document.weight,
         used=used,
         open=document.state is not QueueState.CLOSED,
-        borrows=document.borrows,
-        lends=document.lends,
-        reclaims=document.reclaims,
-        preempts=document.preempts,
-        max_running_per_user=document.max_running_per_user,
+        **{name: getattr(document, name) for name in _SCHEDULED_FIELDS},
     )
 
 
@@ -183,35 +244,31 @@ def tree_differences(
     for uid in sorted(every, key=lambda uid: (names[uid], uid)):
         old, new = before.get(uid), after.get(uid)
         if old is None and new is not None:
-            found.append(_created_difference(new, names))
+            found.append(_change(new, _creation_message(new, names), kind=DifferenceKind.CREATED))
             found += _field_differences(
                 QueueDocument(uid=uid, name=new.name, parent=new.parent), new, names
             )
         elif new is None and old is not None:
-            found.append(_retired_difference(old, names))
+            found.append(_change(old, _retirement_message(old, names), kind=DifferenceKind.RETIRED))
         elif old is not None and new is not None:
             found += _field_differences(old, new, names)
     return tuple(found)
 
 
-def _created_difference(new: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
-    message = (
-        f"queue {new.name} is created below {names.get(new.parent, new.parent)}"
-        if new.parent
-        else f"queue {new.name} is created at the top"
-    )
-    kind = DifferenceKind.CREATED
-    return QueueDifference(kind=kind, uid=new.uid, queue=new.name, message=message)
+def _change(of: QueueDocument, message: str, **values: Any) -> QueueDifference:
+    return QueueDifference(uid=of.uid, queue=of.name, message=message, **values)
 
 
-def _retired_difference(old: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
-    message = (
-        f"queue {old.name}, which stood below {names.get(old.parent, old.parent)}, is retired"
-        if old.parent
-        else f"queue {old.name}, which stood at the top, is retired"
-    )
-    kind = DifferenceKind.RETIRED
-    return QueueDifference(kind=kind, uid=old.uid, queue=old.name, message=message)
+def _creation_message(new: QueueDocument, names: Mapping[str, str]) -> str:
+    if not new.parent:
+        return f"queue {new.name} is created at the top"
+    return f"queue {new.name} is created below {names.get(new.parent, new.parent)}"
+
+
+def _retirement_message(old: QueueDocument, names: Mapping[str, str]) -> str:
+    if not old.parent:
+        return f"queue {old.name}, which stood at the top, is retired"
+    return f"queue {old.name}, which stood below {names.get(old.parent, old.parent)}, is retired"
 
 
 def _field_differences(
@@ -220,32 +277,24 @@ def _field_differences(
     was, now = _format_fields(old, names), _format_fields(new, names)
     for name, before in was.items():
         if before != now[name]:
-            yield QueueDifference(
-                kind=DifferenceKind.CHANGED,
-                uid=new.uid,
-                queue=new.name,
-                field=name,
-                before=before,
-                after=now[name],
-                message=_CHANGE_MESSAGES[name](new.name, before, now[name]),
-            )
+            message = _CHANGE_MESSAGES[name](new.name, before, now[name])
+            yield _change(new, message, field=name, before=before, after=now[name])
     for chip in sorted({*old.entitlements, *new.entitlements}):
         yield from _amount_differences(old.entitlement(chip), new, chip)
 
 
 def _format_fields(document: QueueDocument, names: Mapping[str, str]) -> dict[str, str]:
     """Its plain fields as people write them."""
-    limit = document.max_running_per_user
-    return {
-        "name": document.name,
-        "parent": names.get(document.parent, document.parent),
-        "team": document.team,
-        "state": document.state.value,
-        "description": document.description,
-        "weight": f"{document.weight:.12g}",
-        **{policy: "yes" if getattr(document, policy) else "no" for policy in POLICIES},
-        "max_running_per_user": "" if limit is None else str(limit),
-    }
+    values = {name: _format_value(getattr(document, name)) for name in QUEUE_FIELDS}
+    return {**values, "parent": names.get(document.parent, document.parent)}
+
+
+def _format_value(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _describe_rename(queue: str, before: str, _after: str) -> str:
@@ -334,19 +383,12 @@ _CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
 
 def _amount_differences(old: ChipQuota, new: QueueDocument, chip: str) -> Iterator[QueueDifference]:
     now = new.entitlement(chip)
-    for name in ("reserved", "guaranteed", "cap"):
+    for name in QUOTA_FIELDS:
         before, after = getattr(old, name), getattr(now, name)
         if before != after:
-            yield QueueDifference(
-                kind=DifferenceKind.CHANGED,
-                uid=new.uid,
-                queue=new.name,
-                field=name,
-                chip=chip,
-                before="" if before is None else str(before),
-                after="" if after is None else str(after),
-                message=_amount_message(name, new.name, cards_label(chip), before, after),
-            )
+            message = _amount_message(name, new.name, cards_label(chip), before, after)
+            shown = {"before": _format_value(before), "after": _format_value(after)}
+            yield _change(new, message, field=name, chip=chip, **shown)
 
 
 def _amount_message(name: str, queue: str, of: str, before: int | None, after: int | None) -> str:
@@ -386,6 +428,21 @@ class TreeEdit:
     note: str = ""
     #: ``fingerprint`` of the tree that the person looked at; empty: whatever it is now.
     seen: str = ""
+
+
+def queue_edit(
+    document: QueueDocument, *, saved: QueueDocument | None, note: str = "", seen: str = ""
+) -> TreeEdit:
+    """The edit that creates, changes or moves one queue.
+
+    :param saved: its present document; None for a new queue.
+    """
+    if saved is None:
+        uid, action = f"{NEW}{document.name}", TreeAction.CREATE
+    else:
+        moved = document.parent != saved.parent
+        uid, action = saved.uid, TreeAction.MOVE if moved else TreeAction.EDIT
+    return TreeEdit(queues={uid: document}, action=action, note=note, seen=seen)
 
 
 def apply_tree_edit(documents: Documents, edit: TreeEdit) -> Documents:

@@ -23,43 +23,32 @@ they are, unless they are to be pruned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from math import isfinite
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
     NEW,
-    POLICIES,
+    PLAIN_FIELDS,
     RENAMED_FIELDS,
     Documents,
     QueueDocument,
     ancestor_uids,
 )
-from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
+from controlplane.domain.quotas.queue_fields import QueueField, shorten_value
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, TOTAL_NAME, ChipQuota
 from controlplane.domain.quotas.validation import MAX_TREE_DEPTH
 
-#: What ``TOTAL`` is called in a file.
-TOTAL_NAME: Final = "total"
 MOST_QUEUES: Final = 2000
 
 _TOP = ("queues", "below")
-_AMOUNTS = ("reserved", "guaranteed", "cap")
-_KEYS = (
-    "team",
-    "state",
-    "description",
-    "weight",
-    *POLICIES,
-    "max_running_per_user",
-    "cards",
-    "below",
-)
+#: Fields of a document that a file states by the same name.
+_PLAIN: Final = {name: each for name, each in PLAIN_FIELDS.items() if name != "name"}
+_KEYS = ("team", *_PLAIN, "cards", "below")
+#: Fields whose default a file may also state as null.
+_NULL_IS_DEFAULT = frozenset({"description", "reserved", "guaranteed"})
 _STEP = " › "
-_LONGEST_QUOTE = 60
-#: What an integer column holds.
-_MOST = 2**31 - 1
 
 
 class InvalidQueueFile(ValueError):
@@ -105,21 +94,15 @@ def _child_uids(uid: str, documents: Documents) -> list[str]:
 def _queue_mapping(uid: str, documents: Documents) -> dict[str, Any]:
     document = documents[uid]
     above = documents.get(document.parent)
-    default = QueueDocument(uid=uid, name=document.name, team=above.team if above else "")
     written: dict[str, Any] = {}
-    if document.team != default.team:
+    if document.team != (above.team if above else ""):
         written["team"] = document.team or None
-    if document.state is not default.state:
-        written["state"] = document.state.value
-    for name in ("description", "weight", *POLICIES, "max_running_per_user"):
-        value = getattr(document, name)
-        if value != getattr(default, name):
-            written[name] = value
+    written |= _stated_fields(document, _PLAIN)
     if isinstance(weight := written.get("weight"), float) and weight.is_integer():
         written["weight"] = int(weight)
     if document.entitlements:
         written["cards"] = {
-            chip or TOTAL_NAME: _stated_amounts(document.entitlements[chip])
+            chip or TOTAL_NAME: _stated_fields(document.entitlements[chip], QUOTA_FIELDS)
             for chip in sorted(document.entitlements, key=lambda chip: (chip == TOTAL, chip))
         }
     if below := _child_uids(uid, documents):
@@ -127,13 +110,16 @@ def _queue_mapping(uid: str, documents: Documents) -> dict[str, Any]:
     return written
 
 
-def _stated_amounts(stated: ChipQuota) -> dict[str, int]:
-    amounts = {
-        "reserved": stated.reserved or None,
-        "guaranteed": stated.guaranteed or None,
-        "cap": stated.cap,
+def _stated_fields(
+    of: QueueDocument | ChipQuota, fields: Mapping[str, QueueField]
+) -> dict[str, Any]:
+    """The fields that differ from their defaults, as plain values."""
+    values = {name: getattr(of, name) for name in fields}
+    return {
+        name: fields[name].to_json(value)
+        for name, value in values.items()
+        if value != fields[name].default
     }
-    return {name: cards for name, cards in amounts.items() if cards is not None}
 
 
 # -- Read --
@@ -175,7 +161,7 @@ def parse_queue_file(content: Any, documents: Documents) -> QueueFile:
     parser = _FileParser(documents, {document.name: uid for uid, document in documents.items()})
     if not isinstance(content, Mapping):
         message = (
-            f"a file must have queues: with a queue under each name, got {_shorten_value(content)}"
+            f"a file must have queues: with a queue under each name, got {shorten_value(content)}"
         )
         raise InvalidQueueFile(FieldFinding(field="", message=message))
     _reject_unknown_fields(parser, "file", content, _TOP)
@@ -201,7 +187,7 @@ def _steps_by_section(parser: _FileParser, content: Mapping[Any, Any]) -> _Paren
         return _ParentPosition()
     uid = parser.uids.get(name) if isinstance(name, str) else None
     if uid is None:
-        message = f"below must be the name of a queue that there is, got {_shorten_value(name)}"
+        message = f"below must be the name of a queue that there is, got {shorten_value(name)}"
         parser.wrong("below", message=message)
         return _ParentPosition()
     depth = len(ancestor_uids(uid, parser.documents))
@@ -214,12 +200,14 @@ def _parse_siblings(parser: _FileParser, raw: Any, above: _ParentPosition) -> No
     if raw is None and above.path:
         return
     if not isinstance(raw, Mapping):
-        message = f"{place}: there must be a queue under each name, got {_shorten_value(raw)}"
+        message = f"{place}: there must be a queue under each name, got {shorten_value(raw)}"
         parser.wrong(place, message=message)
         return
     for name, fields in raw.items():
         if not isinstance(name, str):
-            message = f"{place}: a queue's name must be text, got {_shorten_value(name)}; put it in quotes"
+            message = (
+                f"{place}: a queue's name must be text, got {shorten_value(name)}; put it in quotes"
+            )
         elif above.depth >= MAX_TREE_DEPTH:
             message = (
                 f"{place}: queues stand at most {MAX_TREE_DEPTH} levels deep; place {name} higher"
@@ -243,7 +231,7 @@ def _parse_queue(parser: _FileParser, name: str, raw: Any, above: _ParentPositio
     raw = {} if raw is None else raw
     if not isinstance(raw, Mapping):
         parser.wrong(
-            path, message=f"{path}: a queue is fields with values, got {_shorten_value(raw)}"
+            path, message=f"{path}: a queue is fields with values, got {shorten_value(raw)}"
         )
         return
     raw = {RENAMED_FIELDS.get(key, key): value for key, value in raw.items()}
@@ -254,7 +242,7 @@ def _parse_queue(parser: _FileParser, name: str, raw: Any, above: _ParentPositio
         name=name,
         parent=above.uid,
         team=_parse_team(parser, raw, path=path, above=above.team),
-        **_parse_plain_fields(parser, raw, path=path),
+        **_parse_fields(parser, _PLAIN, raw, path=path),
         entitlements=_parse_quotas(parser, raw.get("cards"), path=path),
     )
     parser.queues[uid] = document
@@ -268,7 +256,7 @@ def _reject_unknown_fields(
     for name in raw:
         if name not in known:
             message = (
-                f"{path}: there is no field {_shorten_value(name)}; known are {', '.join(known)}"
+                f"{path}: there is no field {shorten_value(name)}; known are {', '.join(known)}"
             )
             parser.wrong(path, message=message)
 
@@ -277,65 +265,25 @@ def _parse_team(parser: _FileParser, raw: Mapping[Any, Any], *, path: str, above
     value = raw.get("team", above)
     if value is None or isinstance(value, str):
         return value or ""
-    message = f"{path}: team must be the short name of a team, or null, got {_shorten_value(value)}"
+    message = f"{path}: team must be the short name of a team, or null, got {shorten_value(value)}"
     parser.wrong(path, message=message)
     return above
 
 
-def _parse_plain_fields(
-    parser: _FileParser, raw: Mapping[Any, Any], *, path: str
+def _parse_fields(
+    parser: _FileParser, fields: Mapping[str, QueueField], raw: Mapping[Any, Any], *, path: str
 ) -> dict[str, Any]:
-    """The fields that are right; those that are left out are left to their defaults."""
-    fields: dict[str, Any] = {}
-    for name, read in _READERS.items():
-        if name not in raw:
+    """The valid fields; those that are left out are left to their defaults."""
+    values: dict[str, Any] = {}
+    for name, declared in fields.items():
+        value = raw.get(name)
+        if name not in raw or (value is None and name in _NULL_IS_DEFAULT):
             continue
-        try:
-            fields[name] = read(raw[name])
-        except ValueError as wrong:
-            message = f"{path}: {name} {wrong}, got {_shorten_value(raw[name])}"
+        if message := declared.error(value, path=path):
             parser.wrong(path, message=message)
-    return fields
-
-
-def _parse_state(value: Any) -> QueueState:
-    if isinstance(value, str) and value in frozenset(QueueState):
-        return QueueState(value)
-    raise ValueError("must be open, draining or closed")
-
-
-def _parse_text(value: Any) -> str:
-    if value is None or (isinstance(value, str) and "\0" not in value):
-        return value or ""
-    raise ValueError("must be text")
-
-
-def _parse_weight(value: Any) -> float:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if number and 0 < value < _MOST and isfinite(value):
-        return float(value)
-    raise ValueError("must be a number more than 0")
-
-
-def _parse_boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("must be true or false")
-
-
-def _parse_limit(value: Any) -> int | None:
-    if value is None or (_is_whole_number(value) and 1 <= value <= _MOST):
-        return None if value is None else int(value)
-    raise ValueError("must be a whole number from 1, or null for no limit")
-
-
-_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "state": _parse_state,
-    "description": _parse_text,
-    "weight": _parse_weight,
-    **dict.fromkeys(POLICIES, _parse_boolean),
-    "max_running_per_user": _parse_limit,
-}
+        else:
+            values[name] = declared.from_json(value)
+    return values
 
 
 def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, ChipQuota]:
@@ -343,7 +291,7 @@ def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Chip
         return {}
     if not isinstance(raw, Mapping):
         message = (
-            f"{path}: cards must have a chip's name before each amount, got {_shorten_value(raw)}"
+            f"{path}: cards must have a chip's name before each amount, got {shorten_value(raw)}"
         )
         parser.wrong(path, message=message)
         return {}
@@ -351,7 +299,7 @@ def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Chip
     for chip, amounts in raw.items():
         if not isinstance(chip, str) or not chip:
             message = (
-                f"{path}: a chip's name must be text, got {_shorten_value(chip)}; put it in quotes"
+                f"{path}: a chip's name must be text, got {shorten_value(chip)}; put it in quotes"
             )
             parser.wrong(path, message=message)
             continue
@@ -364,25 +312,11 @@ def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Chip
 def _parse_chip_quota(parser: _FileParser, raw: Any, *, path: str, chip: str) -> ChipQuota:
     place = f"{path}{_STEP}{chip}"
     if not isinstance(raw, Mapping):
-        message = f"{place}: there must be reserved, guaranteed or cap, got {_shorten_value(raw)}"
+        message = f"{place}: there must be reserved, guaranteed or cap, got {shorten_value(raw)}"
         parser.wrong(place, message=message)
         return ChipQuota()
-    _reject_unknown_fields(parser, place, raw, _AMOUNTS)
-    stated = ChipQuota()
-    for name in _AMOUNTS:
-        value = raw.get(name)
-        if value is None:
-            continue
-        if _is_whole_number(value) and 0 <= value <= _MOST:
-            stated = replace(stated, **{name: value})
-        else:
-            message = f"{place}: {name} must be a whole number of cards from 0, got {_shorten_value(value)}"
-            parser.wrong(place, message=message)
-    return stated
-
-
-def _is_whole_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    _reject_unknown_fields(parser, place, raw, tuple(QUOTA_FIELDS))
+    return ChipQuota(**_parse_fields(parser, QUOTA_FIELDS, raw, path=place))
 
 
 def _queues_not_in_file(parser: _FileParser, *, whole: bool) -> tuple[str, ...]:
@@ -393,9 +327,3 @@ def _queues_not_in_file(parser: _FileParser, *, whole: bool) -> tuple[str, ...]:
         if uid not in parser.queues
         and (whole or any(one in parser.queues for one in ancestor_uids(uid, parser.documents)))
     )
-
-
-def _shorten_value(value: Any) -> str:
-    """As people recognise it, however long it is."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"

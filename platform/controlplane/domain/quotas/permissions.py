@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 
 from controlplane.domain.quotas.documents import (
+    QUEUE_FIELDS,
     Documents,
     QueueDocument,
     ancestor_uids,
@@ -72,6 +73,19 @@ def is_topmost(uid: str, documents: Documents, rights: QueuePermissions) -> bool
     document = documents[uid]
     above = documents.get(document.parent)
     return document.team in rights.teams and (above is None or above.team not in rights.teams)
+
+
+def is_assigned(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+    """Whether an administrator of the company gave the queue to a team of the user."""
+    return not rights.everything and is_topmost(uid, documents, rights)
+
+
+def assigned_fields(document: QueueDocument) -> frozenset[str]:
+    """Names of the fields of a topmost queue that its queue admins cannot change."""
+    values = {name: getattr(document, name) for name in QUEUE_FIELDS if name not in _HARMLESS}
+    return frozenset(
+        name for name, value in values.items() if _TOWARDS_OTHERS.get(name, value) == value
+    )
 
 
 def _refused_changes(

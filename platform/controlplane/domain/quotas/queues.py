@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+from controlplane.domain.quotas.queue_fields import declared, declared_fields
 
 #: Stands where a chip does, for all chips together.
 TOTAL = ""
+#: What ``TOTAL`` is called in files and messages.
+TOTAL_NAME = "total"
 
 
 class QueueState(StrEnum):
@@ -26,12 +31,28 @@ class QueueState(StrEnum):
 class ChipQuota:
     """Cards of one chip, or in all, that a queue may count on and may have."""
 
-    #: Never lent.
-    reserved: int = 0
-    #: Its own; lent while idle, and taken back on demand. Not below ``reserved``.
-    guaranteed: int = 0
-    #: Most that it and the queues below hold at once; None means no limit.
-    cap: int | None = None
+    reserved: int = declared(
+        default=0,
+        label="Reserved",
+        help="Cards that are never lent, from 0 (the default) to the guarantee.",
+        requirement="a whole number of cards from 0",
+    )
+    guaranteed: int = declared(
+        default=0,
+        label="Guaranteed",
+        help="Cards that are lent while idle and reclaimed on demand, from 0 (the default) to the cap.",
+        requirement="a whole number of cards from 0",
+    )
+    cap: int | None = declared(
+        default=None,
+        label="Cap",
+        help="Maximum cards in use in the queue and those below it, from 0; by default there is no limit.",
+        requirement="a whole number of cards from 0",
+    )
+
+
+#: ``reserved``, ``guaranteed`` and ``cap``.
+QUOTA_FIELDS: Final = declared_fields(ChipQuota)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

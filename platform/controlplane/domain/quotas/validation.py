@@ -8,20 +8,26 @@ block changes elsewhere.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import inf
 
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
+    PLAIN_FIELDS,
     Documents,
     QueueDocument,
     cards_label,
     queue_snapshots,
 )
-from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, path_to_root
+from controlplane.domain.quotas.queues import (
+    QUOTA_FIELDS,
+    TOTAL,
+    TOTAL_NAME,
+    ChipQuota,
+    QueueSnapshot,
+    path_to_root,
+)
 
 #: Most queues on a way from the top down.
 MAX_TREE_DEPTH = 8
@@ -94,7 +100,7 @@ def _parent_errors(view: QueueSnapshot, queues: Mapping[str, QueueSnapshot]) -> 
 
 def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
-        of = _chip_suffix(chip)
+        of = cards_label(chip)
         if stated.reserved > stated.guaranteed:
             yield (
                 f"queue {view.name} reserves {stated.reserved} {of}, more than its guarantee of "
@@ -111,8 +117,6 @@ def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
             f"queue {view.name} guarantees {single} cards of single chips, more than its cap of {cap} "
             "cards in all; raise the cap or lower the guarantees"
         )
-    if not 0 < view.weight < inf:
-        yield f"queue {view.name} has the weight {view.weight:g}; it must be more than 0"
 
 
 def _unusable_for_claims(view: QueueSnapshot, children: list[QueueSnapshot]) -> Iterator[str]:
@@ -130,28 +134,18 @@ def _oversubscription_errors(
         below = sum(tree.guaranteed(child, chip) for child in children)
         if cap is not None and below > cap:
             yield (
-                f"the queues below {view.name} are guaranteed {below} {_chip_suffix(chip)} together, "
+                f"the queues below {view.name} are guaranteed {below} {cards_label(chip)} together, "
                 f"more than its cap of {cap}; lower theirs or raise it"
             )
         elif stated and below > stated:
             yield (
-                f"the queues below {view.name} are guaranteed {below} {_chip_suffix(chip)} together, "
+                f"the queues below {view.name} are guaranteed {below} {cards_label(chip)} together, "
                 f"more than its own {stated}; lower theirs or raise it"
             )
 
 
 def _stated_quota(view: QueueSnapshot, chip: str) -> ChipQuota:
     return view.entitlements.get(chip, ChipQuota()) if chip else view.total
-
-
-def _chip_suffix(chip: str) -> str:
-    return f"× {chip}" if chip else "cards in all"
-
-
-_NAME = re.compile(r"[-a-zA-Z0-9_]{1,60}")
-_LONGEST_DESCRIPTION = 2000
-#: What an integer column holds.
-_MOST_CARDS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +185,6 @@ def validate_tree_change(
         (
             *_tree_issues(after, context),
             *_blocked_by_claims(before, after, context),
-            *_name_issues(before, after),
         )
     )
     findings = tuple(finding for finding in wrong if finding not in known)
@@ -206,7 +199,7 @@ def _tree_issues(documents: Documents, context: TreeContext) -> Iterator[FieldFi
     taken: dict[str, str] = {}
     for uid, document in sorted(documents.items()):
         messages = [
-            *_misstated_document(document, context),
+            *_field_errors(document, context),
             *_team_conflicts(document, documents, context),
         ]
         if taken.setdefault(document.name, uid) != uid:
@@ -221,29 +214,20 @@ def _tree_issues(documents: Documents, context: TreeContext) -> Iterator[FieldFi
         yield from (FieldFinding(field=document.name, message=message) for message in messages)
 
 
-def _misstated_document(document: QueueDocument, context: TreeContext) -> Iterator[str]:
-    name, limit = document.name, document.max_running_per_user
-    if len(document.description) > _LONGEST_DESCRIPTION:
-        yield (
-            f"the description of queue {name} has {len(document.description)} characters; "
-            f"{_LONGEST_DESCRIPTION} are the most"
-        )
-    if limit is not None and not 1 <= limit <= _MOST_CARDS:
-        yield (
-            f"queue {name} lets one person run {limit} claims at once; it must be 1 or more. "
-            "Close the queue to let nothing start"
-        )
+def _field_errors(document: QueueDocument, context: TreeContext) -> Iterator[str]:
+    for name, declared in PLAIN_FIELDS.items():
+        if message := declared.error(getattr(document, name), path=document.name):
+            yield message
     for chip, stated in document.entitlements.items():
         if chip != TOTAL and chip not in context.chips:
             yield (
-                f"queue {name} states cards of {chip!r}, and no chip is called that; "
+                f"queue {document.name} states cards of {chip!r}, and no chip is called that; "
                 f"known are {', '.join(sorted(context.chips))}"
             )
-        for cards in (stated.reserved, stated.guaranteed, stated.cap):
-            if cards is not None and not 0 <= cards <= _MOST_CARDS:
-                yield (
-                    f"queue {name} states {cards} {cards_label(chip)}; it must be a whole number from 0"
-                )
+        for name, declared in QUOTA_FIELDS.items():
+            path = f"{document.name} › {chip or TOTAL_NAME}"
+            if message := declared.error(getattr(stated, name), path=path):
+                yield message
 
 
 def _team_conflicts(
@@ -265,18 +249,6 @@ def _team_conflicts(
             f"queue {name} is for every team and stands below {above.name}, which is for team "
             f"{above.team} alone; give it that team or place it elsewhere"
         )
-
-
-def _name_issues(before: Documents, after: Documents) -> Iterator[FieldFinding]:
-    for uid, document in after.items():
-        name = document.name
-        was = before.get(uid)
-        if (was is None or was.name != name) and not _NAME.fullmatch(name):
-            message = (
-                f"a queue cannot be called {name!r}; a name is 1 to 60 letters, digits, hyphens and "
-                "underscores"
-            )
-            yield FieldFinding(field=name, message=message)
 
 
 def _blocked_by_claims(
@@ -329,7 +301,7 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
     """Yield caps and guarantees that have no effect because of others."""
     above = tree.get(view.parent or "")
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
-        over = None if above is None else _stated_cap(above, chip)
+        over = None if above is None else _stated_quota(above, chip).cap
         if above is not None and over is not None and stated.cap is not None and stated.cap > over:
             yield (
                 f"queue {view.name} has a cap of {stated.cap} {cards_label(chip)} and stands below "
@@ -400,8 +372,3 @@ def _used_below(
         if view.parent is None:
             count(view)
     return held
-
-
-def _stated_cap(view: QueueSnapshot, chip: str) -> int | None:
-    stated = view.entitlements.get(chip) if chip else view.total
-    return None if stated is None else stated.cap

@@ -45,7 +45,6 @@ def test_a_sound_tree_has_no_findings() -> None:
             "queue a guarantees 4 cards in all, more than its cap of 2; "
             "raise the cap or lower the guarantee",
         ),
-        ([queue("a", weight=0)], "queue a has the weight 0; it must be more than 0"),
         (
             [
                 queue("a", guaranteed=8),

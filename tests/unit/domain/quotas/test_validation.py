@@ -79,8 +79,7 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
         ),
         (
             (document("a", max_running_per_user=0),),
-            "queue a lets one person run 0 claims at once; it must be 1 or more. "
-            "Close the queue to let nothing start",
+            "a: max_running_per_user must be a whole number from 1, or null for no limit, got 0",
         ),
         (
             (document("a", team="sales"),),
@@ -102,12 +101,16 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
         ),
         (
             (document("two words"),),
-            "a queue cannot be called 'two words'; a name is 1 to 60 letters, digits, hyphens and "
-            "underscores",
+            "two words: name must be 1 to 60 Latin letters, digits, hyphens and underscores, "
+            "got 'two words'",
         ),
         (
             (document("a", weight=float("inf")),),
-            "queue a has the weight inf; it must be more than 0",
+            "a: weight must be a number more than 0, got inf",
+        ),
+        (
+            (document("a", guaranteed=-1),),
+            "a › nvidia-h800: guaranteed must be a whole number of cards from 0, got -1",
         ),
     ],
 )
@@ -142,9 +145,9 @@ def test_a_queue_with_claims_is_neither_retired_nor_split() -> None:
         "queue a has 3 claims that wait and 2 that hold cards; set it to draining, and retire it "
         "when it is empty"
     ]
-    assert findings(
-        *before.values(), document("new:c", parent="a"), before=before, context=context
-    )[0].startswith("queue a has 3 claims that wait and 2 that hold cards, and only a queue")
+    assert findings(*before.values(), document("c", parent="a"), before=before, context=context)[
+        0
+    ].startswith("queue a has 3 claims that wait and 2 that hold cards, and only a queue")
 
 
 def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> None:
