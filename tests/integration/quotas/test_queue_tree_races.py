@@ -19,8 +19,8 @@ from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.documents import QueueDocument
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
-from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.planner import plan
+from controlplane.domain.scheduling.plans import SchedulerState, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.integration.company import Company
 from tests.integration.threads import at_once, raised
@@ -146,9 +146,12 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
     company.submit()
 
     def plan_then_close(
-        snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+        snapshot: SchedulingSnapshot,
+        policy: SchedulingPolicy,
+        state: SchedulerState,
+        at: datetime,
     ) -> SchedulingPlan:
-        decided = plan_cycle(snapshot, policy, at)
+        decided = plan(snapshot, policy, state, at)
         services.queue_state_set(
             queue=company.queue,
             state=QueueState.CLOSED,
@@ -157,6 +160,6 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
         )
         return decided
 
-    monkeypatch.setattr(cycles.PLANNER, "plan", plan_then_close)
+    monkeypatch.setattr(cycles, "plan", plan_then_close)
     assert company.schedule() == 0
     assert not Allocation.objects.exists()
