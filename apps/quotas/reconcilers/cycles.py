@@ -30,8 +30,13 @@ from apps.quotas import selectors, services
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers.pending_reasons import ReasonThrottle
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.scheduling.planner import Planner
-from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.planner import plan
+from controlplane.domain.scheduling.plans import (
+    ClaimPlacement,
+    SchedulerState,
+    SchedulingPlan,
+    SchedulingPolicy,
+)
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.transactions import commit_asynchronously
@@ -70,11 +75,18 @@ class CycleBudget:
             self.factor = min(MAX_FACTOR, max(1.0, self.factor * fits))
 
 
+@dataclass(slots=True)
+class SchedulerProcess:
+    """What the scheduler of one process passes from cycle to cycle."""
+
+    cycle_state: SchedulerState = field(default_factory=SchedulerState)
+    budget: CycleBudget = field(default_factory=CycleBudget)
+    reasons: ReasonThrottle = field(default_factory=ReasonThrottle)
+
+
 LEASE = "quotas.cycle"
 LEASE_TTL = timedelta(seconds=30)
-CYCLE_BUDGET = CycleBudget()
-PLANNER = Planner()
-REASON_THROTTLE = ReasonThrottle()
+SCHEDULER = SchedulerProcess()
 #: Placements per transaction.
 BATCH = 400
 #: Consecutive cycles, each with a new snapshot, before the next scheduled run.
@@ -154,18 +166,19 @@ def _run_phases(policy: SchedulingPolicy, lease: LeaderLease, at: datetime) -> _
     with done.timed("load"), transaction.atomic():
         snapshot, reasons = selectors.snapshot_and_pending_reasons()
     with done.timed("plan"):
-        decided = PLANNER.plan(snapshot, CYCLE_BUDGET.scaled(policy), at)
+        decided = plan(snapshot, SCHEDULER.budget.scaled(policy), SCHEDULER.cycle_state, at)
+        SCHEDULER.cycle_state = decided.state
     with done.timed("commit"):
         try:
             _commit_plan(done, decided, snapshot, policy, lease, at)
-            if due := REASON_THROTTLE.due(decided.pending, reasons):
+            if due := SCHEDULER.reasons.due(decided.pending, reasons):
                 with _lease_transaction(lease):
                     services.claims_reasons_update(refusals=due)
                     # Reasons are informational, and the next cycle writes what is lost.
                     commit_asynchronously()
         except _CycleLeaseLost:
             log.warning("a cycle lost its lease; another goes on", extra={"lease": LEASE})
-    CYCLE_BUDGET.record(sum(done.seconds.values()), policy=policy, unfinished=done.unfinished)
+    SCHEDULER.budget.record(sum(done.seconds.values()), policy=policy, unfinished=done.unfinished)
     _log_result(done, snapshot)
     return done
 

@@ -17,12 +17,14 @@ from django.db import connection
 from apps.quotas.models import Allocation
 from apps.quotas.selectors.row_versions import ChangeFeed, FeedQuery, FeedState
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, ClaimState, GangShape
-from controlplane.domain.scheduling.pending_queues import (
+from controlplane.domain.scheduling.snapshots import (
     ClaimsByClass,
+    ClaimSnapshot,
     GroupedClaims,
+    ReplicaPlacement,
+    RunningClaim,
     claims_by_class,
 )
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
 
 #: Size of the caches of parsed JSON; most claims have the same shape as others.
 CACHE_SIZE = 4096

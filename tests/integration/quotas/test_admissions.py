@@ -19,7 +19,7 @@ from apps.quotas.services import admissions
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.scheduling.commit_validation import PlacementConflict
-from controlplane.domain.scheduling.cycle import plan_cycle
+from controlplane.domain.scheduling.planner import plan
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 from tests.integration.company import Company, entitle
@@ -42,12 +42,12 @@ def changed_meanwhile(
     """Apply the change after the cycle has planned and before it commits."""
 
     def plan_then_change(*args: object) -> object:
-        decided = plan_cycle(*args)  # type: ignore[arg-type]
+        decided = plan(*args)  # type: ignore[arg-type]
         change()
         return decided
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles.PLANNER, "plan", plan_then_change)
+        patch.setattr(cycles, "plan", plan_then_change)
         yield
 
 

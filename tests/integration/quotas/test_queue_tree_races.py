@@ -19,8 +19,8 @@ from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.documents import QueueDocument, queue_edit
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
-from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.planner import plan
+from controlplane.domain.scheduling.plans import SchedulerState, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.integration.company import Company
 from tests.integration.threads import at_once, raised
@@ -146,14 +146,20 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
     company.submit()
 
     def plan_then_close(
-        snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+        snapshot: SchedulingSnapshot,
+        policy: SchedulingPolicy,
+        state: SchedulerState,
+        at: datetime,
     ) -> SchedulingPlan:
-        decided = plan_cycle(snapshot, policy, at)
-        saved = tree_documents()[company.queue.uid]
-        closed = queue_edit(replace(saved, state=QueueState.CLOSED), saved=saved)
-        services.tree_apply(closed, actor=chief(), at=company.at)
+        decided = plan(snapshot, policy, state, at)
+        services.queue_state_set(
+            queue=company.queue,
+            state=QueueState.CLOSED,
+            actor=chief(),
+            at=company.at,
+        )
         return decided
 
-    monkeypatch.setattr(cycles.PLANNER, "plan", plan_then_close)
+    monkeypatch.setattr(cycles, "plan", plan_then_close)
     assert company.schedule() == 0
     assert not Allocation.objects.exists()

@@ -14,7 +14,7 @@ from apps.quotas.models import Allocation, Claim, Entitlement, Nomination, Queue
 from apps.quotas.reconcilers import cycles
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
-from controlplane.domain.scheduling.cycle import plan_cycle
+from controlplane.domain.scheduling.planner import plan
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company
@@ -216,13 +216,13 @@ def test_outdated_evictions_are_skipped(
     borrower, owner = sharing.borrowing(), sharing.asked()
 
     def plan_then_change(*args: object) -> object:
-        decided = plan_cycle(*args)  # type: ignore[arg-type]
+        decided = plan(*args)  # type: ignore[arg-type]
         assert decided.revocations
         change(owner)
         return decided
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles.PLANNER, "plan", plan_then_change)
+        patch.setattr(cycles, "plan", plan_then_change)
         sharing.company.schedule()
 
     assert state_of(borrower) == ClaimState.ADMITTED

@@ -21,7 +21,7 @@ from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason, RoleShape
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.planner import Planner
+from controlplane.domain.scheduling.planner import plan
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LeaderLease, leader_lease
@@ -40,12 +40,12 @@ def planned_before(monkeypatch: pytest.MonkeyPatch, change: object) -> Iterator[
     """Apply ``change`` after the cycle has planned and before it commits."""
 
     def plan_then_change(*args: object) -> object:
-        decided = plan_cycle(*args)  # type: ignore[arg-type]
+        decided = plan(*args)  # type: ignore[arg-type]
         change()  # type: ignore[operator]
         return decided
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles.PLANNER, "plan", plan_then_change)
+        patch.setattr(cycles, "plan", plan_then_change)
         yield
 
 
@@ -423,8 +423,7 @@ def test_cycles_continue_until_every_pending_claim_is_considered(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shapes that do not fit come first, and one cycle searches for one or two of them."""
-    planner = Planner()
-    monkeypatch.setattr(cycles, "PLANNER", planner)
+    monkeypatch.setattr(cycles, "SCHEDULER", cycles.SchedulerProcess())
     sharing = Sharing.of(company)
     for number in range(4):
         sharing.claim(sharing.batch, memory=2**50 + number)
@@ -434,7 +433,7 @@ def test_cycles_continue_until_every_pending_claim_is_considered(
     with monkeypatch.context() as patch:
         patch.setattr(cycles, "MAX_CYCLES_PER_RUN", 1)
         assert cycles.cycle_run(policy=policy, at=company.at) == 0
-    assert planner.state.untried, "one cycle does not come to the last"
+    assert cycles.SCHEDULER.cycle_state.untried, "one cycle does not come to the last"
 
     assert cycles.cycle_run(policy=policy, at=company.at) == 1
     fits.refresh_from_db()

@@ -23,7 +23,7 @@ from apps.quotas.selectors.row_versions import SERVER_IDENTITY, RowVersionCache
 from apps.quotas.services.claims import claims_release
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, ClaimState, ReleaseReason
-from controlplane.domain.scheduling.pending_queues import GroupedClaims, claims_by_class
+from controlplane.domain.scheduling.snapshots import GroupedClaims, claims_by_class
 from launcher.postgres import prepare_server
 from tests.integration.company import Company
 

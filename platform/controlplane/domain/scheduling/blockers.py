@@ -23,13 +23,11 @@ from controlplane.domain.scheduling.node_table import (
     NodeTable,
     TotalCapacity,
 )
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementSearch, Placer
 from controlplane.domain.scheduling.plans import PendingCode, PendingReason
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
-    PlacementSearch,
     ReplicaDemand,
-    placement_search,
 )
 
 #: What no passing of time cures.
@@ -58,7 +56,7 @@ class BlockerFinder:
 
     def explain(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
         """Return why the claim found no room; computed once per equal request and state of the fleet."""
-        key = placement_search(claim, chip)
+        key = self._placer.search(claim, chip)
         moment = self._fleet.moment()
         known = self._found.get(key)
         if known is None or known[0] != moment:
@@ -67,7 +65,7 @@ class BlockerFinder:
 
     def permanent_blocker(self, claim: ClaimSnapshot, chip: str) -> PendingReason | None:
         """Return why it would not fit even into an empty fleet; None if each role would fit."""
-        key = placement_search(claim, chip)
+        key = self._placer.search(claim, chip)
         if key not in self._permanent:
             largest = max(claim.shape.roles, key=lambda role: role.cards)
             demand = ReplicaDemand.of(largest, claim, chip)

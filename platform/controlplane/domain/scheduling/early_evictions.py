@@ -22,11 +22,15 @@ from datetime import datetime
 from itertools import islice
 
 from controlplane.domain.scheduling.explanations import explain_reserved
-from controlplane.domain.scheduling.pending_queues import claims_by_class, queue_tree
+from controlplane.domain.scheduling.pending_queues import queue_tree
 from controlplane.domain.scheduling.plans import PendingClaims, PendingGroup, SchedulingPlan
 from controlplane.domain.scheduling.runtime_estimates import runtime_on
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    SchedulingSnapshot,
+    claims_by_class,
+)
 
 #: How often one cycle plans the next one. After that, whatever might be evicted in any order is withdrawn.
 MOST_CHECKS = 3

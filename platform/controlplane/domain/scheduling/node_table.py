@@ -431,14 +431,15 @@ class NodeTable:
 
     def _first_states(self) -> list[int]:
         states = self.states
-        #: By the identity of the layout, which its node keeps.
-        layouts: dict[int, int] = {}
+        #: By indices and the identity of the geometry, which many nodes share: its hash takes long.
+        layouts: dict[tuple[tuple[int, ...], int], int] = {}
         numbers = []
         for row in self.rows:
             layout = row.part.layout
-            layout_number = layouts.get(id(layout))
+            key = layout.indices, id(layout.geometry)
+            layout_number = layouts.get(key)
             if layout_number is None:
-                layout_number = layouts[id(layout)] = states.layout(layout)
+                layout_number = layouts[key] = states.layout(layout)
             numbers.append(states.number(layout_number, row.part.left))
         return numbers
 

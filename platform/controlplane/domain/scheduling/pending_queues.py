@@ -34,11 +34,10 @@ nominated for a claim (``nominated``) count as held by its queue.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush, heapreplace
-from operator import attrgetter
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
@@ -48,40 +47,11 @@ from controlplane.domain.scheduling.snapshots import (
     EquivalenceClass,
     QueuePosition,
     SchedulingSnapshot,
+    claims_by_class,
 )
-
-#: Claims of each kind, the first in the queue first.
-ClaimsByClass = Mapping[EquivalenceClass, Sequence[ClaimSnapshot]]
 
 #: What is searched for once: a kind, or the uid of a claim that is like no other.
 SearchKey: TypeAlias = EquivalenceClass | str
-
-_position = attrgetter("position")
-
-
-class GroupedClaims(tuple[ClaimSnapshot, ...]):
-    """Claims together with their grouping by equivalence class."""
-
-    by_kind: ClaimsByClass
-
-    @classmethod
-    def of(cls, claims: Iterable[ClaimSnapshot], by_kind: ClaimsByClass) -> Self:
-        """:param by_kind: the same claims."""
-        waiting = cls(claims)
-        waiting.by_kind = by_kind
-        return waiting
-
-
-def claims_by_class(claims: Sequence[ClaimSnapshot]) -> ClaimsByClass:
-    """Group the claims by equivalence class, each in queue order."""
-    if isinstance(claims, GroupedClaims):
-        return claims.by_kind
-    found: dict[EquivalenceClass, list[ClaimSnapshot]] = {}
-    for claim in claims:
-        found.setdefault(claim.equivalence_class, []).append(claim)
-    for members in found.values():
-        members.sort(key=_position)
-    return found
 
 
 class _ClassClaims:

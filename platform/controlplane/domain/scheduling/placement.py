@@ -7,7 +7,8 @@ adds the fewest fragments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +19,10 @@ from controlplane.domain.scheduling.node_table import JournalPosition, Mask, Nod
 from controlplane.domain.scheduling.scoring import NO_ROOM, ScoreBoard
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
-    PlacementSearch,
+    EquivalenceClass,
     ReplicaDemand,
     ReplicaPlacement,
     RoleDemand,
-    placement_search,
 )
 from controlplane.domain.scheduling.typical_requests import TypicalRequest
 
@@ -31,6 +31,14 @@ _MOST_REPLICAS = 4096
 
 #: Domains of a level that are tried before the next level is.
 MOST_DOMAINS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacementSearch:
+    """Where a gang may be placed on one chip; one object of a placer for all claims with equal requests."""
+
+    #: Those first that are hardest to place.
+    parts: tuple[RoleDemand, ...]
 
 
 class _MostFree(NamedTuple):
@@ -73,11 +81,24 @@ class Placer:
         """:param typical: what fragmentation is measured against; without it, the best fit alone decides."""
         self.fleet = fleet
         self._board = ScoreBoard(fleet, typical)
+        self._searches: dict[tuple[EquivalenceClass, str], PlacementSearch] = {}
+        self._equal_searches: dict[Hashable, PlacementSearch] = {}
         self._failed: dict[tuple[PlacementSearch, bytes | None], JournalPosition] = {}
         #: The most that one row had left when a search failed, by chip and by how much was given back before.
         self._left: dict[tuple[str, int], _MostFree] = {}
         #: Searches, cached results not counted.
         self.searches = 0
+
+    def search(self, claim: ClaimSnapshot, chip: str) -> PlacementSearch:
+        """Return what the claim requests on that chip."""
+        key = claim.equivalence_class, chip
+        search = self._searches.get(key)
+        if search is None:
+            parts = _role_demands(claim, chip)
+            request = chip, parts, claim.within, claim.near
+            search = self._equal_searches.setdefault(request, PlacementSearch(parts))
+            self._searches[key] = search
+        return search
 
     def place(
         self, claim: ClaimSnapshot, chip: str, *, avoid: Mask | None = None
@@ -119,7 +140,7 @@ class Placer:
     def _find_slots(
         self, claim: ClaimSnapshot, chip: str, avoid: Mask | None
     ) -> tuple[_ReplicaSlot, ...] | None:
-        search = placement_search(claim, chip)
+        search = self.search(claim, chip)
         parts = search.parts
         key = search, None if avoid is None else avoid.tobytes()
         failed = self._failed.get(key)
@@ -175,7 +196,7 @@ class Placer:
         could = np.zeros(len(self.fleet.rows), dtype=np.bool_)
         widest = claim.within or CLUSTER
         for level in self.fleet.topology.between(widest, widest):
-            domains, _ = self._candidate_domains(level, placement_search(claim, chip).parts, avoid)
+            domains, _ = self._candidate_domains(level, self.search(claim, chip).parts, avoid)
             could |= np.isin(level.domain, domains)
         return could
 
@@ -298,3 +319,13 @@ def _excluded_nodes(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_
     if inside is None:
         return avoid
     return ~inside if avoid is None else ~inside | avoid
+
+
+def _role_demands(claim: ClaimSnapshot, chip: str) -> tuple[RoleDemand, ...]:
+    parts = [
+        RoleDemand(role.name, ReplicaDemand.of(role, claim, chip), role.replicas, role.fewest)
+        for role in claim.shape.roles
+    ]
+    return tuple(
+        sorted(parts, key=lambda part: (-part.demand.shape.cards, -part.demand.shape.share))
+    )

@@ -1,4 +1,4 @@
-"""The planner, which skips no-op cycles: nothing has changed since a plan that changed nothing.
+"""Plans of consecutive cycles; no-op cycles are skipped: nothing has changed since a plan that changed nothing.
 
 Claims arrive all the time, most of them behind others with an equal request that are pending already. Where a
 plan started and evicted nothing and evaluated all claims, and neither nodes, queues, running claims nor the
@@ -11,11 +11,12 @@ requests: such a plan is valid for a moment only.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
+    NoOpPlan,
     PendingClaims,
     PendingGroup,
     SchedulerState,
@@ -28,48 +29,32 @@ from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 NO_OP_PLAN_VALID_FOR = timedelta(seconds=1)
 
 
-class _NoOpPlan(NamedTuple):
-    """A plan that changed nothing, and its inputs; the snapshot includes claims that arrived since."""
+def plan(
+    snapshot: SchedulingSnapshot, policy: SchedulingPolicy, state: SchedulerState, at: datetime
+) -> SchedulingPlan:
+    """Plan as ``plan_cycle`` does; after a no-op cycle, only the claims that arrived since the last plan.
 
-    snapshot: SchedulingSnapshot
-    policy: SchedulingPolicy
-    at: datetime
-    plan: SchedulingPlan
-
-
-class Planner:
-    """Plans one snapshot after another."""
-
-    def __init__(self) -> None:
-        self._last: _NoOpPlan | None = None
-        #: Of the plan before.
-        self.state = SchedulerState()
-
-    def plan(
-        self, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
-    ) -> SchedulingPlan:
-        """Plan as ``cycle.plan`` does; after a no-op cycle, only the claims that arrived since the last plan.
-
-        :raises ValueError: if a claim accepts no chip.
-        """
-        last = self._last
-        if (
-            last is not None
-            and (pending := _reasons_for_new_claims(last, snapshot, policy, at)) is not None
-        ):
-            self._last = last._replace(snapshot=snapshot)
-            return SchedulingPlan(pending=pending)
-        decided = plan_cycle(snapshot, policy, at, self.state)
-        deferred = self.state.deferred | decided.state.deferred
-        self.state = decided.state
-        moved = decided.placements or decided.revocations
-        no_op = not (moved or deferred or decided.any_not_evaluated)
-        self._last = _NoOpPlan(snapshot, policy, at, decided) if no_op else None
+    :param state: of the plan before.
+    :raises ValueError: if a claim accepts no chip.
+    """
+    last = state.no_op
+    if (
+        last is not None
+        and (pending := _reasons_for_new_claims(last, snapshot, policy, at)) is not None
+    ):
+        return SchedulingPlan(
+            pending=pending, state=replace(state, no_op=last._replace(snapshot=snapshot))
+        )
+    decided = plan_cycle(snapshot, policy, at, state)
+    moved = decided.placements or decided.revocations
+    if moved or state.deferred or decided.state.deferred or decided.any_not_evaluated:
         return decided
+    no_op = NoOpPlan(snapshot, policy, at, decided.class_reasons)
+    return replace(decided, state=replace(decided.state, no_op=no_op))
 
 
 def _reasons_for_new_claims(
-    last: _NoOpPlan, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+    last: NoOpPlan, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
 ) -> PendingClaims | None:
     """Return why claims that arrived since are pending; None if a new plan is needed."""
     before = last.snapshot
@@ -85,7 +70,7 @@ def _reasons_for_new_claims(
         return None
     refused: list[PendingGroup] = []
     for claim in snapshot.claims[known:]:
-        verdict = last.plan.class_reasons.get(claim.equivalence_class)
+        verdict = last.class_reasons.get(claim.equivalence_class)
         if verdict is None or claim.position < verdict.behind:
             return None
         refused.append(PendingGroup(verdict.reason, (claim,)))

@@ -15,6 +15,7 @@ from controlplane.domain.scheduling.snapshots import (
     EquivalenceClass,
     QueuePosition,
     ReplicaPlacement,
+    SchedulingSnapshot,
 )
 
 if TYPE_CHECKING:
@@ -196,6 +197,15 @@ class ClassReason(NamedTuple):
     behind: QueuePosition
 
 
+class NoOpPlan(NamedTuple):
+    """A plan that changed nothing, and its inputs; the snapshot includes claims that arrived since."""
+
+    snapshot: SchedulingSnapshot
+    policy: SchedulingPolicy
+    at: datetime
+    class_reasons: Mapping[EquivalenceClass, ClassReason]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerState:
     """What one cycle passes on to the next; without it, a new round begins."""
@@ -206,6 +216,8 @@ class SchedulerState:
     #: Uids of claims that did not start as the next cycle would have evicted them. It decides last for these, and
     #: cards that are nominated for them are released.
     deferred: frozenset[str] = frozenset()
+    #: The last plan, if it changed nothing: what did not change since need not be planned again (``planner``).
+    no_op: NoOpPlan | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

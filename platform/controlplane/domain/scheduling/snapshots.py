@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
 from math import inf
 from operator import attrgetter
-from threading import Lock
-from typing import NamedTuple, TypeAlias
-from weakref import WeakValueDictionary
+from typing import NamedTuple, Self, TypeAlias
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Resources
@@ -64,7 +61,6 @@ class ChipGroup(NamedTuple):
     chip: str
     #: In index order.
     cards: tuple[CardSnapshot, ...]
-    #: The same object for all that are laid out alike.
     layout: CardLayout
     #: Thousandths of each card that any claim may have now.
     left: tuple[int, ...]
@@ -98,22 +94,12 @@ class NodeSnapshot:
     binding: CardBinding = CardBinding.CARD
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
     owns_cpu: bool = False
-    _parts: tuple[ChipGroup, ...] | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
+    #: Its cards by chip, in the order of the first card of each; one empty group where it has no cards.
+    parts: tuple[ChipGroup, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def parts(self) -> tuple[ChipGroup, ...]:
-        """Its cards by chip, in the order of the first card of each; one empty group where it has no cards.
-
-        Nodes outlive plans, so this is computed once.
-        """
-        parts = self._parts
-        if parts is None:
-            chips = dict.fromkeys(card.chip for card in self.cards) or ("",)
-            parts = tuple(_chip_group(self, chip) for chip in chips)
-            object.__setattr__(self, "_parts", parts)
-        return parts
+    def __post_init__(self) -> None:
+        chips = dict.fromkeys(card.chip for card in self.cards) or ("",)
+        object.__setattr__(self, "parts", tuple(_chip_group(self, chip) for chip in chips))
 
     @property
     def accepts_workloads(self) -> bool:
@@ -147,7 +133,7 @@ def _chip_group(node: NodeSnapshot, chip: str) -> ChipGroup:
     return ChipGroup(
         chip=chip,
         cards=cards,
-        layout=_card_layout(indices, node.geometries.get(chip, _ANYHOW)),
+        layout=CardLayout(indices, node.geometries.get(chip, _ANYHOW)),
         left=tuple(
             WHOLE_CARD - card.shared if card.free and not card.nominated_for else 0
             for card in cards
@@ -162,11 +148,6 @@ def _chip_group(node: NodeSnapshot, chip: str) -> ChipGroup:
 
 #: Any cards are as good as any others.
 _ANYHOW = Geometry()
-
-
-@lru_cache(maxsize=1024)
-def _card_layout(indices: tuple[int, ...], geometry: Geometry) -> CardLayout:
-    return CardLayout(indices, geometry)
 
 
 #: In a queue: priority, larger first, then age and uid.
@@ -237,28 +218,13 @@ class RoleDemand(NamedTuple):
     fewest: int
 
 
-class PlacementSearch:
-    """Where a gang may be placed on one chip. Claims with equal requests share one: ``search is other``."""
-
-    __slots__ = ("__weakref__", "chip", "near", "parts", "within")
-
-    def __init__(
-        self, chip: str, parts: tuple[RoleDemand, ...], *, within: str = "", near: str = ""
-    ) -> None:
-        self.chip = chip
-        #: Those first that are hardest to place.
-        self.parts = parts
-        self.within = within
-        self.near = near
-
-
 class EquivalenceClass:
     """Claims of one queue with equal requests: where one cannot be placed, those behind it cannot either.
 
-    Classes are compared by identity: ``equivalence_class is other``.
+    Classes of equal requests are equal. Plans look them up all the time, so their hash is computed once.
     """
 
-    __slots__ = ("__weakref__", "chips", "fewest", "most", "queue", "searches", "shape")
+    __slots__ = ("_hash", "_request", "chips", "fewest", "most", "queue", "shape")
 
     def __init__(self, claim: ClaimSnapshot) -> None:
         self.queue = claim.queue
@@ -267,14 +233,29 @@ class EquivalenceClass:
         #: Thousandths of cards.
         self.fewest = claim.shape.fewest_amount
         self.most = claim.shape.amount
-        #: By chip, as far as they were looked up.
-        self.searches: dict[str, PlacementSearch] = {}
+        self._request = (
+            claim.queue,
+            claim.shape,
+            claim.chips,
+            claim.equal_chips,
+            claim.within,
+            claim.near,
+            claim.runtime,
+            claim.tolerations,
+            tuple(sorted(claim.selector.items())),
+            tuple(sorted(claim.speeds.items())),
+        )
+        self._hash = hash(self._request)
 
+    def __hash__(self) -> int:
+        return self._hash
 
-#: Classes of all claims that are still referenced.
-_CLASSES: WeakValueDictionary[Hashable, EquivalenceClass] = WeakValueDictionary()
-#: Threads that look up the same class get the same object.
-_CLASS_LOCK = Lock()
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, EquivalenceClass)
+            and self._hash == other._hash
+            and self._request == other._request
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,9 +286,7 @@ class ClaimSnapshot:
     user: str = ""
     #: Among the claims of its queue the smaller goes first: the more urgent, then the older.
     position: QueuePosition = field(init=False, repr=False, compare=False)
-    _equivalence_class: EquivalenceClass | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
+    equivalence_class: EquivalenceClass = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", (-self.priority, self.created_at, self.uid))
@@ -316,33 +295,36 @@ class ClaimSnapshot:
                 raise ValueError(f"claim {self.uid}: a speed is more than 0, got {speed} on {chip}")
         if self.runtime is not None and self.runtime < timedelta(0):
             raise ValueError(f"claim {self.uid}: a runtime is not negative, got {self.runtime}")
+        object.__setattr__(self, "equivalence_class", EquivalenceClass(self))
 
-    @property
-    def equivalence_class(self) -> EquivalenceClass:
-        """The same object for all claims with equal requests in one queue.
 
-        Claims outlive plans, so it is looked up once.
-        """
-        equivalence_class = self._equivalence_class
-        if equivalence_class is None:
-            asked = (
-                self.queue,
-                self.shape,
-                self.chips,
-                self.equal_chips,
-                self.within,
-                self.near,
-                self.runtime,
-                self.tolerations,
-                tuple(sorted(self.selector.items())),
-                tuple(sorted(self.speeds.items())),
-            )
-            with _CLASS_LOCK:
-                equivalence_class = _CLASSES.get(asked) or _CLASSES.setdefault(
-                    asked, EquivalenceClass(self)
-                )
-            object.__setattr__(self, "_equivalence_class", equivalence_class)
-        return equivalence_class
+#: Claims of each class, the first in the queue first.
+ClaimsByClass = Mapping[EquivalenceClass, Sequence[ClaimSnapshot]]
+
+
+class GroupedClaims(tuple[ClaimSnapshot, ...]):
+    """Claims together with their grouping by equivalence class."""
+
+    by_kind: ClaimsByClass
+
+    @classmethod
+    def of(cls, claims: Iterable[ClaimSnapshot], by_kind: ClaimsByClass) -> Self:
+        """:param by_kind: the same claims."""
+        waiting = cls(claims)
+        waiting.by_kind = by_kind
+        return waiting
+
+
+def claims_by_class(claims: Sequence[ClaimSnapshot]) -> ClaimsByClass:
+    """Group the claims by equivalence class, each in queue order."""
+    if isinstance(claims, GroupedClaims):
+        return claims.by_kind
+    found: dict[EquivalenceClass, list[ClaimSnapshot]] = {}
+    for claim in claims:
+        found.setdefault(claim.equivalence_class, []).append(claim)
+    for members in found.values():
+        members.sort(key=attrgetter("position"))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,9 +376,15 @@ class RunningClaim:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingSnapshot:
     nodes: tuple[NodeSnapshot, ...]
+    #: Pending ones; grouped by class once, for all plans of the snapshot.
     claims: tuple[ClaimSnapshot, ...]
     queues: Mapping[str, QueueSnapshot]
     running: tuple[RunningClaim, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claims, GroupedClaims):
+            claims = GroupedClaims.of(self.claims, claims_by_class(self.claims))
+            object.__setattr__(self, "claims", claims)
 
 
 def minimal_claim(claim: ClaimSnapshot) -> ClaimSnapshot:
@@ -424,32 +412,3 @@ def _shrink_elastic_roles(claim: ClaimSnapshot, spare: int) -> Iterator[RoleShap
             more = min(more, max(0, spare) // role.amount)
         spare -= more * role.amount
         yield replace(role, replicas=role.fewest + more, least=role.fewest if more else 0)
-
-
-#: Searches of all classes that are still referenced.
-_SEARCHES: WeakValueDictionary[Hashable, PlacementSearch] = WeakValueDictionary()
-
-
-def placement_search(claim: ClaimSnapshot, chip: str) -> PlacementSearch:
-    """Return what the claim requests on that chip; found once, and kept as long as a claim uses it."""
-    known = claim.equivalence_class.searches
-    search = known.get(chip)
-    if search is None:
-        parts = _role_demands(claim, chip)
-        asked = chip, parts, claim.within, claim.near
-        search = _SEARCHES.get(asked)
-        if search is None:
-            search = PlacementSearch(chip, parts, within=claim.within, near=claim.near)
-            search = _SEARCHES.setdefault(asked, search)
-        known[chip] = search
-    return search
-
-
-def _role_demands(claim: ClaimSnapshot, chip: str) -> tuple[RoleDemand, ...]:
-    parts = [
-        RoleDemand(role.name, ReplicaDemand.of(role, claim, chip), role.replicas, role.fewest)
-        for role in claim.shape.roles
-    ]
-    return tuple(
-        sorted(parts, key=lambda part: (-part.demand.shape.cards, -part.demand.shape.share))
-    )

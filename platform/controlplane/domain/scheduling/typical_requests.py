@@ -7,10 +7,10 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from controlplane.domain.quotas.claims import GangShape
-from controlplane.domain.scheduling.pending_queues import claims_by_class
 from controlplane.domain.scheduling.snapshots import (
     ReplicaShape,
     SchedulingSnapshot,
+    claims_by_class,
 )
 
 #: Shapes that the fragmentation of a node is measured against: this part of all requests.

@@ -17,8 +17,13 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.planner import Planner
-from controlplane.domain.scheduling.plans import Revocation, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.planner import plan
+from controlplane.domain.scheduling.plans import (
+    Revocation,
+    SchedulerState,
+    SchedulingPlan,
+    SchedulingPolicy,
+)
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
@@ -122,7 +127,7 @@ class Histories(RuleBasedStateMachine):
         self.timeline = SnapshotSimulator(snapshot(*fleet(), queues=QUEUES))
         self.now = AT
         self.asked = 0
-        self.planner = Planner()
+        self.state = SchedulerState()
         #: Those who wait, with what each was told last by the planner.
         self.pending_reasons: dict[str, str] = {}
 
@@ -250,7 +255,7 @@ class Histories(RuleBasedStateMachine):
 
     def _schedule(self, policy: SchedulingPolicy) -> None:
         seen = self.timeline.snapshot()
-        state = self.planner.state
+        state = self.state
         decided = plan_cycle(seen, policy, self.now, state)
         plan_invariants.check(seen, decided)
         assert decided == plan_cycle(shuffled(seen), policy, self.now, state)
@@ -269,7 +274,8 @@ class Histories(RuleBasedStateMachine):
         self, seen: SchedulingSnapshot, policy: SchedulingPolicy, decided: SchedulingPlan
     ) -> None:
         """What need not be planned again is what a plan would say again."""
-        found = self.planner.plan(seen, policy, self.now)
+        found = plan(seen, policy, self.state, self.now)
+        self.state = found.state
         assert (found.placements, found.revocations) == (decided.placements, decided.revocations)
         placed = {each.claim for each in found.placements}
         waiting = {claim.uid for claim in seen.claims} - placed

@@ -188,8 +188,8 @@ def test_claims_are_of_a_kind_if_they_ask_the_same_of_the_same_queue() -> None:
     equivalent = claim("b")
     assert (
         one.equivalence_class
-        is equivalent.equivalence_class
-        is replace(equivalent, uid="c").equivalence_class
+        == equivalent.equivalence_class
+        == replace(equivalent, uid="c").equivalence_class
     )
     others = (
         claim("b", role(2)),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.scheduling import planner
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.planner import NO_OP_PLAN_VALID_FOR, Planner
-from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.planner import NO_OP_PLAN_VALID_FOR
+from controlplane.domain.scheduling.plans import SchedulerState, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, running, snapshot
 
@@ -22,6 +22,20 @@ FULL = snapshot(
     running=[running("at work", {"n": (0, 1)})],
     claims=[claim("a", minute=1), claim("b", role(2), minute=2)],
 )
+
+
+class Planner:
+    """Passes the state of each plan to the next."""
+
+    def __init__(self) -> None:
+        self.state = SchedulerState()
+
+    def plan(
+        self, seen: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+    ) -> SchedulingPlan:
+        found = planner.plan(seen, policy, self.state, at)
+        self.state = found.state
+        return found
 
 
 @pytest.fixture
@@ -44,13 +58,13 @@ def pending_reasons(found: SchedulingPlan) -> dict[str, str]:
 def test_of_newcomers_behind_others_of_their_kind_a_plan_says_the_same(
     planned: list[SchedulingSnapshot],
 ) -> None:
-    planner, first = Planner(), FULL
-    assert set(pending_reasons(planner.plan(first, SchedulingPolicy(), AT))) == {"a", "b"}
+    scheduler, first = Planner(), FULL
+    assert set(pending_reasons(scheduler.plan(first, SchedulingPolicy(), AT))) == {"a", "b"}
     second = replace(
         first, claims=(*first.claims, claim("c", minute=3), claim("d", role(2), minute=4))
     )
     third = replace(second, claims=(*second.claims, claim("e", minute=5)))
-    found = [planner.plan(each, SchedulingPolicy(), AT + MOMENT) for each in (second, third)]
+    found = [scheduler.plan(each, SchedulingPolicy(), AT + MOMENT) for each in (second, third)]
     assert [set(pending_reasons(each)) for each in found] == [{"c", "d"}, {"e"}]
     assert (
         pending_reasons(plan_cycle(third, SchedulingPolicy(), AT + MOMENT)).items()
@@ -98,10 +112,10 @@ def test_of_newcomers_behind_others_of_their_kind_a_plan_says_the_same(
 def test_whatever_else_has_changed_is_planned(
     change: Callable[[SchedulingSnapshot], SchedulingSnapshot], planned: list[SchedulingSnapshot]
 ) -> None:
-    planner = Planner()
-    planner.plan(FULL, SchedulingPolicy(), AT)
+    scheduler = Planner()
+    scheduler.plan(FULL, SchedulingPolicy(), AT)
     changed = change(FULL)
-    assert planner.plan(changed, SchedulingPolicy(), AT) == plan_cycle(
+    assert scheduler.plan(changed, SchedulingPolicy(), AT) == plan_cycle(
         changed, SchedulingPolicy(), AT
     )
     assert planned == [FULL, changed]
@@ -110,7 +124,7 @@ def test_whatever_else_has_changed_is_planned(
 def test_a_plan_stands_for_a_moment_for_its_policy_and_for_those_who_come(
     planned: list[SchedulingSnapshot],
 ) -> None:
-    planner, seen, full = Planner(), FULL, []
+    scheduler, seen, full = Planner(), FULL, []
     for number, (policy, at) in enumerate(
         (
             (SchedulingPolicy(), AT),
@@ -120,12 +134,12 @@ def test_a_plan_stands_for_a_moment_for_its_policy_and_for_those_who_come(
             (SchedulingPolicy(backfill=False), AT + NO_OP_PLAN_VALID_FOR),
         )
     ):
-        planner.plan(seen, policy, at)
+        scheduler.plan(seen, policy, at)
         full.append(planned[-1] is seen)
         seen = replace(seen, claims=(*seen.claims, claim(f"c{number}", minute=9 + number)))
     assert full == [True, False, True, True, True]
-    planner.plan(seen, SchedulingPolicy(), AT)
-    planner.plan(seen, SchedulingPolicy(), AT)
+    scheduler.plan(seen, SchedulingPolicy(), AT)
+    scheduler.plan(seen, SchedulingPolicy(), AT)
     assert planned[-2:] == [seen, seen], "nobody came: time has passed, or something else is asked"
 
 
@@ -137,6 +151,6 @@ def test_what_moved_something_or_did_not_look_at_all_is_planned_again(
         (free, SchedulingPolicy()),
         (FULL, SchedulingPolicy(attempts_per_cycle=0)),
     ):
-        planner = Planner()
-        assert planner.plan(seen, policy, AT) == planner.plan(seen, policy, AT)
+        scheduler = Planner()
+        assert scheduler.plan(seen, policy, AT) == scheduler.plan(seen, policy, AT)
     assert planned == [free, free, FULL, FULL]
