@@ -19,7 +19,7 @@ FAMILY = "*"
 
 
 class FaultLevel(IntEnum):
-    """What has to be done, from little to much."""
+    """Severity: the action that a fault requires, in ascending order."""
 
     NOTE = 1
     RESTART_REQUEST = 2
@@ -29,18 +29,20 @@ class FaultLevel(IntEnum):
     ISOLATE = 6
 
 
-#: What to do where only the level is known of a code.
+#: Remedy of codes of which only the level is known.
 REMEDIES: Mapping[FaultLevel, str] = {
-    FaultLevel.NOTE: "Nothing needs to be done. Where it comes often, have the hardware tested.",
+    FaultLevel.NOTE: "No action required. If the fault recurs often, test the hardware.",
     FaultLevel.RESTART_REQUEST: (
-        "Send the request again. Where it comes back in the same place, have the hardware tested."
+        "Send the request again. If the fault recurs on the same hardware, test it."
     ),
-    FaultLevel.RESTART_JOB: "Run the job again. Where it comes back in the same place, have the hardware tested.",
-    FaultLevel.RESET_WHEN_IDLE: "Let what runs there end, then reset the card and let it pass a burn-in.",
+    FaultLevel.RESTART_JOB: "Restart the job. If the fault recurs on the same hardware, test it.",
+    FaultLevel.RESET_WHEN_IDLE: (
+        "Wait until the running workloads end, then reset or repair the hardware and run a burn-in."
+    ),
     FaultLevel.RESET_NOW: (
-        "Stop what runs there, reset the card and let it pass a burn-in. Where it comes back, exchange the card."
+        "Evict the workloads, reset the card and run a burn-in. If the fault recurs, replace the card."
     ),
-    FaultLevel.ISOLATE: "Keep it out of use, and have the hardware tested or exchanged.",
+    FaultLevel.ISOLATE: "Keep the hardware isolated, and test or replace it.",
 }
 
 
@@ -89,12 +91,12 @@ class Lasting:
 class Meaning:
     """What a code stands for, for people and for decisions."""
 
-    #: Sentences, in English; empty where the maker publishes nothing about the code.
+    #: English text with the vendor's own name of the fault; empty if the vendor publishes nothing about the code.
     cause: str
     remedy: str
     level: FaultLevel
     state: Fitness
-    #: The maker's own number; None: the policy's.
+    #: The vendor's own rule; None: that of the policy.
     repeat_rule: RepeatRule | None = None
     lasting: Lasting | None = None
 
