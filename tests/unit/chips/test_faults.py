@@ -146,11 +146,12 @@ def test_what_programs_do_to_themselves_never_counts_by_how_often_it_comes(xid: 
         ("nvidia", "79", "fallen off the bus", Fitness.OUT),
         ("nvidia", "154", "Xid 154: GPU Recovery Action Changed", Fitness.NO_NEW_WORK),
         ("nvidia", "94", "Contained ECC error", Fitness.FIT),
-        ("ascend", "80C98008", "core for matrices", Fitness.FIT),
-        ("ascend", "80C98000", "differed from what lay in the memory", Fitness.FIT),
-        ("ascend", "8F180220", "fabric between cards", Fitness.NO_NEW_WORK),
-        ("ascend", "81078605", "network reported", Fitness.DEGRADED),
-        ("ascend", "[0x00f103b0,155907,na,na]", "switch between the cards", Fitness.OUT),
+        ("ascend", "80C98008", "AIC multi-bit ECC error", Fitness.FIT),
+        ("ascend", "80C98000", "AI Core instruction data fails to be verified", Fitness.FIT),
+        ("ascend", "80E01801", "Multi-bit ECC errors when accessing the HBM", Fitness.FIT),
+        ("ascend", "8F180220", "interconnect port or link", Fitness.NO_NEW_WORK),
+        ("ascend", "81078605", "Some lanes of a RoCE port are faulty", Fitness.DEGRADED),
+        ("ascend", "[0x00f103b0,155907,na,na]", "switch between the NPUs", Fitness.OUT),
     ],
 )
 def test_a_code_says_why_and_what_to_do(vendor: str, code: str, says: str, state: Fitness) -> None:

@@ -103,10 +103,10 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultTexts:
-    """Why a fault comes about and what to do."""
+    """Cause and remedy of a fault code or of a family of codes."""
 
     cause: str
-    #: Empty for a family of codes whose levels differ: then each has what its level asks for.
+    #: Empty: that of the family of the code, or else of its level.
     remedy: str = ""
 
 
@@ -116,7 +116,8 @@ class FaultMap:
 
     #: Code, as the vendor's tools print it → level.
     levels: Mapping[str, FaultLevel] = field(default_factory=dict)
-    #: Code, or the beginning of a family of codes and a star → cause and remedy. The longest beginning wins.
+    #: Code, or the prefix of a family of codes and a star → cause and remedy. The longest prefix wins; without a
+    #: remedy, it has that of the next one.
     texts: Mapping[str, FaultTexts] = field(default_factory=dict)
     #: Where a code leaves the card in another state than its level does.
     states: Mapping[str, Fitness] = field(default_factory=dict)
@@ -136,20 +137,22 @@ class FaultMap:
         """All that is known of a code; of one that no table knows, its level and an empty cause and remedy."""
         level = self.level(code, minor=minor)
         texts = self._code_texts(code)
+        remedies = (each.remedy for each in texts if each.remedy)
         return Meaning(
-            cause=texts.cause if texts else "",
-            remedy=(texts.remedy or REMEDIES[level]) if texts else "",
+            cause=texts[0].cause if texts else "",
+            remedy=next(remedies, REMEDIES[level]) if texts else "",
             level=level,
             state=self.states.get(code, _FITNESS[level]),
             repeat_rule=self.repeat_rules.get(code),
             lasting=self.lasting.get(code),
         )
 
-    def _code_texts(self, code: str) -> FaultTexts | None:
+    def _code_texts(self, code: str) -> tuple[FaultTexts, ...]:
+        """Texts of the code and of its families, the most specific first."""
         if code not in self.levels:
-            return None
+            return ()
         families = (f"{code[:length]}{FAMILY}" for length in range(len(code), 0, -1))
-        return next((self.texts[each] for each in (code, *families) if each in self.texts), None)
+        return tuple(self.texts[each] for each in (code, *families) if each in self.texts)
 
 
 class Origin(StrEnum):
