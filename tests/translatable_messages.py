@@ -264,7 +264,7 @@ def forgotten() -> set[str]:
 
 def table_catalogue() -> Iterator[polib.POEntry]:
     """Entries that a call of gettext with the text alone finds."""
-    yield from (entry for entry in polib.pofile(str(TABLE_CATALOGUE)) if entry.msgctxt is None)
+    yield from (entry for entry in polib.pofile(str(TABLE_CATALOGUE)) if not entry.msgctxt)
 
 
 def untranslated_table_texts() -> dict[str, str]:
