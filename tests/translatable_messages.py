@@ -1,8 +1,10 @@
-"""The messages of services, rules and adapters, read from their source.
+"""The messages of services, rules and adapters, read from their source, and the texts of tables.
 
-They are English in the database and on REST; pages show them in the reader's language. All of them are
-found here, so that a test can ask for a translation of each. ``python -m tests.translatable_messages`` prints
-those that have none.
+Both are English in the database and on REST; pages show them in the reader's language. Messages may have
+placeholders and are translated by ``messages.po``. Texts of tables are fixed: labels and help of spec fields,
+causes and remedies of faults. They are translated by ``django.po``, where a reference (``#:``) names the file
+that declares them.
+A test requires a translation of each. ``python -m tests.translatable_messages`` prints the missing entries.
 """
 
 from __future__ import annotations
@@ -10,17 +12,25 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polib
 
+from controlplane.domain.common.spec_fields import SpecField
 from controlplane.domain.health import faults
+from controlplane.domain.jobs import retries
 from controlplane.domain.outbound import egress
+from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
+from controlplane.domain.specs.scripts import SCRIPT
+from controlplane.domain.specs.serving import SERVE
+from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports import registry
 
 ROOT = Path(__file__).resolve().parent.parent
-CATALOGUE = ROOT / "templates/locale/zh_Hans/LC_MESSAGES/messages.po"
+LOCALE = ROOT / "templates/locale/zh_Hans/LC_MESSAGES"
+CATALOGUE = LOCALE / "messages.po"
+TABLE_CATALOGUE = LOCALE / "django.po"
 #: Where reasons and refusals are worded.
 SPOKEN = (
     "apps/*/selectors.py",
@@ -83,16 +93,20 @@ MESSAGE_KEYWORDS = frozenset(
         "held_back",
     }
 )
-#: Where a table of fields says what each is called and means, and the keywords that do.
-TABLES = (
-    "platform/controlplane/domain/specs/serving.py",
-    "platform/controlplane/domain/specs/training.py",
-    "platform/controlplane/domain/health/default_rules.py",
-    "platform/controlplane/domain/jobs/retries.py",
-    "platform/controlplane/domain/quotas/documents.py",
-    "platform/controlplane/domain/quotas/queues.py",
-)
-EXPLAINING_KEYWORDS = frozenset({"label", "help", "title", "source"})
+#: Titles of these rules are part of the messages of faults.
+DEFAULT_RULES = "platform/controlplane/domain/health/default_rules.py"
+_DOMAIN = "platform/controlplane/domain"
+#: File → fields whose labels and help are on forms.
+FORM_TABLES: Mapping[str, Sequence[SpecField]] = {
+    f"{_DOMAIN}/specs/serving.py": SERVE,
+    f"{_DOMAIN}/specs/training.py": FINETUNE,
+    f"{_DOMAIN}/jobs/retries.py": retries.FIELDS,
+}
+#: File → fields whose labels alone are on pages: in the restrictions of an engine.
+LABEL_TABLES: Mapping[str, Sequence[SpecField]] = {
+    f"{_DOMAIN}/specs/evaluation.py": (*EVALUATE, *QUANTIZE),
+    f"{_DOMAIN}/specs/scripts.py": SCRIPT,
+}
 #: What makes the gateway's refusals.
 REFUSING = frozenset(
     {"ApiError", "bad_request", "key_refused", "unavailable_error", "upstream_failed"}
@@ -199,24 +213,39 @@ def spoken() -> dict[str, str]:
     for path in modules():
         module = str(path.relative_to(ROOT))
         collector = MessageCollector(
-            keywords=MESSAGE_KEYWORDS | EXPLAINING_KEYWORDS
-            if module in TABLES
-            else MESSAGE_KEYWORDS
+            keywords=MESSAGE_KEYWORDS | {"title"} if module == DEFAULT_RULES else MESSAGE_KEYWORDS
         )
         collector.visit(ast.parse(path.read_text(encoding="utf-8")))
         for text in collector.messages:
             found.setdefault(text, module)
     found |= {purpose: egress.__name__ for _network, purpose in egress.SPECIAL}
-    return found | dict(_of_faults())
+    return found
 
 
-def _of_faults() -> Iterator[tuple[str, str]]:
-    """What the vendors' fault maps say of their codes."""
+def table_texts() -> dict[str, str]:
+    """Each text of a table that pages show, and the file that declares it."""
+    found: dict[str, str] = {}
+    for path, fields in FORM_TABLES.items():
+        for field in _with_subfields(fields):
+            found.setdefault(field.label, path)
+            found.setdefault(field.help, path)
+    for path, fields in LABEL_TABLES.items():
+        for field in _with_subfields(fields):
+            found.setdefault(field.label, path)
+    for remedy in faults.REMEDIES.values():
+        found.setdefault(remedy, f"{_DOMAIN}/health/faults.py")
     for plugin in registry.chip_plugins().values():
         for fault_texts in plugin.profile().faults.texts.values():
             for text in filter(None, (fault_texts.cause, fault_texts.remedy)):
-                yield text, f"faults.toml of {plugin.vendor}"
-    yield from ((remedy, faults.__name__) for remedy in faults.REMEDIES.values())
+                path = f"platform/controlplane/adapters/chips/{plugin.vendor}/faults.toml"
+                found.setdefault(text, path)
+    return found
+
+
+def _with_subfields(fields: Sequence[SpecField]) -> Iterator[SpecField]:
+    for field in fields:
+        yield field
+        yield from _with_subfields(field.fields)
 
 
 def catalogue() -> Iterator[polib.POEntry]:
@@ -234,7 +263,24 @@ def forgotten() -> set[str]:
     return {entry.msgid for entry in catalogue()} - set(spoken())
 
 
+def table_catalogue() -> Iterator[polib.POEntry]:
+    """Entries that a call of gettext with the text alone finds."""
+    yield from (entry for entry in polib.pofile(str(TABLE_CATALOGUE)) if not entry.msgctxt)
+
+
+def untranslated_table_texts() -> dict[str, str]:
+    """Texts of tables without a translation, and the file of each."""
+    translated = {entry.msgid for entry in table_catalogue() if entry.msgstr}
+    return {text: path for text, path in table_texts().items() if text not in translated}
+
+
+def forgotten_table_texts() -> set[str]:
+    """Translations that refer to a table that does not contain the text."""
+    texts = table_texts()
+    return {entry.msgid for entry in table_catalogue() if entry.occurrences} - set(texts)
+
+
 if __name__ == "__main__":
-    for text, module in untranslated().items():
+    for text, module in (untranslated() | untranslated_table_texts()).items():
         sys.stdout.write(f"# {module}\n")
         sys.stdout.write(f"{polib.POEntry(msgid=text)}\n")

@@ -107,8 +107,8 @@ def test_from_a_dataset_to_a_model_that_talks(
     page.get_by_label("Dataset", exact=True).select_option(label="walked v1")
     page.get_by_label("New model name").fill("walked-parser")
     page.get_by_text("More", exact=True).click()
-    page.get_by_label("Most steps").fill("60")
-    page.get_by_label("Log every").fill("5")
+    page.get_by_label("Max steps").fill("60")
+    page.get_by_label("Logging interval").fill("5")
     page.get_by_role("button", name="Submit").click()
     expect(page).to_have_url(JOB)
     job = page.url.rsplit("/", 1)[-1]

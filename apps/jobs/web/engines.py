@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.web.requests import AuthenticatedRequest
@@ -146,7 +147,7 @@ def _support_context(
 
 def _restriction_context(restriction: FieldRestriction) -> dict[str, Any]:
     return {
-        "label": " › ".join(translate_message(part) for part in restriction.label),
+        "label": " › ".join(gettext(part) for part in restriction.label),
         "values": [str(value) for value in restriction.values],
         "reason": translate_message(restriction.reason),
         "chips": _chip_labels(restriction.chips),

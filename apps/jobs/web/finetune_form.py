@@ -37,7 +37,6 @@ from controlplane.domain.common.spec_fields import FieldKind, at_path
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, Task
-from controlplane.web.message_translation import translate_message
 
 #: Groups that apply to some methods or objectives only; for others they are left out of the spec.
 _USED_BY: Mapping[str, tuple[str, frozenset[str]]] = {
@@ -193,8 +192,8 @@ class FinetuneForm(ModelJobForm):
                 )
                 groups.append(
                     FieldGroup(
-                        label=translate_message(field.label),
-                        help=translate_message(field.help),
+                        label=gettext(field.label),
+                        help=gettext(field.help),
                         fields=inside,
                     )
                 )

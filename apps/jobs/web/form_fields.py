@@ -245,7 +245,6 @@ def _variable_names(value: Any) -> Iterable[str]:
     return (each if isinstance(each, str) else each[0] for each in value or ())
 
 
-_translated = lazy(translate_message, str)
 #: Labels of choices; others are shown as they are.
 CHOICE_LABELS: Mapping[str, Any] = {
     "sft": _("Supervised fine-tuning (SFT)"),
@@ -307,7 +306,7 @@ def flatten_fields(fields: Sequence[SpecField], prefix: str = "") -> Iterator[Sp
 
 def form_field(field: SpecField) -> forms.Field:
     """The form field. None is required: empty fields have the engine's recommendation."""
-    shared = {"label": _translated(field.label), "help_text": _help_text(field), "required": False}
+    shared = {"label": _(field.label), "help_text": _help_text(field), "required": False}
     if field.kind is FieldKind.INTEGER:
         bounds = {"min": _whole_bound(field.least), "max": _whole_bound(field.most)}
         attributes = {name: value for name, value in bounds.items() if value is not None}
@@ -373,7 +372,7 @@ def limit_field(
 
 def _help_text(field: SpecField) -> Any:
     if field.least is None or field.most is None:
-        return _translated(field.help)
+        return _(field.help)
     template = _ABOVE if field.above_least else _WITHIN
     return _with_range(template, field.help, field.least, field.most)
 
@@ -384,7 +383,7 @@ _WITHIN = _("%(help)s From %(least)s to %(most)s.")
 
 def _help_text_with_range(template: Promise, text: str, least: float, most: float) -> str:
     return str(template) % {
-        "help": translate_message(text),
+        "help": gettext(text),
         "least": f"{least:,g}",
         "most": f"{most:,.10g}",
     }

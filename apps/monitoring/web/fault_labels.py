@@ -111,7 +111,7 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
         level=f"L{level.value}",
         recommendation=LEVELS[level],
         cause=cause,
-        remedy=remedy or translate_message(REMEDIES[level]),
+        remedy=remedy or _(REMEDIES[level]),
         message=message if message != cause else "",
         origin=ORIGINS[origin],
         href=location_url(fault),
@@ -133,4 +133,5 @@ def _cause_and_remedy(fault: Fault) -> tuple[str, str]:
     if plugin is None:
         return "", ""
     meaning = plugin.profile().faults.meaning(fault.code)
-    return translate_message(meaning.cause), translate_message(meaning.remedy)
+    # gettext returns the header of its catalog for an empty text.
+    return _(meaning.cause) if meaning.cause else "", _(meaning.remedy) if meaning.remedy else ""

@@ -15,6 +15,7 @@ from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.fleet_counts import nodes_with_card_counts
 from controlplane.domain.health.faults import FaultLevel, Origin
 from tests import factories
+from tests.functional.pages.reading import CHINESE
 
 pytestmark = pytest.mark.django_db
 
@@ -118,6 +119,20 @@ def test_faults_are_found_by_state_level_place_and_code(viewer: Client, cluster:
     ):
         text = viewer.get(f"/fleet/faults{query}").text
         assert {code for code in ("79", "48") if f"<code>{code}</code>" in text} == seen, query
+
+
+def test_faults_have_the_vendors_name_in_every_language(viewer: Client, cluster: Cluster) -> None:
+    factories.fault(card(0), code="31", level=FaultLevel.RESTART_JOB)
+    factories.fault(card(1), code="80CB8009", vendor="ascend", level=FaultLevel.RESTART_REQUEST)
+    unknown = factories.fault(card(2), code="9999")
+    english = viewer.get("/fleet/faults").text
+    assert "Xid 31: GPU memory page fault" in english
+    assert "AIV bus access error" in english
+    chinese = viewer.get("/fleet/faults", headers=CHINESE).text
+    assert "Xid 31：GPU memory page fault（显存页错误）" in chinese
+    assert "AIV 总线访问错误" in chinese
+    assert unknown.code in chinese
+    assert "保持隔离，并检测或更换硬件。" in chinese
 
 
 def test_a_node_itself_can_be_at_fault(viewer: Client, cluster: Cluster) -> None:

@@ -20,6 +20,7 @@ from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.domain.sizing import PROCESS_BYTES
 from controlplane.ports import registry
 from tests import factories
+from tests.functional.pages.reading import CHINESE
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 HTMX = {"HX-Request": "true"}
@@ -227,3 +228,10 @@ def test_a_fine_tune_form_selects_a_trainable_model_and_the_team_of_the_dataset(
     form = browser.get(f"/jobs/new/finetune?dataset={rows.uid}").context["form"]
     assert form["model_version"].value() == filled.base.uid
     assert form["team"].value() == other.uid
+
+
+def test_help_of_fields_is_in_the_readers_language(browser: Client, empty: EmptyCompany) -> None:
+    text = browser.get("/jobs/new/finetune", headers=CHINESE).text
+    assert "遍历训练样本的次数。" in text
+    assert "适配器；用于 lora 和 qlora 方法。" in text
+    assert "作业失败前的最大自动重试次数；0 表示禁用。" in text

@@ -31,7 +31,8 @@ def test_all_that_a_file_can_say_comes_out() -> None:
         + '[states]\nDEGRADED = "12"\n'
         + '[[repeats]]\ncodes = "21"\ntimes = 2\nhours = 6\n'
         + '[[lasting]]\ncodes = "11"\nseconds = 20\nlevel = "RESET_WHEN_IDLE"\n'
-        + '[[words]]\ncodes = "A*"\ncause = "Broken."\nremedy = "Exchange it."\n'
+        + '[names]\nA3 = "Board fault"\n'
+        + '[[words]]\ncodes = "A*"\ncause = "Broken."\nremedy = "Replace it."\n'
     )
     assert faults.meaning("12").state is Fitness.DEGRADED
     assert faults.meaning("21").repeat_rule == RepeatRule(times=2, within=timedelta(hours=6))
@@ -39,6 +40,8 @@ def test_all_that_a_file_can_say_comes_out() -> None:
         after=timedelta(seconds=20), level=FaultLevel.RESET_WHEN_IDLE
     )
     assert faults.meaning("A2").cause == "Broken."
+    named = faults.meaning("A3")
+    assert (named.cause, named.remedy) == ("Board fault", "Replace it.")
 
 
 @pytest.mark.parametrize(
@@ -54,8 +57,13 @@ def test_all_that_a_file_can_say_comes_out() -> None:
         (LEVELS + '[[words]]\ncodes = "11"\ncause = "C."\n', "[[words]] 1: remedy is required"),
         (
             LEVELS + '[[words]]\ncodes = "B*"\ncause = "C."\nremedy = "R."\n',
-            "words speaks of B*, which has no level",
+            "names and words describe B*, which has no level",
         ),
+        (
+            LEVELS + '[names]\n11 = "N"\n[[words]]\ncodes = "11"\ncause = "C."\nremedy = "R."\n',
+            "words describes 11, which already has a text",
+        ),
+        (LEVELS + '[names]\n99 = "N"\n', "names and words describe 99, which has no level"),
         (LEVELS + "[words]\n", "words is {}, which is of the wrong type"),
         (LEVELS + '[remedies]\n11 = "R."\n', "remedies is not known here"),
     ],

@@ -142,14 +142,16 @@ def test_what_programs_do_to_themselves_never_counts_by_how_often_it_comes(xid: 
 @pytest.mark.parametrize(
     ("vendor", "code", "says", "state"),
     [
+        ("nvidia", "31", "Xid 31: GPU memory page fault", Fitness.FIT),
         ("nvidia", "79", "fallen off the bus", Fitness.OUT),
-        ("nvidia", "154", "what the card needs", Fitness.NO_NEW_WORK),
-        ("nvidia", "94", "hit one program", Fitness.FIT),
-        ("ascend", "80C98008", "core for matrices", Fitness.FIT),
-        ("ascend", "80C98000", "differed from what lay in the memory", Fitness.FIT),
-        ("ascend", "8F180220", "fabric between cards", Fitness.NO_NEW_WORK),
-        ("ascend", "81078605", "network reported", Fitness.DEGRADED),
-        ("ascend", "[0x00f103b0,155907,na,na]", "switch between the cards", Fitness.OUT),
+        ("nvidia", "154", "Xid 154: GPU Recovery Action Changed", Fitness.NO_NEW_WORK),
+        ("nvidia", "94", "Contained ECC error", Fitness.FIT),
+        ("ascend", "80C98008", "AIC multi-bit ECC error", Fitness.FIT),
+        ("ascend", "80C98000", "AI Core instruction data fails to be verified", Fitness.FIT),
+        ("ascend", "80E01801", "Multi-bit ECC errors when accessing the HBM", Fitness.FIT),
+        ("ascend", "8F180220", "interconnect port or link", Fitness.NO_NEW_WORK),
+        ("ascend", "81078605", "Some lanes of a RoCE port are faulty", Fitness.DEGRADED),
+        ("ascend", "[0x00f103b0,155907,na,na]", "switch between the NPUs", Fitness.OUT),
     ],
 )
 def test_a_code_says_why_and_what_to_do(vendor: str, code: str, says: str, state: Fitness) -> None:
@@ -181,11 +183,11 @@ def test_the_longest_beginning_explains_a_family_and_a_code_of_its_own_goes_firs
 
 @pytest.mark.parametrize("vendor", ["nvidia", "ascend"])
 def test_no_remedy_contradicts_the_level_of_its_code(vendor: str) -> None:
-    """What takes a card out of use does not say to run the job again, and what leaves it in use not to stop it."""
+    """What takes a card out of use does not say to restart the job, and what leaves it in use not to evict it."""
     faults = faults_of(vendor)
     for code in sorted(faults.levels):
         level, remedy = faults.levels[code], faults.meaning(code).remedy
         if level in (FaultLevel.RESET_NOW, FaultLevel.ISOLATE):
-            assert not remedy.startswith(("Run the job again", "Nothing needs")), (code, remedy)
+            assert not remedy.startswith(("Restart the job", "No action required")), (code, remedy)
         else:
-            assert not remedy.startswith("Stop what runs there"), (code, remedy)
+            assert not remedy.startswith("Evict the workloads"), (code, remedy)

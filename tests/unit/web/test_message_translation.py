@@ -105,6 +105,14 @@ def test_no_translation_is_kept_of_what_nobody_says() -> None:
     assert translatable_messages.forgotten() == set()
 
 
+def test_every_text_of_a_table_has_a_translation() -> None:
+    assert translatable_messages.untranslated_table_texts() == {}
+
+
+def test_no_translation_is_kept_of_a_text_that_is_in_no_table() -> None:
+    assert translatable_messages.forgotten_table_texts() == set()
+
+
 def test_a_translation_fills_in_what_its_sentence_fills_in() -> None:
     for entry in translatable_messages.catalogue():
         places = set(re.findall(r"\{\d+\}", entry.msgid))

@@ -296,7 +296,7 @@ def parse_fault_map(section: TomlSection) -> FaultMap:
             levels[code] = max(levels.get(code, FaultLevel.NOTE), FaultLevel[name])
     faults = FaultMap(
         levels=levels,
-        texts=dict(_fault_texts(section)),
+        texts=_fault_texts(section),
         states=dict(_card_states(section)),
         repeat_rules=dict(_repeat_rules(section)),
         lasting=dict(_duration_rules(section)),
@@ -307,7 +307,16 @@ def parse_fault_map(section: TomlSection) -> FaultMap:
     return faults
 
 
-def _fault_texts(section: TomlSection) -> Iterator[tuple[str, FaultTexts]]:
+def _fault_texts(section: TomlSection) -> dict[str, FaultTexts]:
+    texts = {code: FaultTexts(cause=name) for code, name in section.text_map("names").items()}
+    for code, described in _fault_descriptions(section):
+        if code in texts:
+            section.refuse("words", f"describes {code}, which already has a text")
+        texts[code] = described
+    return texts
+
+
+def _fault_descriptions(section: TomlSection) -> Iterator[tuple[str, FaultTexts]]:
     for each in section.listed("words"):
         codes = tuple(_expand_fault_codes(each.required("codes")))
         families = all(code.endswith(FAMILY) for code in codes)
@@ -357,7 +366,7 @@ def _refuse_unknown_codes(section: TomlSection, faults: FaultMap) -> None:
     for code in faults.texts:
         beginning = code.removesuffix(FAMILY)
         if not any(each.startswith(beginning) for each in faults.levels):
-            section.refuse("words", f"speaks of {code}, which has no level")
+            section.refuse("names and words", f"describe {code}, which has no level")
 
 
 def _expand_fault_codes(codes: str) -> Iterator[str]:

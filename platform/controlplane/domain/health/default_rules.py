@@ -1,7 +1,7 @@
-"""The rules that an installation begins with.
+"""Default health rules of an installation.
 
-They are cautious: a figure is a symptom, so none of them isolates by itself. Where a limit is a choice of ours and
-no maker's, its source says so.
+They are cautious: a metric is a symptom, so no rule isolates by itself. The source of a threshold is the
+vendor, or Ninefold if no vendor publishes one.
 """
 
 from __future__ import annotations
@@ -13,59 +13,59 @@ from controlplane.domain.health.rules import Condition, HealthRuleSpec, How, Rul
 from controlplane.domain.telemetry.metrics import Metric
 
 _MINUTE = timedelta(minutes=1)
-_DCGM = "NVIDIA/DCGM, limits of its health checks"
 
 DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
     HealthRuleSpec(
         name="hot-chip",
-        title="The chip runs hot",
+        title="High chip temperature",
         level=FaultLevel.NOTE,
-        source="our choice; put in what the maker's tools print as the temperature at which the chip slows down",
+        source="Ninefold; replace it with the slowdown temperature that the vendor's tools print",
         condition=Condition(
             metric=Metric.TEMPERATURE, op=RuleOperator.AT_LEAST, value=90, lasting=_MINUTE
         ),
     ),
     HealthRuleSpec(
         name="overheated-chip",
-        title="The chip is overheated",
+        title="Chip overheating",
         level=FaultLevel.RESET_WHEN_IDLE,
-        source="our choice, ten degrees above the note",
+        source="Ninefold; 10 °C above the threshold of the note",
         condition=Condition(
             metric=Metric.TEMPERATURE, op=RuleOperator.AT_LEAST, value=100, lasting=_MINUTE
         ),
     ),
     HealthRuleSpec(
         name="hot-memory",
-        title="The memory of the card runs hot",
+        title="High memory temperature",
         level=FaultLevel.NOTE,
-        source="our choice; put in what the maker's tools print as the memory's greatest working temperature",
+        source="Ninefold; replace it with the maximum operating temperature of the memory that the vendor's "
+        "tools print",
         condition=Condition(
             metric=Metric.MEMORY_TEMPERATURE, op=RuleOperator.AT_LEAST, value=95, lasting=_MINUTE
         ),
     ),
     HealthRuleSpec(
         name="overheated-memory",
-        title="The memory of the card is overheated",
+        title="Memory overheating",
         level=FaultLevel.RESET_WHEN_IDLE,
-        source="our choice, ten degrees above the note",
+        source="Ninefold; 10 °C above the threshold of the note",
         condition=Condition(
             metric=Metric.MEMORY_TEMPERATURE, op=RuleOperator.AT_LEAST, value=105, lasting=_MINUTE
         ),
     ),
     HealthRuleSpec(
         name="ecc-uncorrected",
-        title="Uncorrectable memory errors grow",
+        title="Uncorrectable ECC errors",
         level=FaultLevel.RESET_NOW,
-        source="NVIDIA, Xid Errors: a double bit error (48) is answered by draining the card and resetting it",
+        source="NVIDIA, Xid Errors: after a Double Bit ECC Error (Xid 48), drain and reset the card",
         condition=Condition(
             metric=Metric.ECC_UNCORRECTED, how=How.CHANGE, op=RuleOperator.ABOVE, value=0
         ),
     ),
     HealthRuleSpec(
         name="ecc-corrected",
-        title="Many memory errors are corrected",
+        title="High rate of correctable ECC errors",
         level=FaultLevel.NOTE,
-        source=f"{_DCGM}: ten single bit errors a minute, a provisional limit there too",
+        source="NVIDIA/DCGM, thresholds of its health checks: 10 single-bit errors per minute (provisional)",
         condition=Condition(
             metric=Metric.ECC_CORRECTED,
             how=How.RATE,
@@ -76,9 +76,9 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
     ),
     HealthRuleSpec(
         name="link-errors",
-        title="Links between cards have errors",
+        title="Link errors between cards",
         level=FaultLevel.NOTE,
-        source=f"{_DCGM}: checksum errors matter from 100 a second on",
+        source="NVIDIA/DCGM, thresholds of its health checks: 100 CRC errors per second",
         condition=Condition(
             metric=Metric.LINK_ERRORS,
             how=How.RATE,
@@ -90,9 +90,9 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
     ),
     HealthRuleSpec(
         name="network-errors",
-        title="The card's network port has errors",
+        title="Network port errors",
         level=FaultLevel.NOTE,
-        source="our choice: 100 a second, as between cards",
+        source="Ninefold; 100 per second, as for links between cards",
         condition=Condition(
             metric=Metric.NETWORK_ERRORS,
             how=How.RATE,
@@ -104,9 +104,10 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
     ),
     HealthRuleSpec(
         name="unhealthy",
-        title="The maker's tools call the card unhealthy",
+        title="Card unhealthy according to the vendor's tools",
         level=FaultLevel.RESET_WHEN_IDLE,
-        source="Ascend npu-exporter, health_status 0: no code says why, so running work goes on and it is tested",
+        source="Ascend npu-exporter, health_status 0: without a fault code, running workloads continue and the "
+        "card is tested",
         condition=Condition(
             metric=Metric.HEALTH, op=RuleOperator.IS, value=0, lasting=timedelta(seconds=30)
         ),

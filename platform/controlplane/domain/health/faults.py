@@ -19,7 +19,7 @@ FAMILY = "*"
 
 
 class FaultLevel(IntEnum):
-    """What has to be done, from little to much."""
+    """Severity: the action that a fault requires, in ascending order."""
 
     NOTE = 1
     RESTART_REQUEST = 2
@@ -29,18 +29,20 @@ class FaultLevel(IntEnum):
     ISOLATE = 6
 
 
-#: What to do where only the level is known of a code.
+#: Remedy of codes of which only the level is known.
 REMEDIES: Mapping[FaultLevel, str] = {
-    FaultLevel.NOTE: "Nothing needs to be done. Where it comes often, have the hardware tested.",
+    FaultLevel.NOTE: "No action required. If the fault recurs often, test the hardware.",
     FaultLevel.RESTART_REQUEST: (
-        "Send the request again. Where it comes back in the same place, have the hardware tested."
+        "Send the request again. If the fault recurs on the same hardware, test it."
     ),
-    FaultLevel.RESTART_JOB: "Run the job again. Where it comes back in the same place, have the hardware tested.",
-    FaultLevel.RESET_WHEN_IDLE: "Let what runs there end, then reset the card and let it pass a burn-in.",
+    FaultLevel.RESTART_JOB: "Restart the job. If the fault recurs on the same hardware, test it.",
+    FaultLevel.RESET_WHEN_IDLE: (
+        "Wait until the running workloads end, then reset or repair the hardware and run a burn-in."
+    ),
     FaultLevel.RESET_NOW: (
-        "Stop what runs there, reset the card and let it pass a burn-in. Where it comes back, exchange the card."
+        "Evict the workloads, reset the card and run a burn-in. If the fault recurs, replace the card."
     ),
-    FaultLevel.ISOLATE: "Keep it out of use, and have the hardware tested or exchanged.",
+    FaultLevel.ISOLATE: "Keep the hardware isolated, and test or replace it.",
 }
 
 
@@ -89,22 +91,22 @@ class Lasting:
 class Meaning:
     """What a code stands for, for people and for decisions."""
 
-    #: Sentences, in English; empty where the maker publishes nothing about the code.
+    #: English text with the vendor's own name of the fault; empty if the vendor publishes nothing about the code.
     cause: str
     remedy: str
     level: FaultLevel
     state: Fitness
-    #: The maker's own number; None: the policy's.
+    #: The vendor's own rule; None: that of the policy.
     repeat_rule: RepeatRule | None = None
     lasting: Lasting | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultTexts:
-    """Why a fault comes about and what to do."""
+    """Cause and remedy of a fault code or of a family of codes."""
 
     cause: str
-    #: Empty for a family of codes whose levels differ: then each has what its level asks for.
+    #: Empty: that of the family of the code, or else of its level.
     remedy: str = ""
 
 
@@ -114,7 +116,8 @@ class FaultMap:
 
     #: Code, as the vendor's tools print it → level.
     levels: Mapping[str, FaultLevel] = field(default_factory=dict)
-    #: Code, or the beginning of a family of codes and a star → cause and remedy. The longest beginning wins.
+    #: Code, or the prefix of a family of codes and a star → cause and remedy. The longest prefix wins; without a
+    #: remedy, it has that of the next one.
     texts: Mapping[str, FaultTexts] = field(default_factory=dict)
     #: Where a code leaves the card in another state than its level does.
     states: Mapping[str, Fitness] = field(default_factory=dict)
@@ -134,20 +137,22 @@ class FaultMap:
         """All that is known of a code; of one that no table knows, its level and an empty cause and remedy."""
         level = self.level(code, minor=minor)
         texts = self._code_texts(code)
+        remedies = (each.remedy for each in texts if each.remedy)
         return Meaning(
-            cause=texts.cause if texts else "",
-            remedy=(texts.remedy or REMEDIES[level]) if texts else "",
+            cause=texts[0].cause if texts else "",
+            remedy=next(remedies, REMEDIES[level]) if texts else "",
             level=level,
             state=self.states.get(code, _FITNESS[level]),
             repeat_rule=self.repeat_rules.get(code),
             lasting=self.lasting.get(code),
         )
 
-    def _code_texts(self, code: str) -> FaultTexts | None:
+    def _code_texts(self, code: str) -> tuple[FaultTexts, ...]:
+        """Texts of the code and of its families, the most specific first."""
         if code not in self.levels:
-            return None
+            return ()
         families = (f"{code[:length]}{FAMILY}" for length in range(len(code), 0, -1))
-        return next((self.texts[each] for each in (code, *families) if each in self.texts), None)
+        return tuple(self.texts[each] for each in (code, *families) if each in self.texts)
 
 
 class Origin(StrEnum):

@@ -63,8 +63,8 @@ INFRASTRUCTURE: Final = (
 FIELDS: Final = (
     SpecField(
         name="max_retries",
-        label="Retries",
-        help="Automatic retries before the job fails; 0 disables them.",
+        label="Max retries",
+        help="Maximum number of automatic retries before the job fails; 0 disables them.",
         kind=FieldKind.INTEGER,
         default=3,
         least=0,
@@ -72,8 +72,8 @@ FIELDS: Final = (
     ),
     SpecField(
         name="backoff_seconds",
-        label="Back-off in seconds",
-        help="Delay before the first retry; it doubles with every further one.",
+        label="Initial back-off (s)",
+        help="Seconds before the first retry; the back-off doubles with each further retry.",
         kind=FieldKind.INTEGER,
         default=10,
         least=0,
@@ -81,8 +81,8 @@ FIELDS: Final = (
     ),
     SpecField(
         name="max_backoff_seconds",
-        label="Maximum back-off in seconds",
-        help="The delay before a retry is never longer.",
+        label="Max back-off (s)",
+        help="Maximum number of seconds before a retry.",
         kind=FieldKind.INTEGER,
         default=360,
         least=0,
@@ -91,9 +91,10 @@ FIELDS: Final = (
     SpecField(
         name="retry_on",
         label="Retry on",
-        help="killed: a signal ended the process. hardware_error: its log shows one. environment_error: image, "
-        "environment or inputs could not be prepared. user_error: an exit code other than 0. Out of memory, a "
-        "full disk and the time limit never start a retry.",
+        help="Causes of failure that start a retry. killed: a signal terminated the process. hardware_error: the "
+        "log shows a hardware error. environment_error: the image, the environment or the inputs could not "
+        "be prepared. user_error: the exit code is not 0. Out of memory, a full disk and the time limit "
+        "never start a retry.",
         kind=FieldKind.CHOICES,
         default=[cause.value for cause in INFRASTRUCTURE],
         choices=tuple(cause.value for cause in RetryCause),

@@ -49,8 +49,8 @@ EVALUATE = (
     ),
     SpecField(
         name="max_new_tokens",
-        label="Longest answer",
-        help="In tokens.",
+        label="Max answer length",
+        help="Maximum number of tokens per answer.",
         kind=FieldKind.INTEGER,
         default=128,
         least=1,

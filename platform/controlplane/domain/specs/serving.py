@@ -17,7 +17,7 @@ _PARALLEL = (
     SpecField(
         name="tensor",
         label="Tensor parallel",
-        help="Cards that share each layer's matrices; empty is every card of the replica.",
+        help="Number of cards that share each layer. Empty: all cards of the replica.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -27,7 +27,7 @@ _PARALLEL = (
     SpecField(
         name="pipeline",
         label="Pipeline parallel",
-        help="Stages that the layers are divided into.",
+        help="Number of stages that the layers are divided into.",
         kind=FieldKind.INTEGER,
         default=1,
         least=1,
@@ -36,7 +36,7 @@ _PARALLEL = (
     SpecField(
         name="data",
         label="Data parallel",
-        help="Copies inside of one replica; for mixtures of experts.",
+        help="Number of model copies in a replica; used by mixture-of-experts models.",
         kind=FieldKind.INTEGER,
         default=1,
         least=1,
@@ -45,7 +45,7 @@ _PARALLEL = (
     SpecField(
         name="expert",
         label="Expert parallel",
-        help="Whether the cards share the experts of a mixture instead of slicing each.",
+        help="Distributes whole experts over the cards instead of slices of each expert.",
         kind=FieldKind.CHOICE,
         default="off",
         choices=("on", "off"),
@@ -56,14 +56,15 @@ SERVE = (
     SpecField(
         name="model_name",
         label="Model name",
-        help="The name by which the server knows its model.",
+        help="Model name in requests to the server.",
         kind=FieldKind.TEXT,
         default="model",
     ),
     SpecField(
         name="queue_size",
-        label="Queue",
-        help="Requests that may wait beside the one that runs; more are told to come back.",
+        label="Max pending requests",
+        help="Maximum number of requests that wait for the running one; further requests are rejected with "
+        "status 503.",
         kind=FieldKind.INTEGER,
         default=64,
         least=0,
@@ -72,15 +73,15 @@ SERVE = (
     SpecField(
         name="precision",
         label="Precision",
-        help="Of the weights; auto is bfloat16 on an accelerator and float32 elsewhere.",
+        help="Data type of the weights. auto: bfloat16 on an accelerator, otherwise float32.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=PRECISIONS,
     ),
     SpecField(
         name="context_length",
-        label="Context",
-        help="Longest prompt and answer together, in tokens; empty is the model's.",
+        label="Context length",
+        help="Maximum number of tokens of prompt and output together. Empty: the context length of the model.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -90,7 +91,7 @@ SERVE = (
     SpecField(
         name="concurrency",
         label="Concurrency",
-        help="Requests that run at once; empty is the engine's own default.",
+        help="Maximum number of concurrent requests. Empty: the default of the engine.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -99,8 +100,8 @@ SERVE = (
     ),
     SpecField(
         name="memory_fraction",
-        label="Share of memory",
-        help="Of each card, for weights and KV cache together.",
+        label="Memory fraction",
+        help="Fraction of the memory of each card for weights and KV cache together.",
         kind=FieldKind.NUMBER,
         default=MEMORY_FRACTION,
         least=0.1,
@@ -108,16 +109,16 @@ SERVE = (
     ),
     SpecField(
         name="kv_precision",
-        label="Precision of the KV cache",
-        help="fp8 holds twice as many tokens.",
+        label="KV cache precision",
+        help="Data type of the KV cache. fp8 stores twice as many tokens as a 16-bit type.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=("auto", "fp8"),
     ),
     SpecField(
         name="prefix_cache",
-        label="Prefix cache",
-        help="Keep what prompts have in common.",
+        label="Prefix caching",
+        help="Reuses the KV cache of common prompt prefixes.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=_SWITCH,
@@ -125,7 +126,7 @@ SERVE = (
     SpecField(
         name="chunked_prefill",
         label="Chunked prefill",
-        help="Take long prompts in pieces between the answers of others.",
+        help="Divides long prompts into chunks and batches them with decoding requests.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=_SWITCH,
@@ -133,7 +134,7 @@ SERVE = (
     SpecField(
         name="graphs",
         label="Graph mode",
-        help="Record kernels once and replay them; off is slower and takes less memory.",
+        help="Captures kernels into a graph and replays it. off: slower, less memory.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=_SWITCH,
@@ -141,14 +142,15 @@ SERVE = (
     SpecField(
         name="parallel",
         label="Parallel plan",
-        help="How the cards of a replica share the model; tensor × pipeline × data is their number.",
+        help="Distribution of the model over the cards of a replica; tensor × pipeline × data is the number of "
+        "cards.",
         kind=FieldKind.GROUP,
         fields=_PARALLEL,
     ),
     SpecField(
         name="engine_version",
         label="Engine version",
-        help="Of the image that runs; empty is the one that the renderer was written for.",
+        help="Version of the engine image. Empty: the version that the rendered arguments are written for.",
         kind=FieldKind.TEXT,
         default=None,
         optional=True,

@@ -20,7 +20,7 @@ LORA = (
     SpecField(
         name="rank",
         label="Rank",
-        help="Size of the adapter; 8 to 64 is usual.",
+        help="Rank of the adapter matrices; 8 to 64 is typical.",
         kind=FieldKind.INTEGER,
         default=16,
         least=1,
@@ -29,7 +29,7 @@ LORA = (
     SpecField(
         name="alpha",
         label="Alpha",
-        help="Strength of the adapter; often twice the rank.",
+        help="Scaling factor of the adapter; typically twice the rank.",
         kind=FieldKind.NUMBER,
         default=32.0,
         least=0,
@@ -39,7 +39,7 @@ LORA = (
     SpecField(
         name="dropout",
         label="Dropout",
-        help="Share of the adapter's inputs that is left out at each step.",
+        help="Dropout probability of the inputs of the adapter.",
         kind=FieldKind.NUMBER,
         default=0.0,
         least=0,
@@ -48,7 +48,7 @@ LORA = (
     SpecField(
         name="target_modules",
         label="Target modules",
-        help="Names of the layers to adapt; empty means every linear layer but the output head.",
+        help="Names of the modules to adapt. Empty: every linear layer except the output head.",
         kind=FieldKind.TEXTS,
         default=None,
         optional=True,
@@ -59,7 +59,7 @@ QLORA = (
     SpecField(
         name="bits",
         label="Bits",
-        help="Of a weight of the frozen model; used by the method qlora.",
+        help="Bits per weight of the frozen model; used by the method qlora.",
         kind=FieldKind.INTEGER,
         default=4,
         least=4,
@@ -68,7 +68,7 @@ QLORA = (
     SpecField(
         name="double_quantization",
         label="Double quantization",
-        help="Quantize the scales as well; saves about 0.4 bits a weight.",
+        help="Quantizes the scales as well; saves about 0.4 bits per weight.",
         kind=FieldKind.CHOICE,
         default="on",
         choices=("on", "off"),
@@ -79,7 +79,7 @@ DPO = (
     SpecField(
         name="beta",
         label="Beta",
-        help="How hard DPO holds the model to the one that it began as.",
+        help="Strength of the penalty for a deviation from the reference model.",
         kind=FieldKind.NUMBER,
         default=0.1,
         least=0,
@@ -91,8 +91,8 @@ DPO = (
 GRPO = (
     SpecField(
         name="generations",
-        label="Answers a prompt",
-        help="Compared with each other; batch size × accumulation must be a multiple of it.",
+        label="Answers per prompt",
+        help="Number of answers per prompt; batch size × gradient accumulation must be a multiple of it.",
         kind=FieldKind.INTEGER,
         default=8,
         least=2,
@@ -100,8 +100,8 @@ GRPO = (
     ),
     SpecField(
         name="max_new_tokens",
-        label="Longest answer",
-        help="In tokens.",
+        label="Max answer length",
+        help="Maximum number of tokens per answer.",
         kind=FieldKind.INTEGER,
         default=256,
         least=1,
@@ -110,7 +110,7 @@ GRPO = (
     SpecField(
         name="beta",
         label="Beta",
-        help="Weight of the distance from the model that it began as; 0 leaves it out.",
+        help="Weight of the KL penalty for a deviation from the reference model; 0 disables it.",
         kind=FieldKind.NUMBER,
         default=0.0,
         least=0,
@@ -119,7 +119,7 @@ GRPO = (
     SpecField(
         name="temperature",
         label="Temperature",
-        help="Of the answers that are tried.",
+        help="Sampling temperature of the answers.",
         kind=FieldKind.NUMBER,
         default=1.0,
         least=0,
@@ -129,7 +129,7 @@ GRPO = (
     SpecField(
         name="reward",
         label="Reward",
-        help="What an answer earns when it is compared with the row's.",
+        help="Function that scores an answer against the answer of the example.",
         kind=FieldKind.CHOICE,
         default="exact_match",
         choices=("exact_match", "label_accuracy"),
@@ -140,7 +140,7 @@ PARALLEL = (
     SpecField(
         name="tensor",
         label="Tensor parallel",
-        help="Cards that share each layer's matrices; empty is proposed.",
+        help="Number of cards that share each layer. Empty: automatic.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -150,7 +150,7 @@ PARALLEL = (
     SpecField(
         name="pipeline",
         label="Pipeline parallel",
-        help="Stages that the layers are divided into; empty is proposed.",
+        help="Number of stages that the layers are divided into. Empty: automatic.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -160,7 +160,8 @@ PARALLEL = (
     SpecField(
         name="data",
         label="Data parallel",
-        help="Copies that each learn from other rows; empty is what the others leave.",
+        help="Number of model copies that train on different examples. Empty: cards / (tensor × pipeline × "
+        "context).",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -170,7 +171,7 @@ PARALLEL = (
     SpecField(
         name="context",
         label="Context parallel",
-        help="Cards that share a row's tokens; empty is proposed.",
+        help="Number of cards that share the tokens of an example. Empty: automatic.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -180,7 +181,7 @@ PARALLEL = (
     SpecField(
         name="expert",
         label="Expert parallel",
-        help="Cards that share the experts of a mixture; empty is proposed.",
+        help="Number of cards that share the experts of a mixture-of-experts model. Empty: automatic.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -190,7 +191,7 @@ PARALLEL = (
     SpecField(
         name="sequence",
         label="Sequence parallel",
-        help="Whether tensor-parallel cards also share what lies between their matrices.",
+        help="Distributes the activations between tensor-parallel layers over the tensor-parallel cards.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=("auto", "on", "off"),
@@ -198,7 +199,8 @@ PARALLEL = (
     SpecField(
         name="zero_stage",
         label="ZeRO stage",
-        help="What copies share: 1 the optimizer's states, 2 also gradients, 3 also weights; 0 is nothing.",
+        help="State that the data-parallel copies share. 0: none, 1: optimizer states, 2: also gradients, 3: "
+        "also weights. Empty: automatic.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -232,7 +234,7 @@ FINETUNE = (
     SpecField(
         name="objective",
         label="Objective",
-        help="What to learn from: answers, preferences, rewards, or plain text.",
+        help="sft trains on answers, dpo on preferences, grpo on rewards, pretrain on plain text.",
         kind=FieldKind.CHOICE,
         default="sft",
         choices=OBJECTIVES,
@@ -240,7 +242,8 @@ FINETUNE = (
     SpecField(
         name="method",
         label="Method",
-        help="Train every weight, or a small adapter that is merged in the end; qlora keeps the rest in 4 bits.",
+        help="full trains all weights. lora trains an adapter that is merged at the end. qlora also quantizes "
+        "the frozen weights.",
         kind=FieldKind.CHOICE,
         default="full",
         choices=METHODS,
@@ -248,7 +251,7 @@ FINETUNE = (
     SpecField(
         name="epochs",
         label="Epochs",
-        help="How often each row is seen.",
+        help="Number of passes over the training examples.",
         kind=FieldKind.NUMBER,
         default=3.0,
         least=0,
@@ -257,8 +260,8 @@ FINETUNE = (
     ),
     SpecField(
         name="max_steps",
-        label="Most steps",
-        help="End after this many steps, whatever the epochs; empty means no such end.",
+        label="Max steps",
+        help="Number of steps after which training ends, regardless of epochs. Empty: no limit.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -268,7 +271,7 @@ FINETUNE = (
     SpecField(
         name="learning_rate",
         label="Learning rate",
-        help="Peak step size; 2e-5 for a whole pretrained model, 2e-4 for LoRA, 2e-3 for a tiny one.",
+        help="Peak learning rate. Typical: 2e-5 for full fine-tuning, 2e-4 for LoRA, 2e-3 for tiny models.",
         kind=FieldKind.NUMBER,
         default=LEARNING_RATES["full"],
         least=0,
@@ -278,7 +281,7 @@ FINETUNE = (
     SpecField(
         name="batch_size",
         label="Batch size",
-        help="Rows at once on the card.",
+        help="Number of examples per batch on each card.",
         kind=FieldKind.INTEGER,
         default=8,
         least=1,
@@ -287,7 +290,7 @@ FINETUNE = (
     SpecField(
         name="gradient_accumulation",
         label="Gradient accumulation",
-        help="Batches that make one step.",
+        help="Number of batches per step.",
         kind=FieldKind.INTEGER,
         default=1,
         least=1,
@@ -295,8 +298,9 @@ FINETUNE = (
     ),
     SpecField(
         name="max_length",
-        label="Longest example",
-        help="In tokens; the rest is cut off. Empty means the model's context, up to 2,048.",
+        label="Max example length",
+        help="Maximum number of tokens per example; longer examples are truncated. Empty: the context length of "
+        "the model, at most 2,048.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -305,8 +309,8 @@ FINETUNE = (
     ),
     SpecField(
         name="warmup_ratio",
-        label="Warm-up",
-        help="Share of the steps in which the learning rate rises.",
+        label="Warm-up ratio",
+        help="Fraction of the steps in which the learning rate rises.",
         kind=FieldKind.NUMBER,
         default=0.05,
         least=0,
@@ -315,7 +319,7 @@ FINETUNE = (
     SpecField(
         name="weight_decay",
         label="Weight decay",
-        help="Pull of the weights towards zero.",
+        help="Coefficient of the weight decay of the optimizer.",
         kind=FieldKind.NUMBER,
         default=0.0,
         least=0,
@@ -324,7 +328,7 @@ FINETUNE = (
     SpecField(
         name="seed",
         label="Seed",
-        help="The same seed gives the same order of rows.",
+        help="Random seed; the same seed gives the same order of examples.",
         kind=FieldKind.INTEGER,
         default=42,
         least=0,
@@ -332,16 +336,16 @@ FINETUNE = (
     ),
     SpecField(
         name="scheduler",
-        label="Schedule",
-        help="How the learning rate falls after the warm-up.",
+        label="Learning rate schedule",
+        help="Course of the learning rate after the warm-up.",
         kind=FieldKind.CHOICE,
         default="cosine",
         choices=("cosine", "linear", "constant"),
     ),
     SpecField(
         name="checkpoint_every_steps",
-        label="Checkpoint every",
-        help="Steps between checkpoints, and between validations.",
+        label="Checkpoint interval",
+        help="Number of steps between checkpoints, and between validations.",
         kind=FieldKind.INTEGER,
         default=200,
         least=1,
@@ -349,8 +353,8 @@ FINETUNE = (
     ),
     SpecField(
         name="log_every_steps",
-        label="Log every",
-        help="Steps between points of the loss curve.",
+        label="Logging interval",
+        help="Number of steps between points of the loss curve.",
         kind=FieldKind.INTEGER,
         default=10,
         least=1,
@@ -359,7 +363,7 @@ FINETUNE = (
     SpecField(
         name="keep_checkpoints",
         label="Checkpoints to keep",
-        help="The newest ones; older ones are removed.",
+        help="Number of newest checkpoints that are kept; older ones are deleted.",
         kind=FieldKind.INTEGER,
         default=2,
         least=1,
@@ -368,51 +372,52 @@ FINETUNE = (
     SpecField(
         name="lora",
         label="LoRA",
-        help="The adapter; used by the methods lora and qlora.",
+        help="Adapter; used by the methods lora and qlora.",
         kind=FieldKind.GROUP,
         fields=LORA,
     ),
     SpecField(
         name="qlora",
         label="QLoRA",
-        help="How the frozen weights are kept; used by the method qlora.",
+        help="Quantization of the frozen weights; used by the method qlora.",
         kind=FieldKind.GROUP,
         fields=QLORA,
     ),
     SpecField(
         name="dpo",
         label="DPO",
-        help="Used by the objective dpo.",
+        help="Preference optimization; used by the objective dpo.",
         kind=FieldKind.GROUP,
         fields=DPO,
     ),
     SpecField(
         name="grpo",
         label="GRPO",
-        help="Used by the objective grpo.",
+        help="Policy optimization; used by the objective grpo.",
         kind=FieldKind.GROUP,
         fields=GRPO,
     ),
     SpecField(
         name="parallel",
         label="Parallel plan",
-        help="How the cards share the work; tensor × pipeline × context × data is the number of cards.",
+        help="Distribution of the training over the cards; tensor × pipeline × context × data is the number of "
+        "cards.",
         kind=FieldKind.GROUP,
         fields=PARALLEL,
     ),
     SpecField(
         name="recompute",
         label="Recompute activations",
-        help="Compute them again instead of keeping them; auto does so above a billion parameters on "
-        "an accelerator.",
+        help="Recomputes activations in the backward pass instead of storing them. auto: on an accelerator, for "
+        "models above one billion parameters.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=("auto", "on", "off"),
     ),
     SpecField(
         name="communication_dtype",
-        label="Communication",
-        help="Of gradients between cards; auto is the precision of the computation.",
+        label="Communication data type",
+        help="Data type of gradients between cards. auto: the precision of the computation.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
@@ -420,7 +425,7 @@ FINETUNE = (
     SpecField(
         name="fused_operators",
         label="Fused operators",
-        help="Kernels to insist on; empty leaves it to the engine.",
+        help="Fused kernels that the engine must use. Empty: the choice of the engine.",
         kind=FieldKind.CHOICES,
         default=None,
         optional=True,
@@ -429,7 +434,7 @@ FINETUNE = (
     SpecField(
         name="out_of_memory_retries",
         label="Retries after out of memory",
-        help="Each with half the batch and twice the accumulation, so that a step sees as many rows.",
+        help="Number of retries, each with half the batch size and twice the gradient accumulation.",
         kind=FieldKind.INTEGER,
         default=1,
         least=0,
@@ -438,7 +443,7 @@ FINETUNE = (
     SpecField(
         name="precision",
         label="Precision",
-        help="Of the computation; auto is bfloat16 on an accelerator and float32 elsewhere.",
+        help="Data type of the computation. auto: bfloat16 on an accelerator, otherwise float32.",
         kind=FieldKind.CHOICE,
         default="auto",
         choices=PRECISIONS,
@@ -446,14 +451,14 @@ FINETUNE = (
     SpecField(
         name="train_split",
         label="Training split",
-        help="The split to learn from.",
+        help="Dataset split to train on.",
         kind=FieldKind.TEXT,
         default="train",
     ),
     SpecField(
         name="validation_split",
         label="Validation split",
-        help="The split to validate on, if the dataset has it; empty means none.",
+        help="Dataset split to validate on, if the dataset has it. Empty: no validation.",
         kind=FieldKind.TEXT,
         default="validation",
         optional=True,
@@ -461,7 +466,7 @@ FINETUNE = (
     SpecField(
         name="engine_version",
         label="Engine version",
-        help="Of the image that runs; empty is the one that the renderer was written for.",
+        help="Version of the engine image. Empty: the version that the rendered arguments are written for.",
         kind=FieldKind.TEXT,
         default=None,
         optional=True,
