@@ -221,7 +221,7 @@ class AuditFilter(FilterForm):
         queryset=Team.objects.none(),
         to_field_name="slug",
         required=False,
-        empty_label=gettext_lazy("every team"),
+        empty_label=gettext_lazy("all teams"),
     )
     object = forms.CharField(label=gettext_lazy("What"), required=False, max_length=200)
     since = forms.DateField(label=gettext_lazy("From"), required=False, widget=DateInput)

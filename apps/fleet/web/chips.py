@@ -149,7 +149,7 @@ _TASKS: Mapping[Task, Promise] = {
 
 class ChipFilter(FilterForm):
     text = forms.CharField(label=_("Name"), max_length=60)
-    vendor = forms.ChoiceField(label=_("Maker"))
+    vendor = forms.ChoiceField(label=_("Vendor"))
     kind = forms.ChoiceField(label=_("Kind"), choices=[("", _("all")), *KINDS.items()])
     here = forms.BooleanField(label=_("Only what the fleet has"))
 

@@ -97,7 +97,9 @@ def _group_title(group: AlertGroup) -> str:
 COLUMNS = (
     Column(key="title", label=gettext_lazy("What"), csv=_group_title),
     Column(key="severity", label=gettext_lazy("Severity")),
-    Column(key="labels", label=gettext_lazy("Where"), csv=lambda row: displayed_labels(row.labels)),
+    Column(
+        key="labels", label=gettext_lazy("Location"), csv=lambda row: displayed_labels(row.labels)
+    ),
     Column(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
     Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
     Column(key="notified_at", label=gettext_lazy("Notified")),

@@ -102,7 +102,7 @@ _STATES: Mapping[str, Q] = {
 COLUMNS = (
     Column(key="level", label=gettext_lazy("Level"), sort="level", csv=lambda row: f"L{row.level}"),
     Column(key="what", label=gettext_lazy("What and why"), csv=lambda row: row.code),
-    Column(key="where", label=gettext_lazy("Where"), csv=lambda row: str(row.card or row.node)),
+    Column(key="where", label=gettext_lazy("Location"), csv=lambda row: str(row.card or row.node)),
     Column(
         key="state",
         label=gettext_lazy("State"),
@@ -137,7 +137,7 @@ def _bulk_actions() -> tuple[BulkAction, ...]:
         ),
         BulkAction(
             name="release",
-            label=_("Give back"),
+            label=_("Return to service"),
             href=reverse("faults-release"),
             warning=_("What is out of use there takes work again at once, without a burn-in."),
             picture="arrow-back-up",

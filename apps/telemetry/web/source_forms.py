@@ -60,7 +60,7 @@ class SourceForm(PlainForm):
         super().__init__(*args, initial=initial, **kwargs)
         has_token = source is not None and source.credential is not None
         if has_token:
-            hint = _("Only to replace the one that is kept; leave it empty to go on with that.")
+            hint = _("Replaces the stored value. Empty: keep the stored value.")
         else:
             del self.fields["forget_token"]
             hint = _("A bearer token, where one is wanted. It is kept encrypted and never shown.")
@@ -193,7 +193,7 @@ class NewSource(PlainForm):
         max_length=60,
         widget=forms.TextInput(attrs={"placeholder": "dcgm-east", "spellcheck": "false"}),
         help_text=gettext_lazy(
-            "Small Latin letters, digits and hyphens. It cannot be changed later."
+            "Lowercase Latin letters, digits and hyphens. Cannot be changed later."
         ),
     )
     cluster = forms.ModelChoiceField(

@@ -135,7 +135,7 @@ def test_a_version_that_lost_too_much_is_deployed_only_once_it_was_accepted(
     browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     version = f"/models/versions/{unfit.uid}"
-    assert "somebody must accept it first" in browser.get(version).content.decode()
+    assert "Approve the version first" in browser.get(version).content.decode()
     browser.post(f"/deployments/of/{unfit.uid}")
     assert not filled.team.deployments.filter(revisions__model_version=unfit).exists()
 

@@ -171,7 +171,7 @@ def test_unavailable_actions_are_disabled_with_the_reason(
     ready = browser.get(f"/models/versions/{filled.tuned.uid}")
     assert ready.context["steps"].reasons == []
     looking = viewer.get(f"/models/versions/{filled.tuned.uid}")
-    assert "let you look" in looking.text
+    assert "do not allow running jobs" in looking.text
     assert "/deployments/of/" not in looking.text
 
 
