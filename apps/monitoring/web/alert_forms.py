@@ -139,7 +139,7 @@ class SilenceForm(PlainForm):
         label=_("For how long"), coerce=int, choices=list(_LENGTHS.items()), initial=4
     )
     reason = forms.CharField(
-        label=_("Why"), max_length=300, help_text=_("For those who wonder later.")
+        label=_("Reason"), max_length=300, help_text=_("For those who wonder later.")
     )
 
     @property

@@ -32,9 +32,9 @@ ORIGINS: Mapping[Origin, Promise] = {
 }
 ACTIONS: Mapping[Action, Promise] = {
     Action.NOTE: gettext_lazy("noted"),
-    Action.RESTART_REQUEST: gettext_lazy("restart the request"),
+    Action.RESTART_REQUEST: gettext_lazy("retry the request"),
     Action.RESTART_JOB: gettext_lazy("restart the job"),
-    Action.RESET_WHEN_IDLE: gettext_lazy("take no new work, reset when idle"),
+    Action.RESET_WHEN_IDLE: gettext_lazy("cordon the card, reset when idle"),
     Action.RESET_NOW: gettext_lazy("reset now"),
     Action.ISOLATE_CARD: gettext_lazy("isolate the card"),
     Action.ISOLATE_NODE: gettext_lazy("isolate the node"),

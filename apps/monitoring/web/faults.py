@@ -133,7 +133,7 @@ def _bulk_actions() -> tuple[BulkAction, ...]:
                 "What runs there saves, stops and starts again elsewhere."
             ),
             picture="shield",
-            note=_("Why"),
+            note=_("Reason"),
         ),
         BulkAction(
             name="release",
@@ -142,7 +142,7 @@ def _bulk_actions() -> tuple[BulkAction, ...]:
             warning=_("What is out of use there takes work again at once, without a burn-in."),
             picture="arrow-back-up",
             style="btn-primary",
-            note=_("Why"),
+            note=_("Reason"),
         ),
     )
 

@@ -82,7 +82,7 @@ def _preference_columns() -> tuple[Column, ...]:
         ),
         Column(
             key="reason",
-            label=gettext_lazy("Why"),
+            label=gettext_lazy("Reason"),
             csv=lambda row: render_notification(row.event).detail,
         ),
         Column(key="count", label=gettext_lazy("Times"), numeric=True),

@@ -308,7 +308,7 @@ COLUMNS = (
     Column(key="used_at", label=gettext_lazy("Last seen"), sort="used_at"),
     Column(key="agent", label=gettext_lazy("Agent"), csv=lambda row: row.agent.get("name", "")),
     Column(key="created_by_name", label=gettext_lazy("Created by")),
-    Column(key="created_at", label=gettext_lazy("Made"), sort="pk"),
+    Column(key="created_at", label=gettext_lazy("Created"), sort="pk"),
     Column(key="acts", label=""),
 )
 

@@ -119,8 +119,8 @@ def test_before_and_after_stand_side_by_side(
         "2.7 MiB",
         "1.0 MiB",
         "0.392 ×",
-        "2 of 6 answers changed",
-        "128 rows of train",
+        "2 of 6 responses changed",
+        "128 examples of train",
     ):
         assert text in page
     # The sum of what serves and what is looked at is one page: the version's own leads to it.
@@ -166,5 +166,5 @@ def test_what_was_quantized_elsewhere_is_accepted_without_figures(
     version = factories.quantized_version(actor=empty.user, team=empty.team, base=base)
     ModelVersion.objects.filter(pk=version.pk).update(metrics={}, acceptance_reason="", base=None)
     page = browser.get(_page_of(version)).content.decode()
-    assert "It was quantized elsewhere; nothing was measured here." in page
-    assert "Before and after" not in page
+    assert "Quantized outside Ninefold. No measurements." in page
+    assert "Quality comparison" not in page
