@@ -223,7 +223,7 @@ class AuditFilter(FilterForm):
         required=False,
         empty_label=gettext_lazy("all teams"),
     )
-    object = forms.CharField(label=gettext_lazy("What"), required=False, max_length=200)
+    object = forms.CharField(label=gettext_lazy("Object"), required=False, max_length=200)
     since = forms.DateField(label=gettext_lazy("From"), required=False, widget=DateInput)
     until = forms.DateField(label=gettext_lazy("To"), required=False, widget=DateInput)
 
@@ -256,7 +256,7 @@ COLUMNS = (
     Column(
         key="team", label=gettext_lazy("Team"), csv=lambda row: row.team.slug if row.team else ""
     ),
-    Column(key="object_uid", label=gettext_lazy("What")),
+    Column(key="object_uid", label=gettext_lazy("Object")),
     Column(key="remote_address", label=gettext_lazy("From where")),
 )
 #: The CSV has the parts of the message and the details in columns of their own.

@@ -41,7 +41,7 @@ class WebhookForm(PlainForm):
         help_text=gettext_lazy("What it is for, such as “chat of the team”."),
     )
     url = forms.CharField(
-        label=gettext_lazy("Address"),
+        label=gettext_lazy("URL"),
         max_length=2000,
         widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ninefold"}),
         help_text=gettext_lazy("Gets a POST with JSON for each event; redirects are not followed."),

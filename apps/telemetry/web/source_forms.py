@@ -143,7 +143,7 @@ class PrometheusForm(SourceForm):
     more = ("selector", "node_label", "window")
 
     url = forms.CharField(
-        label=gettext_lazy("Address"),
+        label=gettext_lazy("URL"),
         max_length=2000,
         widget=forms.URLInput(attrs={"placeholder": "http://prometheus.example.com:9090"}),
         help_text=gettext_lazy("Of the Prometheus itself, without a path to a page."),

@@ -104,7 +104,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "dropped": StateBadge(pgettext_lazy("move", "not made"), "ban", "secondary"),
     "fault_standing": StateBadge(pgettext_lazy("fault", "standing"), "alert-triangle", "red"),
     "fault_acknowledged": StateBadge(pgettext_lazy("fault", "acknowledged"), "check", "yellow"),
-    "fault_over": StateBadge(pgettext_lazy("fault", "over"), "circle-check", "green"),
+    "fault_over": StateBadge(pgettext_lazy("fault", "resolved"), "circle-check", "green"),
     "level_1": StateBadge("L1", "info-circle", "secondary"),
     "level_2": StateBadge("L2", "alert-circle", "yellow"),
     "level_3": StateBadge("L3", "alert-circle", "yellow"),

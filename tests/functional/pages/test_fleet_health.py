@@ -126,7 +126,7 @@ def test_a_node_itself_can_be_at_fault(viewer: Client, cluster: Cluster) -> None
     node = Node.objects.get()
     factories.fault(node, code="node-silent", vendor="", origin=Origin.SILENCE)
     text = viewer.get("/fleet/faults").text
-    assert "Nothing has been heard of the node." in text
+    assert "No heartbeat from the node." in text
     assert f'href="/fleet/clusters/{cluster.uid}/nodes/here-1"' in text
     assert "node fault" in viewer.get(f"/fleet/cards/{card(0).uid}").text
 
@@ -159,7 +159,7 @@ def test_operators_isolate_and_give_back_from_the_list(operator: Client, cluster
     assert card(0).state == "isolated"
     sent = {"uid": fault.uid, "note_release": "reseated"}
     text = operator.post("/fleet/faults/release", sent, follow=True).text
-    assert "1 place is given back" in text
+    assert "1 card or node returned to service" in text
     assert card(0).state == "usable"
     assert AuditEntry.objects.filter(action__startswith="isolation.").count() == 2
 
@@ -191,7 +191,7 @@ def test_a_card_goes_out_of_use_and_comes_back_on_its_page(
     assert "smells of smoke" in text
     assert "isolated by otto" in text
     assert "Return to service" in text
-    assert "A burn-in begins" in operator.post(f"{address}/test", follow=True).text
+    assert "Burn-in scheduled" in operator.post(f"{address}/test", follow=True).text
     operator.post(f"{address}/release", {"reason": "fan replaced"})
     assert card(1).state == "usable"
     past = single_line(operator.get(f"{address}?tab=history").text)
@@ -205,7 +205,7 @@ def test_where_a_plug_in_chooses_the_card_its_page_says_that_the_node_goes(
     address = f"/fleet/cards/{card(1).uid}"
     assert "The whole node is isolated" in operator.get(address).text
     answer = operator.post(f"{address}/isolate", {"reason": "smells of smoke"}, follow=True).text
-    assert "Its whole node is out of use; what runs there saves and stops." in answer
+    assert "Node isolated. Running workloads save and stop." in answer
     assert "smells of smoke; the whole node goes" in answer
     assert set(Card.objects.values_list("state", flat=True)) == {"isolated"}
 
