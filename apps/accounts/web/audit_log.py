@@ -250,8 +250,8 @@ class AuditFilter(FilterForm):
 
 
 COLUMNS = (
-    Column(key="at", label=gettext_lazy("When"), sort="pk", csv=lambda row: row.at.isoformat()),
-    Column(key="audit_message", label=gettext_lazy("What happened"), csv=audit_message),
+    Column(key="at", label=gettext_lazy("Time"), sort="pk", csv=lambda row: row.at.isoformat()),
+    Column(key="audit_message", label=gettext_lazy("Event"), csv=audit_message),
     Column(key="action", label=gettext_lazy("Action")),
     Column(
         key="team", label=gettext_lazy("Team"), csv=lambda row: row.team.slug if row.team else ""

@@ -134,7 +134,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "agent_unseen": StateBadge(
         pgettext_lazy("agent", "never connected"), "circle-dashed", "secondary"
     ),
-    "agent_gone": StateBadge(pgettext_lazy("agent", "its node is gone"), "ban", "secondary"),
+    "agent_gone": StateBadge(pgettext_lazy("agent", "node removed"), "ban", "secondary"),
     "silencing": StateBadge(pgettext_lazy("silence", "stands"), "player-pause", "blue"),
 }
 
