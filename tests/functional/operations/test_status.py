@@ -1,4 +1,4 @@
-"""What operators and administrators are told of system, and nobody else."""
+"""What operators and administrators are told of the product itself, and nobody else."""
 
 from __future__ import annotations
 

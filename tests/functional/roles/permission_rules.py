@@ -19,7 +19,7 @@ QUEUE_ADMINS = TEAM_ADMINS | {"queue_admin"}
 ENGINEERS = TEAM_ADMINS | {"engineer", "queue_admin"}
 #: They operate what every team uses, by a company role.
 OPERATORS = COMPANY | {"operator"}
-#: They administer something, and may see how system does.
+#: They administer something, and may see how the product itself does.
 STAFF = TEAM_ADMINS | {"queue_admin", "operator"}
 MEMBERS = ENGINEERS | {"viewer", "operator"}
 EVERYBODY = MEMBERS | set(STRANGERS)

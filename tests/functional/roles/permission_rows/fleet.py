@@ -1,4 +1,4 @@
-"""Chips, clusters, queues, and how system does."""
+"""Chips, clusters, queues, and how the product itself does."""
 
 from __future__ import annotations
 
