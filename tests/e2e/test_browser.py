@@ -216,7 +216,7 @@ def test_somebody_new_talks_to_their_own_model_within_twelve_clicks(
     expect(notice).to_have_count(1, timeout=MINUTE)
 
     page.get_by_role("button", name="Deploy").click()
-    page.get_by_role("link", name="Try it").click(timeout=4 * MINUTE)
+    page.get_by_role("link", name="Open playground").click(timeout=4 * MINUTE)
     # The field is where typing goes, as soon as the page is there.
     expect(page.get_by_label("Message")).to_be_focused(timeout=MINUTE)
     page.evaluate(WATCH_ANSWER)

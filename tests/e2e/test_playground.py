@@ -123,7 +123,7 @@ def test_the_last_answer_is_tried_again_in_its_place(tab: Tab, gateway: Gateway)
     gateway.will_say("another")
     say(tab, "hello")
     answered(tab, "one")
-    tab.get_by_role("button", name="Try again").click()
+    tab.get_by_role("button", name="Retry").click()
     answered(tab, "another")
     assert messages(tab) == ["hello", "another"]
     assert gateway.asked[0]["messages"] == gateway.asked[1]["messages"]
@@ -165,7 +165,7 @@ def test_a_refusal_says_what_to_do_next_and_can_be_tried_again(tab: Tab, gateway
     expect(error).to_contain_text("too many requests")
     expect(error).to_contain_text("Try again in 7 s.")
     gateway.will_say("here I am")
-    tab.get_by_role("button", name="Try again").click()
+    tab.get_by_role("button", name="Retry").click()
     answered(tab, "here I am")
     expect(error).to_have_count(0)
 

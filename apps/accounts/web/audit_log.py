@@ -221,9 +221,9 @@ class AuditFilter(FilterForm):
         queryset=Team.objects.none(),
         to_field_name="slug",
         required=False,
-        empty_label=gettext_lazy("every team"),
+        empty_label=gettext_lazy("all teams"),
     )
-    object = forms.CharField(label=gettext_lazy("What"), required=False, max_length=200)
+    object = forms.CharField(label=gettext_lazy("Object"), required=False, max_length=200)
     since = forms.DateField(label=gettext_lazy("From"), required=False, widget=DateInput)
     until = forms.DateField(label=gettext_lazy("To"), required=False, widget=DateInput)
 
@@ -250,13 +250,13 @@ class AuditFilter(FilterForm):
 
 
 COLUMNS = (
-    Column(key="at", label=gettext_lazy("When"), sort="pk", csv=lambda row: row.at.isoformat()),
-    Column(key="audit_message", label=gettext_lazy("What happened"), csv=audit_message),
+    Column(key="at", label=gettext_lazy("Time"), sort="pk", csv=lambda row: row.at.isoformat()),
+    Column(key="audit_message", label=gettext_lazy("Event"), csv=audit_message),
     Column(key="action", label=gettext_lazy("Action")),
     Column(
         key="team", label=gettext_lazy("Team"), csv=lambda row: row.team.slug if row.team else ""
     ),
-    Column(key="object_uid", label=gettext_lazy("What")),
+    Column(key="object_uid", label=gettext_lazy("Object")),
     Column(key="remote_address", label=gettext_lazy("From where")),
 )
 #: The CSV has the parts of the message and the details in columns of their own.

@@ -35,7 +35,7 @@ COLUMNS = (
     Column(key="slug", label=gettext_lazy("Short name"), sort="slug"),
     Column(key="mine", label=gettext_lazy("My roles")),
     Column(key="people", label=gettext_lazy("People"), sort="people", numeric=True),
-    Column(key="created_at", label=gettext_lazy("Made"), sort="pk"),
+    Column(key="created_at", label=gettext_lazy("Created"), sort="pk"),
 )
 
 

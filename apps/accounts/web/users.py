@@ -54,7 +54,7 @@ class UserFilter(FilterForm):
         queryset=Team.objects.all(),
         to_field_name="slug",
         required=False,
-        empty_label=gettext_lazy("every team"),
+        empty_label=gettext_lazy("all teams"),
     )
     state = forms.ChoiceField(label=gettext_lazy("State"), choices=_STATES, required=False)
 

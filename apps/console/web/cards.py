@@ -49,10 +49,10 @@ from controlplane.web.pages import Tab, keyset_page
 
 MOST_SHOWN = 50
 TABS: Mapping[str, Promise] = {
-    "": gettext_lazy("Figures"),
+    "": gettext_lazy("Metrics"),
     "history": gettext_lazy("History"),
     "faults": gettext_lazy("Faults"),
-    "work": gettext_lazy("Work"),
+    "work": gettext_lazy("Workloads"),
 }
 RANGES: Mapping[Range, Promise] = {
     Range.HOUR: gettext_lazy("1 hour"),
@@ -63,12 +63,15 @@ RANGES: Mapping[Range, Promise] = {
 }
 _ADVICE: Mapping[CardState, Promise] = {
     CardState.UNKNOWN: gettext_lazy(
-        "Nobody knows how it is. See whether its node and what reads its figures are up; it takes work again "
-        "once it is heard of."
+        "No recent metrics or heartbeat. Check the node and its metric source; "
+        "scheduling resumes when the card reports again."
     ),
-    CardState.NO_NEW_WORK: gettext_lazy("What runs there may end; nothing new is placed on it."),
+    CardState.NO_NEW_WORK: gettext_lazy(
+        "Running workloads continue; no new workloads are scheduled on it."
+    ),
     CardState.ISOLATED: gettext_lazy(
-        "It takes no work until it is given back, by a burn-in that passes or by a person."
+        "No workloads are scheduled on it until a burn-in passes or an operator "
+        "returns it to service."
     ),
 }
 
@@ -236,22 +239,22 @@ class CardChart:
 
 CHARTS: Mapping[str, CardChart] = {
     "load": CardChart(
-        title=gettext_lazy("How busy was it?"),
+        title=gettext_lazy("Utilization over time"),
         label=gettext_lazy("Utilization"),
         unit="%",
         lines={Metric.UTILIZATION: (gettext_lazy("Utilization"), 1)},
     ),
     "memory": CardChart(
-        title=gettext_lazy("How full was its memory?"),
+        title=gettext_lazy("Memory usage"),
         label=gettext_lazy("Memory"),
         unit="GiB",
         lines={
             Metric.MEMORY_USED: (gettext_lazy("in use"), GIB),
-            Metric.MEMORY_TOTAL: (gettext_lazy("in all"), GIB),
+            Metric.MEMORY_TOTAL: (gettext_lazy("total"), GIB),
         },
     ),
     "heat": CardChart(
-        title=gettext_lazy("How hot was it?"),
+        title=gettext_lazy("Temperature over time"),
         label=gettext_lazy("Temperature"),
         unit="°C",
         lines={
@@ -260,19 +263,19 @@ CHARTS: Mapping[str, CardChart] = {
         },
     ),
     "power": CardChart(
-        title=gettext_lazy("How much power did it draw?"),
+        title=gettext_lazy("Power draw"),
         label=gettext_lazy("Power"),
         unit="W",
         lines={Metric.POWER: (gettext_lazy("Power"), 1)},
     ),
     "errors": CardChart(
-        title=gettext_lazy("Did its errors grow?"),
-        label=gettext_lazy("errors since the last reset"),
+        title=gettext_lazy("Error counters"),
+        label=gettext_lazy("errors since last reset"),
         unit="",
         lines={
-            Metric.ECC_UNCORRECTED: (gettext_lazy("memory, not corrected"), 1),
-            Metric.ECC_CORRECTED: (gettext_lazy("memory, corrected"), 1),
-            Metric.LINK_ERRORS: (gettext_lazy("links between cards"), 1),
+            Metric.ECC_UNCORRECTED: (gettext_lazy("memory, uncorrectable"), 1),
+            Metric.ECC_CORRECTED: (gettext_lazy("memory, correctable"), 1),
+            Metric.LINK_ERRORS: (gettext_lazy("card interconnect"), 1),
             Metric.NETWORK_ERRORS: (gettext_lazy("network"), 1),
         },
     ),

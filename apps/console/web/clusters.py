@@ -53,17 +53,18 @@ class ClusterForm(PlainForm):
         ),
     )
     in_cluster = forms.BooleanField(
-        label=_("Ninefold runs inside of this cluster, by the account of its own pod"),
+        label=_("Ninefold runs in this cluster (uses the service account of its pod)"),
         required=False,
     )
     control_url = forms.URLField(
-        label=_("Address of Ninefold for its pods"),
+        label=_("Ninefold URL for pods"),
         required=False,
         max_length=400,
         assume_scheme="https",
         widget=forms.TextInput(attrs={"placeholder": "https://ninefold.example.com"}),
         help_text=_(
-            "Where jobs report. Empty: the address of this installation, which pods often cannot reach."
+            "URL to which jobs report. Default: the URL of this installation, which pods "
+            "often cannot reach."
         ),
     )
     options = forms.JSONField(
@@ -74,19 +75,19 @@ class ClusterForm(PlainForm):
             attrs={"rows": 6, "class": "form-control nf-mono", "spellcheck": "false"}
         ),
         help_text=_(
-            "JSON: where files lie on its nodes and how pods are built, such as "
-            '{"namespace": "ninefold", "image": "registry.example.com/engine:1", '
-            '"store": {"claim": "artifacts"}}.'
+            'JSON: file locations on nodes and pod settings, such as {"namespace": '
+            '"ninefold", "image": "registry.example.com/engine:1", "store": {"claim": '
+            '"artifacts"}}.'
         ),
     )
     binding = forms.ChoiceField(
-        label=_("Who chooses the cards of a node"),
+        label=_("Card assignment on a node"),
         choices=[
-            (Cluster.BindingMode.NODE.value, _("the cluster's device plug-in")),
+            (Cluster.BindingMode.NODE.value, _("device plugin of the cluster")),
             (Cluster.BindingMode.CARD.value, _("Ninefold")),
         ],
     )
-    although_unfit = forms.BooleanField(label=_("Keep it although checks fail"), required=False)
+    although_unfit = forms.BooleanField(label=_("Save despite failed checks"), required=False)
 
     @property
     def first_fields(self) -> list[forms.BoundField]:
@@ -97,12 +98,13 @@ class ClusterForm(PlainForm):
         options = self.cleaned_data["options"] or {}
         if not isinstance(options, dict):
             raise forms.ValidationError(
-                gettext('Options are a JSON object, such as {"namespace": "ninefold"}.')
+                gettext('Options must be a JSON object, such as {"namespace": "ninefold"}.')
             )
         for name in _FIELDS:
             if name in options:
                 raise forms.ValidationError(
-                    gettext("%(name)s has a field of its own; leave it out here.") % {"name": name}
+                    gettext("%(name)s has its own field; remove it from the options.")
+                    % {"name": name}
                 )
         return options
 
@@ -118,7 +120,7 @@ class ClusterNewForm(ClusterForm):
     name = forms.CharField(
         label=_("Name"),
         max_length=40,
-        help_text=_("Small Latin letters, digits and hyphens. It cannot be changed later."),
+        help_text=_("Lowercase Latin letters, digits and hyphens. Cannot be changed later."),
     )
     kind = forms.ChoiceField(label=_("Kind"))
 
@@ -129,8 +131,9 @@ class ClusterNewForm(ClusterForm):
         kinds = selectors.remote_kinds()
         self.choice("kind").choices = [(kind, KINDS.get(kind, kind)) for kind in kinds]
         self.fields["kubeconfig"].help_text = _(
-            "Of an account that may make namespaces and pods there. Its token or certificate must stand in "
-            "it; what would run a program or read a file is refused. It is kept encrypted and never shown."
+            "Kubeconfig of an account that can create namespaces and pods, with its token "
+            "or certificate inline; exec plugins and file references are refused. Stored "
+            "encrypted and never shown."
         )
 
     def clean(self) -> dict[str, Any]:
@@ -138,7 +141,7 @@ class ClusterNewForm(ClusterForm):
         if not values.get("kubeconfig", "").strip() and not values.get("in_cluster"):
             self.add_error(
                 "kubeconfig",
-                gettext("Paste a kubeconfig, or say that Ninefold runs inside of this cluster."),
+                gettext("Paste a kubeconfig, or select that Ninefold runs in this cluster."),
             )
         return values
 
@@ -162,7 +165,7 @@ class ClusterChangeForm(ClusterForm):
         initial = {**own, "options": rest, "binding": cluster.binding}
         super().__init__(*args, initial=initial, **kwargs)
         self.fields["kubeconfig"].help_text = _(
-            "Only to replace the one that is kept; leave it empty to go on with that."
+            "Replaces the stored value. Empty: keep the stored value."
         )
 
     @property
@@ -208,14 +211,14 @@ COLUMNS = (
         numeric=True,
         csv=lambda row: row.card_count,
     ),
-    Column(key="contact", label=_("Last contact"), csv=lambda row: last_contact_at(row) or ""),
+    Column(key="contact", label=_("Last seen"), csv=lambda row: last_contact_at(row) or ""),
 )
 NODE_COLUMNS = (
     Column(key="name", label=_("Name"), sort="name"),
     Column(key="state", label=_("State"), csv=lambda row: "ready" if row.ready else "not ready"),
     Column(
         key="cards",
-        label=_("Cards usable"),
+        label=_("Available cards"),
         sort="card_count",
         numeric=True,
         csv=lambda row: row.card_count,
@@ -339,7 +342,7 @@ def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
             context |= _refusal_context(form, refusal)
         else:
             messages.success(
-                request, gettext("The cluster is registered; its nodes appear within a minute.")
+                request, gettext("Cluster registered. Its nodes appear within one minute.")
             )
             return redirect("cluster", created.uid)
     return render(request, "console/cluster_form.html", context, status=422 if bound else 200)
@@ -370,7 +373,7 @@ def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         except (services.ClusterRefused, services.ClusterUnfit) as refusal:
             context |= _refusal_context(form, refusal)
         else:
-            messages.success(request, gettext("The cluster was changed."))
+            messages.success(request, gettext("Cluster saved."))
             return redirect("cluster", cluster_row.uid)
     return render(request, "console/cluster_form.html", context, status=422 if bound else 200)
 
@@ -395,16 +398,16 @@ def cluster_check(request: AuthenticatedRequest, cluster_row: Cluster) -> str:
     checks = services.cluster_check(cluster=cluster_row, actor=request.user, at=timezone.now())
     failed = sum(check.verdict is CheckVerdict.FAILED for check in checks)
     if failed:
-        return gettext("Checked: %(failed)d of %(total)d checks failed.") % {
+        return gettext("Checks finished: %(failed)d of %(total)d failed.") % {
             "failed": failed,
             "total": len(checks),
         }
-    return gettext("Checked: nothing failed.")
+    return gettext("Checks finished: all passed.")
 
 
 def _in_use_message(cluster_row: Cluster, occupants: tuple[str, ...]) -> str:
     """Who uses it, each in the reader's language."""
-    return gettext("%(name)s is still in use by %(who)s; stop or move that first.") % {
+    return gettext("%(name)s is in use by %(who)s. Stop or relocate these workloads first.") % {
         "name": cluster_row.name,
         "who": _first_error_message([translate_message(one) for one in occupants]),
     }
@@ -412,7 +415,8 @@ def _in_use_message(cluster_row: Cluster, occupants: tuple[str, ...]) -> str:
 
 def _isolated_nodes_message(cluster_row: Cluster, nodes: tuple[str, ...]) -> str:
     return gettext(
-        "%(name)s bears our mark on %(nodes)s: give these nodes back first, and wait until their mark is off."
+        "%(name)s has Ninefold taints on nodes %(nodes)s. Return these nodes to "
+        "service and wait until the taints are removed."
     ) % {"name": cluster_row.name, "nodes": _first_error_message(nodes)}
 
 
@@ -441,7 +445,5 @@ def cluster_remove(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     except services.ClusterHasIsolatedNodes as refusal:
         messages.error(request, _isolated_nodes_message(cluster_row, refusal.nodes))
         return redirect("cluster", cluster_row.uid)
-    messages.success(
-        request, gettext("The cluster %(name)s was removed.") % {"name": cluster_row.name}
-    )
+    messages.success(request, gettext("Cluster %(name)s removed.") % {"name": cluster_row.name})
     return redirect("clusters")

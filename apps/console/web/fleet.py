@@ -69,10 +69,10 @@ class FleetCardUse(StrEnum):
 
 
 _USES = {
-    FleetCardUse.HELD: gettext_lazy("held"),
+    FleetCardUse.HELD: gettext_lazy("allocated"),
     FleetCardUse.FREE: gettext_lazy("free"),
-    FleetCardUse.NO_NEW_WORK: gettext_lazy("no new work"),
-    FleetCardUse.BROKEN: gettext_lazy("not usable"),
+    FleetCardUse.NO_NEW_WORK: gettext_lazy("cordoned"),
+    FleetCardUse.BROKEN: gettext_lazy("unavailable"),
 }
 
 
@@ -335,7 +335,7 @@ def _node_inspection_context(found: Node) -> dict[str, Any]:
     except ClusterError as error:
         return {"silent": translate_message(str(error))}
     if view is None:
-        return {"silent": _("The cluster has no node of that name any more.")}
+        return {"silent": _("The cluster no longer has a node with this name.")}
     return {"view": view, **_inspection_sections(view)}
 
 
@@ -362,14 +362,14 @@ def node_cordon(
     def action() -> str:
         services.node_cordon(node=found, cordoned=cordoned, actor=request.user)
         if cordoned:
-            return _("No new work comes to this node; what runs there goes on.")
-        return _("New work may come to this node again.")
+            return _("Node cordoned. Running workloads continue.")
+        return _("Node uncordoned.")
 
     back = reverse("node", args=[uid, name])
     try:
         return run_action(request, action, back=back)
     except services.NodeIsolated as refusal:
-        message = _("%(node)s is out of use since %(since)s: give it back instead.")
+        message = _("%(node)s has been isolated since %(since)s. Return it to service instead.")
         since = f"{refusal.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         messages.error(request, message % {"node": found, "since": since})
         return redirect(back)

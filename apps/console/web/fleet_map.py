@@ -49,9 +49,9 @@ KINDS: Mapping[str, str | Promise] = {
     NODE: _("node"),
 }
 USES: Mapping[FleetMapUse, Promise] = {
-    FleetMapUse.HELD: _("held"),
+    FleetMapUse.HELD: _("allocated"),
     FleetMapUse.FREE: _("free"),
-    FleetMapUse.NO_NEW_WORK: _("no new work"),
+    FleetMapUse.NO_NEW_WORK: _("cordoned"),
     FleetMapUse.UNKNOWN: _("unknown"),
     FleetMapUse.ISOLATED: _("isolated"),
 }

@@ -33,11 +33,11 @@ def idle_allocation(request: AuthenticatedRequest) -> HttpResponseBase:
             head=[
                 _("Team"),
                 _("Queue"),
-                _("Work"),
+                _("Workloads"),
                 _("Chip"),
                 _("Cluster"),
                 _("Idle cards"),
-                _("Cards held"),
+                _("Allocated cards"),
                 _("Idle since"),
                 _("Card-hours"),
             ],
@@ -88,10 +88,10 @@ def vendor_concentration(request: AuthenticatedRequest) -> HttpResponseBase:
         return downloads.csv_download(
             filename=f"exposure-{found.period.first}-{found.period.last}.csv",
             head=[
-                _("Maker"),
+                _("Vendor"),
                 _("Card-hours"),
                 _("Share"),
-                _("Cards serving now"),
+                _("Cards in use for serving"),
                 _("Deployments"),
             ],
             lines=_concentration_csv(found),
@@ -128,20 +128,20 @@ def _concentration_summary(found: VendorConcentration) -> str:
     if first.share >= _NEARLY_ALL:
         return (
             _(
-                "Nearly everything rests on one maker: %(percent)s %% of the card-hours are on chips of %(maker)s."
+                "Very high concentration: %(percent)s %% of the card-hours are on chips of "
+                "%(maker)s."
             )
             % said
         )
     if first.share >= _MOST:
         return (
-            _(
-                "Most rests on one maker: %(percent)s %% of the card-hours are on chips of %(maker)s."
-            )
+            _("High concentration: %(percent)s %% of the card-hours are on chips of %(maker)s.")
             % said
         )
     return (
         _(
-            "No maker carries more than half: the most used, %(maker)s, has %(percent)s %% of the card-hours."
+            "Low concentration: the most used vendor, %(maker)s, has %(percent)s %% of the "
+            "card-hours."
         )
         % said
     )

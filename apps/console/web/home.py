@@ -40,34 +40,32 @@ class FirstStepRow:
 _STEP_LABELS = {
     FirstStep.MODEL: (
         gettext_lazy("Register a model"),
-        gettext_lazy("A folder with config.json and safetensors."),
+        gettext_lazy("Directory with config.json and safetensors files."),
         gettext_lazy("Register"),
         "model-import",
     ),
     FirstStep.DATASET: (
         gettext_lazy("Upload a dataset"),
-        gettext_lazy("Questions and answers, or chats. Each row is checked."),
+        gettext_lazy("Prompt-response pairs or chats. Every row is validated."),
         gettext_lazy("Upload"),
         "dataset-new",
     ),
     FirstStep.FINETUNE: (
         gettext_lazy("Fine-tune"),
-        gettext_lazy("Watch the loss fall; a new version comes out."),
-        gettext_lazy("Begin"),
+        gettext_lazy("Train the model on the dataset. Creates a new version."),
+        gettext_lazy("Start"),
         "job-new-finetune",
     ),
     FirstStep.DEPLOY: (
         gettext_lazy("Deploy"),
-        gettext_lazy(
-            "One press on a version's page gives it an address that OpenAI's clients can call."
-        ),
-        gettext_lazy("To the version"),
+        gettext_lazy("Serve a version at an OpenAI-compatible endpoint."),
+        gettext_lazy("Open version"),
         "models",
     ),
     FirstStep.TALK: (
-        gettext_lazy("Talk to it"),
-        gettext_lazy("The playground shows the answer and how to get it by a program."),
-        gettext_lazy("Open the playground"),
+        gettext_lazy("Chat"),
+        gettext_lazy("Send prompts in the playground and copy client examples."),
+        gettext_lazy("Open playground"),
         "playground",
     ),
 }

@@ -71,12 +71,14 @@ CONTROLLER_TITLES: Mapping[str, Word] = {
 }
 
 CONTROLLER_ADVICE: Mapping[ControllerHealth, Word] = {
-    ControllerHealth.LATE: gettext_lazy("If others are late too, look at worker and beat above."),
+    ControllerHealth.LATE: gettext_lazy(
+        "If other controllers are lagging too, check worker and beat above."
+    ),
     ControllerHealth.FAILING: gettext_lazy(
-        "The error below says why; it is tried again by itself."
+        "See the error below. The run is retried automatically."
     ),
     ControllerHealth.STUCK: gettext_lazy(
-        "Its run does not end. Restart the worker: the run is repeated."
+        "The run does not finish. Restart the worker to repeat it."
     ),
 }
 
@@ -131,15 +133,15 @@ _FOLDERS: Mapping[str, Word] = {
 
 
 def _web_summary(it: Component) -> str:
-    return _("answers; version %(version)s") % it.facts
+    return _("responds; version %(version)s") % it.facts
 
 
 def _worker_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         amount = it.facts["waiting_calls"]
         return ngettext(
-            "takes no work: %(amount)d call of the beat waits",
-            "takes no work: %(amount)d calls of the beat wait",
+            "not processing: %(amount)d scheduled task pending",
+            "not processing: %(amount)d scheduled tasks pending",
             amount,
         ) % {"amount": amount}
     return _last_run_labels(it)
@@ -147,16 +149,16 @@ def _worker_summary(it: Component) -> str:
 
 def _beat_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return _("sends no calls: no controller has run recently and no call is pending")
+        return _("schedules no tasks: no recent controller run and no pending task")
     return _last_run_labels(it)
 
 
 def _last_run_labels(it: Component) -> str:
     if it.condition is ComponentCondition.UNKNOWN:
-        return _("no controller has run recently")
+        return _("no recent controller run")
     seconds = it.facts["quiet_seconds"]
     if seconds is None:
-        return _("no run has succeeded yet")
+        return _("no successful run")
     return _("last successful run of a controller %(amount)s ago") % {"amount": duration(seconds)}
 
 
@@ -171,48 +173,48 @@ def _database_summary(it: Component) -> str:
 
 def _broker_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return _("does not answer: %(refusal)s") % it.facts
+        return _("no response: %(refusal)s") % it.facts
     amount = it.facts["messages"]
-    return ngettext(
-        "%(amount)d message waits for a worker", "%(amount)d messages wait for a worker", amount
-    ) % {"amount": amount}
+    return ngettext("%(amount)d message pending", "%(amount)d messages pending", amount) % {
+        "amount": amount
+    }
 
 
 def _outbox_summary(it: Component) -> str:
     amount, unsubscribed = it.facts["messages"], it.facts["unheard"]
     if unsubscribed:
         return _(
-            "%(aside)d of %(amount)d messages that wait are set aside: this version has no listener"
-            " for %(topics)s"
+            "%(aside)d of %(amount)d pending messages have no subscriber in this version: "
+            "%(topics)s"
         ) % {
             "aside": sum(unsubscribed.values()),
             "amount": amount,
             "topics": ", ".join(unsubscribed),
         }
     if not amount:
-        return _("all messages are delivered")
+        return _("all messages delivered")
     return ngettext(
-        "%(amount)d piece of news waits, since %(age)s",
-        "%(amount)d pieces of news wait, the oldest since %(age)s",
+        "%(amount)d message pending for %(age)s",
+        "%(amount)d messages pending, the oldest for %(age)s",
         amount,
     ) % {"amount": amount, "age": duration(it.facts["age_seconds"])}
 
 
 def _gateway_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return _("has not asked for the snapshot lately; it has version %(snapshot)s") % it.facts
+        return _("no recent snapshot request; has version %(snapshot)s") % it.facts
     if it.condition is ComponentCondition.DEGRADED:
-        return _("has snapshot %(snapshot)s, the newest is %(newest_snapshot)s") % it.facts
-    return _("has the newest snapshot, version %(snapshot)s") % it.facts
+        return _("has snapshot %(snapshot)s; latest: %(newest_snapshot)s") % it.facts
+    return _("has the latest snapshot, version %(snapshot)s") % it.facts
 
 
 def _cluster_watch_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return _("no process follows the clusters")
+        return _("no process watches the clusters")
     if it.condition is ComponentCondition.DEGRADED:
-        return _("nothing is heard of %(names)s") % {"names": ", ".join(it.facts["silent"])}
+        return _("unreachable: %(names)s") % {"names": ", ".join(it.facts["silent"])}
     amount = it.facts["clusters"]
-    return ngettext("follows %(amount)d cluster", "follows %(amount)d clusters", amount) % {
+    return ngettext("watches %(amount)d cluster", "watches %(amount)d clusters", amount) % {
         "amount": amount
     }
 
@@ -220,20 +222,20 @@ def _cluster_watch_summary(it: Component) -> str:
 def _cluster_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
         return translate_message(str(it.facts["error"]))
-    return _("answers") if it.condition is ComponentCondition.WELL else _("not looked at lately")
+    return _("responds") if it.condition is ComponentCondition.WELL else _("not checked recently")
 
 
 def _agents_summary(it: Component) -> str:
     seconds, nodes = it.facts["oldest_seconds"], it.facts["nodes"]
     if seconds is None:
         return ngettext(
-            "the agent of %(nodes)d node has a token; nothing was heard of it yet",
-            "the agents of %(nodes)d nodes have tokens; nothing was heard of any yet",
+            "%(nodes)d node with an agent token; never connected",
+            "%(nodes)d nodes with agent tokens; none ever connected",
             nodes,
         ) % {"nodes": nodes}
     return ngettext(
-        "%(heard)d of %(nodes)d is heard; last %(amount)s ago",
-        "%(heard)d of %(nodes)d are heard; the one quiet for the longest %(amount)s ago",
+        "%(heard)d of %(nodes)d connected; last seen %(amount)s ago",
+        "%(heard)d of %(nodes)d connected; oldest last seen %(amount)s ago",
         nodes,
     ) % {"heard": it.facts["heard"], "nodes": nodes, "amount": duration(seconds)}
 
@@ -262,14 +264,14 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_worker_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
-                "The processes work, but some controllers are unhealthy: see their rows below."
+                "All processes run, but some controllers are unhealthy. See their rows below."
             ),
             ComponentCondition.DOWN: gettext_lazy(
-                "Look at var/logs/worker.log and at “make status”. Running jobs go on, and nothing is"
-                " lost: once a worker runs it goes on where the last one stopped."
+                "Check var/logs/worker.log and “make status”. Running jobs continue; the "
+                "worker resumes pending tasks when it restarts."
             ),
             ComponentCondition.UNKNOWN: gettext_lazy(
-                "Nobody can tell before the beat calls and the broker answers."
+                "Unknown until beat schedules tasks and the broker responds."
             ),
         },
     ),
@@ -278,10 +280,10 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_beat_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
-                "Look at var/logs/beat.log and at “make status”; exactly one beat has to run."
+                "Check var/logs/beat.log and “make status”. Exactly one beat must run."
             ),
             ComponentCondition.UNKNOWN: gettext_lazy(
-                "No controller has run yet. If none has run after a minute, check “make status”."
+                "No controller has run yet. If none runs within one minute, check “make status”."
             ),
         },
     ),
@@ -290,7 +292,8 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_database_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
-                "Few connections are left: raise max_connections, or end what else uses this server."
+                "Few free connections. Raise max_connections, or stop other programs that use "
+                "this server."
             ),
         },
     ),
@@ -299,8 +302,8 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_broker_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
-                "Check NINEFOLD_BROKER_URL and that the broker runs. Losing what it held costs time,"
-                " not work."
+                "Check NINEFOLD_BROKER_URL and that the broker runs. Lost messages delay work "
+                "but lose none."
             ),
         },
     ),
@@ -309,8 +312,8 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_outbox_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
-                "Outbox messages are pending: check the worker and the broker first. Messages that are"
-                " set aside are delivered once web and worker run a version that handles them."
+                "Messages are pending: check the worker and the broker. Messages without a "
+                "subscriber are delivered when web and worker run a version that handles them."
             ),
         },
     ),
@@ -319,11 +322,11 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_gateway_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
-                "Look at its log. It serves with its last snapshot for up to a day; its share of the"
-                " limits has gone to the others."
+                "Check its log. It serves its last snapshot for up to one day; the other "
+                "gateways have taken over its share of the limits."
             ),
             ComponentCondition.DEGRADED: gettext_lazy(
-                "It asks, and does not take the newest snapshot: its log says why."
+                "It requests the snapshot but does not load the latest one. Check its log."
             ),
         },
     ),
@@ -332,11 +335,12 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_cluster_watch_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
-                "What runs there goes on unseen: see the cluster's own row, and var/logs/watcher.log."
+                "Running workloads continue but are not observed. See the row of the cluster "
+                "and var/logs/watcher.log."
             ),
             ComponentCondition.DOWN: gettext_lazy(
-                "Look at var/logs/watcher.log and at “make status”. Until one runs, what happens on the"
-                " clusters is noticed some seconds later."
+                "Check var/logs/watcher.log and “make status”. Until a watcher runs, cluster "
+                "changes are noticed several seconds later."
             ),
         },
     ),
@@ -345,20 +349,21 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_cluster_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
-                "What runs there goes on unseen, and nothing new starts there until it answers."
+                "Running workloads continue but are not observed; no workloads start there "
+                "until the cluster responds."
             ),
             ComponentCondition.UNKNOWN: gettext_lazy(
-                "It was not checked recently: see the controller “Cluster inventory”."
+                "Not checked recently. See the controller “Cluster inventory”."
             ),
         },
     ),
     ComponentKind.AGENTS: _Part(
-        label=gettext_lazy("Agents of nodes"),
+        label=gettext_lazy("Node agents"),
         found=_agents_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
-                "An agent has fallen silent: the page of agents names it. Look at its log on the node; if"
-                " the node is gone for good, revoke its token."
+                "An agent is stale. Find it on the agents page and check its log on the node. "
+                "If the node was removed, revoke its token."
             ),
         },
     ),
@@ -367,10 +372,10 @@ _PARTS: Mapping[ComponentKind, _Part] = {
         found=_disk_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
-                "Make room before uploads and checkpoints fail: the storage page says what uses it."
+                "Free disk space before uploads and checkpoints fail. The storage page shows usage."
             ),
             ComponentCondition.DOWN: gettext_lazy(
-                "Make room now: uploads, checkpoints and the database itself are about to fail."
+                "Free disk space now: uploads, checkpoints and the database are about to fail."
             ),
         },
     ),

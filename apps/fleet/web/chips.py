@@ -32,10 +32,10 @@ KINDS: Mapping[ChipKind, Promise] = {
     ChipKind.NPU: _("NPU"),
 }
 LEVELS: Mapping[FaultLevel, Promise] = {
-    FaultLevel.NOTE: _("note it"),
-    FaultLevel.RESTART_REQUEST: _("restart the request"),
+    FaultLevel.NOTE: _("record the fault"),
+    FaultLevel.RESTART_REQUEST: _("retry the request"),
     FaultLevel.RESTART_JOB: _("restart the job"),
-    FaultLevel.RESET_WHEN_IDLE: _("take no new work, reset when idle"),
+    FaultLevel.RESET_WHEN_IDLE: _("cordon the card, reset when idle"),
     FaultLevel.RESET_NOW: _("reset now"),
     FaultLevel.ISOLATE: _("isolate the card"),
 }
@@ -43,7 +43,7 @@ LEVELS: Mapping[FaultLevel, Promise] = {
 METRIC_LABELS: Mapping[str, Promise] = {
     "utilization": _("Utilization"),
     "memory_used": _("Memory in use"),
-    "memory_total": _("Memory in all"),
+    "memory_total": _("Total memory"),
     "temperature": _("Temperature"),
     "power": _("Power"),
     "health": _("Health"),
@@ -88,9 +88,12 @@ def spec_values(chip: Chip) -> list[ChipSpecValue]:
             _bandwidth_label(chip.memory_bandwidth),
         ),
         _spec_value(
-            chip, "link_bandwidth", gettext("Link, one way"), _bandwidth_label(chip.link_bandwidth)
+            chip,
+            "link_bandwidth",
+            gettext("Link bandwidth, one direction"),
+            _bandwidth_label(chip.link_bandwidth),
         ),
-        _spec_value(chip, "peak_rates", gettext("Peak rates"), _best_rate_label(chip)),
+        _spec_value(chip, "peak_rates", gettext("Peak performance"), _best_rate_label(chip)),
     ]
 
 
@@ -149,9 +152,9 @@ _TASKS: Mapping[Task, Promise] = {
 
 class ChipFilter(FilterForm):
     text = forms.CharField(label=_("Name"), max_length=60)
-    vendor = forms.ChoiceField(label=_("Maker"))
+    vendor = forms.ChoiceField(label=_("Vendor"))
     kind = forms.ChoiceField(label=_("Kind"), choices=[("", _("all")), *KINDS.items()])
-    here = forms.BooleanField(label=_("Only what the fleet has"))
+    here = forms.BooleanField(label=_("Only chips in the fleet"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -292,7 +295,9 @@ def _fault_level_row(profile: VendorProfile, code: str) -> str:
     level = profile.faults.level(upper)
     if upper in profile.faults.levels:
         return f"L{level.value} · {LEVELS[level]}"
-    return gettext("not in the table: the card is isolated unless its maker calls it minor")
+    return gettext(
+        "not in the table: the card is isolated unless the vendor rates the code as minor"
+    )
 
 
 def _engine_support_rows(chip: Chip) -> list[dict[str, Any]]:

@@ -56,51 +56,52 @@ class RuleForm(PlainForm):
     name = forms.SlugField(
         label=_("Name"),
         max_length=60,
-        help_text=_("Small letters, digits and dashes; conditions call it by that name."),
+        help_text=_("Lowercase letters, digits and hyphens. Conditions use this name."),
     )
     title = forms.CharField(
-        label=_("Title"), max_length=120, help_text=_("What people read when it fires.")
+        label=_("Title"), max_length=120, help_text=_("Title of the notification.")
     )
-    measure = forms.ChoiceField(label=_("What is measured"), choices=list(MEASURE_LABELS.items()))
+    measure = forms.ChoiceField(label=_("Metric"), choices=list(MEASURE_LABELS.items()))
     op = forms.ChoiceField(
-        label=_("Fires when it"), choices=[(one.value, word) for one, word in _OPS.items()]
+        label=_("Comparison"), choices=[(one.value, word) for one, word in _OPS.items()]
     )
     threshold = forms.FloatField(
-        label=_("Threshold"), help_text=_("Seconds, percent, degrees Celsius or whole numbers.")
+        label=_("Threshold"),
+        help_text=_("Threshold in the unit of the metric: seconds, percent, °C or a count."),
     )
     lasts = forms.IntegerField(
-        label=_("For at least, seconds"), min_value=0, initial=60, required=False
+        label=_("Hold duration (s)"), min_value=0, initial=60, required=False
     )
     severity = forms.ChoiceField(
         label=_("Severity"), choices=_SEVERITIES, initial=AlertSeverity.WARNING.value
     )
-    enabled = forms.BooleanField(label=_("Switched on"), required=False, initial=True)
+    enabled = forms.BooleanField(label=_("Enabled"), required=False, initial=True)
     where = forms.CharField(
-        label=_("Only where"),
+        label=_("Label matchers"),
         required=False,
         max_length=2000,
         widget=_text_area("cluster=west"),
-        help_text=_("One condition on a line, such as node!=test-*."),
+        help_text=_("One matcher per line, such as node!=test-*."),
     )
     keeps = forms.IntegerField(
-        label=_("Over after, seconds"),
+        label=_("Resolve delay (s)"),
         min_value=0,
         initial=0,
         required=False,
-        help_text=_("So long it must not hold any more before it is over."),
+        help_text=_("Time without the condition after which the alert resolves."),
     )
     group_by = forms.CharField(
-        label=_("One message for each"),
+        label=_("Group by"),
         required=False,
         max_length=200,
         widget=forms.TextInput(attrs={"placeholder": "cluster"}),
-        help_text=_("Labels, with commas between them; empty: one message for everything."),
+        help_text=_("Comma-separated labels. Empty: one notification for all alerts of the rule."),
     )
     repeat = forms.IntegerField(
-        label=_("Tell again after, minutes"),
+        label=_("Repeat interval (min)"),
         min_value=5,
         required=False,
-        help_text=_("While it goes on; empty: once is enough."),
+        help_text=_("Time between notifications while the alert fires. Empty: notify once."),
     )
 
     def document(self) -> Mapping[str, Any]:
@@ -130,16 +131,16 @@ class RuleForm(PlainForm):
 
 class SilenceForm(PlainForm):
     matchers = forms.CharField(
-        label=_("Of what"),
+        label=_("Label matchers"),
         max_length=2000,
         widget=_text_area("rule=card-hot"),
-        help_text=_("One condition on a line; all of them must fit."),
+        help_text=_("One matcher per line. All must match."),
     )
     hours = forms.TypedChoiceField(
-        label=_("For how long"), coerce=int, choices=list(_LENGTHS.items()), initial=4
+        label=_("Duration"), coerce=int, choices=list(_LENGTHS.items()), initial=4
     )
     reason = forms.CharField(
-        label=_("Why"), max_length=300, help_text=_("For those who wonder later.")
+        label=_("Reason"), max_length=300, help_text=_("Reason for the silence.")
     )
 
     @property
@@ -153,25 +154,25 @@ class ReceiverForm(PlainForm):
         label=_("Kind"), choices=[(one.value, word) for one, word in RECEIVER_LABELS.items()]
     )
     url = forms.CharField(
-        label=_("Address"),
+        label=_("URL"),
         max_length=2000,
         required=False,
         widget=forms.URLInput(attrs={"placeholder": "https://", "autocomplete": "off"}),
-        help_text=_("Of the bot or webhook. It is kept encrypted and not shown again."),
+        help_text=_("URL of the bot or webhook. Stored encrypted and not shown again."),
     )
     secret = forms.CharField(
         label=_("Secret"),
         max_length=200,
         required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text=_("Signs the calls, where the bot has one. It is not shown again."),
+        help_text=_("Signing secret of the bot, if it has one. Not shown again."),
     )
     addresses = forms.CharField(
         label=_("E-mail addresses"),
         max_length=4000,
         required=False,
         widget=_text_area("night-shift@example.com"),
-        help_text=_("One on a line; only for e-mail."),
+        help_text=_("One address per line. E-mail only."),
     )
     language = forms.ChoiceField(
         label=_("Language"), choices=settings.LANGUAGES, initial=settings.LANGUAGE_CODE
@@ -196,23 +197,21 @@ class RouteForm(PlainForm):
 
     name = forms.CharField(label=_("Name"), max_length=80)
     severity = forms.ChoiceField(
-        label=_("At least"), choices=_SEVERITIES, initial=AlertSeverity.WARNING.value
+        label=_("Minimum severity"), choices=_SEVERITIES, initial=AlertSeverity.WARNING.value
     )
     receivers = forms.ModelMultipleChoiceField(
-        label=_("Tell"),
+        label=_("Receivers"),
         queryset=AlertReceiver.objects.none(),
         to_field_name="uid",
         widget=forms.CheckboxSelectMultiple,
     )
-    enabled = forms.BooleanField(label=_("Switched on"), required=False, initial=True)
+    enabled = forms.BooleanField(label=_("Enabled"), required=False, initial=True)
     matchers = forms.CharField(
-        label=_("Only where"),
+        label=_("Label matchers"),
         required=False,
         max_length=2000,
         widget=_text_area("cluster=west"),
-        help_text=_(
-            "Conditions on the rule and on the labels that it is grouped by, one on a line."
-        ),
+        help_text=_("Matchers on the rule name and its grouping labels, one per line."),
     )
 
     def offer(self, receivers: Any) -> None:

@@ -95,9 +95,11 @@ def _group_title(group: AlertGroup) -> str:
 
 
 COLUMNS = (
-    Column(key="title", label=gettext_lazy("What"), csv=_group_title),
+    Column(key="title", label=gettext_lazy("Object"), csv=_group_title),
     Column(key="severity", label=gettext_lazy("Severity")),
-    Column(key="labels", label=gettext_lazy("Where"), csv=lambda row: displayed_labels(row.labels)),
+    Column(
+        key="labels", label=gettext_lazy("Location"), csv=lambda row: displayed_labels(row.labels)
+    ),
     Column(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
     Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
     Column(key="notified_at", label=gettext_lazy("Notified")),
@@ -105,7 +107,7 @@ COLUMNS = (
 PAST_COLUMNS = (
     *COLUMNS[:3],
     Column(key="most", label=gettext_lazy("Alerts"), sort="most", numeric=True),
-    Column(key="began_at", label=gettext_lazy("Began"), sort="pk"),
+    Column(key="began_at", label=gettext_lazy("Started"), sort="pk"),
     Column(key="ended_at", label=gettext_lazy("Ended"), sort="ended_at"),
 )
 
@@ -151,12 +153,12 @@ def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponse
 
 ALERT_COLUMNS = (
     Column(
-        key="labels", label=gettext_lazy("On what"), csv=lambda row: displayed_labels(row.labels)
+        key="labels", label=gettext_lazy("Object"), csv=lambda row: displayed_labels(row.labels)
     ),
     Column(key="state", label=gettext_lazy("State")),
     Column(key="value", label=gettext_lazy("Value"), sort="value", numeric=True),
     Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
-    Column(key="resolved_at", label=gettext_lazy("Over"), sort="resolved_at"),
+    Column(key="resolved_at", label=gettext_lazy("Resolved"), sort="resolved_at"),
 )
 
 
@@ -239,7 +241,9 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
                 translate_message(str(refusal)),
             )
         else:
-            messages.success(request, _("It is silenced, and comes back by itself."))
+            messages.success(
+                request, _("Alert silenced. Notifications resume when the silence expires.")
+            )
             return redirect("alert-silences")
     context = {"form": form}
     status = 422 if bound else 200
@@ -256,7 +260,9 @@ def _find_silence(request: AuthenticatedRequest, uid: str) -> AlertSilence:
 def silence_end(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_silence(request, uid)
     services.silence_end(silence=found, actor=request.user, at=timezone.now())
-    messages.success(request, _("The silence has ended; what fires is told of in the next turn."))
+    messages.success(
+        request, _("Silence expired. Firing alerts are notified in the next evaluation.")
+    )
     return redirect("alert-silences")
 
 
@@ -307,7 +313,7 @@ def _edit_rule(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResp
     if row is not None:
         document["name"] = row.name
     if valid and not checks and (saved := _save_rule(request, form, row, document)) is not None:
-        messages.success(request, _("The rule is kept; the next turn judges by it."))
+        messages.success(request, _("Rule saved. It applies from the next evaluation."))
         return redirect("alert-rule", saved.uid)
     context: dict[str, Any] = {"form": form, "rule": row}
     if checks:
@@ -361,7 +367,7 @@ def rule_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     except services.AlertRefused as refusal:
         messages.error(request, translate_message(str(refusal)))
         return redirect("alert-rule", uid)
-    messages.success(request, _("The rule %(name)s was deleted.") % {"name": row.name})
+    messages.success(request, _("Rule %(name)s deleted.") % {"name": row.name})
     return redirect("alert-rules")
 
 
@@ -405,7 +411,7 @@ def receiver_new(request: AuthenticatedRequest) -> HttpResponse:
         except AlertRefused as refusal:
             form.add_error(refusal.field, translate_message(str(refusal)))
         else:
-            messages.success(request, _("The receiver was made; send a test to see that it works."))
+            messages.success(request, _("Receiver created. Send a test notification to verify it."))
             return redirect("alert-routes")
     context = {"form": form}
     status = 422 if bound else 200
@@ -426,7 +432,7 @@ def receiver_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     except AlertRefused as refusal:
         messages.error(request, translate_message(str(refusal)))
     else:
-        messages.success(request, _("The test is on its way; its result appears here in a moment."))
+        messages.success(request, _("Test notification queued. The result appears here."))
     return redirect("alert-routes")
 
 
@@ -436,7 +442,7 @@ def receiver_switch(request: AuthenticatedRequest, uid: str, *, active: bool) ->
     services.receiver_switch(
         receiver=_find_receiver(request, uid), actor=request.user, active=active
     )
-    text = _("The receiver is told again.") if active else _("The receiver is paused.")
+    text = _("Receiver resumed.") if active else _("Receiver paused.")
     messages.success(request, text)
     return redirect("alert-routes")
 
@@ -446,7 +452,7 @@ def receiver_switch(request: AuthenticatedRequest, uid: str, *, active: bool) ->
 def receiver_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_receiver(request, uid)
     services.receiver_delete(receiver=found, actor=request.user)
-    messages.success(request, _("The receiver %(name)s was deleted.") % {"name": found.name})
+    messages.success(request, _("Receiver %(name)s deleted.") % {"name": found.name})
     return redirect("alert-routes")
 
 
@@ -480,7 +486,7 @@ def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpRe
         except AlertRefused as refusal:
             form.add_error(refusal.field, translate_message(str(refusal)))
         else:
-            messages.success(request, _("The route is kept."))
+            messages.success(request, _("Route saved."))
             return redirect("alert-routes")
     context = {"form": form, "route": row}
     status = 422 if bound else 200
@@ -492,5 +498,5 @@ def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpRe
 def route_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_route(request, uid)
     services.route_delete(route=found, actor=request.user)
-    messages.success(request, _("The route %(name)s was deleted.") % {"name": found.name})
+    messages.success(request, _("Route %(name)s deleted.") % {"name": found.name})
     return redirect("alert-routes")

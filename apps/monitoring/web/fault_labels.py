@@ -19,44 +19,44 @@ from controlplane.ports import registry
 from controlplane.web.message_translation import translate_message
 
 ORIGINS: Mapping[Origin, Promise] = {
-    Origin.EXPORTER: gettext_lazy("the card's exporter"),
-    Origin.AGENT: gettext_lazy("the node's agent"),
-    Origin.CONDITION: gettext_lazy("a condition of the node"),
-    Origin.EVENT: gettext_lazy("an event of the cluster"),
+    Origin.EXPORTER: gettext_lazy("card exporter"),
+    Origin.AGENT: gettext_lazy("node agent"),
+    Origin.CONDITION: gettext_lazy("node condition"),
+    Origin.EVENT: gettext_lazy("cluster event"),
     Origin.MINDCLUSTER: gettext_lazy("MindCluster"),
     Origin.NVSENTINEL: gettext_lazy("NVSentinel"),
-    Origin.JOB: gettext_lazy("a job that failed"),
-    Origin.RULE: gettext_lazy("a rule over its figures"),
-    Origin.SILENCE: gettext_lazy("silence"),
-    Origin.USER: gettext_lazy("a person"),
+    Origin.JOB: gettext_lazy("failed job"),
+    Origin.RULE: gettext_lazy("health rule"),
+    Origin.SILENCE: gettext_lazy("heartbeat timeout"),
+    Origin.USER: gettext_lazy("operator"),
 }
 ACTIONS: Mapping[Action, Promise] = {
-    Action.NOTE: gettext_lazy("noted"),
-    Action.RESTART_REQUEST: gettext_lazy("restart the request"),
+    Action.NOTE: gettext_lazy("record only"),
+    Action.RESTART_REQUEST: gettext_lazy("retry the request"),
     Action.RESTART_JOB: gettext_lazy("restart the job"),
-    Action.RESET_WHEN_IDLE: gettext_lazy("take no new work, reset when idle"),
+    Action.RESET_WHEN_IDLE: gettext_lazy("cordon the card, reset when idle"),
     Action.RESET_NOW: gettext_lazy("reset now"),
     Action.ISOLATE_CARD: gettext_lazy("isolate the card"),
     Action.ISOLATE_NODE: gettext_lazy("isolate the node"),
-    Action.RELEASE: gettext_lazy("give it back"),
+    Action.RELEASE: gettext_lazy("return to service"),
 }
 OUTCOMES: Mapping[str, Promise] = {
     Decision.Outcome.DONE: pgettext_lazy("decision", "done"),
-    Decision.Outcome.HELD_BACK: pgettext_lazy("decision", "held back"),
-    Decision.Outcome.FOLLOWED: pgettext_lazy("decision", "left to others"),
-    Decision.Outcome.OVERTAKEN: pgettext_lazy("decision", "no longer needed"),
+    Decision.Outcome.HELD_BACK: pgettext_lazy("decision", "suppressed"),
+    Decision.Outcome.FOLLOWED: pgettext_lazy("decision", "delegated"),
+    Decision.Outcome.OVERTAKEN: pgettext_lazy("decision", "obsolete"),
 }
 ISOLATIONS: Mapping[str, Promise] = {
-    IsolationState.DRAINING: gettext_lazy("what runs there saves and stops"),
-    IsolationState.EMPTY: gettext_lazy("empty; waits for a test or a person"),
-    IsolationState.TESTING: gettext_lazy("a burn-in runs there"),
-    IsolationState.RETURNED: gettext_lazy("back in use"),
+    IsolationState.DRAINING: gettext_lazy("running workloads save and stop"),
+    IsolationState.EMPTY: gettext_lazy("drained; pending burn-in or operator"),
+    IsolationState.TESTING: gettext_lazy("burn-in running"),
+    IsolationState.RETURNED: gettext_lazy("returned to service"),
 }
 _CAUSES: Mapping[Origin, Promise] = {
-    Origin.SILENCE: gettext_lazy("Nothing has been heard of the node."),
-    Origin.CONDITION: gettext_lazy("The cluster says that the node is not well."),
-    Origin.JOB: gettext_lazy("A job failed there in a way that points to the hardware."),
-    Origin.RULE: gettext_lazy("Its figures are beyond what a rule allows."),
+    Origin.SILENCE: gettext_lazy("No heartbeat from the node."),
+    Origin.CONDITION: gettext_lazy("The cluster reports the node as unhealthy."),
+    Origin.JOB: gettext_lazy("A job failed with a hardware-related error."),
+    Origin.RULE: gettext_lazy("Its metrics exceed the threshold of a health rule."),
 }
 
 
@@ -104,7 +104,7 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
     message = translate_message(fault.message) if operates or origin is not Origin.JOB else ""
     if not cause:
         cause = (
-            str(_CAUSES.get(origin, "")) or message or _("Its maker says nothing about this code.")
+            str(_CAUSES.get(origin, "")) or message or _("The vendor has not documented this code.")
         )
     return FaultLine(
         fault=fault,

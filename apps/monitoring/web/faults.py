@@ -57,10 +57,10 @@ class FaultFilter(FilterForm):
     state = forms.ChoiceField(
         label=gettext_lazy("State"),
         choices=[
-            ("", gettext_lazy("standing")),
-            ("new", gettext_lazy("standing, not acknowledged")),
-            ("acknowledged", gettext_lazy("standing, acknowledged")),
-            ("over", pgettext_lazy("fault", "over")),
+            ("", gettext_lazy("open")),
+            ("new", gettext_lazy("open, not acknowledged")),
+            ("acknowledged", gettext_lazy("open, acknowledged")),
+            ("over", pgettext_lazy("fault", "resolved")),
             ("all", gettext_lazy("all")),
         ],
     )
@@ -101,8 +101,8 @@ _STATES: Mapping[str, Q] = {
 }
 COLUMNS = (
     Column(key="level", label=gettext_lazy("Level"), sort="level", csv=lambda row: f"L{row.level}"),
-    Column(key="what", label=gettext_lazy("What and why"), csv=lambda row: row.code),
-    Column(key="where", label=gettext_lazy("Where"), csv=lambda row: str(row.card or row.node)),
+    Column(key="what", label=gettext_lazy("Fault and cause"), csv=lambda row: row.code),
+    Column(key="where", label=gettext_lazy("Location"), csv=lambda row: str(row.card or row.node)),
     Column(
         key="state",
         label=gettext_lazy("State"),
@@ -119,30 +119,32 @@ def _bulk_actions() -> tuple[BulkAction, ...]:
             name="acknowledge",
             label=_("Acknowledge"),
             href=reverse("faults-acknowledge"),
-            warning=_("They stay in the list until they are over, marked as read by you."),
+            warning=_("They stay in the list until resolved, marked as acknowledged by you."),
             picture="check",
             style="btn-primary",
-            note=_("What others should know (optional)"),
+            note=_("Note (optional)"),
         ),
         BulkAction(
             name="isolate",
             label=_("Isolate"),
             href=reverse("faults-isolate"),
             warning=_(
-                "Their cards, or whole nodes where a fault is the node's, go out of use. "
-                "What runs there saves, stops and starts again elsewhere."
+                "Isolates the cards, or the whole node for node faults. Running workloads save "
+                "a checkpoint, stop and restart elsewhere."
             ),
             picture="shield",
-            note=_("Why"),
+            note=_("Reason"),
         ),
         BulkAction(
             name="release",
-            label=_("Give back"),
+            label=_("Return to service"),
             href=reverse("faults-release"),
-            warning=_("What is out of use there takes work again at once, without a burn-in."),
+            warning=_(
+                "Isolated cards and nodes are schedulable again immediately, without a burn-in."
+            ),
             picture="arrow-back-up",
             style="btn-primary",
-            note=_("Why"),
+            note=_("Reason"),
         ),
     )
 
@@ -250,10 +252,10 @@ def _find_faults(uids: Sequence[str]) -> list[Fault]:
 def isolated_message(count: int) -> str:
     """What to say once so many were taken out of use."""
     if not count:
-        return _("Nothing changed: all of it was out of use already.")
+        return _("No change: all of them were already isolated.")
     message = ngettext(
-        "%(count)d place is out of use; what runs there saves and stops.",
-        "%(count)d places are out of use; what runs there saves and stops.",
+        "%(count)d card or node isolated. Running workloads save and stop.",
+        "%(count)d cards or nodes isolated. Running workloads save and stop.",
         count,
     )
     return message % {"count": count}
@@ -262,10 +264,10 @@ def isolated_message(count: int) -> str:
 def released_message(ended: Sequence[Isolation]) -> str:
     """What to say once they were given back."""
     if not ended:
-        return _("Nothing changed: none of it was out of use.")
+        return _("No change: none of them were isolated.")
     message = ngettext(
-        "%(count)d place is given back and takes work again.",
-        "%(count)d places are given back and take work again.",
+        "%(count)d card or node returned to service.",
+        "%(count)d cards or nodes returned to service.",
         len(ended),
     )
     return message % {"count": len(ended)}
@@ -309,7 +311,7 @@ def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             at=timezone.now(),
         )
         if any(row.card_id is None for row in begun):
-            return _("Its whole node is out of use; what runs there saves and stops.")
+            return _("Node isolated. Running workloads save and stop.")
         return isolated_message(len(begun))
 
     return _run_and_redirect(request, action, back=reverse("card", args=[uid]))
@@ -336,8 +338,8 @@ def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             uids=_open_isolations_at(card.node_id, card.pk), actor=request.user, at=timezone.now()
         )
         if not asked:
-            return _("Only what is out of use, and not being tested already, can be tested.")
-        return _("A burn-in begins as soon as nothing runs there.")
+            return _("A burn-in requires an isolated card or node without a running burn-in.")
+        return _("Burn-in scheduled. It starts when the running workloads have stopped.")
 
     return _run_and_redirect(request, action, back=reverse("card", args=[uid]))
 

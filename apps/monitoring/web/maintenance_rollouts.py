@@ -35,11 +35,11 @@ COLUMNS = (
     Column(key="name", label=gettext_lazy("Name"), sort="name"),
     Column(key="state", label=gettext_lazy("State"), sort="state"),
     Column(key="cluster", label=gettext_lazy("Cluster")),
-    Column(key="finished", label=gettext_lazy("Nodes done"), sort="finished", numeric=True),
+    Column(key="finished", label=gettext_lazy("Completed nodes"), sort="finished", numeric=True),
     Column(
-        key="created_by", label=gettext_lazy("By whom"), csv=lambda row: row.created_by.username
+        key="created_by", label=gettext_lazy("Created by"), csv=lambda row: row.created_by.username
     ),
-    Column(key="created_at", label=gettext_lazy("Began"), sort="pk"),
+    Column(key="created_at", label=gettext_lazy("Started"), sort="pk"),
 )
 
 
@@ -47,17 +47,19 @@ class RolloutForm(PlainForm):
     more: ClassVar[tuple[str, ...]] = ("domain_label", "run_within", "image")
 
     name = forms.CharField(
-        label=gettext_lazy("Name"), max_length=120, help_text=gettext_lazy("What it is for.")
+        label=gettext_lazy("Name"),
+        max_length=120,
+        help_text=gettext_lazy("Purpose of the rollout."),
     )
     cluster = forms.ModelChoiceField(
         label=gettext_lazy("Cluster"), queryset=Cluster.objects.none(), to_field_name="uid"
     )
     labels = forms.CharField(
-        label=gettext_lazy("Nodes with these labels"),
+        label=gettext_lazy("Node labels"),
         required=False,
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": "rack=r1", "spellcheck": "false"}),
-        help_text=gettext_lazy("One label=value on a line, or name=…; empty: every usable node."),
+        help_text=gettext_lazy("One label=value or name=… per line. Empty: all available nodes."),
     )
     command = forms.CharField(
         label=gettext_lazy("Command"),
@@ -67,27 +69,29 @@ class RolloutForm(PlainForm):
             attrs={"placeholder": "/usr/bin/update --to 2", "spellcheck": "false"}
         ),
         help_text=gettext_lazy(
-            "A program and its arguments. No shell reads it; quotes keep words together."
+            "Program and arguments, run without a shell. Quote arguments that contain spaces."
         ),
     )
     burn_in = forms.BooleanField(
-        label=gettext_lazy("Burn in before nodes take work again"), required=False, initial=True
+        label=gettext_lazy("Burn-in before nodes return to service"), required=False, initial=True
     )
-    parallel = forms.IntegerField(label=gettext_lazy("Nodes at once"), min_value=1, initial=1)
+    parallel = forms.IntegerField(label=gettext_lazy("Max parallel nodes"), min_value=1, initial=1)
     domain_label = forms.CharField(
-        label=gettext_lazy("Label of the failure domain"),
+        label=gettext_lazy("Failure domain label"),
         required=False,
         max_length=120,
-        help_text=gettext_lazy("Each value of the label is a batch; empty: the network's levels."),
+        help_text=gettext_lazy(
+            "Each value of the label is one batch. Empty: network topology levels."
+        ),
     )
     run_within = forms.IntegerField(
-        label=gettext_lazy("The command may take, seconds"), min_value=1, initial=600
+        label=gettext_lazy("Command timeout (s)"), min_value=1, initial=600
     )
     image = forms.CharField(
         label=gettext_lazy("Image"),
         required=False,
         max_length=300,
-        help_text=gettext_lazy("For clusters that run containers."),
+        help_text=gettext_lazy("Container image. Required on clusters that run containers."),
     )
 
     def clean_labels(self) -> dict[str, str]:
@@ -96,7 +100,7 @@ class RolloutForm(PlainForm):
         for line in filter(None, map(str.strip, self.cleaned_data["labels"].splitlines())):
             name, sign, value = line.partition("=")
             if not sign or not name.strip():
-                raise forms.ValidationError(_("Write each as label=value."))
+                raise forms.ValidationError(_("Each line must have the form label=value."))
             labels[name.strip()] = value.strip()
         return labels
 
@@ -105,7 +109,7 @@ class RolloutForm(PlainForm):
         try:
             return tuple(shlex.split(self.cleaned_data["command"]))
         except ValueError:
-            raise forms.ValidationError(_("A quote in it does not end.")) from None
+            raise forms.ValidationError(_("The command has an unclosed quote.")) from None
 
     def to_request(self) -> RolloutRequest:
         values = dict(self.cleaned_data)
@@ -161,7 +165,7 @@ def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
         except PermissionRefused as refusal:
             form.add_error("command", translate_message(str(refusal)))
         else:
-            messages.success(request, _("The rollout has begun."))
+            messages.success(request, _("Rollout started."))
             return redirect("rollout", rollout.uid)
     status = 422 if bound else 200
     return render(request, "monitoring/maintenance_rollout_new.html", {"form": form}, status=status)
@@ -172,9 +176,11 @@ def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
 def rollout_steer(request: AuthenticatedRequest, uid: str, *, event: RolloutEvent) -> HttpResponse:
     found = _find_rollout(request, uid)
     messages_by_event = {
-        RolloutEvent.PAUSE: _("Nothing new begins; what is under way goes on."),
-        RolloutEvent.RESUME: _("The rollout goes on."),
-        RolloutEvent.CANCEL: _("The rest stays untouched; what is under way ends as planned."),
+        RolloutEvent.PAUSE: _("Rollout paused. Nodes in progress are completed."),
+        RolloutEvent.RESUME: _("Rollout resumed."),
+        RolloutEvent.CANCEL: _(
+            "Rollout cancelled. Nodes in progress are completed; the others are not changed."
+        ),
     }
 
     def action() -> str:

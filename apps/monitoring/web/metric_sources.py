@@ -22,7 +22,7 @@ def source_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     require_operator(request.user)
     found = get_object_or_404(sources_visible(request.user), uid=uid)
     ingestion.source_delete(source=found, actor=request.user, at=timezone.now())
-    messages.success(request, _("The source %(name)s was deleted.") % {"name": found.name})
+    messages.success(request, _("Source %(name)s deleted.") % {"name": found.name})
     return redirect("sources")
 
 
@@ -32,6 +32,6 @@ def token_revoke(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     require_operator(request.user)
     token = get_object_or_404(node_tokens_visible(request.user), uid=uid)
     ingestion.token_revoke(token=token, actor=request.user, at=timezone.now())
-    message = _("The token of %(node)s was revoked: what its agent sends is refused.")
+    message = _("Token of %(node)s revoked. Metrics sent with it are refused.")
     messages.success(request, message % {"node": token.node})
     return redirect("agents")

@@ -114,7 +114,9 @@ def suppressed_actions_dismiss(request: AuthenticatedRequest) -> HttpResponse:
             at=timezone.now(),
         )
         message = ngettext(
-            "%(count)d place is left in use.", "%(count)d places are left in use.", done.done
+            "%(count)d card or node kept in service.",
+            "%(count)d cards or nodes kept in service.",
+            done.done,
         )
         return _result_message(message % {"count": done.done}, done)
 
@@ -145,8 +147,8 @@ def _result_message(message: str, done: SuppressedActionsResult) -> str:
     if not done.left_out:
         return message
     left = ngettext(
-        "%(count)d was left out: its fault is over, or somebody decided before.",
-        "%(count)d were left out: their faults are over, or somebody decided before.",
+        "%(count)d skipped: fault resolved or already decided.",
+        "%(count)d skipped: faults resolved or already decided.",
         done.left_out,
     )
     return f"{message} {left % {'count': done.left_out}}"
@@ -172,16 +174,16 @@ def _pool_line(pool: SuppressedPool, policy_state: HealthPolicyState) -> PoolLin
 
 def _cost_label(pool: SuppressedPool) -> str:
     cards = ngettext(
-        "%(cards)s card of %(pool)s goes out of use, and only a person gives it back.",
-        "%(cards)s cards of %(pool)s go out of use, and only a person gives them back.",
+        "%(cards)s card of %(pool)s will be isolated until an operator returns it to service.",
+        "%(cards)s cards of %(pool)s will be isolated until an operator returns them to service.",
         pool.cards,
     )
     works = ngettext(
-        "%(works)s job or deployment saves, stops and starts again elsewhere.",
-        "%(works)s jobs and deployments save, stop and start again elsewhere.",
+        "%(works)s workload saves a checkpoint, stops and restarts elsewhere.",
+        "%(works)s workloads save a checkpoint, stop and restart elsewhere.",
         pool.works,
     )
-    left = _("Of %(size)s cards %(left)s can be used then (%(share)s %%).")
+    left = _("%(left)s of %(size)s cards (%(share)s %%) remain available.")
     named = {
         "cards": number(pool.cards),
         "pool": _pool_name(pool),

@@ -57,12 +57,12 @@ class NotificationFilter(FilterForm):
         required=False,
     )
     severity = forms.ChoiceField(
-        label=gettext_lazy("Weight"),
+        label=gettext_lazy("Severity"),
         choices=[
             ("", gettext_lazy("Any")),
-            (NotificationSeverity.BAD.value, gettext_lazy("needs somebody")),
-            (NotificationSeverity.GOOD.value, gettext_lazy("good news")),
-            (NotificationSeverity.INFO.value, gettext_lazy("for information")),
+            (NotificationSeverity.BAD.value, gettext_lazy("action required")),
+            (NotificationSeverity.GOOD.value, gettext_lazy("success")),
+            (NotificationSeverity.INFO.value, gettext_lazy("info")),
         ],
         required=False,
     )
@@ -77,16 +77,16 @@ def _preference_columns() -> tuple[Column, ...]:
     return (
         Column(
             key="title",
-            label=gettext_lazy("What happened"),
+            label=gettext_lazy("Event"),
             csv=lambda row: render_notification(row.event).title,
         ),
         Column(
             key="reason",
-            label=gettext_lazy("Why"),
+            label=gettext_lazy("Reason"),
             csv=lambda row: render_notification(row.event).detail,
         ),
-        Column(key="count", label=gettext_lazy("Times"), numeric=True),
-        Column(key="at", label=gettext_lazy("When"), sort="at"),
+        Column(key="count", label=gettext_lazy("Count"), numeric=True),
+        Column(key="at", label=gettext_lazy("Time"), sort="at"),
         Column(key="read_at", label=""),
     )
 
@@ -105,7 +105,7 @@ def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
                 name="read",
                 label=gettext_lazy("Mark as read"),
                 href=reverse("notifications-read"),
-                warning=gettext_lazy("They stay in this list and leave the bell."),
+                warning=gettext_lazy("They stay in this list and are no longer counted as unread."),
                 style="btn-primary",
             ),
         ),
@@ -146,9 +146,11 @@ def notifications_read(request: AuthenticatedRequest) -> HttpResponse:
     uids = None if request.POST.get("all") else request.POST.getlist("uid")
     count = services.notifications_read(user=request.user, uids=uids, at=now)
     if not count:
-        messages.info(request, _("Nothing was unread."))
+        messages.info(request, _("No unread notifications."))
         return redirect("notifications")
-    marked = ngettext("%(count)d marked as read.", "%(count)d marked as read.", count)
+    marked = ngettext(
+        "%(count)d notification marked as read.", "%(count)d notifications marked as read.", count
+    )
     messages.success(request, marked % {"count": count})
     return redirect(reverse("notifications", query={"read": now.isoformat()}))
 
@@ -158,7 +160,11 @@ def notifications_read(request: AuthenticatedRequest) -> HttpResponse:
 def notifications_undo(request: AuthenticatedRequest) -> HttpResponse:
     read_at = _parse_instant(request.POST.get("read_at", ""))
     count = services.notifications_unread(user=request.user, read_at=read_at) if read_at else 0
-    unread = ngettext("%(count)d is unread again.", "%(count)d are unread again.", count)
+    unread = ngettext(
+        "%(count)d notification marked as unread.",
+        "%(count)d notifications marked as unread.",
+        count,
+    )
     messages.success(request, unread % {"count": count})
     return redirect("notifications")
 
@@ -194,7 +200,7 @@ def settings(request: AuthenticatedRequest) -> HttpResponse:
     """Each kind and how to hear of it; what is kept is the whole matrix."""
     if request.method == "POST":
         services.preferences_set(user=request.user, preferences=_submitted_preferences(request))
-        messages.success(request, _("Your choice was kept."))
+        messages.success(request, _("Preferences saved."))
         return redirect("notification-settings")
     context = {
         "rows": [
@@ -229,8 +235,8 @@ def send_test_notification(request: AuthenticatedRequest) -> HttpResponse:
     """Tell them something by every channel."""
     services.notification_send_test(user=request.user, at=timezone.now())
     if selectors.mail_configured() and request.user.email:
-        text = _("It is in the bell, and on its way to %(address)s.")
+        text = _("Test notification created. An e-mail to %(address)s is queued.")
         messages.success(request, text % {"address": request.user.email})
     else:
-        messages.success(request, _("It is in the bell."))
+        messages.success(request, _("Test notification created."))
     return redirect("notification-settings")

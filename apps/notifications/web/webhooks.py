@@ -38,13 +38,15 @@ class WebhookForm(PlainForm):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=80,
-        help_text=gettext_lazy("What it is for, such as “chat of the team”."),
+        help_text=gettext_lazy("Purpose of the webhook, such as “team chat”."),
     )
     url = forms.CharField(
-        label=gettext_lazy("Address"),
+        label=gettext_lazy("URL"),
         max_length=2000,
         widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ninefold"}),
-        help_text=gettext_lazy("Gets a POST with JSON for each event; redirects are not followed."),
+        help_text=gettext_lazy(
+            "URL that receives a POST request with JSON for each event. Redirects are not followed."
+        ),
     )
     kinds = forms.MultipleChoiceField(
         label=gettext_lazy("Events"),
@@ -176,7 +178,7 @@ def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         else:
             if secret:
                 return _secret_page(request, row, secret, new=False)
-            messages.success(request, _("The webhook was changed."))
+            messages.success(request, _("Webhook saved."))
             return redirect("webhook", row.uid)
     context = {**_SECTION, "form": form, "team": row.team, "webhook": row}
     status = 422 if bound else 200
@@ -191,19 +193,19 @@ _webhook_action = row_action(
 @_webhook_action
 def webhook_test(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_test(webhook=found, actor=request.user, at=timezone.now())
-    return _("The test is on its way; its result appears below.")
+    return _("Test delivery queued. The result appears below.")
 
 
 @_webhook_action
 def webhook_pause(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_switch(webhook=found, actor=request.user, active=False)
-    return _("The webhook is paused: deliveries on their way wait, and no new ones begin.")
+    return _("Webhook paused. Pending deliveries wait; no new deliveries are created.")
 
 
 @_webhook_action
 def webhook_resume(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_switch(webhook=found, actor=request.user, active=True)
-    return _("The webhook is called again.")
+    return _("Webhook resumed.")
 
 
 @_webhook_action
@@ -211,7 +213,7 @@ def delivery_again(request: AuthenticatedRequest, found: Webhook, delivery: str)
     deliveries = selectors.deliveries_visible(request.user).filter(webhook=found)
     row = get_object_or_404(deliveries, uid=delivery)
     services.delivery_retry(delivery=row, actor=request.user, at=timezone.now())
-    return _("It is on its way again.")
+    return _("Delivery queued again.")
 
 
 @login_required
@@ -228,5 +230,5 @@ def webhook_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     row = _find_webhook(request, uid)
     slug, name = row.team.slug, row.name
     services.webhook_delete(webhook=row, actor=request.user)
-    messages.success(request, _("The webhook %(name)s was deleted.") % {"name": name})
+    messages.success(request, _("Webhook %(name)s deleted.") % {"name": name})
     return redirect("webhooks", slug)

@@ -83,7 +83,7 @@ class QueueDraft:
 
     def teams(self) -> Iterator[tuple[str, str]]:
         if self.rights.everything or (self.saved is not None and not self.saved.team):
-            yield "", _("every team")
+            yield "", _("all teams")
         rows = Team.objects.order_by("name").values_list("slug", "name")
         for slug, name in rows:
             if self.rights.everything or slug in self.rights.teams:

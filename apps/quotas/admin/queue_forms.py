@@ -28,7 +28,7 @@ class SaveForm(PlainForm):
     """Note, confirmation and tree fingerprint of a change."""
 
     note = forms.CharField(
-        label=_("Why"),
+        label=_("Reason"),
         required=False,
         max_length=500,
         help_text=_("Kept in the history beside the change."),

@@ -103,7 +103,7 @@ def _cards_row(spots: Sequence[str], room: Sequence[int]) -> NodeCardsRow:
     labels = {
         CardOccupancy.FREE.value: _("free"),
         CardOccupancy.OTHER.value: _("other workloads"),
-        CardOccupancy.UNUSABLE.value: _("not usable"),
+        CardOccupancy.UNUSABLE.value: _("unavailable"),
     }
     named = [labels.get(spot) or _("relocation %(number)s") % {"number": spot} for spot in spots]
     squares = (

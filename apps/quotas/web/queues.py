@@ -320,7 +320,7 @@ def queue_usage(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def _occupancy_chart(found: QueueOccupancy) -> dict[str, Any]:
     x = [start.isoformat() for start in found.starts]
     series: list[dict[str, Any]] = [
-        {"name": _("held"), "kind": "line", "x": x, "y": list(found.used)}
+        {"name": _("allocated"), "kind": "line", "x": x, "y": list(found.used)}
     ]
     if any(found.guaranteed):
         guaranteed = list(found.guaranteed)

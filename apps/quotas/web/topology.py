@@ -41,12 +41,12 @@ KIND_LABELS: dict[str, str | Promise] = {
     NODE: _("node"),
 }
 USE_LABELS: dict[CardUse, Promise] = {
-    CardUse.HELD: _("held"),
+    CardUse.HELD: _("allocated"),
     CardUse.FREE: _("free"),
     CardUse.FRAGMENT: _("fragment"),
     CardUse.RESERVED: _("reserved"),
     CardUse.NO_NEW_WORK: _("cordoned"),
-    CardUse.BROKEN: _("not usable"),
+    CardUse.BROKEN: _("unavailable"),
 }
 COLOUR_LABELS: dict[str, Promise] = {
     "state": _("State"),

@@ -129,7 +129,7 @@ class ReportForm(FilterForm):
     """Period, grouping and interval of a report, from the query string."""
 
     range = forms.ChoiceField(
-        label=gettext_lazy("When"),
+        label=gettext_lazy("Time range"),
         choices=[
             ("month", gettext_lazy("This month")),
             ("last", gettext_lazy("Last month")),

@@ -26,7 +26,7 @@ LONGEST_TARGETS = 2_000_000
 KIND_LABELS = {
     EXPORTER: gettext_lazy("Exporters"),
     "prometheus": gettext_lazy("Prometheus"),
-    PUSH: gettext_lazy("Agents, which send by themselves"),
+    PUSH: gettext_lazy("Agents (push)"),
 }
 
 
@@ -39,12 +39,13 @@ class SourceForm(PlainForm):
     finding_fields: ClassVar[Mapping[str, str]] = {}
 
     every = forms.IntegerField(
-        label=gettext_lazy("Seconds between two readings"),
+        label=gettext_lazy("Read interval (s)"),
         min_value=SHORTEST,
         max_value=LONGEST,
         initial=10,
         help_text=gettext_lazy(
-            "A card of which three readings say nothing counts as unknown and takes no new work."
+            "Time between two reads. A card that is missing from three consecutive reads "
+            "becomes unknown and is not scheduled."
         ),
     )
     token = forms.CharField(
@@ -53,17 +54,17 @@ class SourceForm(PlainForm):
         max_length=4000,
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    forget_token = forms.BooleanField(label=gettext_lazy("Forget the token"), required=False)
+    forget_token = forms.BooleanField(label=gettext_lazy("Delete stored token"), required=False)
 
     def __init__(self, *args: Any, source: Source | None = None, **kwargs: Any) -> None:
         initial = None if source is None else self.initial_of(source)
         super().__init__(*args, initial=initial, **kwargs)
         has_token = source is not None and source.credential is not None
         if has_token:
-            hint = _("Only to replace the one that is kept; leave it empty to go on with that.")
+            hint = _("Replaces the stored value. Empty: keep the stored value.")
         else:
             del self.fields["forget_token"]
-            hint = _("A bearer token, where one is wanted. It is kept encrypted and never shown.")
+            hint = _("Bearer token, if the source requires one. Stored encrypted and never shown.")
         self.fields["token"].help_text = hint
         if source is not None and source.kind == PUSH:
             del self.fields["token"]
@@ -99,10 +100,11 @@ class ExporterForm(SourceForm):
     finding_fields: ClassVar[Mapping[str, str]] = {"options": "targets"}
 
     vendor = forms.ChoiceField(
-        label=gettext_lazy("Vendor"), help_text=gettext_lazy("Whose names the exporters use.")
+        label=gettext_lazy("Vendor"),
+        help_text=gettext_lazy("Vendor whose metric names the exporters use."),
     )
     targets = forms.CharField(
-        label=gettext_lazy("Addresses"),
+        label=gettext_lazy("Exporter URLs"),
         max_length=LONGEST_TARGETS,
         widget=forms.Textarea(
             attrs={
@@ -113,8 +115,8 @@ class ExporterForm(SourceForm):
             }
         ),
         help_text=gettext_lazy(
-            "One exporter on a line: its address, and after a space its node as the fleet calls it. "
-            "Without a node the exporter's own label has to say it."
+            "One exporter per line: URL, space, node name. The node name is optional if "
+            "the exporter labels its node."
         ),
     )
     field_order = ("vendor", "targets", "every", "token", "forget_token")
@@ -131,7 +133,8 @@ class ExporterForm(SourceForm):
             url, *rest = line.split()
             if len(rest) > 1:
                 raise forms.ValidationError(
-                    _("“%(line)s” is more than an address and a node.") % {"line": line[:200]}
+                    _("“%(line)s” must contain a URL and, optionally, a node name.")
+                    % {"line": line[:200]}
                 )
             found.append({"url": url, "node": rest[0]} if rest else {"url": url})
         return found
@@ -143,31 +146,32 @@ class PrometheusForm(SourceForm):
     more = ("selector", "node_label", "window")
 
     url = forms.CharField(
-        label=gettext_lazy("Address"),
+        label=gettext_lazy("URL"),
         max_length=2000,
         widget=forms.URLInput(attrs={"placeholder": "http://prometheus.example.com:9090"}),
-        help_text=gettext_lazy("Of the Prometheus itself, without a path to a page."),
+        help_text=gettext_lazy("URL of the Prometheus server, without a path."),
     )
     vendor = forms.ChoiceField(
-        label=gettext_lazy("Vendor"), help_text=gettext_lazy("Whose names the exporters use.")
+        label=gettext_lazy("Vendor"),
+        help_text=gettext_lazy("Vendor whose metric names the exporters use."),
     )
     selector = forms.CharField(
-        label=gettext_lazy("Only series with these labels"),
+        label=gettext_lazy("Label selector"),
         required=False,
         max_length=500,
         widget=forms.TextInput(attrs={"placeholder": 'job="dcgm"', "spellcheck": "false"}),
     )
     node_label = forms.CharField(
-        label=gettext_lazy("Label that names the node"),
+        label=gettext_lazy("Node label"),
         required=False,
         max_length=120,
-        help_text=gettext_lazy("Empty: those that the vendor's exporter uses."),
+        help_text=gettext_lazy("Default: the label of the vendor's exporter."),
     )
     window = forms.IntegerField(
-        label=gettext_lazy("Look back, seconds"),
+        label=gettext_lazy("Lookback (s)"),
         required=False,
         min_value=1,
-        help_text=gettext_lazy("Twice the time between two scrapes; 60 where this is empty."),
+        help_text=gettext_lazy("Recommended: twice the scrape interval. Default: 60."),
     )
     field_order = ("url", "vendor", "every", "token", "forget_token", *more)
 
@@ -193,14 +197,14 @@ class NewSource(PlainForm):
         max_length=60,
         widget=forms.TextInput(attrs={"placeholder": "dcgm-east", "spellcheck": "false"}),
         help_text=gettext_lazy(
-            "Small Latin letters, digits and hyphens. It cannot be changed later."
+            "Lowercase Latin letters, digits and hyphens. Cannot be changed later."
         ),
     )
     cluster = forms.ModelChoiceField(
         label=gettext_lazy("Cluster"),
         queryset=Cluster.objects.none(),
         to_field_name="uid",
-        help_text=gettext_lazy("Whose cards it tells of."),
+        help_text=gettext_lazy("Cluster whose cards this source measures."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -214,7 +218,7 @@ class NodeTokenForm(PlainForm):
         max_length=300,
         widget=forms.TextInput(attrs={"placeholder": "gpu-17", "spellcheck": "false"}),
         help_text=gettext_lazy(
-            "As the fleet calls it; CLUSTER/NODE where several clusters have one of that name."
+            "Node name, or CLUSTER/NODE if several clusters have a node with this name."
         ),
     )
 
@@ -228,10 +232,10 @@ class NodeTokenForm(PlainForm):
             return found[0]
         if not found:
             raise forms.ValidationError(
-                _("No cluster has a node “%(name)s”; the page of its cluster lists them.")
+                _("Node “%(name)s” does not exist. The cluster page lists the nodes.")
                 % {"name": self.cleaned_data["node"]}
             )
         names = ", ".join(sorted(f"{one.cluster.name}/{one.name}" for one in found))
         raise forms.ValidationError(
-            _("Several nodes are called that; say which: %(names)s") % {"names": names}
+            _("Several nodes have this name. Enter one of: %(names)s") % {"names": names}
         )

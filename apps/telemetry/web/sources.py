@@ -189,7 +189,7 @@ def source_new(request: AuthenticatedRequest) -> HttpResponse:
             else:
                 form.refused(refusal.field, translate_message(str(refusal)))
         else:
-            messages.success(request, _("The source was made; try it to see what it tells."))
+            messages.success(request, _("Source created. Use “Test source” to verify it."))
             return redirect("source", source.uid)
     here = reverse("source-new")
     context = {
@@ -221,7 +221,7 @@ def source_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         except SourceRefused as refusal:
             form.refused(refusal.field, translate_message(str(refusal)))
         else:
-            messages.success(request, _("The source was changed."))
+            messages.success(request, _("Source saved."))
             return redirect("source", found.uid)
     context = {"form": form, "source": found}
     return render(request, "telemetry/source_edit.html", context, status=422 if bound else 200)
@@ -245,21 +245,21 @@ _source_action = row_action(load=_find_source, page="source", refusals=(SourceRe
 @_source_action
 def source_pause(request: AuthenticatedRequest, found: Source) -> str:
     services.source_change(source=found, actor=request.user, enabled=False)
-    return _("The source is paused: its cards soon count as not measured.")
+    return _("Source paused. Metrics of its cards become stale.")
 
 
 @_source_action
 def source_resume(request: AuthenticatedRequest, found: Source) -> str:
     services.source_change(source=found, actor=request.user, enabled=True)
-    return _("The source is read again.")
+    return _("Source resumed.")
 
 
 _ALL = "all"
 STATE_LABELS = {
-    AgentState.WELL: pgettext_lazy("agent", "heard"),
-    AgentState.STALE: pgettext_lazy("agent", "silent"),
+    AgentState.WELL: pgettext_lazy("agent", "connected"),
+    AgentState.STALE: pgettext_lazy("agent", "stale"),
     AgentState.UNSEEN: pgettext_lazy("agent", "never connected"),
-    AgentState.GONE: pgettext_lazy("agent", "its node is gone"),
+    AgentState.GONE: pgettext_lazy("agent", "node removed"),
     AgentState.REVOKED: gettext_lazy("revoked"),
 }
 
@@ -271,7 +271,7 @@ class TokenFilter(FilterForm):
     state = forms.ChoiceField(
         label=gettext_lazy("State"),
         choices=[
-            ("", gettext_lazy("those that are good")),
+            ("", gettext_lazy("valid")),
             *((one.value, word) for one, word in STATE_LABELS.items()),
             (_ALL, gettext_lazy("all")),
         ],
@@ -308,7 +308,7 @@ COLUMNS = (
     Column(key="used_at", label=gettext_lazy("Last seen"), sort="used_at"),
     Column(key="agent", label=gettext_lazy("Agent"), csv=lambda row: row.agent.get("name", "")),
     Column(key="created_by_name", label=gettext_lazy("Created by")),
-    Column(key="created_at", label=gettext_lazy("Made"), sort="pk"),
+    Column(key="created_at", label=gettext_lazy("Created"), sort="pk"),
     Column(key="acts", label=""),
 )
 

@@ -43,7 +43,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "cancelled": StateBadge(_("cancelled"), "player-stop", "secondary"),
     "stopped": StateBadge(_("stopped"), "player-stop", "secondary"),
     "released": StateBadge(_("released"), "player-stop", "secondary"),
-    "no_new_work": StateBadge(_("no new work"), "lock", "secondary"),
+    "no_new_work": StateBadge(_("cordoned"), "lock", "secondary"),
     "unknown": StateBadge(_("unknown"), "alert-triangle", "secondary"),
     "open": StateBadge(pgettext_lazy("queue", "open"), "circle-check", "green"),
     "closed": StateBadge(pgettext_lazy("queue", "closed"), "lock", "secondary"),
@@ -53,7 +53,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "down": StateBadge(pgettext_lazy("part of the product", "down"), "circle-x", "red"),
     "passed": StateBadge(pgettext_lazy("check", "passed"), "circle-check", "green"),
     "lacking": StateBadge(pgettext_lazy("check", "lacking"), "alert-triangle", "orange"),
-    "cordoned": StateBadge(_("no new work"), "lock", "secondary"),
+    "cordoned": StateBadge(_("cordoned"), "lock", "secondary"),
     "not_ready": StateBadge(_("not ready"), "circle-x", "red"),
     "on_time": StateBadge(_("on time"), "circle-check", "green"),
     "late": StateBadge(_("late"), "clock", "orange"),
@@ -104,7 +104,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "dropped": StateBadge(pgettext_lazy("move", "not made"), "ban", "secondary"),
     "fault_standing": StateBadge(pgettext_lazy("fault", "standing"), "alert-triangle", "red"),
     "fault_acknowledged": StateBadge(pgettext_lazy("fault", "acknowledged"), "check", "yellow"),
-    "fault_over": StateBadge(pgettext_lazy("fault", "over"), "circle-check", "green"),
+    "fault_over": StateBadge(pgettext_lazy("fault", "resolved"), "circle-check", "green"),
     "level_1": StateBadge("L1", "info-circle", "secondary"),
     "level_2": StateBadge("L2", "alert-circle", "yellow"),
     "level_3": StateBadge("L3", "alert-circle", "yellow"),
@@ -134,7 +134,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "agent_unseen": StateBadge(
         pgettext_lazy("agent", "never connected"), "circle-dashed", "secondary"
     ),
-    "agent_gone": StateBadge(pgettext_lazy("agent", "its node is gone"), "ban", "secondary"),
+    "agent_gone": StateBadge(pgettext_lazy("agent", "node removed"), "ban", "secondary"),
     "silencing": StateBadge(pgettext_lazy("silence", "stands"), "player-pause", "blue"),
 }
 

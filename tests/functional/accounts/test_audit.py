@@ -121,7 +121,7 @@ def test_the_menu_leads_to_the_trail_whom_it_is_for(happened: Staffed, role: Tea
 def test_it_comes_as_csv_and_over_rest(happened: Staffed) -> None:
     text = browser(happened.lead).get("/audit", {"format": "csv"}).getvalue().decode("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert "a-engineer submitted the job train maps" in {row["What happened"] for row in rows}
+    assert "a-engineer submitted the job train maps" in {row["Event"] for row in rows}
     assert "search" not in text
 
     lead = caller(happened.lead, Scope.READ)

@@ -90,8 +90,8 @@ def test_what_fails_is_named_with_its_remedy_and_the_cluster_is_kept_only_if_ask
         ({"name": "east"}, "there is a cluster named east already"),
         ({"options": '{"moon": 1}'}, "unexpected keyword argument &#x27;moon&#x27;"),
         ({"options": '{"kubeconfig": "x"}'}, "has a field of its own"),
-        ({"options": "[1]"}, "Options are a JSON object"),
-        ({"options": '{"control_url": "x"}'}, "control_url has a field of its own"),
+        ({"options": "[1]"}, "Options must be a JSON object"),
+        ({"options": '{"control_url": "x"}'}, "control_url has its own field"),
         ({"kind": "local"}, "Select a valid choice"),
     ],
 )
@@ -139,7 +139,7 @@ def test_without_an_adapter_the_page_says_what_to_install(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selectors, "REMOTE_KINDS", ("not-installed",))
-    assert "No adapter is installed" in text(browser, "/fleet/clusters/new")
+    assert "No adapter installed" in text(browser, "/fleet/clusters/new")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_cluster_with_isolated_nodes_is_not_removed(
 
     answer = browser.post(path, follow=True)
     assert (
-        f"east bears our mark on {node.name}: give these nodes back first"
+        f"east has Ninefold taints on nodes {node.name}. Return these nodes to service"
         in answer.content.decode()
     )
     assert browser.delete(f"/api/v1/clusters/{cluster.uid}").json()["nodes"] == [node.name]
@@ -82,7 +82,7 @@ def test_a_removed_cluster_is_hidden_and_its_name_is_free(
     assert not Node.objects.exists()
     assert not Card.objects.exists()
     assert selectors.cards_by_chip() == {}
-    assert "No cluster yet" in text(browser, "/fleet/clusters")
+    assert "No clusters" in text(browser, "/fleet/clusters")
     assert AuditEntry.objects.get(action="cluster.remove").object_name == "east"
     removed = Cluster._base_manager.get(pk=cluster.pk)
     assert removed.kubeconfig is None

@@ -84,7 +84,7 @@ def test_a_healthy_product_is_shown_as_healthy(page: Client) -> None:
     assert set(conditions(page).values()) == {"well"}
     text = page.get("/status").text
     check(text)
-    assert "Every part works and no controller is lagging." in text
+    assert "All components are healthy and no controller is lagging." in text
     assert text.count('<svg class="nf-run-chart"') == len(found["controllers"])
 
 
@@ -104,7 +104,7 @@ def test_calls_that_nobody_takes_mean_that_the_worker_is_missing(
     found = conditions(page)
     assert (found["worker"], found["beat"]) == ("down", "well")
     text = page.get("/status").text
-    assert "takes no work: 1 call of the beat waits" in text
+    assert "not processing: 1 scheduled task pending" in text
     assert "var/logs/worker.log" in text
 
 
@@ -113,7 +113,7 @@ def test_no_calls_mean_that_the_beat_is_missing(page: Client) -> None:
     age(20)
     found = conditions(page)
     assert (found["worker"], found["beat"]) == ("unknown", "down")
-    assert "exactly one beat has to run" in page.get("/status").text
+    assert "Exactly one beat must run" in page.get("/status").text
 
 
 def test_a_failing_controller_is_shown_with_its_error(page: Client) -> None:
@@ -141,8 +141,8 @@ def test_messages_without_subscribers_are_shown(page: Client) -> None:
     assert conditions(page)["outbox"] == "degraded"
     text = page.get("/status").text
     check(text)
-    assert "1 of 2 messages that wait are set aside" in text
-    assert "no listener for moon.full" in text
+    assert "1 of 2 pending messages have no subscriber" in text
+    assert "in this version: moon.full" in text
 
 
 def test_run_durations_are_formatted(page: Client) -> None:
@@ -308,17 +308,17 @@ def test_clusters_that_nobody_follows_are_told_with_what_helps(
 ) -> None:
     assert conditions(page)["watcher"] == "down"
     text = page.get("/status").text
-    assert "no process follows the clusters" in text
+    assert "no process watches the clusters" in text
     assert "var/logs/watcher.log" in text
 
 
 def test_a_cluster_that_is_followed_and_silent_is_named(page: Client, speaking: Cluster) -> None:
     with leader_lease(LEASE, ttl=timedelta(minutes=1)):
         assert conditions(page)["watcher"] == "well"
-        assert "follows 1 cluster" in page.get("/status").text
+        assert "watches 1 cluster" in page.get("/status").text
         Cluster.objects.update(reachable_at=timezone.now() - timedelta(minutes=2))
         assert conditions(page)["watcher"] == "degraded"
-        assert "nothing is heard of east" in page.get("/status").text
+        assert "unreachable: east" in page.get("/status").text
 
 
 def test_agents_are_a_part_once_a_node_has_a_token(page: Client) -> None:
@@ -326,14 +326,14 @@ def test_agents_are_a_part_once_a_node_has_a_token(page: Client) -> None:
     cluster = factories.cluster()
     token_issue(node=cluster.nodes.get(), actor=None)
     assert conditions(page)["agents"] == "well"
-    assert "nothing was heard of it yet" in page.get("/status").text
+    assert "never connected" in page.get("/status").text
     NodeToken.objects.update(used_at=timezone.now())
     assert conditions(page)["agents"] == "well"
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
     assert conditions(page)["agents"] == "degraded"
     shown = page.get("/status").text
-    assert "0 of 1 is heard; last 7 min" in shown
-    assert "the page of agents names it" in shown
+    assert "0 of 1 connected; last seen 7 min" in shown
+    assert "An agent is stale" in shown
 
 
 def test_an_agent_whose_node_is_gone_is_no_trouble(page: Client) -> None:
@@ -346,7 +346,7 @@ def test_an_agent_whose_node_is_gone_is_no_trouble(page: Client) -> None:
     assert "agents" not in conditions(page)
     # One that is heard all the same is counted.
     NodeToken.objects.update(used_at=timezone.now())
-    assert "1 of 1 is heard" in page.get("/status").text
+    assert "1 of 1 connected" in page.get("/status").text
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
     # It is there again, and silent.
     Node.objects.update(last_seen_at=timezone.now())

@@ -78,7 +78,7 @@ def test_a_node_that_is_not_there_or_there_twice_has_no_token(
     name = Node.objects.get().name
     answer = operator.post(f"{_AT}/tokens/new", {"node": "nowhere-1"})
     assert answer.status_code == 422
-    assert "No cluster has a node “nowhere-1”" in answer.text
+    assert "Node “nowhere-1” does not exist." in answer.text
     other = factories.cluster(name="west", cards=1)
     Node.objects.filter(cluster=other).update(name=name)
     answer = operator.post(f"{_AT}/tokens/new", {"node": name})
@@ -95,7 +95,7 @@ def test_agents_are_heard_silent_or_were_never_heard(
     NodeToken.objects.update(used_at=timezone.now(), agent=agent)
     page = text_of(operator, f"{_AT}/agents?state=well")
     assert "ninefold-agent · nvidia" in page
-    assert "the tool that reads its cards does not answer" in page
+    assert "vendor tool on the node does not respond" in page
     assert "No results match these filters." in text_of(operator, f"{_AT}/agents?state=silent")
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=5))
     assert token.node.name in text_of(operator, f"{_AT}/agents?state=silent")
@@ -109,12 +109,12 @@ def test_an_agent_whose_node_is_gone_is_shown_as_that(
     inventory_record(cluster=cluster, nodes=[], isolation="", at=timezone.now())
     page = text_of(operator, f"{_AT}/agents?state=gone")
     assert token.node.name in page
-    assert "its node is gone" in page
+    assert "node removed" in page
     assert "/revoke" in page
     for state in ("silent", "unseen", "well"):
         shown = text_of(operator, f"{_AT}/agents?state={state}")
         assert "No results match these filters." in shown
-    assert "节点已不存在" in operator.get(f"{_AT}/agents", headers=CHINESE).text
+    assert "节点已移除" in operator.get(f"{_AT}/agents", headers=CHINESE).text
     assert ",gone," in operator.get(f"{_AT}/agents?format=csv").getvalue().decode()
     NodeToken.objects.update(used_at=None)
     assert token.node.name in text_of(operator, f"{_AT}/agents?state=gone")

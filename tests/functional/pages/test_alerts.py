@@ -54,19 +54,19 @@ def text_of(client: Client, path: str) -> str:
 
 def test_before_anything_fires_the_pages_say_so_and_what_to_do(operator: Client) -> None:
     page = text_of(operator, _AT)
-    assert "Nothing fires" in page
-    assert "No one is notified of alerts" in page
-    assert "Nothing has fired yet" in text_of(operator, f"{_AT}/past")
-    assert "Nothing is silenced" in text_of(operator, f"{_AT}/silences")
-    assert "No rules yet" in text_of(operator, f"{_AT}/rules")
-    assert "No receiver yet" in text_of(operator, f"{_AT}/routes")
+    assert "No firing alerts" in page
+    assert "No alert notifications are sent" in page
+    assert "No alert history" in text_of(operator, f"{_AT}/past")
+    assert "No silences" in text_of(operator, f"{_AT}/silences")
+    assert "No rules" in text_of(operator, f"{_AT}/rules")
+    assert "No receivers" in text_of(operator, f"{_AT}/routes")
 
 
 def test_what_fires_shows_where_since_when_and_how_many(operator: Client, alarmed: Alerts) -> None:
     page = text_of(operator, _AT)
     assert "Memory is too hot" in page
     assert "cluster=here" in page
-    assert "Nobody is told" not in page
+    assert "No alert notifications are sent" not in page
     assert "Memory is too hot" in text_of(operator, f"{_AT}/past")
     episode = text_of(operator, f"{_AT}/{alarmed.firing.uid}")
     assert "cluster=here node=here-1 card=2 chip=cpu" in episode
@@ -101,10 +101,10 @@ def test_a_silence_that_cannot_be_is_refused_beside_its_field(operator: Client) 
 def test_a_rule_is_made_tried_changed_and_deleted(operator: Client) -> None:
     factories.cluster()
     trial = operator.post(f"{_AT}/rules/new?check=1", RULE, headers={"HX-Request": "true"})
-    assert "It holds on nothing now." in trial.content.decode()
+    assert "Matches no objects now." in trial.content.decode()
     empty = operator.post(f"{_AT}/rules/new?check=1", {"name": ""}, headers={"HX-Request": "true"})
     assert "required" not in empty.content.decode(), "nobody has filled in anything yet"
-    assert "would not have fired" in trial.content.decode()
+    assert "Last 24 hours: no alerts." in trial.content.decode()
     assert operator.post(f"{_AT}/rules/new", RULE).status_code == 302
     rule = AlertRule.objects.get(name="power")
     assert rule.document["where"] == ["cluster=here", "node!=test-*"]
@@ -140,7 +140,7 @@ def test_what_is_wrong_with_a_rule_is_said_before_and_after(
 def test_a_rule_that_came_with_the_product_cannot_be_deleted(operator: Client) -> None:
     alerts_reconcile(at=timezone.now())
     rule = AlertRule.objects.get(name="card-hot")
-    assert "came with the product" in text_of(operator, f"{_AT}/rules/{rule.uid}")
+    assert "default rule" in text_of(operator, f"{_AT}/rules/{rule.uid}")
     operator.post(f"{_AT}/rules/{rule.uid}/delete")
     assert AlertRule.objects.filter(name="card-hot").exists()
     assert "switch it off instead" in text_of(operator, f"{_AT}/rules")

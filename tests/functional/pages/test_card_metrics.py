@@ -29,7 +29,7 @@ def chart(browser: Client, card: Card, name: str, reach: str = "1h") -> dict[str
 
 
 def test_a_card_that_was_never_measured_says_how_figures_come(viewer: Client, card: Card) -> None:
-    assert "No metrics yet" in viewer.get(f"/fleet/cards/{card.uid}").text
+    assert "No metrics" in viewer.get(f"/fleet/cards/{card.uid}").text
 
 
 def test_figures_have_units_and_an_age(viewer: Client, card: Card) -> None:
@@ -39,7 +39,7 @@ def test_figures_have_units_and_an_age(viewer: Client, card: Card) -> None:
     assert "of 80 GiB" in text
     assert "512 <small>W</small>" in text
     assert "Clock" not in text
-    assert "old: measured" in text
+    assert "stale: measured" in text
     assert "9 min ago" in text
 
 

@@ -44,7 +44,7 @@ def test_what_the_fleet_has_stands_first_with_its_cards(browser: Client) -> None
     factories.cluster(cards=3)
     shown = page(browser, "/fleet/chips")
     assert shown.index('href="/fleet/chips/cpu"') < shown.index('href="/fleet/chips/nvidia-h800"')
-    assert "3 of 3 usable" in shown
+    assert "3 of 3 available" in shown
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_filters_narrow_the_list(browser: Client, query: str, there: str, absent
 
 
 def test_a_filter_that_matches_nothing_says_so_and_a_wrong_one_is_left_out(browser: Client) -> None:
-    assert "No chip matches" in page(browser, "/fleet/chips?text=zzz")
+    assert "No matching chips" in page(browser, "/fleet/chips?text=zzz")
     assert "ignored" in page(browser, "/fleet/chips?vendor=nobody")
 
 
@@ -82,7 +82,7 @@ def test_every_chip_has_a_page_that_says_how_well_it_is_known(browser: Client, n
     chip = registry.chips()[name]
     shown = page(browser, f"/fleet/chips/{name}")
     run = registry.chip_plugin(chip).profile().run_on_hardware
-    assert ("Not run on hardware" in shown) is not run
+    assert ("Not tested on hardware" in shown) is not run
     marks = sum(value.unverified for value in [*spec_values(chip), *peak_rates(chip)])
     exporter = registry.chip_plugin(chip).profile().exporter
     assert shown.count(">unverified<") == marks + bool(exporter and not exporter.verified)

@@ -29,7 +29,7 @@ def test_an_engine_says_how_its_arguments_were_checked_and_from_which_image_it_r
     page = browser.get("/engines/vllm_ascend").content.decode()
     assert "arguments parsed" in page
     assert "quay.io/ascend/vllm-ascend:v0.23.0-a3" in page
-    assert "not run on hardware" in page
+    assert "not tested on hardware" in page
     assert "computes in float16 only" in page
     assert "flags unverified" in browser.get("/engines/mindie").content.decode()
 

@@ -39,7 +39,7 @@ PLAIN = {
     "/fleet/map": "map of the fleet",
     "/fleet/map?by=state": "map of states",
     "/fleet/faults": "faults",
-    "/fleet/held-back": "held back",
+    "/fleet/held-back": "suppressed",
     "/fleet/waste": "waste",
     "/fleet/exposure": "makers",
     "/fleet/clusters": "clusters",

@@ -39,20 +39,22 @@ def test_old_figures_are_said_to_be_old_and_not_shown_as_idle(
     viewer: Client, cluster: Cluster
 ) -> None:
     before = single_line(viewer.get("/fleet").text)
-    assert "nothing is measured now" in before
+    assert "no current metrics" in before
     assert "not measured" in before
     factories.card_metrics([card(0)], at=timezone.now() - timedelta(minutes=5))
     factories.source(cluster, read_at=timezone.now() - timedelta(minutes=5))
     old = single_line(viewer.get("/fleet").text)
-    assert "figures are old" in old
-    assert "Figures of here are old: the source exporters has not been read lately." in old
+    assert "metrics are stale" in old
+    assert "Metrics of here are stale: source exporters has not been read recently." in old
 
 
 def test_busy_counts_what_is_measured_now(viewer: Client, cluster: Cluster) -> None:
     factories.card_metrics([card(0)], utilization=20.0)
     factories.card_metrics([card(1)], utilization=19.0)
     factories.card_metrics([card(2)], utilization=90.0, at=timezone.now() - timedelta(minutes=5))
-    assert "at 20 % or more, of 2 measured now" in single_line(viewer.get("/fleet").text)
+    assert "utilization of 20 % or more, of 2 with metrics" in single_line(
+        viewer.get("/fleet").text
+    )
 
 
 def test_a_card_is_usable_isolated_unknown_or_takes_no_new_work(
@@ -62,7 +64,7 @@ def test_a_card_is_usable_isolated_unknown_or_takes_no_new_work(
     Card.objects.filter(index=1).update(state="unknown")
     Node.objects.update(cordoned=True)
     text = single_line(viewer.get("/fleet").text)
-    for label, count in (("Usable", 0), ("Isolated", 1), ("Unknown", 1), ("No new work", 2)):
+    for label, count in (("Available", 0), ("Isolated", 1), ("Unknown", 1), ("Cordoned", 2)):
         assert f'data-label="{label}">{count}</td>' in text
 
 
@@ -71,14 +73,14 @@ def test_cards_out_of_use_without_a_fault_are_said_to_be_so_on_both_pages(
 ) -> None:
     """A cluster may report a card as not healthy, and a person may cordon a node: neither is a fault."""
     for path in ("/fleet", "/fleet/faults"):
-        assert "othing is wrong" in single_line(viewer.get(path).text)
+        assert "All cards are healthy" in single_line(viewer.get(path).text)
     Card.objects.filter(index=0).update(state="unknown")
     Node.objects.update(cordoned=True)
     for path in ("/fleet", "/fleet/faults"):
         text = single_line(viewer.get(path).text)
-        assert "othing is wrong" not in text
-        assert "No fault stands" in text
-        assert "4 of 4 cards are not usable: 1 unknown, 3 without new work." in text
+        assert "All cards are healthy" not in text
+        assert "No open faults" in text
+        assert "4 of 4 cards are unavailable: 1 unknown, 3 cordoned." in text
 
 
 def test_free_cards_of_a_cordoned_node_are_not_drawn_as_free(
@@ -139,9 +141,9 @@ def test_a_node_itself_can_be_at_fault(viewer: Client, cluster: Cluster) -> None
     node = Node.objects.get()
     factories.fault(node, code="node-silent", vendor="", origin=Origin.SILENCE)
     text = viewer.get("/fleet/faults").text
-    assert "Nothing has been heard of the node." in text
+    assert "No heartbeat from the node." in text
     assert f'href="/fleet/clusters/{cluster.uid}/nodes/here-1"' in text
-    assert "a fault of the whole node" in viewer.get(f"/fleet/cards/{card(0).uid}").text
+    assert "node fault" in viewer.get(f"/fleet/cards/{card(0).uid}").text
 
 
 def test_what_logs_of_jobs_say_is_for_operators(
@@ -172,7 +174,7 @@ def test_operators_isolate_and_give_back_from_the_list(operator: Client, cluster
     assert card(0).state == "isolated"
     sent = {"uid": fault.uid, "note_release": "reseated"}
     text = operator.post("/fleet/faults/release", sent, follow=True).text
-    assert "1 place is given back" in text
+    assert "1 card or node returned to service" in text
     assert card(0).state == "usable"
     assert AuditEntry.objects.filter(action__startswith="isolation.").count() == 2
 
@@ -202,9 +204,9 @@ def test_a_card_goes_out_of_use_and_comes_back_on_its_page(
     operator.post(f"{address}/isolate", {"reason": "smells of smoke"})
     text = operator.get(address).text
     assert "smells of smoke" in text
-    assert "taken out by otto" in text
-    assert "Give back" in text
-    assert "A burn-in begins" in operator.post(f"{address}/test", follow=True).text
+    assert "isolated by otto" in text
+    assert "Return to service" in text
+    assert "Burn-in scheduled" in operator.post(f"{address}/test", follow=True).text
     operator.post(f"{address}/release", {"reason": "fan replaced"})
     assert card(1).state == "usable"
     past = single_line(operator.get(f"{address}?tab=history").text)
@@ -216,9 +218,9 @@ def test_where_a_plug_in_chooses_the_card_its_page_says_that_the_node_goes(
 ) -> None:
     Cluster.objects.update(binding=Cluster.BindingMode.NODE)
     address = f"/fleet/cards/{card(1).uid}"
-    assert "Its whole node goes out of use" in operator.get(address).text
+    assert "The whole node is isolated" in operator.get(address).text
     answer = operator.post(f"{address}/isolate", {"reason": "smells of smoke"}, follow=True).text
-    assert "Its whole node is out of use; what runs there saves and stops." in answer
+    assert "Node isolated. Running workloads save and stop." in answer
     assert "smells of smoke; the whole node goes" in answer
     assert set(Card.objects.values_list("state", flat=True)) == {"isolated"}
 
@@ -228,7 +230,7 @@ def test_a_node_goes_out_of_use_as_a_whole(operator: Client, cluster: Cluster) -
     operator.post(f"{address}/isolate", {"reason": "power supply"})
     assert set(Card.objects.values_list("state", flat=True)) == {"isolated"}
     assert "power supply" in operator.get(address).text
-    assert "The whole node is out of use" in operator.get(f"/fleet/cards/{card(2).uid}").text
+    assert "The whole node is isolated" in operator.get(f"/fleet/cards/{card(2).uid}").text
     operator.post(f"{address}/release", {"reason": "replaced"})
     assert set(Card.objects.values_list("state", flat=True)) == {"usable"}
 

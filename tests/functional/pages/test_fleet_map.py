@@ -113,7 +113,7 @@ def test_a_card_of_the_picture_leads_to_its_page(viewer: Client, team: Team) -> 
 
 
 def test_an_empty_fleet_says_how_there_will_be_one(viewer: Client) -> None:
-    assert "Clusters report their nodes" in viewer.get("/fleet/map").text
+    assert "Nodes and cards appear" in viewer.get("/fleet/map").text
     assert cards(viewer)["nodes"] == []
 
 

@@ -92,7 +92,7 @@ def test_a_card_that_nobody_measures_is_not_called_idle(team: Team, queue: Queue
     factories.card_metrics([old], utilization=0.0, at=timezone.now() - 10 * MINUTE)
     assert idle_cards(at=timezone.now()) == []
     text = logged_in("vera", team=team).get("/fleet/waste").text
-    assert "Nothing stands idle" in text
+    assert "No idle allocation" in text
 
 
 def test_when_it_last_worked_is_found_in_the_hourly_sums(team: Team, queue: Queue) -> None:
@@ -123,9 +123,9 @@ def test_waste_names_the_work_to_its_team_and_the_team_to_everybody(
     others = logged_in("otto", team=factories.team("search")).get("/fleet/waste").text
     assert "notebook" in own
     assert "notebook" not in others
-    assert "work of team maps" in others
+    assert "workload of team maps" in others
     assert "2 of 2" in own
-    assert "of 2 that are held" in own
+    assert "of 2 allocated" in own
     assert "notebook" in csv(logged_in("vik", team=team), "/fleet/waste?format=csv")
 
 
@@ -134,7 +134,7 @@ def test_the_overview_counts_what_is_wasted(team: Team, queue: Queue) -> None:
         idle(card, minutes=120)
     held(team, queue)
     text = logged_in("vera", team=team).get("/fleet").text
-    assert 'data-label="Wasted">2</td>' in " ".join(text.split())
+    assert 'data-label="Idle allocation">2</td>' in " ".join(text.split())
 
 
 def test_an_exposure_says_how_much_rests_on_one_maker(team: Team, queue: Queue) -> None:
@@ -150,7 +150,7 @@ def test_an_exposure_says_how_much_rests_on_one_maker(team: Team, queue: Queue) 
     lines = csv(browser, "/fleet/exposure?format=csv").splitlines()
     assert lines[1].startswith("NVIDIA,30.")
     other = logged_in("otto", team=factories.team("search"))
-    assert "Nothing was used in the last 30 days" in other.get("/fleet/exposure").text
+    assert "No usage in the last 30 days" in other.get("/fleet/exposure").text
 
 
 def test_a_deployment_could_move_where_a_source_says_so(team: Team, queue: Queue) -> None:
@@ -161,9 +161,9 @@ def test_a_deployment_could_move_where_a_source_says_so(team: Team, queue: Queue
     claim = held(team, queue)
     Claim.objects.filter(pk=claim.pk).update(work_kind="deployment", work_uid=row.uid)
     browser = logged_in("vera", team=team)
-    assert "The catalog does not know this model" in browser.get("/fleet/exposure").text
+    assert "the model is not in the catalog" in browser.get("/fleet/exposure").text
     catalog_load(catalog=published_catalog(), at=timezone.now())
     known = CatalogModel.objects.get(key="qwen2.5-7b-instruct")
     ModelVersion.objects.filter(pk=model.pk).update(catalog_model=known)
     text = " ".join(browser.get("/fleet/exposure").text.split())
-    assert "Huawei Ascend" in text.partition("What could move")[2]
+    assert "Huawei Ascend" in text.partition("Alternative vendors")[2]

@@ -88,8 +88,8 @@ def test_of_a_fleet_too_large_to_draw_only_nodes_in_trouble_are_shown(
     order = [shown.index(f">{name}</a></td>") for name in ("h20-33", "h20-7", "h800-19", "h800-15")]
     assert order == sorted(order)
     assert "h20-34<" not in shown
-    assert "shows only unhealthy nodes here; the map has every card" in shown
-    assert 'href="/fleet/clusters">All nodes, by cluster' in shown
-    assert "1,246 other nodes are sound" in shown
-    assert "2 of 8 cards not usable" in shown
+    assert "only unhealthy nodes are listed. The map shows all cards" in shown
+    assert 'href="/fleet/clusters">All nodes by cluster' in shown
+    assert "1,246 other nodes are healthy" in shown
+    assert "2 of 8 cards unavailable" in shown
     assert 'href="/fleet/map?by=state"' in shown

@@ -49,7 +49,7 @@ def form_of(cluster: Cluster, **changes: str) -> dict[str, str]:
 def test_a_rollout_is_begun_watched_paused_and_cancelled(
     operator: Client, cluster: Cluster
 ) -> None:
-    assert "No rollout yet" in text_of(operator, _AT)
+    assert "No rollouts" in text_of(operator, _AT)
     assert operator.post(f"{_AT}/new", form_of(cluster)).status_code == 302
     rollout = Rollout.objects.get()
     assert rollout.argv == ["/usr/bin/update", "--to", "version 2"]
@@ -71,9 +71,9 @@ def test_a_rollout_is_begun_watched_paused_and_cancelled(
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"labels": "rack"}, "Write each as label=value."),
+        ({"labels": "rack"}, "Each line must have the form label=value."),
         ({"labels": "rack=none"}, "0 usable nodes have these labels"),
-        ({"command": "update 'now"}, "A quote in it does not end."),
+        ({"command": "update 'now"}, "The command has an unclosed quote."),
         ({"command": "", "burn_in": ""}, "there is nothing to do"),
     ],
 )

@@ -44,7 +44,7 @@ def administrator(empty: EmptyCompany) -> Client:
 def test_the_list_says_what_happened_and_why_and_an_empty_one_what_will_be_here(
     browser: Client, empty: EmptyCompany
 ) -> None:
-    assert "Nothing to tell yet" in browser.get("/notifications").text
+    assert "No notifications" in browser.get("/notifications").text
     fail(empty)
     page = browser.get("/notifications").text
     assert "job &lt;0&gt; has failed" in page
@@ -63,7 +63,7 @@ def test_the_list_is_narrowed_by_its_address(browser: Client, empty: EmptyCompan
     assert "qwen" not in browser.get("/notifications?kind=job.failed").text
     assert "&gt; has failed" not in browser.get("/notifications?severity=good").text
     browser.post("/notifications/read", {"all": "1"})
-    assert "No results" in browser.get("/notifications?unread=on").text
+    assert "No matching notifications" in browser.get("/notifications?unread=on").text
     lines = browser.get("/notifications?format=csv").getvalue().decode()
     assert "job <0> has failed,the disk is full" in lines
 
@@ -90,7 +90,7 @@ def test_marking_all_as_read_can_be_undone(browser: Client, empty: EmptyCompany)
     for number in range(3):
         fail(empty, number)
     answer = browser.post("/notifications/read", {"all": "1"}, follow=True)
-    assert "3 marked as read." in answer.text
+    assert "3 notifications marked as read." in answer.text
     read_at = answer.context["undo"]
     browser.post("/notifications/undo", {"read_at": read_at})
     assert Notification.objects.filter(read_at=None).count() == 3
@@ -161,14 +161,14 @@ def test_wishes_are_kept_as_they_were_ticked(browser: Client, empty: EmptyCompan
 
 
 def test_a_test_comes_into_the_bell(browser: Client, empty: EmptyCompany) -> None:
-    assert "It is in the bell." in browser.post("/notifications/test", follow=True).text
+    assert "Test notification created." in browser.post("/notifications/test", follow=True).text
     assert "A test, sent by ada" in browser.get("/notifications/bell", headers=HTMX).text
 
 
 def test_a_webhook_is_made_its_secret_shown_once_and_never_again(
     administrator: Client, empty: EmptyCompany
 ) -> None:
-    assert "No webhooks yet" in administrator.get("/teams/maps/webhooks").text
+    assert "No webhooks" in administrator.get("/teams/maps/webhooks").text
     response = administrator.post("/teams/maps/webhooks/new", HOOK)
     secret = response.context["text"]
     webhook = Webhook.objects.get()

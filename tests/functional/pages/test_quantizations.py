@@ -119,8 +119,8 @@ def test_before_and_after_stand_side_by_side(
         "2.7 MiB",
         "1.0 MiB",
         "0.392 ×",
-        "2 of 6 answers changed",
-        "128 rows of train",
+        "2 of 6 responses changed",
+        "128 examples of train",
     ):
         assert text in page
     # The sum of what serves and what is looked at is one page: the version's own leads to it.
@@ -135,7 +135,7 @@ def test_a_version_that_lost_too_much_is_deployed_only_once_it_was_accepted(
     browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     version = f"/models/versions/{unfit.uid}"
-    assert "somebody must accept it first" in browser.get(version).content.decode()
+    assert "Approve the version first" in browser.get(version).content.decode()
     browser.post(f"/deployments/of/{unfit.uid}")
     assert not filled.team.deployments.filter(revisions__model_version=unfit).exists()
 
@@ -166,5 +166,5 @@ def test_what_was_quantized_elsewhere_is_accepted_without_figures(
     version = factories.quantized_version(actor=empty.user, team=empty.team, base=base)
     ModelVersion.objects.filter(pk=version.pk).update(metrics={}, acceptance_reason="", base=None)
     page = browser.get(_page_of(version)).content.decode()
-    assert "It was quantized elsewhere; nothing was measured here." in page
-    assert "Before and after" not in page
+    assert "Quantized outside Ninefold. No measurements." in page
+    assert "Quality comparison" not in page

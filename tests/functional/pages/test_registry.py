@@ -160,7 +160,7 @@ def test_one_click_deploys_under_a_free_name(browser: Client, filled: FilledComp
 def test_home_shows_the_first_steps_until_a_tuned_model_is_deployed(
     browser: Client, empty: EmptyCompany
 ) -> None:
-    assert "in five steps" in browser.get("/").text
+    assert "Get started" in browser.get("/").text
     own: dict[str, Any] = {"actor": empty.user, "team": empty.team}
     job = factories.job(
         **own,
@@ -173,5 +173,5 @@ def test_home_shows_the_first_steps_until_a_tuned_model_is_deployed(
     assert f'href="/models/versions/{tuned.uid}"' in browser.get("/").text
     factories.deployment(**own, queue=empty.queue, model=tuned)
     page = browser.get("/").text
-    assert "in five steps" not in page
+    assert "Get started" not in page
     assert "No running jobs." in page

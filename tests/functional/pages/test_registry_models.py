@@ -64,7 +64,7 @@ def test_the_list_is_narrowed_by_name_architecture_and_what_serves(
     assert names_in(browser.get("/models?text=idl")) == {"idle"}
     assert names_in(browser.get("/models?serving=on")) == {"addresses", "tiny-qwen2"}
     assert "idle" in names_in(browser.get("/models?architecture=Qwen2ForCausalLM"))
-    assert "No model matches" in browser.get("/models?text=nothing-is-called-so").text
+    assert "No matching models" in browser.get("/models?text=nothing-is-called-so").text
 
 
 def test_the_list_comes_as_a_spreadsheet(browser: Client, filled: FilledCompany) -> None:
@@ -132,8 +132,8 @@ def test_a_version_tells_what_its_configuration_and_its_card_say(
     text = browser.get(f"/models/versions/{described(empty).uid}").text
     for fact in (
         "24",
-        "of width 896",
-        "2 for keys and values",
+        "hidden size 896",
+        "2 key-value heads",
         "151,936",
         "bfloat16",
         "apache-2.0",
@@ -171,7 +171,7 @@ def test_unavailable_actions_are_disabled_with_the_reason(
     ready = browser.get(f"/models/versions/{filled.tuned.uid}")
     assert ready.context["steps"].reasons == []
     looking = viewer.get(f"/models/versions/{filled.tuned.uid}")
-    assert "let you look" in looking.text
+    assert "do not allow running jobs" in looking.text
     assert "/deployments/of/" not in looking.text
 
 
@@ -180,7 +180,7 @@ def test_a_failed_import_can_only_be_retried(browser: Client, empty: EmptyCompan
     ModelVersion.objects.filter(pk=version.pk).update(state="importing", artifact=None)
     version.refresh_from_db()
     waiting = browser.get(f"/models/versions/{version.uid}").text
-    assert "Its files are being copied" in waiting
+    assert "Files are being imported" in waiting
     model_version_failed(version=version, reason="weights are cut off", at=timezone.now())
     text = browser.get(f"/models/versions/{version.uid}").text
     assert "weights are cut off" in text

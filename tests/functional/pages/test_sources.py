@@ -51,9 +51,9 @@ def exporters(where: Cluster, **changes: str) -> dict[str, str]:
 
 
 def test_a_fleet_without_sources_is_told_how_to_begin(operator: Client) -> None:
-    assert "No source yet" in text_of(operator, _AT)
+    assert "No sources" in text_of(operator, _AT)
     page = text_of(operator, f"{_AT}/agents")
-    assert "No agent yet" in page
+    assert "No agents" in page
     assert "python3 -m ninefold_runtime.agent" in page
     assert "--token-file /etc/ninefold/token" in page
 
@@ -121,7 +121,10 @@ def test_a_prometheus_is_made_with_what_was_filled_in_only(
     ("changes", "said"),
     [
         ({"name": "Not Good"}, "use up to 60 lower-case letters"),
-        ({"targets": "http://127.0.0.1:9400/metrics a b"}, "is more than an address and a node"),
+        (
+            {"targets": "http://127.0.0.1:9400/metrics a b"},
+            "must contain a URL and, optionally, a node name",
+        ),
         ({"targets": "ftp://127.0.0.1/metrics"}, "targets, number 1"),
         ({"every": "1"}, "greater than or equal to 5"),
         ({"token": "ключ"}, "a token is made of ASCII characters"),
@@ -155,7 +158,7 @@ def test_a_trial_that_reaches_nobody_says_so_and_keeps_nothing(
     source = Source.objects.get()
     answer = operator.post(f"{_AT}/{source.uid}/try")
     assert answer.status_code == 422
-    assert "The trial failed" in answer.text
+    assert "Test failed" in answer.text
     source.refresh_from_db()
     assert source.error == ""
 
@@ -173,8 +176,8 @@ def test_the_page_says_why_values_were_refused_and_who_is_silent(
     factories.card_metrics(Card.objects.all()[:3])
     CardMetrics.objects.update(source=source)
     listed = text_of(operator, _AT)
-    assert "1 exporter did not answer" in listed
-    assert '<td class="nf-number" data-label="Cards measured now">3</td>' in listed
+    assert "1 exporter did not respond" in listed
+    assert '<td class="nf-number" data-label="Cards with metrics">3</td>' in listed
     page = text_of(operator, f"{_AT}/{source.uid}")
     assert "utilization of 180 percent (card 3 of n1)" in page
     assert "it answered with status 503" in page

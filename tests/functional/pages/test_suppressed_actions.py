@@ -58,10 +58,10 @@ def test_it_says_how_much_waits_under_which_limits_and_since_when(
 ) -> None:
     text = visible_text(viewer.get(ADDRESS).text)
     assert "nvidia-h800 in here 8" in text
-    assert "Rules may have 4 of 40 cards out of use at once (10 %); 4 are out of use now." in text
-    assert "They may touch 10 nodes within 10 minutes. The oldest was held back" in text
-    assert "Held back 8 on 1 node" in text
-    assert "Usable cards left 28 70.0 % of 40" in text
+    assert "Isolation limit: 4 of 40 cards (10 %) by rules; 4 are isolated now." in text
+    assert "Rate limit: 10 nodes in 10 minutes. Oldest suppressed" in text
+    assert "Suppressed 8 on 1 node" in text
+    assert "Remaining available cards 28 70.0 % of 40" in text
     assert "79 × " in text
 
 
@@ -70,28 +70,28 @@ def test_the_inbox_and_the_overview_lead_there_while_something_waits(
 ) -> None:
     for address in ("/fleet", "/fleet/faults"):
         text = viewer.get(address).text
-        assert "8 isolations are held back, on 1 node" in text
+        assert "8 isolations suppressed on 1 node" in text
         assert f'href="{ADDRESS}"' in text
     Fault.objects.update(ended_at=timezone.now())
     for address in ("/fleet", "/fleet/faults"):
         assert ADDRESS not in viewer.get(address).text
-    assert "Nothing is held back" in viewer.get(ADDRESS).text
+    assert "No suppressed isolations" in viewer.get(ADDRESS).text
 
 
 def test_operators_isolate_all_of_it_and_are_told_what_it_costs(
     operator: Client, storm: Cluster
 ) -> None:
     text = visible_text(operator.get(ADDRESS).text)
-    assert "8 cards of nvidia-h800 in here go out of use, and only a person gives them" in text
-    assert "Of 40 cards 28 can be used then (70.0 %)." in text
+    assert "8 cards of nvidia-h800 in here will be isolated until an operator returns them" in text
+    assert "28 of 40 cards (70.0 %) remain available." in text
     address = action_address(operator, "isolate")
     assert "say why" in operator.post(address, follow=True).text
     text = operator.post(address, {"reason": "bad batch"}, follow=True).text
-    assert "8 places are out of use" in text
-    assert "Nothing is held back" in text
+    assert "8 cards or nodes isolated" in text
+    assert "No suppressed isolations" in text
     assert Card.objects.filter(state="isolated").count() == 12
     again = visible_text(operator.post(address, {"reason": "bad batch"}, follow=True).text)
-    assert "Nothing changed: all of it was out of use already. 8 were left out:" in again
+    assert "No change: all of them were already isolated. 8 skipped:" in again
     entry = AuditEntry.objects.get(action="held_back.isolate")
     assert entry.detail["count"] == 8
 
@@ -104,16 +104,16 @@ def test_what_ended_after_the_page_was_shown_is_left_out_and_said(
     assert well is not None
     Fault.objects.filter(card=well).update(ended_at=timezone.now())
     text = operator.post(address, {"reason": "bad batch"}, follow=True).text
-    assert "7 places are out of use" in text
-    assert "1 was left out: its fault is over, or somebody decided before." in text
+    assert "7 cards or nodes isolated" in text
+    assert "1 skipped: fault resolved or already decided." in text
 
 
 def test_operators_leave_all_of_it_with_a_reason(operator: Client, storm: Cluster) -> None:
     text = operator.post(
         action_address(operator, "leave"), {"reason": "firmware"}, follow=True
     ).text
-    assert "8 places are left in use." in text
-    assert "Nothing is held back" in text
+    assert "8 cards or nodes kept in service." in text
+    assert "No suppressed isolations" in text
     assert Fault.objects.filter(note="firmware", acknowledged_by_name="otto").count() == 8
     assert Card.objects.filter(state="isolated").count() == 4
 
@@ -133,8 +133,8 @@ def test_where_rules_may_not_act_it_says_so(viewer: Client, cluster: Cluster) ->
     factories.fault(Card.objects.get(index=0))
     health_reconcile(at=timezone.now())
     text = viewer.get(ADDRESS).text
-    assert "Decisions are left to people by the health policy." in text
-    assert "Rules may have" not in text
+    assert "The health policy requires an operator decision." in text
+    assert "Isolation limit" not in text
 
 
 def test_it_is_told_in_chinese(operator: Client, storm: Cluster) -> None:

@@ -66,7 +66,7 @@ LINES = (
     Column(key="parameters", label=lazy("Parameters"), sort="parameters", numeric=True),
     Column(key="size", label=lazy("Size"), sort="size", numeric=True, csv=_format_size),
     Column(key="serving", label=lazy("Deployments"), sort="serving", numeric=True),
-    Column(key="team", label=lazy("Team"), csv=lambda row: row.team or _("every team")),
+    Column(key="team", label=lazy("Team"), csv=lambda row: row.team or _("all teams")),
     Column(key="newest_at", label=lazy("Made"), sort="newest_at"),
 )
 

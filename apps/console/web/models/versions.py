@@ -120,16 +120,14 @@ def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> NextStep
     team = version.line.team_id or min(roles_by_team, default=0)
     run = any(roles_grant(roles, Permission.RUN) for roles in roles_by_team.values())
     deploy = roles_grant(roles_by_team.get(team, frozenset()), Permission.DEPLOY)
-    no_run = _("Your roles let you look, not run jobs; an administrator of a team can change that.")
-    no_deploy = _(
-        "Your roles let you look, not deploy; an administrator of the team can change that."
-    )
+    no_run = _("Your roles do not allow running jobs. A team administrator can change this.")
+    no_deploy = _("Your roles do not allow deploying. A team administrator can change this.")
     plain = "" if run else no_run
     if is_quantized(version):
-        plain = _("It is quantized; train or quantize the version that it was made from.")
+        plain = _("This version is quantized. Train or quantize its base version instead.")
     unfit = ""
     if version.acceptance == GateDecision.REJECTED:
-        unfit = _("It lost more than its tolerance allows; somebody must accept it first.")
+        unfit = _("The quality loss exceeds the tolerance. Approve the version first.")
     return NextSteps(
         tune=missing or plain,
         quantize=missing or plain,
@@ -145,11 +143,11 @@ def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> NextStep
 def _files_unavailable(version: ModelVersion) -> str:
     """Why its files cannot be used; empty if they can."""
     if version.state == ModelState.IMPORTING:
-        return _("Its files are being copied; it can be used when they are here.")
+        return _("Files are being imported. The version can be used when the import has finished.")
     if version.state == ModelState.FAILED:
-        return _("Its import failed; try it again, or register another folder.")
+        return _("The import failed. Retry it, or register another directory.")
     if version.state != ModelState.READY:
-        return _("Its files are deleted.")
+        return _("The files were deleted.")
     return ""
 
 
@@ -194,17 +192,17 @@ def version_quantization(request: AuthenticatedRequest, uid: str) -> HttpRespons
 def _comparison_rows(found: QuantizationReport) -> Iterator[QuantizationComparisonRow]:
     yield _size_row(_("size of all weights"), found.size)
     yield _size_row(
-        _("of these, the quantized layers"), found.layers_size, _("scales and zero points included")
+        _("size of quantized layers"), found.layers_size, _("including scales and zero points")
     )
     for each in found.comparisons:
         yield _metric_row(each)
     if found.speed.before:
         yield QuantizationComparisonRow(
-            label=_("answers a second"),
+            label=_("samples/s"),
             before=number(found.speed.before),
             after=number(found.speed.after),
             difference=_format_ratio(found.speed),
-            hint=_("where it was made, by plain kernels"),
+            hint=_("on the quantization host, with unoptimized kernels"),
         )
 
 
