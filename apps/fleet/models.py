@@ -8,6 +8,7 @@ from django.db import models
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.persistence.models import Entity
+from controlplane.persistence.reasons import ReasonField
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -33,9 +34,9 @@ class Cluster(Entity):
     binding = models.CharField(max_length=4, choices=BindingMode.choices, default=BindingMode.CARD)
     last_seen_at = models.DateTimeField(null=True, blank=True)
     #: Why the last inventory failed; empty if it succeeded.
-    error = models.TextField(blank=True)
+    error = ReasonField()
     #: How workloads are isolated there, as its adapter reports.
-    isolation = models.TextField(blank=True)
+    isolation = ReasonField()
     #: How its API is reached, encrypted (``controlplane.persistence.encryption``); None: its kind needs none.
     kubeconfig = models.BinaryField(null=True, blank=True)
     #: Version of its API; empty until the first check.
@@ -105,7 +106,7 @@ class Card(Entity):
     memory = models.BigIntegerField(default=0)
     serial = models.CharField(max_length=80, blank=True)
     state = models.CharField(max_length=20, choices=STATES, default=CardState.USABLE)
-    state_reason = models.TextField(blank=True)
+    state_reason = ReasonField()
     parent = models.ForeignKey(
         "self", on_delete=models.CASCADE, null=True, blank=True, related_name="slices"
     )

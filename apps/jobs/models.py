@@ -11,6 +11,7 @@ from apps.quotas.models import Queue
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
 from controlplane.domain.jobs.retries import RetryPolicy
 from controlplane.persistence.models import Entity, Leased, Transition
+from controlplane.persistence.reasons import ReasonField
 
 
 class Job(Entity):
@@ -25,7 +26,7 @@ class Job(Entity):
     kind = models.CharField(max_length=20, choices=KINDS)
     state = models.CharField(max_length=20, choices=STATES, default=JobState.WAITING)
     #: Reason of the current state, as a message.
-    state_reason = models.TextField(blank=True)
+    state_reason = ReasonField()
     engine = models.CharField(max_length=40)
     #: The engine's fields with every default filled in.
     spec = models.JSONField()
@@ -116,7 +117,7 @@ class Attempt(Entity, Leased):
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=20, choices=STATES, default=AttemptState.PENDING)
     #: Current status, or why it ended.
-    message = models.TextField(blank=True)
+    message = ReasonField()
     #: Empty until the back-off of a retry is over, which requests the claim.
     claim_uid = models.CharField(max_length=32, blank=True, db_index=True)
     cluster = models.ForeignKey(
@@ -208,7 +209,7 @@ class ProgressPoint(models.Model):
         return f"{self.attempt} at step {self.step}"
 
 
-class UploadedFile(models.Model):
+class AttemptUpload(models.Model):
     """A file that an attempt has uploaded and not yet listed in its manifest."""
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="uploads")

@@ -13,6 +13,7 @@ from controlplane.domain.catalog import CatalogTask, Caveat, Support
 from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.domain.storage.usage import StorageKind
 from controlplane.persistence.models import Entity, Transition
+from controlplane.persistence.reasons import ReasonField
 
 
 class CatalogModel(models.Model):
@@ -133,7 +134,7 @@ class Artifact(Entity):
     #: Username, or the rule that removed it.
     deleted_by = models.CharField(max_length=150, blank=True, default="", db_default="")
     #: Reason as a message.
-    deletion_reason = models.TextField(blank=True, default="", db_default="")
+    deletion_reason = ReasonField()
     #: Set when its bytes were released; the list of files stays.
     removed_at = models.DateTimeField(null=True, blank=True)
 
@@ -254,7 +255,7 @@ class ModelVersion(Entity):
         max_length=20, choices=GATE_DECISIONS, default=GateDecision.ACCEPTED, db_default="accepted"
     )
     #: Message: which metric exceeds which tolerance, or who overrode the gate and why.
-    acceptance_reason = models.TextField(blank=True, default="", db_default="")
+    acceptance_reason = ReasonField()
     #: ``config.json`` as read; null for versions registered before it was stored.
     config = models.JSONField(null=True, blank=True)
     #: Catalog entry of the model, if it is known.
@@ -352,7 +353,7 @@ class HubImport(Entity):
     failures = models.PositiveIntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)
     #: Last error while it is retried.
-    error = models.TextField(blank=True)
+    error = ReasonField()
     #: Last time that the controller fetched for it; the least recent comes first.
     served_at = models.DateTimeField(null=True, blank=True)
 
@@ -450,7 +451,7 @@ class StorageRun(Entity):
     details = models.JSONField(default=list, blank=True)
     #: Garbage: the last digest examined; empty when the run is complete.
     cursor = models.CharField(max_length=80, blank=True)
-    error = models.TextField(blank=True)
+    error = ReasonField()
 
     class Meta:
         ordering = ("-id",)

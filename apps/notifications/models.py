@@ -8,6 +8,7 @@ from apps.accounts.models import Team, User
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NotificationKind, NotificationSeverity, Subject
 from controlplane.persistence.models import Entity
+from controlplane.persistence.reasons import ReasonField, reason_from_json
 
 KINDS = [(kind.value, kind.value) for kind in NotificationKind]
 DELIVERY_STATES = [(state.value, state.value) for state in DeliveryState]
@@ -36,6 +37,11 @@ class Event(Entity):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.subject_name}"
+
+    @property
+    def reason(self) -> str:
+        """Why it happened; empty where there is no reason."""
+        return reason_from_json(self.payload.get("reason"))
 
 
 class Notification(Entity):
@@ -103,7 +109,7 @@ class Mail(Entity):
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField()
     #: What the mail server said to the last try.
-    error = models.TextField(blank=True)
+    error = ReasonField()
     sent_at = models.DateTimeField(null=True, blank=True)
     #: The same for all that left in one message.
     message_id = models.CharField(max_length=200, blank=True)
@@ -145,11 +151,11 @@ class Webhook(Entity):
     #: Deliveries given up in a row.
     given_up = models.PositiveIntegerField(default=0)
     #: Why the product switched it off; empty where a person did, or nobody.
-    error = models.TextField(blank=True)
+    error = ReasonField()
     #: Of the newest try: when, the status that was answered, or what went wrong instead.
     tried_at = models.DateTimeField(null=True, blank=True)
     last_status = models.PositiveSmallIntegerField(null=True, blank=True)
-    last_error = models.TextField(blank=True)
+    last_error = ReasonField()
 
     class Meta:
         ordering = ("-id",)
@@ -201,7 +207,7 @@ class WebhookTry(models.Model):
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     seconds = models.FloatField()
     #: Why it did not arrive.
-    error = models.TextField(blank=True)
+    error = ReasonField()
     #: The first characters of the answer.
     answer = models.TextField(blank=True)
 

@@ -10,6 +10,7 @@ from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.persistence.models import Entity, Leased, Transition
+from controlplane.persistence.reasons import ReasonField
 
 
 class Deployment(Entity, Leased):
@@ -21,7 +22,7 @@ class Deployment(Entity, Leased):
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     name = models.SlugField(max_length=80)
     state = models.CharField(max_length=20, choices=STATES, default=DeploymentState.STARTING)
-    state_reason = models.TextField(blank=True)
+    state_reason = ReasonField()
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="deployments")
     #: Replicas that should serve; 0 while it is stopped.
     replica_count = models.PositiveIntegerField(default=1)
@@ -93,7 +94,7 @@ class Replica(Entity, Leased):
 
     backend = models.ForeignKey(Backend, on_delete=models.CASCADE, related_name="replicas")
     state = models.CharField(max_length=20, choices=STATES, default=ReplicaState.PENDING)
-    message = models.TextField(blank=True)
+    message = ReasonField()
     claim_uid = models.CharField(max_length=32, blank=True, db_index=True)
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, null=True, blank=True, related_name="+"

@@ -6,6 +6,7 @@ from django.db import models
 
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.persistence.models import Entity, Leased
+from controlplane.persistence.reasons import ReasonField, ReasonsField
 
 
 class Source(Entity, Leased):
@@ -26,15 +27,15 @@ class Source(Entity, Leased):
     #: When a reading last succeeded.
     read_at = models.DateTimeField(null=True, blank=True)
     #: Why the last did not; empty when it did.
-    error = models.TextField(blank=True)
+    error = ReasonField()
     #: What the last good reading held, and what of it was refused, in words.
     readings = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
-    refusals = models.JSONField(default=list, blank=True)
+    refusals = ReasonsField(default=list, blank=True)
     #: Parts that did not answer the last time → why; for example one exporter of many.
-    unreachable = models.JSONField(default=dict, blank=True)
+    unreachable = ReasonsField(default=dict, blank=True)
     #: Why silence of its cards is not acted upon, where so much is silent that it must be us; else empty.
-    stalled = models.TextField(blank=True)
+    stalled = ReasonField()
     created_by_name = models.CharField(max_length=150, blank=True)
 
     class Meta:

@@ -11,6 +11,7 @@ from apps.quotas.models import Queue
 from apps.serving.models import Deployment, Revision
 from controlplane.domain.pipelines import Gate, PipelineState, StepKind, StepState
 from controlplane.persistence.models import Entity, Leased, Transition
+from controlplane.persistence.reasons import ReasonField
 
 
 class Pipeline(Entity, Leased):
@@ -25,7 +26,7 @@ class Pipeline(Entity, Leased):
     name = models.CharField(max_length=120)
     state = models.CharField(max_length=20, choices=STATES, default=PipelineState.RUNNING)
     #: Why it is in that state.
-    state_reason = models.TextField(blank=True)
+    state_reason = ReasonField()
     #: Input of the first step.
     model_version = models.ForeignKey(
         ModelVersion, on_delete=models.PROTECT, related_name="pipelines"
@@ -72,7 +73,7 @@ class Step(Entity):
     kind = models.CharField(max_length=20, choices=KINDS)
     state = models.CharField(max_length=20, choices=STATES, default=StepState.WAITING)
     #: Current status, or why it ended.
-    state_reason = models.TextField(blank=True)
+    state_reason = ReasonField()
 
     #: Empty: serving chooses an engine when the step begins.
     engine = models.CharField(max_length=40, blank=True)
@@ -117,7 +118,7 @@ class Step(Entity):
     #: None until its gate has been evaluated.
     gate_passed = models.BooleanField(null=True, blank=True)
     #: Message with the metric and the threshold.
-    gate_verdict = models.TextField(blank=True)
+    gate_verdict = ReasonField()
     #: The user who overrode its missed gate, and the reason.
     overridden_by = models.CharField(max_length=150, blank=True)
     override_reason = models.TextField(blank=True)

@@ -35,8 +35,8 @@ from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.web.downloads import file_download
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, run_action
+from controlplane.web.reasons import render_reason
 
 
 @login_required
@@ -243,7 +243,7 @@ def _override_gate(
     try:
         decide(version=version, actor=request.user, reason=form.cleaned_data["reason"])
     except versions.GateOverrideRefused as refusal:
-        messages.error(request, translate_message(str(refusal)))
+        messages.error(request, render_reason(str(refusal)))
     else:
         messages.success(request, done)
     return redirect("model-version-quantization", uid=uid)

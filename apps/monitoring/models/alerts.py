@@ -9,6 +9,7 @@ from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSeverity
 from controlplane.persistence.models import Entity
+from controlplane.persistence.reasons import ReasonField
 
 SEVERITIES = [(severity.value, severity.value) for severity in AlertSeverity]
 
@@ -29,7 +30,7 @@ class AlertRule(Entity):
     changed_at = models.DateTimeField()
     evaluated_at = models.DateTimeField(null=True, blank=True)
     #: Why the last turn could not; empty when it could.
-    error = models.TextField(blank=True)
+    error = ReasonField()
 
     class Meta:
         ordering = ("name",)
@@ -152,7 +153,7 @@ class AlertReceiver(Entity):
     created_by_name = models.CharField(max_length=150, blank=True)
     #: Of the newest try: when, and what went wrong; empty where nothing did.
     tried_at = models.DateTimeField(null=True, blank=True)
-    last_error = models.TextField(blank=True)
+    last_error = ReasonField()
 
     class Meta:
         ordering = ("name",)
@@ -221,7 +222,7 @@ class AlertDelivery(Entity):
     ended_at = models.DateTimeField(null=True, blank=True)
     #: Of the last try.
     status = models.PositiveSmallIntegerField(null=True, blank=True)
-    error = models.TextField(blank=True)
+    error = ReasonField()
 
     class Meta:
         ordering = ("-id",)

@@ -10,6 +10,7 @@ from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.persistence.models import Entity, Leased, Transition
+from controlplane.persistence.reasons import ReasonField
 
 ACTIONS = [(action.value, action.value.replace("_", " ")) for action in Action]
 ORIGINS = [(origin.value, origin.value) for origin in Origin]
@@ -30,7 +31,7 @@ class Fault(Entity):
     vendor = models.CharField(max_length=40, blank=True)
     level = models.PositiveSmallIntegerField(choices=LEVELS)
     #: In its origin's words.
-    message = models.TextField(blank=True)
+    message = ReasonField()
     #: When it began and was last told, as the origin says; when we first heard of it.
     began_at = models.DateTimeField()
     reported_at = models.DateTimeField()
@@ -88,7 +89,7 @@ class Decision(Entity):
     action = models.CharField(max_length=30, choices=ACTIONS)
     outcome = models.CharField(max_length=20, choices=Outcome.choices)
     #: Why, with its numbers.
-    reason = models.TextField()
+    reason = ReasonField()
     #: User name of the person; empty where a rule did it.
     actor_name = models.CharField(max_length=150, blank=True)
     at = models.DateTimeField()
@@ -113,7 +114,7 @@ class Isolation(Entity, Leased):
     card = models.ForeignKey(Card, on_delete=models.CASCADE, null=True, related_name="isolations")
     state = models.CharField(max_length=20, choices=STATES, default=IsolationState.DRAINING)
     fault = models.ForeignKey(Fault, on_delete=models.SET_NULL, null=True, related_name="+")
-    reason = models.TextField()
+    reason = ReasonField()
     #: User name of who took it out; empty where a rule did.
     actor_name = models.CharField(max_length=150, blank=True)
     began_at = models.DateTimeField()

@@ -10,6 +10,7 @@ from apps.fleet.models import Cluster, Node
 from apps.monitoring.models.faults import Isolation
 from controlplane.domain.health.maintenance_rollouts import NodeState, RolloutState
 from controlplane.persistence.models import Entity
+from controlplane.persistence.reasons import ReasonField
 
 
 class Rollout(Entity):
@@ -33,7 +34,7 @@ class Rollout(Entity):
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     ended_at = models.DateTimeField(null=True, blank=True)
     #: Why it does not go on now; empty while it does.
-    error = models.TextField(blank=True)
+    error = ReasonField()
 
     class Meta:
         ordering = ("-id",)
@@ -63,7 +64,7 @@ class RolloutNode(Entity):
     #: The end of what the command said.
     log_tail = models.TextField(blank=True)
     #: Why it is where it is.
-    reason = models.TextField(blank=True)
+    reason = ReasonField()
     began_at = models.DateTimeField(null=True, blank=True)
     changed_at = models.DateTimeField(null=True, blank=True)
 

@@ -11,6 +11,7 @@ from apps.fleet.models import Card, Node
 from apps.quotas.models.queues import Queue
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.persistence.models import Entity, Transition
+from controlplane.persistence.reasons import ReasonField
 
 #: Database default, for rows that an older release writes.
 EMPTY = models.Value({}, models.JSONField())
@@ -59,7 +60,7 @@ class Claim(Entity):
     #: Queueing time for ordering: a claim that resumes an evicted workload keeps the time of its predecessor.
     in_line_since = models.DateTimeField(null=True, blank=True)
     #: Reason why it is pending, or why it was placed there, and its numbers.
-    explanation = models.TextField(blank=True)
+    explanation = ReasonField()
     explanation_numbers = models.JSONField(default=dict, blank=True)
     #: The allocated chip.
     chip = models.CharField(max_length=60, blank=True)
@@ -184,7 +185,7 @@ class ClaimForecast(models.Model):
     #: Uids of the nodes, and of the claims that have to end first.
     nodes = models.JSONField(default=list, blank=True)
     blocked_by = models.JSONField(default=list, blank=True)
-    reason = models.TextField()
+    reason = ReasonField()
     #: Position among all pending claims in scheduling order, from 1.
     place = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField()

@@ -14,6 +14,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     RelocationState,
 )
 from controlplane.persistence.models import Entity, Transition
+from controlplane.persistence.reasons import ReasonField
 
 
 class Defragmentation(Entity):
@@ -25,7 +26,7 @@ class Defragmentation(Entity):
     purpose = models.CharField(max_length=20, choices=PURPOSES)
     state = models.CharField(max_length=20, choices=STATES, default=DefragmentationState.PROPOSED)
     #: Reason of the state.
-    state_reason = models.TextField(blank=True)
+    state_reason = ReasonField()
     #: The pending claim that gets the freed cards.
     claim = models.ForeignKey(
         Claim, on_delete=models.PROTECT, null=True, blank=True, related_name="defragmentations"
@@ -33,7 +34,7 @@ class Defragmentation(Entity):
     #: Chip of the freed cards; empty for any.
     chip = models.CharField(max_length=60, blank=True)
     #: Planned result, with numbers.
-    reason = models.TextField()
+    reason = ReasonField()
     #: Idle nodes and fragmented cards: before, as planned, and as measured at the end.
     whole_before = models.PositiveIntegerField()
     whole_after = models.PositiveIntegerField()

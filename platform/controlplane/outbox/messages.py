@@ -14,6 +14,7 @@ from django.db.models import Count, Min
 from django.db.models.functions import Now
 
 from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence.reasons import with_reasons_as_json
 from controlplane.persistence.transactions import commit_asynchronously
 
 DELIVERED_RETENTION = timedelta(days=1)
@@ -61,7 +62,7 @@ def publish_message(topic: str, **payload: Any) -> None:
     """
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish({topic!r}) must be called inside a transaction")
-    OutboxMessage.objects.create(topic=topic, payload=payload)
+    OutboxMessage.objects.create(topic=topic, payload=with_reasons_as_json(payload))
     _wake_when_committed()
 
 
@@ -72,7 +73,7 @@ def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
     """
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish_each({topic!r}) must be called inside a transaction")
-    documents = [dict(payload) for payload in payloads]
+    documents = [with_reasons_as_json(payload) for payload in payloads]
     if not documents:
         return
     # Creating model instances would take longer than writing the rows.

@@ -7,6 +7,8 @@ import hashlib
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
+from controlplane.domain.common.reasons import Reason
+
 
 class Undecryptable(Exception):
     """None of the configured keys decrypts it."""
@@ -30,7 +32,11 @@ def decrypt(encrypted: bytes | memoryview) -> bytes:
         return _configured_cipher().decrypt(bytes(encrypted))
     except InvalidToken:
         raise Undecryptable(
-            "none of the keys in NINEFOLD_ENCRYPTION_KEY decrypts this; add the old key to the list"
+            Reason(
+                "encryption.key.not_found",
+                "no key in NINEFOLD_ENCRYPTION_KEY can decrypt this value; add the old "
+                "key to the list",
+            )
         ) from None
 
 

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from controlplane.persistence.reasons import ReasonField
+
 
 class Lease(models.Model):
     """A leader lease: the right to run one named controller, for a limited time.
@@ -88,7 +90,7 @@ class Transition(models.Model):
     event = models.CharField(max_length=20)
     to_state = models.CharField(max_length=20)
     #: The reason, as a message for users.
-    reason = models.TextField(blank=True)
+    reason = ReasonField()
     actor = models.CharField(max_length=150, blank=True)
     at = models.DateTimeField()
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.conf import settings as configured
 from django.core.management import call_command
 from django.test import Client
@@ -26,8 +27,10 @@ from apps.monitoring.selectors.alerts import rule_spec_of
 from apps.notifications.models import Webhook
 from config.settings import base
 from controlplane.domain.alerts.defaults import DEFAULTS
+from controlplane.persistence.earlier_reasons import earlier_reason
 from controlplane.persistence.encryption import decrypt
 from controlplane.persistence.models import ControllerState
+from controlplane.persistence.reasons import ReasonField
 from controlplane.persistence.reconcile_runs import controller_intervals
 from controlplane.ports import registry
 from tests.integration.upgrade.old_database import Upgraded
@@ -36,7 +39,7 @@ from tests.integration.upgrade.recorded import INSTALLATION
 pytestmark = pytest.mark.slow
 
 #: Table of the dump → its present name, where that is another one.
-RENAMED_TABLES: Mapping[str, str] = {
+RENAMED_TABLES: Mapping[str, str] = {"jobs_uploadedfile": "jobs_attemptupload"} | {
     f"monitoring_{name}": f"{app}_{name}"
     for app, names in {
         "telemetry": (
@@ -133,12 +136,34 @@ def _lost(table: str, rows: list[dict[str, Any]], present: list[dict[str, Any]])
     gone = [name for name in columns if renamed.get(name, name) not in present[0]]
     if gone:
         return [f"{table} has no {', '.join(gone)}: name the successors in RENAMED_COLUMNS"]
-    before = Counter(json.dumps([row[name] for name in columns]) for row in rows)
+    reasons = {
+        field.column
+        for model in apps.get_models()
+        if model._meta.db_table == RENAMED_TABLES.get(table, table)
+        for field in model._meta.fields
+        if isinstance(field, ReasonField)
+    }
+    before = Counter(
+        json.dumps(
+            [
+                _as_reason(row[name]) if renamed.get(name, name) in reasons else row[name]
+                for name in columns
+            ],
+            sort_keys=True,
+        )
+        for row in rows
+    )
     after = Counter(
-        json.dumps([row[renamed.get(name, name)] for name in columns]) for row in present
+        json.dumps([row[renamed.get(name, name)] for name in columns], sort_keys=True)
+        for row in present
     )
     missing = before - after
     return [f"{table}: {missing.total()} rows, such as {min(missing)[:300]}"] if missing else []
+
+
+def _as_reason(text: str) -> dict[str, Any]:
+    """The form in which the text of an earlier version is stored now."""
+    return earlier_reason(text) or ({"detail": text} if text else {})
 
 
 def test_the_migrated_database_is_what_the_models_say(installation: Upgraded) -> None:

@@ -15,7 +15,7 @@ from apps.accounts.models import User
 from apps.quotas.models import Entitlement, Queue
 from controlplane.domain.quotas.queues import QueueState
 from tests.integration.upgrade.first_rows import APPS, contents, fill, first, head, migrate
-from tests.integration.upgrade.test_installation import RENAMED_COLUMNS
+from tests.integration.upgrade.test_installation import RENAMED_COLUMNS, RENAMED_TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +63,8 @@ def test_every_row_of_the_first_version_is_there_after_the_upgrade(
     assert all(first_landed.values()), "every table of the first version has rows"
     call_command("migrate", verbosity=0)
     now = contents(MigrationExecutor(connection).loader.project_state(head()).apps)
-    for table, rows in first_landed.items():
+    for earlier, rows in first_landed.items():
+        table = RENAMED_TABLES.get(earlier, earlier)
         assert len(now[table]) >= len(rows), f"rows of {table} are lost"
         renamed = RENAMED_COLUMNS.get(table, {})
         by_key = {row.get("id", next(iter(row.values()))): row for row in now[table]}

@@ -1,0 +1,33 @@
+from django.db import migrations
+
+from controlplane.persistence.earlier_reasons import AlterToReason
+from controlplane.persistence.reasons import ReasonField, ReasonsField
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("telemetry", "0002_names"),
+    ]
+
+    operations = [
+        AlterToReason(
+            model_name="source",
+            name="error",
+            field=ReasonField(blank=True, default=str),
+        ),
+        AlterToReason(
+            model_name="source",
+            name="stalled",
+            field=ReasonField(blank=True, default=str),
+        ),
+        migrations.AlterField(
+            model_name="source",
+            name="refusals",
+            field=ReasonsField(blank=True, default=list),
+        ),
+        migrations.AlterField(
+            model_name="source",
+            name="unreachable",
+            field=ReasonsField(blank=True, default=dict),
+        ),
+    ]
