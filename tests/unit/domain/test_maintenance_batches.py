@@ -15,7 +15,7 @@ from controlplane.domain.health.maintenance_rollouts import (
     NodeState,
     Plan,
     RolloutEvent,
-    RolloutMember,
+    RolloutNodeState,
     RolloutState,
     Seen,
     node_event,
@@ -27,9 +27,9 @@ from tests.properties import examples
 ALL = Plan(command=True, burn_in=True, parallel=2)
 
 
-def members(*states: tuple[str, NodeState]) -> list[RolloutMember]:
+def members(*states: tuple[str, NodeState]) -> list[RolloutNodeState]:
     return [
-        RolloutMember(key=key, domain=domain, state=state)
+        RolloutNodeState(key=key, domain=domain, state=state)
         for key, (domain, state) in enumerate(states)
     ]
 

@@ -98,9 +98,9 @@ def test_quantized_weights_without_a_method_are_refused(method: object) -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ([], "must hold a JSON object"),
-        ("text", "must hold a JSON object"),
-        (None, "must hold a JSON object"),
+        ([], "must be a JSON object"),
+        ("text", "must be a JSON object"),
+        (None, "must be a JSON object"),
         ({}, "must name the architecture"),
         ({"architectures": []}, "must name the architecture"),
         ({"architectures": "Qwen2ForCausalLM"}, "must name the architecture"),
@@ -110,7 +110,10 @@ def test_quantized_weights_without_a_method_are_refused(method: object) -> None:
         ({**QWEN, "max_position_embeddings": 2**31}, "must be 0 to 2147483647, got 2147483648"),
         ({**QWEN, "max_position_embeddings": -1}, "must be 0 to 2147483647, got -1"),
         ({**QWEN, "model_type": "mine", "auto_map": {"AutoModel": "m.M"}}, "model_type 'mine'"),
-        ({**QWEN, "model_type": ["qwen2"], "auto_map": {"AutoModel": "m.M"}}, "code of its own"),
+        (
+            {**QWEN, "model_type": ["qwen2"], "auto_map": {"AutoModel": "m.M"}},
+            "requires custom code",
+        ),
     ],
 )
 def test_a_configuration_that_cannot_be_trusted_is_refused(config: object, message: str) -> None:
@@ -125,7 +128,7 @@ def test_remote_code_is_stripped_from_native_architectures() -> None:
 
 def test_a_tokenizer_that_needs_code_is_refused() -> None:
     check_tokenizer({"tokenizer_class": "LlamaTokenizerFast"})
-    with pytest.raises(ModelRefused, match="asks for code of its own"):
+    with pytest.raises(ModelRefused, match="requires custom code"):
         check_tokenizer(
             {"auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", None]}}
         )
@@ -165,7 +168,7 @@ def test_a_folder_needs_a_configuration_and_safetensors() -> None:
     "name", ["pytorch_model.bin", "weights.pt", "model.pkl", "a.ckpt", "m.pth"]
 )
 def test_weights_that_can_run_code_are_named_as_the_reason(name: str) -> None:
-    with pytest.raises(ModelRefused, match=f"{name} can run code when loaded; convert it"):
+    with pytest.raises(ModelRefused, match=f"{name} can run code when it is loaded: convert it"):
         check_files(frozenset({"config.json", name}))
 
 

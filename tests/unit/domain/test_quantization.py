@@ -54,16 +54,25 @@ def test_a_loss_up_to_its_tolerance_is_accepted(metrics: dict[str, Any]) -> None
     [
         (
             {"perplexity_after": 10.51},
-            "perplexity went from 10 to 10.51, +5.10%; +5.00% is tolerated",
+            "perplexity changed from 10 to 10.51, +5.10%; the tolerance is +5.00%",
         ),
         (
             {"exact_match_after": 0.8},
-            "exact match went from 0.9 to 0.8, -10.00 points; a fall of 1.00 is tolerated",
+            "exact match changed from 0.9 to 0.8, -10.00 points; the tolerance is a decrease of 1.00 points",
         ),
-        ({"perplexity_after": None}, "perplexity was 10 and cannot be told any more"),
-        ({"perplexity_after": float("inf")}, "perplexity was 10 and cannot be told any more"),
-        ({"perplexity_after": float("nan")}, "perplexity was 10 and cannot be told any more"),
-        ({"exact_match_after": "0.9"}, "exact match was 0.9 and cannot be told any more"),
+        ({"perplexity_after": None}, "perplexity was 10 and is not available after quantization"),
+        (
+            {"perplexity_after": float("inf")},
+            "perplexity was 10 and is not available after quantization",
+        ),
+        (
+            {"perplexity_after": float("nan")},
+            "perplexity was 10 and is not available after quantization",
+        ),
+        (
+            {"exact_match_after": "0.9"},
+            "exact match was 0.9 and is not available after quantization",
+        ),
     ],
 )
 def test_a_larger_loss_is_rejected_with_the_metric_and_its_tolerance(
@@ -75,14 +84,14 @@ def test_a_larger_loss_is_rejected_with_the_metric_and_its_tolerance(
 
 def test_both_metrics_beyond_tolerance_are_named() -> None:
     reason = _verdict(perplexity_after=20.0, exact_match_after=0.0).reason
-    assert reason.startswith("perplexity went from 10 to 20, +100.00%")
-    assert "; exact match went from 0.9 to 0, -90.00 points" in reason
+    assert reason.startswith("perplexity changed from 10 to 20, +100.00%")
+    assert "; exact match changed from 0.9 to 0, -90.00 points" in reason
 
 
 def test_a_missing_metric_is_not_accepted() -> None:
     found = compare_metrics({"loss": 0.5}, metric_names=WANTED, tolerance=TOLERANCE)
     assert found.acceptance is GateDecision.REJECTED
-    assert found.reason == "nothing was measured, so nothing says what it lost"
+    assert found.reason == "no metric was measured, so the quality loss is unknown"
 
 
 def test_without_a_tolerance_any_loss_is_tolerable() -> None:
@@ -139,7 +148,7 @@ def test_a_group_size_that_does_not_divide_is_refused_with_those_that_would() ->
     (finding,) = quantization.check_group_size(scheme="w4a16-awq", group_size=64, config=config)
     assert finding.field == "group_size"
     assert finding.message == (
-        "group_size must divide the widths of the model's layers (896, 4896), got 64; 32, 16 would"
+        "group_size must divide the layer widths of the model (896, 4896), got 64; valid values: 32, 16"
     )
     assert not quantization.check_group_size(
         scheme="w8a8-smoothquant", group_size=64, config=config
@@ -150,7 +159,7 @@ def test_a_model_without_a_valid_group_size_needs_another_scheme() -> None:
     (finding,) = quantization.check_group_size(
         scheme="w4a16-awq", group_size=None, config={"hidden_size": 100}
     )
-    assert "no group size of 128, 64, 32, 16 divides the widths 100" in finding.message
+    assert "none of the group sizes 128, 64, 32, 16 divides the layer widths 100" in finding.message
 
 
 def test_an_engine_refuses_weights_that_it_cannot_read_and_says_what_it_reads() -> None:
@@ -163,8 +172,9 @@ def test_an_engine_refuses_weights_that_it_cannot_read_and_says_what_it_reads() 
     )
     assert finding.field == "model"
     assert finding.message == (
-        "small v2 is quantized to w8a8 and written as modelslim; transformers reads compressed-tensors: "
-        "choose another engine, or a version that it reads"
+        "small v2 is quantized to w8a8 in the format modelslim; transformers "
+        "supports compressed-tensors: choose another engine, or a version in a "
+        "supported format"
     )
     assert not quantization.check_loadable(
         name="small v2", scheme="", written="", engine="transformers", formats=()

@@ -27,8 +27,7 @@ def test_a_weight_that_is_no_whole_number_in_range_is_refused_with_its_value(wei
 def test_weights_that_are_all_zero_are_refused() -> None:
     (finding,) = check_weights({"a": 0, "b": 0}, route="parser")
     assert (
-        finding.message
-        == "the weights of the route parser are all 0; one of them must be at least 1"
+        finding.message == "the weights of route parser are all 0; at least one must be 1 or more"
     )
 
 

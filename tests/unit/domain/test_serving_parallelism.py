@@ -64,13 +64,23 @@ def test_shared_experts_are_shared_by_every_card_of_a_stage() -> None:
 @pytest.mark.parametrize(
     ("values", "cards", "field", "message"),
     [
-        ({"tensor": 2}, 8, "parallel", "tensor 2 × pipeline 1 × data 1 is 2; for 8 cards"),
-        ({"pipeline": 3}, 8, "parallel", "is 3, which does not divide the 8 cards"),
+        (
+            {"tensor": 2},
+            8,
+            "parallel",
+            "tensor 2 × pipeline 1 × data 1 is 2; it must equal the number of cards of a replica, 8",
+        ),
+        (
+            {"pipeline": 3},
+            8,
+            "parallel",
+            "is 3, which does not divide the number of cards of a replica, 8",
+        ),
         ({"tensor": 8}, 8, "parallel.tensor", "must divide the 28 heads, got 8"),
         ({}, 8, "cards", "must divide the 28 heads, got 8"),
         ({"tensor": 1, "pipeline": 32}, 32, "parallel.pipeline", "at most 28"),
         ({"tensor": 4, "expert": "on"}, 4, "parallel.expert", "has no experts"),
-        ({"tensor": 7}, 7, "parallel.tensor", "the 4 heads of keys and values"),
+        ({"tensor": 7}, 7, "parallel.tensor", "the 4 KV heads or be a multiple of them"),
     ],
 )
 def test_impossible_plan_is_refused_with_fix(

@@ -40,12 +40,12 @@ def test_groups_are_read_as_one_or_several_roles() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "it is no JSON"),
+        ("{", "not valid JSON"),
         ("[]", "it must be a JSON object"),
-        ('{"ml": "maps"}', "group 'ml' must lead to team:role, got 'maps'"),
-        ('{"ml": ":viewer"}', "must lead to team:role"),
+        ('{"ml": "maps"}', "group 'ml' must map to team:role, got 'maps'"),
+        ('{"ml": ":viewer"}', "must map to team:role, got ':viewer'"),
         ('{"ml": "maps:boss"}', "the role 'boss'; known are viewer, engineer"),
-        ('{"ml": 7}', "must lead to team:role, got 7"),
+        ('{"ml": 7}', "must map to team:role, got 7"),
     ],
 )
 def test_a_mapping_that_makes_no_sense_is_refused(text: str, message: str) -> None:

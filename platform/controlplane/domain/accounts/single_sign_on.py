@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
+from controlplane.domain.common.reasons import Reason
 
 
 class ClaimsRefused(Exception):
@@ -75,9 +76,17 @@ def parse_groups(text: str) -> tuple[GroupGrant, ...]:
     try:
         mapping = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from None
+        raise ValueError(
+            Reason("sso.groups.invalid_json", "not valid JSON: {error}", error=str(error))
+        ) from None
     if not isinstance(mapping, dict):
-        raise ValueError('it must be a JSON object, for example {"ml-team": "maps:engineer"}')
+        raise ValueError(
+            Reason(
+                "sso.groups.not_an_object",
+                "it must be a JSON object of group names and team:role values, for "
+                'example "ml-team": "maps:engineer"',
+            )
+        )
     return tuple(
         _parse_group_grant(group, target)
         for group, targets in mapping.items()
@@ -88,15 +97,35 @@ def parse_groups(text: str) -> tuple[GroupGrant, ...]:
 def _parse_group_grant(group: str, target: Any) -> GroupGrant:
     team, colon, role = str(target).partition(":")
     if not team or not colon:
-        raise ValueError(f"group {group!r} must lead to team:role, got {target!r}")
+        raise ValueError(
+            Reason(
+                "sso.groups.invalid_grant",
+                "group {group} must map to team:role, got {grant}",
+                group=repr(group),
+                grant=repr(target),
+            )
+        )
     if role in set(CompanyRole):
         raise ValueError(
-            f"group {group!r} leads to {role!r} in team {team!r}, which is a role of the whole company; "
-            "remove it and name the group in NINEFOLD_OIDC_OPERATOR_GROUP"
+            Reason(
+                "sso.groups.company_role",
+                "group {group} maps to {role} in team {team}, which is a role of the "
+                "whole company; remove it and name the group in "
+                "NINEFOLD_OIDC_OPERATOR_GROUP",
+                group=repr(group),
+                role=repr(role),
+                team=repr(team),
+            )
         )
     if role not in set(TeamRole):
         raise ValueError(
-            f"group {group!r} leads to the role {role!r}; known are {', '.join(TeamRole)}"
+            Reason(
+                "sso.groups.unknown_role",
+                "group {group} maps to the role {role}; known are {roles}",
+                group=repr(group),
+                role=repr(role),
+                roles=", ".join(TeamRole),
+            )
         )
     return GroupGrant(group=group, team=team, role=TeamRole(role))
 
@@ -110,11 +139,18 @@ def identity_of(claims: Mapping[str, Any], *, provider: Provider) -> Identity:
     """
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
-        raise ClaimsRefused("the provider names no subject")
+        raise ClaimsRefused(
+            Reason("sso.claims.subject_missing", "the identity provider did not send a subject")
+        )
     username = claims.get(provider.username_claim)
     if not isinstance(username, str) or not username.strip():
         raise ClaimsRefused(
-            f"the provider sends no claim {provider.username_claim!r}, from which the user name is taken"
+            Reason(
+                "sso.claims.username_missing",
+                "the identity provider did not send the claim {claim}, which contains "
+                "the user name",
+                claim=repr(provider.username_claim),
+            )
         )
     # Some providers send booleans as text.
     verified = str(claims.get("email_verified", "")).lower() == "true"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import StateMachine
 
 
@@ -63,7 +64,14 @@ def pause_after(*, tries: int, spread: float) -> timedelta | None:
     ``spread`` is a random number from 0 to 1.
     """
     if tries < 1 or not 0 <= spread <= 1:
-        raise ValueError(f"tries must be at least 1 and spread 0 to 1, got {tries} and {spread}")
+        raise ValueError(
+            Reason(
+                "delivery.retry.invalid_arguments",
+                "tries must be at least 1 and spread 0 to 1, got {tries} and {spread}",
+                tries=tries,
+                spread=spread,
+            )
+        )
     if tries > len(PAUSES):
         return None
     return PAUSES[tries - 1] * (1 + JITTER * (2 * spread - 1))

@@ -23,6 +23,8 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from controlplane.domain.common.reasons import Reason
+
 #: Slack refuses longer ones; the others are cut alike, for a chat is no list.
 LONGEST_TITLE, LONGEST_TEXT, MOST_LINES = 150, 2800, 12
 
@@ -173,12 +175,24 @@ def response_error(kind: ReceiverKind, answer: str) -> str:
     try:
         content = json.loads(answer)
     except ValueError:
-        return "it did not answer with JSON, as its kind of chat does; check the address"
+        return Reason(
+            "notification.response.not_json",
+            "the response is not JSON, which this type of chat always returns; check the URL",
+        )
     if not isinstance(content, dict) or code_name not in content:
-        return f"its answer has no {code_name}, as its kind of chat gives; check the address"
+        return Reason(
+            "notification.response.field_missing",
+            "the response has no {field}, which this type of chat always returns; check the URL",
+            field=code_name,
+        )
     if content[code_name] == 0:
         return ""
-    return f"it refused with {content[code_name]}: {str(content.get(message_name, ''))[:200]}"
+    return Reason(
+        "notification.response.error_code",
+        "the receiver refused the message with {error_code}: {error_message}",
+        error_code=content[code_name],
+        error_message=str(content.get(message_name, ""))[:200],
+    )
 
 
 def _message_text(message: Message) -> str:

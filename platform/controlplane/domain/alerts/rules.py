@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
 from controlplane.domain.telemetry.metrics import Unit
@@ -162,7 +163,11 @@ def parse_matcher(text: str) -> Matcher:
     found = _MATCHER.fullmatch(text)
     if found is None or not found[3] or len(found[3]) > LONGEST_VALUE or "\0" in text:
         raise ValueError(
-            f"{text[:80]!r} is no condition on a label; write cluster=west or node!=a*"
+            Reason(
+                "alert_rule.matcher.invalid",
+                "{matcher} is not a label matcher; write cluster=west or node!=a*",
+                matcher=repr(text[:80]),
+            )
         )
     return Matcher(label=found[1], value=found[3], differs=found[2] == "!=")
 
@@ -282,21 +287,38 @@ class _Reader:
         if NAME.fullmatch(value) is None:
             self.wrong(
                 "name",
-                message=f"{value[:60]!r} is no name; use up to 60 small letters, digits and dashes",
+                message=Reason(
+                    "alert_rule.name.invalid",
+                    "{name} is not a valid name; use up to 60 lowercase letters, digits and "
+                    "hyphens",
+                    name=repr(value[:60]),
+                ),
             )
         return value
 
     def title(self) -> str:
         value = str(self.document.get("title", "")).strip()
         if not value or len(value) > 120 or "\0" in value:
-            self.wrong("title", message="say in 1 to 120 characters what is wrong when it fires")
+            self.wrong(
+                "title",
+                message=Reason(
+                    "alert_rule.title.invalid",
+                    "describe the problem that the alert reports in 1 to 120 characters",
+                ),
+            )
         return value
 
     def code(self, name: str, known: Iterable[str]) -> str:
         value, codes = self.document.get(name), list(known)
         if value not in codes:
             self.wrong(
-                name, message=f"{str(value)[:60]!r} is not known; choose among {', '.join(codes)}"
+                name,
+                message=Reason(
+                    "alert_rule.choice.unknown",
+                    "{value} is not known; choose one of {choices}",
+                    value=repr(str(value)[:60]),
+                    choices=", ".join(codes),
+                ),
             )
             return ""
         return str(value)
@@ -304,10 +326,24 @@ class _Reader:
     def number(self, name: str) -> float:
         value = self.document.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e15:
-            self.wrong(name, message=f"{str(value)[:60]!r} is no number between -1e15 and 1e15")
+            self.wrong(
+                name,
+                message=Reason(
+                    "alert_rule.number.out_of_range",
+                    "{value} is not a number between -1e15 and 1e15",
+                    value=repr(str(value)[:60]),
+                ),
+            )
             return 0.0
         if not math.isfinite(value):
-            self.wrong(name, message=f"{value!r} is no number that something can be compared with")
+            self.wrong(
+                name,
+                message=Reason(
+                    "alert_rule.number.not_finite",
+                    "{value} is not a finite number",
+                    value=repr(value),
+                ),
+            )
             return 0.0
         return float(value)
 
@@ -315,7 +351,13 @@ class _Reader:
         value, most = self.document.get(name, 0), int(LONGEST_DURATION.total_seconds())
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
             self.wrong(
-                name, message=f"{str(value)[:60]!r} is no number of seconds from 0 to {most}"
+                name,
+                message=Reason(
+                    "alert_rule.duration.out_of_range",
+                    "{value} is not a number of seconds from 0 to {limit}",
+                    value=repr(str(value)[:60]),
+                    limit=most,
+                ),
             )
             return timedelta()
         return timedelta(seconds=value)
@@ -328,14 +370,27 @@ class _Reader:
             least = int(SHORTEST_REPEAT.total_seconds())
             self.wrong(
                 "repeat",
-                message=f"{int(pause.total_seconds())} seconds is too soon; at least {least}",
+                message=Reason(
+                    "alert_rule.repeat.too_short",
+                    "the repeat interval of {seconds} seconds is too short; the minimum is "
+                    "{minimum}",
+                    seconds=int(pause.total_seconds()),
+                    minimum=least,
+                ),
             )
         return pause
 
     def matchers(self, labels: tuple[str, ...] | None) -> tuple[Matcher, ...]:
         given = self.document.get("where", ())
         if not isinstance(given, list | tuple) or len(given) > MOST_MATCHERS:
-            self.wrong("where", message=f"give a list of at most {MOST_MATCHERS} conditions")
+            self.wrong(
+                "where",
+                message=Reason(
+                    "alert_rule.matchers.too_many",
+                    "provide a list of at most {limit} matchers",
+                    limit=MOST_MATCHERS,
+                ),
+            )
             return ()
         read = []
         for text in given:
@@ -352,7 +407,10 @@ class _Reader:
     def group_by(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         given = self.document.get("group_by", ())
         if not isinstance(given, list | tuple):
-            self.wrong("group_by", message="give a list of labels")
+            self.wrong(
+                "group_by",
+                message=Reason("alert_rule.group_by.invalid", "provide a list of labels"),
+            )
             return ()
         names = tuple(dict.fromkeys(str(name) for name in given))
         for name in names:
@@ -363,4 +421,9 @@ class _Reader:
 
 def _unknown_label_message(name: str, labels: tuple[str, ...]) -> str:
     known = ", ".join(labels) or "none"
-    return f"this measure has no label {name[:40]!r}; it has {known}"
+    return Reason(
+        "alert_rule.group_by.unknown_label",
+        "this metric has no label {label}; its labels: {labels}",
+        label=repr(name[:40]),
+        labels=known,
+    )

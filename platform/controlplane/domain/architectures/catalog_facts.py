@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from controlplane.domain.architectures.architecture import Architecture
 from controlplane.domain.architectures.config_parsing import ConfigRefused, parse_architecture
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 
 _T = TypeVar("_T")
@@ -135,7 +136,16 @@ def architecture_from_catalog(facts: Mapping[str, Any]) -> Architecture:
     known = isinstance(billions, (int, float)) and not isinstance(billions, bool)
     if not known or billions is None or not 0 < billions < _MAX_BILLIONS:
         raise ConfigRefused(
-            (FieldFinding(field="params_b", message=f"params_b must be > 0, got {billions!r}"),)
+            (
+                FieldFinding(
+                    field="params_b",
+                    message=Reason(
+                        "architecture.params_b.not_positive",
+                        "params_b must be > 0, got {value}",
+                        value=repr(billions),
+                    ),
+                ),
+            )
         )
     parameters = round(billions * _BILLION)
     built = _build_architecture(config, parameters=parameters)

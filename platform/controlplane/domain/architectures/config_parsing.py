@@ -26,6 +26,7 @@ from controlplane.domain.architectures.model_classes import (
     class_of_family,
     count_parameters,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 
 _MAX_LAYERS = 1_000
@@ -73,7 +74,12 @@ def parse_architecture(config: Any, *, parameters: int | None = None) -> Archite
     """
     if not isinstance(config, Mapping):
         raise _config_refusal(
-            "config.json", message=f"config.json must hold a JSON object, got {config!r:.80}"
+            "config.json",
+            message=Reason(
+                "architecture.config.not_an_object",
+                "config.json must be a JSON object, got {value}",
+                value=f"{config!r:.80}",
+            ),
         )
     name, text, build = _class_of(config)
     return _ConfigParser(text, build=build, name=name).architecture(parameters)
@@ -90,7 +96,11 @@ def _class_of(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], ModelC
     if not isinstance(name, str) or not name:
         raise _config_refusal(
             "architectures",
-            message=f'architectures must name the class, for example ["Qwen2ForCausalLM"], got {named!r:.80}',
+            message=Reason(
+                "architecture.class.missing",
+                'architectures must name the class, for example ["Qwen2ForCausalLM"], got {value}',
+                value=f"{named!r:.80}",
+            ),
         )
     if name in MODEL_CLASSES and not any(
         isinstance(config.get(part), Mapping) for part in NESTED_CONFIGS
@@ -99,8 +109,13 @@ def _class_of(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], ModelC
     if name not in MODEL_CLASSES and name not in MULTIMODAL_CLASSES:
         raise _config_refusal(
             "architectures",
-            message=f"architecture {name!r:.120} is not known, so nothing is said of its memory; "
-            f"known are {', '.join(sorted((*MODEL_CLASSES, *MULTIMODAL_CLASSES)))}",
+            message=Reason(
+                "architecture.class.unknown",
+                "architecture {name} is not known, so its memory cannot be estimated; "
+                "known are {known}",
+                name=f"{name!r:.120}",
+                known=", ".join(sorted((*MODEL_CLASSES, *MULTIMODAL_CLASSES))),
+            ),
         )
     text = _language_part(config)
     inner = text.get("architectures") if text is not config else None
@@ -200,7 +215,13 @@ class _ConfigParser:
             if default is not None:
                 return default
             self._add_finding(
-                names[0], message=f"{names[0]} is missing; it must be a whole number ≥ {least}"
+                names[0],
+                message=Reason(
+                    "architecture.integer.missing",
+                    "{field} is missing; it must be a whole number ≥ {minimum}",
+                    field=names[0],
+                    minimum=least,
+                ),
             )
             return 1
         value = self._config[name]
@@ -208,7 +229,15 @@ class _ConfigParser:
         if whole and least <= value <= most:
             return int(value)
         self._add_finding(
-            name, message=f"{name} must be a whole number from {least} to {most}, got {value!r:.80}"
+            name,
+            message=Reason(
+                "architecture.integer.out_of_range",
+                "{field} must be a whole number from {minimum} to {maximum}, got {value}",
+                field=name,
+                minimum=least,
+                maximum=most,
+                value=f"{value!r:.80}",
+            ),
         )
         return max(least, 1)
 
@@ -218,23 +247,41 @@ class _ConfigParser:
         if types is None:
             return None
         known_types = (_FULL, _LINEAR) if self._build.attention_interval else (_FULL, _SLIDING)
-        right = f"right would be one of {', '.join(known_types)} for each layer"
+        types_allowed = ", ".join(known_types)
         if not isinstance(types, list):
             self._add_finding(
-                "layer_types", message=f"layer_types must be a list, got {types!r:.80}; {right}"
+                "layer_types",
+                message=Reason(
+                    "architecture.layer_types.not_a_list",
+                    "layer_types must be a list, got {value}; each layer must be one of {types}",
+                    value=f"{types!r:.80}",
+                    types=types_allowed,
+                ),
             )
             return None
         # An invalid number of layers has been reported already.
         if len(types) != layers and not self._findings:
             self._add_finding(
                 "layer_types",
-                message=f"layer_types must name each of the {layers} layers, got {len(types)} names; {right}",
+                message=Reason(
+                    "architecture.layer_types.count_mismatch",
+                    "layer_types must have one entry for each of the {layers} layers, got "
+                    "{count}; each layer must be one of {types}",
+                    layers=layers,
+                    count=len(types),
+                    types=types_allowed,
+                ),
             )
         unknown = next((each for each in types if each not in known_types), None)
         if unknown is not None:
             self._add_finding(
                 "layer_types",
-                message=f"layer_types must hold known words, got {unknown!r:.80}; {right}",
+                message=Reason(
+                    "architecture.layer_types.unknown_value",
+                    "layer_types must only have known values, got {value}; each layer must be one of {types}",
+                    value=f"{unknown!r:.80}",
+                    types=types_allowed,
+                ),
             )
         return types
 
@@ -243,7 +290,15 @@ class _ConfigParser:
         if value is None:
             return default
         if not isinstance(value, bool):
-            self._add_finding(name, message=f"{name} must be true or false, got {value!r:.80}")
+            self._add_finding(
+                name,
+                message=Reason(
+                    "architecture.boolean.invalid",
+                    "{field} must be true or false, got {value}",
+                    field=name,
+                    value=f"{value!r:.80}",
+                ),
+            )
         return bool(value)
 
     def _add_finding(self, field: str, *, message: str) -> None:
@@ -261,8 +316,14 @@ class _ConfigParser:
             right = ", ".join(str(each) for each in range(1, heads + 1) if heads % each == 0)
             self._add_finding(
                 "num_key_value_heads",
-                message=f"num_key_value_heads must divide the {heads} heads, got {kv_heads}; "
-                f"right would be one of {right}",
+                message=Reason(
+                    "architecture.kv_heads.not_a_divisor",
+                    "num_key_value_heads must divide the {heads} heads, got {kv_heads}; "
+                    "valid values: {valid}",
+                    heads=heads,
+                    kv_heads=kv_heads,
+                    valid=right,
+                ),
             )
         return kv_heads
 
@@ -275,8 +336,13 @@ class _ConfigParser:
         if not divides and not self._findings:
             self._add_finding(
                 "hidden_size",
-                message=f"hidden_size must be a multiple of the {heads} heads where head_dim is not "
-                f"given, got {hidden}",
+                message=Reason(
+                    "architecture.hidden_size.not_a_multiple",
+                    "hidden_size must be a multiple of the {heads} heads where head_dim is "
+                    "not given, got {hidden_size}",
+                    heads=heads,
+                    hidden_size=hidden,
+                ),
             )
         return self._whole_number(
             "head_dim", most=_MAX_WIDTH, default=by_class or max(1, hidden // heads)
@@ -313,7 +379,13 @@ class _ConfigParser:
         if per_token > experts:
             self._add_finding(
                 "num_experts_per_tok",
-                message=f"num_experts_per_tok must be at most the {experts} experts, got {per_token}",
+                message=Reason(
+                    "architecture.experts_per_token.too_large",
+                    "num_experts_per_tok must be at most the number of experts, {experts}, "
+                    "got {experts_per_token}",
+                    experts=experts,
+                    experts_per_token=per_token,
+                ),
             )
         # Mixtral and gpt-oss have no dense layers; intermediate_size is that of an expert.
         default_width = self._config.get("intermediate_size")

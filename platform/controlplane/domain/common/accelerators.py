@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.topology import Geometry, nearest_size
@@ -142,6 +143,13 @@ def check_cards(chip: Chip, cards: int) -> FieldFinding | None:
     allowed = ", ".join(map(str, sizes))
     return FieldFinding(
         field="cards",
-        message=f"{cards} cards of {chip.name} cannot be had on one node, which gives out {allowed}; "
-        f"ask for {nearest_size(sizes, cards)}",
+        message=Reason(
+            "spec.cards.unsupported_size",
+            "{cards} cards of {chip} cannot be allocated on one node, which supports "
+            "{sizes}; request {nearest}",
+            cards=cards,
+            chip=chip.name,
+            sizes=allowed,
+            nearest=nearest_size(sizes, cards),
+        ),
     )

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from controlplane.domain.common.reasons import Reason
+
 #: Field names under which people give names; any field whose name ends with ``_name`` is one as well.
 _FIELDS = frozenset({"name", "title", "label", "display_name"})
 #: Control, format, surrogate, private use, unassigned; separators of lines and paragraphs.
@@ -27,9 +29,15 @@ class InvalidName(ValueError):
     def __init__(self, character: str = "") -> None:
         self.character = character
         super().__init__(
-            f"U+{ord(character):04X} is not allowed in a name: it is invisible or a control character"
+            Reason(
+                "name.character_not_allowed",
+                "U+{code_point} is not allowed in a name: it is invisible or a control character",
+                code_point=f"{ord(character):04X}",
+            )
             if character
-            else "a name must not begin or end with white space"
+            else Reason(
+                "name.surrounding_whitespace", "a name must not begin or end with white space"
+            )
         )
 
 

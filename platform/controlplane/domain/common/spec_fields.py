@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from controlplane.domain.common.reasons import Reason, join_reasons
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Variables that steer the loader, the interpreter or the product itself.
@@ -34,6 +36,16 @@ class FieldFinding:
     field: str
     #: What was wrong with which value, and what would be right.
     message: str
+
+
+def describe_findings(findings: Iterable[FieldFinding]) -> str:
+    """All findings with their fields, as one reason."""
+    return join_reasons(
+        Reason(
+            "spec.finding.of_field", "{field}: {message}", field=each.field, message=each.message
+        )
+        for each in findings
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,19 +124,32 @@ def with_defaults(fields: Sequence[SpecField], spec: Mapping[str, Any]) -> dict[
 def variable_name_error(name: object, *, at: str) -> str | None:
     """Why a job may not set an environment variable of that name; None if it may."""
     if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
-        return f"{at} has the name {name!r}; a name is letters, digits and underscores"
+        return Reason(
+            "spec.variable.invalid_name",
+            "{field} has the invalid name {name}; use letters, digits and underscores",
+            field=at,
+            name=repr(name),
+        )
     if _DEVICE_VARIABLE.fullmatch(name):
         return device_variable_error(name, at=at)
     if _RESERVED_VARIABLE.fullmatch(name):
-        return f"{at} may not set {name}; it is reserved"
+        return Reason(
+            "spec.variable.reserved",
+            "{field} must not set {name}; it is reserved",
+            field=at,
+            name=name,
+        )
     return None
 
 
 def device_variable_error(name: str, *, at: str) -> str:
     """The message for a variable that would change which cards a job sees."""
-    return (
-        f"{at} may not set {name}: it decides which cards a job sees, and is set from the cards "
-        "that the job was given; remove it"
+    return Reason(
+        "spec.variable.device_selection",
+        "{field} must not set {name}: it selects the cards that are visible to "
+        "the job, and is set from the cards allocated to the job; remove it",
+        field=at,
+        name=name,
     )
 
 
@@ -146,7 +171,13 @@ def check_limits(
         for each in asked:
             beyond = each in limit.values if limit.values else each not in nothing
             if beyond:
-                message = f"{limit.field} cannot be {each!r} here: {limit.reason}"
+                message = Reason(
+                    "spec.field.value_not_supported",
+                    "{field} must not be {value} here: {reason}",
+                    field=limit.field,
+                    value=repr(each),
+                    reason=limit.reason,
+                )
                 found.append(FieldFinding(field=limit.field, message=message))
     return tuple(found)
 
@@ -205,19 +236,41 @@ def _check_group(
         if name not in known:
             yield FieldFinding(
                 field=f"{prefix}{name}",
-                message=f"unknown field {prefix}{name}; known are {', '.join(sorted(known))}",
+                message=Reason(
+                    "spec.field.unknown",
+                    "unknown field {prefix}{field}; known are {fields}",
+                    prefix=prefix,
+                    field=name,
+                    fields=", ".join(sorted(known)),
+                ),
             )
     for field in fields:
         at = prefix + field.name
         if field.name not in spec:
             if isinstance(field.default, Required) and field.kind is not FieldKind.GROUP:
-                yield FieldFinding(field=at, message=f"{at} is required: {field.help}")
+                yield FieldFinding(
+                    field=at,
+                    message=Reason(
+                        "spec.field.required",
+                        "{field} is required: {help}",
+                        field=at,
+                        help=field.help,
+                    ),
+                )
         elif field.kind is FieldKind.GROUP:
             value = spec[field.name]
             if isinstance(value, Mapping):
                 yield from _check_group(field.fields, value, prefix=f"{at}.")
             elif value is not None:
-                yield FieldFinding(field=at, message=f"{at} must be an object, got {value!r}")
+                yield FieldFinding(
+                    field=at,
+                    message=Reason(
+                        "spec.field.not_an_object",
+                        "{field} must be an object, got {value}",
+                        field=at,
+                        value=repr(value),
+                    ),
+                )
         elif wrong := _value_error(field, spec[field.name], at=at):
             yield FieldFinding(field=at, message=wrong)
 
@@ -230,10 +283,29 @@ def _value_error(field: SpecField, value: Any, *, at: str) -> str | None:
         return _wrong_number(field, value, at=at)
     if field.kind is FieldKind.TEXT:
         right = isinstance(value, str) and value.strip() and len(value) <= _LONGEST_TEXT
-        return None if right else f"{at} must be a non-empty string, got {value!r}"
+        return (
+            None
+            if right
+            else Reason(
+                "spec.field.not_a_string",
+                "{field} must be a non-empty string, got {value}",
+                field=at,
+                value=repr(value),
+            )
+        )
     if field.kind is FieldKind.CHOICE:
         choices = ", ".join(field.choices)
-        return None if value in field.choices else f"{at} must be one of {choices}, got {value!r}"
+        return (
+            None
+            if value in field.choices
+            else Reason(
+                "spec.field.not_a_choice",
+                "{field} must be one of {choices}, got {value}",
+                field=at,
+                choices=choices,
+                value=repr(value),
+            )
+        )
     if field.kind is FieldKind.VARIABLES:
         return _wrong_variables(value, at=at)
     return _wrong_list(field, value, at=at)
@@ -244,9 +316,29 @@ def _wrong_number(field: SpecField, value: Any, *, at: str) -> str | None:
     right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
     if right_type and math.isfinite(value) and _is_within_bounds(field, value):
         return None
-    article = "a whole number" if whole else "a number"
-    return (
-        f"{at} must be {'' if right_type else article + ' '}{_format_bounds(field)}, got {value!r}"
+    bounds = _format_bounds(field)
+    if right_type:
+        return Reason(
+            "spec.number.out_of_range",
+            "{field} must be {bounds}, got {value}",
+            field=at,
+            bounds=bounds,
+            value=repr(value),
+        )
+    if whole:
+        return Reason(
+            "spec.number.not_an_integer",
+            "{field} must be a whole number {bounds}, got {value}",
+            field=at,
+            bounds=bounds,
+            value=repr(value),
+        )
+    return Reason(
+        "spec.number.not_a_number",
+        "{field} must be a number {bounds}, got {value}",
+        field=at,
+        bounds=bounds,
+        value=repr(value),
     )
 
 
@@ -264,7 +356,7 @@ def _format_bounds(field: SpecField) -> str:
         bounds.append(f"{'>' if field.above_least else '≥'} {_format_bound(field.least)}")
     if field.most is not None:
         bounds.append(f"≤ {_format_bound(field.most)}")
-    return " and ".join(bounds)
+    return ", ".join(bounds)
 
 
 def _format_bound(bound: float) -> str:
@@ -274,25 +366,65 @@ def _format_bound(bound: float) -> str:
 
 def _wrong_list(field: SpecField, value: Any, *, at: str) -> str | None:
     if not isinstance(value, list) or not value:
-        return f"{at} must be a non-empty list of strings, got {value!r}"
+        return Reason(
+            "spec.list.not_strings",
+            "{field} must be a non-empty list of strings, got {value}",
+            field=at,
+            value=repr(value),
+        )
     if len(value) > _MOST_TEXTS:
-        return f"{at} must have at most {_MOST_TEXTS} entries, got {len(value)}"
+        return Reason(
+            "spec.list.too_long",
+            "{field} must have at most {limit} entries, got {count}",
+            field=at,
+            limit=_MOST_TEXTS,
+            count=len(value),
+        )
     for index, each in enumerate(value):
         if not isinstance(each, str) or not each or "\0" in each or len(each) > _LONGEST_TEXT:
-            return f"{at}[{index}] must be a non-empty string, got {each!r}"
+            return Reason(
+                "spec.list.item_not_a_string",
+                "{field}[{index}] must be a non-empty string, got {value}",
+                field=at,
+                index=index,
+                value=repr(each),
+            )
         if field.kind is FieldKind.CHOICES and each not in field.choices:
-            return f"{at}[{index}] must be one of {', '.join(field.choices)}, got {each!r}"
+            return Reason(
+                "spec.list.item_not_a_choice",
+                "{field}[{index}] must be one of {choices}, got {value}",
+                field=at,
+                index=index,
+                choices=", ".join(field.choices),
+                value=repr(each),
+            )
     if field.kind is FieldKind.CHOICES and len(set(value)) < len(value):
-        return f"{at} names one of {', '.join(value)} twice"
+        return Reason(
+            "spec.list.duplicate_item",
+            "{field} has a duplicate value in {values}",
+            field=at,
+            values=", ".join(value),
+        )
     return None
 
 
 def _wrong_variables(value: Any, *, at: str) -> str | None:
     if not isinstance(value, Mapping):
-        return f"{at} must be an object of strings, got {value!r}"
+        return Reason(
+            "spec.variables.not_strings",
+            "{field} must be an object of strings, got {value}",
+            field=at,
+            value=repr(value),
+        )
     for name, text in value.items():
         if wrong := variable_name_error(name, at=at):
             return wrong
         if not isinstance(text, str) or "\0" in text:
-            return f"{at}.{name} must be a string, got {text!r}"
+            return Reason(
+                "spec.variable.not_a_string",
+                "{field}.{name} must be a string, got {value}",
+                field=at,
+                name=name,
+                value=repr(text),
+            )
     return None

@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
+
 #: Indices of cards.
 Group = tuple[int, ...]
 
@@ -94,7 +96,13 @@ def parse_card_groups(text: str) -> tuple[Group, ...]:
     groups = tuple(tuple(_take_cards(part, text)) for part in text.split("_"))
     named = [card for group in groups for card in group]
     if len(set(named)) < len(named):
-        raise InvalidCardGroups(f"{text!r} names a card twice; each belongs to one group")
+        raise InvalidCardGroups(
+            Reason(
+                "topology.card_groups.duplicate_card",
+                "{groups} contains the same card more than once; each card belongs to one group",
+                groups=repr(text),
+            )
+        )
     return groups
 
 
@@ -107,11 +115,24 @@ def _take_cards(part: str, text: str) -> Iterator[int]:
     for span in part.split("."):
         found = _SPAN.fullmatch(span)
         if found is None:
-            raise InvalidCardGroups(f"{text!r} names no groups of cards; write them like 0-3_4-7")
+            raise InvalidCardGroups(
+                Reason(
+                    "topology.card_groups.invalid",
+                    "{groups} is not a list of card groups; write them like 0-3_4-7",
+                    groups=repr(text),
+                )
+            )
         first, last = int(found[1]), int(found[2] or found[1])
         if not first <= last < _MOST_CARDS:
             raise InvalidCardGroups(
-                f"{span!r} in {text!r} is no span of cards; the first goes before the last"
+                Reason(
+                    "topology.card_groups.invalid_range",
+                    "{range} in {groups} is not a range of cards; the first index must be at "
+                    "most the last, and the last below {limit}",
+                    range=repr(span),
+                    groups=repr(text),
+                    limit=_MOST_CARDS,
+                )
             )
         yield from range(first, last + 1)
 

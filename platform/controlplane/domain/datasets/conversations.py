@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.datasets.file_formats import describe_json_type, parse_json
 
 
@@ -45,17 +46,29 @@ def require_value(record: Mapping[str, Any], column: str) -> Any:
         return record[column]
     except KeyError:
         raise RowRefused(
-            f"is missing; the row has {format_columns(record)}", column=column
+            Reason(
+                "dataset.row.column_missing",
+                "is missing; the row has {columns}",
+                columns=format_columns(record),
+            ),
+            column=column,
         ) from None
 
 
 def require_text(value: object, column: str) -> str:
     if not isinstance(value, str):
-        raise RowRefused(f"must be text, not {describe_json_type(value)}", column=column)
+        raise RowRefused(
+            Reason(
+                "dataset.row.not_text", "must be text, not {type}", type=describe_json_type(value)
+            ),
+            column=column,
+        )
     if not value or value.isspace():
-        raise RowRefused("must not be empty", column=column)
+        raise RowRefused(Reason("dataset.row.empty", "must not be empty"), column=column)
     if "\0" in value:
-        raise RowRefused("must not have a NUL character", column=column)
+        raise RowRefused(
+            Reason("dataset.row.nul_character", "must not contain a NUL character"), column=column
+        )
     return value
 
 
@@ -73,7 +86,12 @@ def parse_conversation(value: object, column: str, *, sharegpt: bool) -> tuple[C
             raise RowRefused(str(error), column=column) from None
     if not isinstance(value, list):
         raise RowRefused(
-            f"must be a list of messages, not {describe_json_type(value)}", column=column
+            Reason(
+                "dataset.row.not_a_message_list",
+                "must be a list of messages, not {type}",
+                type=describe_json_type(value),
+            ),
+            column=column,
         )
     messages: list[ChatMessage] = []
     for place, item in enumerate(value):
@@ -82,24 +100,54 @@ def parse_conversation(value: object, column: str, *, sharegpt: bool) -> tuple[C
         messages.append(message)
     if not messages or messages[-1].role is not MessageRole.ASSISTANT:
         last = f"the {messages[-1].role}" if messages else "no message at all"
-        raise RowRefused(f"must end with the assistant, not with {last}", column=column)
+        raise RowRefused(
+            Reason(
+                "dataset.row.last_message_not_assistant",
+                "must end with an assistant message, not with {last}",
+                last=last,
+            ),
+            column=column,
+        )
     return tuple(messages)
 
 
 def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
     role_key, content_key = ("from", "value") if sharegpt else ("role", "content")
     if not isinstance(item, dict):
-        raise RowRefused(f"must be an object, not {describe_json_type(item)}", column=place)
+        raise RowRefused(
+            Reason(
+                "dataset.row.not_an_object",
+                "must be an object, not {type}",
+                type=describe_json_type(item),
+            ),
+            column=place,
+        )
     for key in (role_key, content_key):
         if key not in item:
-            raise RowRefused(f"{key} is missing; found {format_columns(item)}", column=place)
+            raise RowRefused(
+                Reason(
+                    "dataset.row.message_key_missing",
+                    "{key} is missing; found {columns}",
+                    key=key,
+                    columns=format_columns(item),
+                ),
+                column=place,
+            )
     if item.get("tool_calls"):
-        raise RowRefused("has tool_calls, which cannot be kept", column=place)
+        raise RowRefused(
+            Reason("dataset.row.tool_calls_unsupported", "has tool_calls, which are not supported"),
+            column=place,
+        )
     roles = _SHAREGPT_ROLES if sharegpt else _CHAT_ROLES
     name = item[role_key]
     role = roles.get(name) if isinstance(name, str) else None
     if role is None:
-        message = f"must be one of {', '.join(roles)}, not {shorten_value(name)}"
+        message = Reason(
+            "dataset.row.unknown_role",
+            "must be one of {roles}, not {role}",
+            roles=", ".join(roles),
+            role=shorten_value(name),
+        )
         raise RowRefused(message, column=f"{place}.{role_key}")
     return ChatMessage(role=role, content=require_text(item[content_key], f"{place}.{content_key}"))
 
@@ -108,12 +156,30 @@ def _check_turn(role: MessageRole, before: list[ChatMessage], place: str) -> Non
     previous = before[-1].role if before else None
     if role is MessageRole.SYSTEM:
         if previous is not None:
-            raise RowRefused("a system message must be the first", column=place)
+            raise RowRefused(
+                Reason(
+                    "dataset.row.system_message_not_first",
+                    "a system message must be the first message",
+                ),
+                column=place,
+            )
     elif role is MessageRole.USER:
         if previous is MessageRole.USER:
-            raise RowRefused("two user messages in a row; expected the assistant", column=place)
+            raise RowRefused(
+                Reason(
+                    "dataset.row.consecutive_user_messages",
+                    "two user messages in a row; expected an assistant message",
+                ),
+                column=place,
+            )
     elif previous is not MessageRole.USER:
-        raise RowRefused("the assistant speaks without a user message before it", column=place)
+        raise RowRefused(
+            Reason(
+                "dataset.row.assistant_without_user",
+                "an assistant message must follow a user message",
+            ),
+            column=place,
+        )
 
 
 def printable_column_name(name: str) -> str:
@@ -131,10 +197,16 @@ def shorten_value(value: object) -> str:
 def format_columns(found: Collection[str]) -> str:
     """Column names as text, shortened because they come from the file."""
     if not found:
-        return "no columns"
-    names = [printable_column_name(name) for name in list(found)[:12]]
-    more = f" and {len(found) - 12} more" if len(found) > 12 else ""
-    return f"column{'s' if len(found) > 1 else ''} {', '.join(names)}{more}"
+        return Reason("dataset.columns.none", "no columns")
+    names = ", ".join(printable_column_name(name) for name in list(found)[:12])
+    if len(found) <= 12:
+        return Reason("dataset.columns.listed", "columns: {columns}", columns=names)
+    return Reason(
+        "dataset.columns.truncated",
+        "columns: {columns} and {more} more",
+        columns=names,
+        more=len(found) - 12,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +240,13 @@ def read_preference(
     else:
         chosen, rejected = _read_conversations(record, columns)
     if chosen[-1].content == rejected:
-        raise RowRefused("is the chosen answer; nothing is preferred", column=columns.rejected)
+        raise RowRefused(
+            Reason(
+                "dataset.row.rejected_equals_chosen",
+                "equals the chosen answer; a preference requires two different answers",
+            ),
+            column=columns.rejected,
+        )
     return chosen, rejected
 
 
@@ -184,7 +262,11 @@ def _read_prompted(
             before.insert(0, {"role": MessageRole.SYSTEM.value, "content": system})
     if columns.chosen:
         if not isinstance(before, list):
-            message = f"must be text or a list of messages, not {describe_json_type(before)}"
+            message = Reason(
+                "dataset.row.invalid_prompt_type",
+                "must be text or a list of messages, not {type}",
+                type=describe_json_type(before),
+            )
             raise RowRefused(message, column=place)
         answer = _single_answer(require_value(record, columns.chosen), columns.chosen)
         names = ("from", "value") if _is_sharegpt(before) else ("role", "content")
@@ -199,11 +281,19 @@ def _read_conversations(
     for column in (columns.chosen, columns.rejected):
         value = require_value(record, column)
         if isinstance(value, str):
-            raise RowRefused("has no prompt; add a column prompt", column=column)
+            raise RowRefused(
+                Reason("dataset.row.prompt_missing", "has no prompt; add a column named prompt"),
+                column=column,
+            )
         parsed.append(parse_conversation(value, column, sharegpt=_is_sharegpt(value)))
     chosen, rejected = parsed
     if chosen[:-1] != rejected[:-1]:
-        raise RowRefused("answers another prompt than the chosen one", column=columns.rejected)
+        raise RowRefused(
+            Reason(
+                "dataset.row.prompt_mismatch", "answers a different prompt than the chosen answer"
+            ),
+            column=columns.rejected,
+        )
     return chosen, rejected[-1].content
 
 
@@ -215,7 +305,14 @@ def _single_answer(value: object, column: str) -> str:
         return require_text(value, column)
     message = parse_message(value, column, sharegpt="from" in value)
     if message.role is not MessageRole.ASSISTANT:
-        raise RowRefused(f"must be the assistant's, not the {message.role}'s", column=column)
+        raise RowRefused(
+            Reason(
+                "dataset.row.answer_not_assistant",
+                "must be a message of the assistant, not of the {role}",
+                role=message.role,
+            ),
+            column=column,
+        )
     return message.content
 
 

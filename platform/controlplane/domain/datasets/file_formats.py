@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import KIB, format_bytes
 from controlplane.domain.datasets.validation import FileLimits, ProblemLog
 
@@ -55,7 +56,10 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-ACCEPTED = "JSON Lines (.jsonl), a JSON array (.json) or CSV (.csv), as UTF-8 text"
+ACCEPTED = Reason(
+    "dataset.file.accepted_formats",
+    "JSON Lines (.jsonl), a JSON array (.json) or CSV (.csv), as UTF-8 text",
+)
 
 
 class FileFormat(StrEnum):
@@ -98,14 +102,20 @@ def open_source(
         chunks = _transcode_to_utf8(chunks, encoding, start=len(mark))
     elif head.count(0) * 4 > len(head):
         log.stop(
-            "looks like UTF-16 without a byte order mark (many bytes are zero); save it as UTF-8"
+            Reason(
+                "dataset.file.utf16_without_mark",
+                "the file looks like UTF-16 without a byte order mark (many bytes are zero); save "
+                "it as UTF-8",
+            )
         )
     try:
         start, chunks = _peek_start(chunks)
     except TextBroken as broken:
         log.stop(str(broken), row=broken.line)
     if not start.strip():
-        log.stop("the file is empty: nothing but blank space at its start")
+        log.stop(
+            Reason("dataset.file.blank", "the file is empty: its start contains only white space")
+        )
     kind = _detect_format(start.lstrip(), filename, log)
     longest = limits.array_size if kind is FileFormat.JSON else limits.row_size
     return OpenedFile(format=kind, lines=_split_lines(chunks, longest=longest, start=len(mark)))
@@ -127,7 +137,13 @@ def _limit_file_size(
     for chunk in chunks:
         size += len(chunk)
         if size > limits.size:
-            log.stop(f"the file is larger than {format_bytes(limits.size)}; split it up")
+            log.stop(
+                Reason(
+                    "dataset.file.too_large",
+                    "the file is larger than {limit}; split it",
+                    limit=format_bytes(limits.size),
+                )
+            )
         yield chunk
 
 
@@ -150,13 +166,22 @@ def _without_prefix(chunks: Iterable[bytes], prefix: bytes) -> Iterator[bytes]:
 
 def _refuse_other_kinds(head: bytes, log: ProblemLog) -> None:
     if not head:
-        log.stop("the file is empty (0 bytes)")
+        log.stop(Reason("dataset.file.empty", "the file is empty (0 bytes)"))
     for magic, kind in _MAGIC:
         if head.startswith(magic):
-            log.stop(f"the file is {kind} whatever its name says; expected {ACCEPTED}")
+            log.stop(_wrong_format(kind))
     place, magic = _TAR_MAGIC
     if head[place:].startswith(magic):
-        log.stop(f"the file is a tar archive whatever its name says; expected {ACCEPTED}")
+        log.stop(_wrong_format("a tar archive"))
+
+
+def _wrong_format(found: str) -> Reason:
+    return Reason(
+        "dataset.file.wrong_format",
+        "the content of the file is {found}; expected {expected}",
+        found=found,
+        expected=ACCEPTED,
+    )
 
 
 def _detect_format(start: bytes, filename: str, log: ProblemLog) -> FileFormat:
@@ -169,7 +194,14 @@ def _detect_format(start: bytes, filename: str, log: ProblemLog) -> FileFormat:
         name = {FileFormat.JSONL: "JSON Lines (.jsonl)", FileFormat.JSON: "a JSON array (.json)"}[
             by_content
         ]
-        log.stop(f"the file is named {suffix} and its content looks like {name}; rename it")
+        log.stop(
+            Reason(
+                "dataset.file.wrong_suffix",
+                "the file is named {suffix}, but its content is {format}; rename it",
+                suffix=suffix,
+                format=name,
+            )
+        )
     return by_content
 
 
@@ -183,7 +215,13 @@ def _transcode_to_utf8(chunks: Iterable[bytes], encoding: str, *, start: int) ->
         except UnicodeDecodeError as error:
             at = offset + len(chunk) - len(error.object) + error.start
             line += error.object[: error.start].decode(encoding, "ignore").count("\n")
-            message = f"byte {at:,} of the file is not {encoding.upper()}: {error.reason}"
+            message = Reason(
+                "dataset.file.invalid_byte",
+                "byte {position} of the file is not {encoding}: {error}",
+                position=f"{at:,}",
+                encoding=encoding.upper(),
+                error=error.reason,
+            )
             raise TextBroken(message, line=line) from None
         offset += len(chunk)
         line += text.count("\n")
@@ -217,17 +255,46 @@ def _split_lines(chunks: Iterable[bytes], *, longest: int, start: int) -> Iterat
 
 def _decode_line(line: bytes, *, number: int, offset: int, longest: int) -> str:
     if len(line) > longest:
-        raise TextBroken(f"the line is longer than {format_bytes(longest)}", line=number)
+        raise TextBroken(
+            Reason(
+                "dataset.file.line_too_long",
+                "the line is longer than {limit}",
+                limit=format_bytes(longest),
+            ),
+            line=number,
+        )
     if 0 in line:
         at = offset + line.index(0)
-        raise TextBroken(f"byte {at:,} of the file is NUL, which text never has", line=number)
+        raise TextBroken(
+            Reason(
+                "dataset.file.nul_byte",
+                "byte {position} of the file is NUL, which is not allowed in text",
+                position=f"{at:,}",
+            ),
+            line=number,
+        )
     try:
         return line.decode()
     except UnicodeDecodeError as error:
         at = offset + error.start
-        guess = "; it looks like GB18030 (GBK): save the file as UTF-8" if _is_gb18030(line) else ""
-        value = line[error.start]
-        message = f"byte {at:,} of the file (0x{value:02x}) is not UTF-8: {error.reason}{guess}"
+        value = f"0x{line[error.start]:02x}"
+        if _is_gb18030(line):
+            message = Reason(
+                "dataset.file.gb18030",
+                "byte {position} of the file ({value}) is not UTF-8: {error}; the file looks like "
+                "GB18030 (GBK): save it as UTF-8",
+                position=f"{at:,}",
+                value=value,
+                error=error.reason,
+            )
+        else:
+            message = Reason(
+                "dataset.file.not_utf8",
+                "byte {position} of the file ({value}) is not UTF-8: {error}",
+                position=f"{at:,}",
+                value=value,
+                error=error.reason,
+            )
         raise TextBroken(message, line=number) from None
 
 
@@ -266,7 +333,14 @@ def read_records(source: OpenedFile, *, limits: FileLimits, log: ProblemLog) -> 
         found = _read_csv_records(source, limits, log)
     for count, record in enumerate(found, 1):
         if count > limits.rows:
-            log.stop(f"the file has more than {limits.rows:,} rows; split it up", row=record[0])
+            log.stop(
+                Reason(
+                    "dataset.file.too_many_rows",
+                    "the file has more than {limit} rows; split it",
+                    limit=f"{limits.rows:,}",
+                ),
+                row=record[0],
+            )
         yield record
 
 
@@ -288,28 +362,49 @@ def describe_json_type(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
-        return "a boolean"
-    names = {str: "text", int: "a number", float: "a number", list: "an array", dict: "an object"}
-    return names[type(value)]
+        return Reason("json.type.boolean", "a boolean")
+    if isinstance(value, str):
+        return Reason("json.type.text", "text")
+    if isinstance(value, int | float):
+        return Reason("json.type.number", "a number")
+    if isinstance(value, list):
+        return Reason("json.type.array", "an array")
+    return Reason("json.type.object", "an object")
+
+
+def _not_an_object(value: object) -> Reason:
+    return Reason(
+        "dataset.row.not_a_json_object",
+        "must be a JSON object, not {type}",
+        type=describe_json_type(value),
+    )
 
 
 def _describe_syntax_error(error: json.JSONDecodeError) -> str:
     expected = error.msg.replace("Expecting", "expected", 1)
-    place = (
-        f"line {error.lineno:,}, column {error.colno:,}"
-        if error.lineno > 1
-        else f"column {error.colno:,}"
+    detail = f"{expected[0].lower()}{expected[1:]}"
+    if error.lineno > 1:
+        return Reason(
+            "dataset.row.invalid_json_line",
+            "is not valid JSON at line {line}, column {column}: {detail}",
+            line=f"{error.lineno:,}",
+            column=f"{error.colno:,}",
+            detail=detail,
+        )
+    return Reason(
+        "dataset.row.invalid_json",
+        "is not valid JSON at column {column}: {detail}",
+        column=f"{error.colno:,}",
+        detail=detail,
     )
-    return f"is not valid JSON at {place}: {expected[0].lower()}{expected[1:]}"
 
 
 def _describe_limit_error(error: Exception) -> str:
-    reason = (
-        "is nested too deeply"
-        if isinstance(error, RecursionError)
-        else "has a number that is too long"
+    if isinstance(error, RecursionError):
+        return Reason("dataset.row.json_too_deep", "is not readable JSON: it is nested too deeply")
+    return Reason(
+        "dataset.row.json_number_too_long", "is not readable JSON: it has a number that is too long"
     )
-    return f"is not JSON that can be read: it {reason}"
 
 
 def _json_lines(source: OpenedFile, log: ProblemLog) -> Iterator[Record]:
@@ -320,12 +415,19 @@ def _json_lines(source: OpenedFile, log: ProblemLog) -> Iterator[Record]:
             try:
                 value = parse_json(line)
             except ValueError as error:
-                log.add(f"{error} (each line must be one JSON object)", row=row)
+                log.add(
+                    Reason(
+                        "dataset.row.invalid_json_lines",
+                        "{error} (each line must be one JSON object)",
+                        error=str(error),
+                    ),
+                    row=row,
+                )
                 continue
             if isinstance(value, dict):
                 yield row, value
             else:
-                log.add(f"must be a JSON object, not {describe_json_type(value)}", row=row)
+                log.add(_not_an_object(value), row=row)
     except TextBroken as broken:
         log.stop(str(broken), row=broken.line)
 
@@ -343,11 +445,18 @@ def _json_array(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> Iter
         except (ValueError, RecursionError) as error:
             log.stop(_describe_limit_error(error), row=row)
         if end - place > limits.row_size:
-            log.add(f"is longer than {format_bytes(limits.row_size)}", row=row)
+            log.add(
+                Reason(
+                    "dataset.row.too_large",
+                    "is longer than {limit}",
+                    limit=format_bytes(limits.row_size),
+                ),
+                row=row,
+            )
         elif isinstance(value, dict):
             yield row, value
         else:
-            log.add(f"must be a JSON object, not {describe_json_type(value)}", row=row)
+            log.add(_not_an_object(value), row=row)
         place = _after_blanks(text, end)
         if text[place : place + 1] == "]":
             break
@@ -370,10 +479,23 @@ def _whole_text(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> str:
             size += len(line)
             if size > limits.array_size:
                 most = format_bytes(limits.array_size)
-                log.stop(f"a JSON array may have {most} at most; use JSON Lines (.jsonl) instead")
+                log.stop(
+                    Reason(
+                        "dataset.file.array_too_large",
+                        "a JSON array may have at most {limit}; use JSON Lines (.jsonl) instead",
+                        limit=most,
+                    )
+                )
         return "".join(lines)
     except TextBroken as broken:
-        log.stop(f"line {broken.line:,}: {broken}")
+        log.stop(
+            Reason(
+                "dataset.file.line_broken",
+                "line {line}: {reason}",
+                line=f"{broken.line:,}",
+                reason=str(broken),
+            )
+        )
 
 
 def _after_blanks(text: str, place: int) -> int:
@@ -401,7 +523,11 @@ class _CsvLines:
         self.line, text = next(self._lines)
         self._consumed += len(text)
         if self._consumed > self._limit:
-            message = f"is longer than {format_bytes(self._limit)}: is a quote left open?"
+            message = Reason(
+                "dataset.row.csv_record_too_long",
+                "is longer than {limit}; check for an unclosed quotation mark",
+                limit=format_bytes(self._limit),
+            )
             raise TextBroken(message, line=self.line)
         return text
 
@@ -420,15 +546,33 @@ def _read_csv_records(source: OpenedFile, limits: FileLimits, log: ProblemLog) -
             if len(cells) == len(header):
                 yield row, dict(zip(header, cells, strict=True))
             elif cells:
-                message = f"has {len(cells)} fields, and the header has {len(header)}"
-                log.add(f"{message}; quote a field that has the separator in it", row=row)
+                message = Reason(
+                    "dataset.row.csv_field_count",
+                    "has {fields} fields, but the header has {columns}; quote a field that "
+                    "contains the separator",
+                    fields=len(cells),
+                    columns=len(header),
+                )
+                log.add(message, row=row)
     except TextBroken as broken:
         log.stop(str(broken), row=row + 1 if broken.line > 1 else 1)
     except csv.Error as error:
-        reason = str(error)
-        if reason.startswith("new-line character"):
-            reason = "a bare carriage return; save it with LF or CRLF at the end of lines"
-        log.stop(f"is not valid CSV in line {feed.line:,}: {reason}", row=row + 1)
+        detail, line = str(error), f"{feed.line:,}"
+        if detail.startswith("new-line character"):
+            reason = Reason(
+                "dataset.file.csv_bare_carriage_return",
+                "is not valid CSV in line {line}: a bare carriage return; save the file with LF "
+                "or CRLF line endings",
+                line=line,
+            )
+        else:
+            reason = Reason(
+                "dataset.file.invalid_csv",
+                "is not valid CSV in line {line}: {detail}",
+                line=line,
+                detail=detail,
+            )
+        log.stop(reason, row=row + 1)
 
 
 def _with_first(line: str, feed: _CsvLines) -> Iterator[str]:
@@ -439,8 +583,21 @@ def _with_first(line: str, feed: _CsvLines) -> Iterator[str]:
 def _check_csv_header(cells: list[str], log: ProblemLog) -> list[str]:
     names = [cell.strip() for cell in cells]
     if "" in names:
-        log.stop(f"column {names.index('') + 1} of the header has no name", row=1)
+        log.stop(
+            Reason(
+                "dataset.file.unnamed_column",
+                "column {column} of the header has no name",
+                column=names.index("") + 1,
+            ),
+            row=1,
+        )
     for name in names:
         if names.count(name) > 1:
-            log.stop("the header has this column more than once", row=1, column=name)
+            log.stop(
+                Reason(
+                    "dataset.file.duplicate_column", "the header has this column more than once"
+                ),
+                row=1,
+                column=name,
+            )
     return names

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.datasets import schemas
 from controlplane.domain.datasets.conversations import (
     ChatMessage,
@@ -334,8 +335,11 @@ def inspect_dataset(
         writers[row.split].add(row.line)
     layout = context.layout
     if layout is None:
-        below = " below its header" if context.format is FileFormat.CSV else ""
-        log.stop(f"the file has no rows{below}")
+        if context.format is FileFormat.CSV:
+            log.stop(
+                Reason("dataset.file.no_rows_below_header", "the file has no rows below its header")
+            )
+        log.stop(Reason("dataset.file.no_rows", "the file has no rows"))
     files = {split: writer.file() for split, writer in writers.items() if writer.rows}
     return Inspection(
         format=context.format,
@@ -369,7 +373,12 @@ def canonical_line(messages: Sequence[ChatMessage], *, rejected: str = "") -> by
     try:
         return (_ENCODER.encode(row) + "\n").encode()
     except UnicodeEncodeError:
-        raise RowRefused("has half of a surrogate pair (\\ud800 to \\udfff)") from None
+        raise RowRefused(
+            Reason(
+                "dataset.row.unpaired_surrogate",
+                "contains an unpaired surrogate (\\ud800 to \\udfff)",
+            )
+        ) from None
 
 
 def _valid_rows(
@@ -398,7 +407,13 @@ def _detect_layout(record: Record, options: InspectionOptions, log: ProblemLog) 
     try:
         return schemas.detect_layout(tuple(fields), options.mapping)
     except RowRefused as refused:
-        log.stop(f"columns are missing: {refused}", row=number, column=refused.column)
+        log.stop(
+            Reason(
+                "dataset.file.columns_missing", "columns are missing: {reason}", reason=str(refused)
+            ),
+            row=number,
+            column=refused.column,
+        )
 
 
 def _inspect_row(

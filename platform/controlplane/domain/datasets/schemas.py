@@ -25,6 +25,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.datasets.conversations import (
     ChatMessage,
     MessageRole,
@@ -127,7 +128,14 @@ def detect_layout(found: Collection[str], mapping: ColumnMapping | None) -> RowL
             return RowLayout(schema=Schema.INSTRUCTION, columns=columns)
     if "text" in found:
         return RowLayout(schema=Schema.TEXT, columns=ColumnMapping(text="text", split=split))
-    raise RowRefused(f"found {format_columns(found)}; expected {EXPECTED}")
+    raise RowRefused(
+        Reason(
+            "dataset.row.unknown_columns",
+            "found {columns}; expected {expected}",
+            columns=format_columns(found),
+            expected=EXPECTED,
+        )
+    )
 
 
 def read_messages(record: Mapping[str, Any], layout: RowLayout) -> tuple[ChatMessage, ...]:
@@ -177,12 +185,19 @@ def read_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None:
     column = layout.columns.split
     if not column:
         if not layout.mapped and "split" in record:
-            raise RowRefused("names a split, and the first row does not", column="split")
+            raise RowRefused(
+                Reason("dataset.row.unexpected_split", "has a split, but the first row has none"),
+                column="split",
+            )
         return None
     value = require_value(record, column)
     split = _SPLITS.get(value.strip().lower()) if isinstance(value, str) else None
     if split is None:
-        message = f"must be train, validation or test, not {shorten_value(value)}"
+        message = Reason(
+            "dataset.row.unknown_split",
+            "must be train, validation or test, not {value}",
+            value=shorten_value(value),
+        )
         raise RowRefused(message, column=column)
     return split
 
@@ -220,10 +235,22 @@ def _layout_of_mapping(found: Collection[str], mapping: ColumnMapping) -> RowLay
     else:
         wrong = any(parts[:-1]) if mapping.messages else not all(parts[:2])
     if wrong:
-        raise RowRefused("map either instruction and output, or messages alone, or text alone")
+        raise RowRefused(
+            Reason(
+                "dataset.mapping.conflicting_columns",
+                "map either instruction and output, or only messages, or only text",
+            )
+        )
     missing = [name for name in mapping.column_names() if name not in found]
     if missing:
-        raise RowRefused(f"found {format_columns(found)}; expected also {', '.join(missing)}")
+        raise RowRefused(
+            Reason(
+                "dataset.mapping.columns_missing",
+                "found {columns}; not found: {missing}",
+                columns=format_columns(found),
+                missing=", ".join(missing),
+            )
+        )
     return RowLayout(schema=_schema_of_mapping(mapping), columns=mapping, mapped=True)
 
 

@@ -12,6 +12,8 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
+
 #: Rows that are always in training; a file with more of them, all different, has every requested split
 #: once it has two more rows.
 ALWAYS_TRAIN = 9
@@ -37,8 +39,13 @@ class SplitFractions:
         """:raises ValueError: if a share is negative or nothing would be left to train on."""
         if not (min(self.validation, self.test) >= 0 and self.validation + self.test < 1):
             raise ValueError(
-                f"validation {self.validation} and test {self.test} must not be negative and must "
-                "leave rows to train on"
+                Reason(
+                    "dataset.split.invalid_fractions",
+                    "validation {validation} and test {test} must not be negative and must "
+                    "leave rows for training",
+                    validation=self.validation,
+                    test=self.test,
+                )
             )
 
 

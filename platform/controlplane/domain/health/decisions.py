@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.guards import Guard
 from controlplane.domain.health.isolations import unsettled_reason
 from controlplane.domain.health.recommended_actions import (
@@ -97,9 +98,14 @@ def _whole_nodes(
                 node=node,
                 card="",
                 action=Action.ISOLATE_NODE,
-                reason=(
-                    f"{len(cards)} of its {len(node.cards)} cards had to stop within "
-                    f"{policy.window.total_seconds() / 60:g} minutes; the last reason: {worst.reason}"
+                reason=Reason(
+                    "health.node.cards_isolated",
+                    "{count} of the node's {cards} cards had to be isolated within {minutes} "
+                    "minutes; the last reason: {reason}",
+                    count=len(cards),
+                    cards=len(node.cards),
+                    minutes=f"{policy.window.total_seconds() / 60:g}",
+                    reason=worst.reason,
                 ),
                 began_at=worst.began_at,
                 fault=worst.fault,
@@ -138,7 +144,11 @@ def _apply_guard(recommended: Iterable[RecommendedAction], guard: Guard) -> Iter
 
 
 def _follows_node_reason(keeper: str) -> str:
-    return f"{keeper} acts on the faults of this node; it is followed, not fought"
+    return Reason(
+        "health.node.managed_externally",
+        "{manager} handles the faults of this node; Ninefold does not perform this action",
+        manager=keeper,
+    )
 
 
 def _release_decisions(
@@ -160,5 +170,8 @@ def _release_decisions(
             card=isolation.card,
             fault="",
             action=Action.RELEASE,
-            reason="it passed its burn-in, and nothing has been wrong with it since",
+            reason=Reason(
+                "health.isolation.burn_in_passed",
+                "the burn-in run passed, and no fault occurred since",
+            ),
         )

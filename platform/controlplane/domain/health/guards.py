@@ -14,6 +14,7 @@ from collections import defaultdict
 from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.snapshots import Action, CardView, HealthSnapshot, NodeView, Policy
 
 _OUT = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
@@ -60,9 +61,13 @@ class Guard:
     def _admit_restart(self, node: NodeView) -> str:
         limit = self._policy.restarts_per_window
         if node.uid not in self._restarted and len(self._restarted) >= limit:
-            return (
-                f"would restart jobs on {len(self._restarted) + 1} nodes within "
-                f"{_format_minutes(self._policy)} minutes; the policy allows {limit}"
+            return Reason(
+                "health.guard.too_many_restarts",
+                "would restart jobs on {nodes} nodes within {minutes} minutes; the "
+                "policy allows {limit}",
+                nodes=len(self._restarted) + 1,
+                minutes=_format_minutes(self._policy),
+                limit=limit,
             )
         self._restarted.add(node.uid)
         return ""
@@ -71,9 +76,12 @@ class Guard:
         limit = self._policy.nodes_per_window
         if node.uid in self._touched or len(self._touched) < limit:
             return ""
-        return (
-            f"would be {len(self._touched) + 1} nodes within {_format_minutes(self._policy)} minutes; "
-            f"the policy allows {limit}"
+        return Reason(
+            "health.guard.too_many_nodes",
+            "would affect {nodes} nodes within {minutes} minutes; the policy allows {limit}",
+            nodes=len(self._touched) + 1,
+            minutes=_format_minutes(self._policy),
+            limit=limit,
         )
 
     def _too_many_cards(self, node: NodeView, card: str) -> str:
@@ -87,9 +95,15 @@ class Guard:
         if not new or first or already + new <= allowed:
             return ""
         size = self._sizes[node.pool]
-        return (
-            f"would be {already + new} of {size} cards of {node.pool} out of use "
-            f"({(already + new) / size:.1%}); the policy allows {allowed}"
+        return Reason(
+            "health.guard.too_many_cards",
+            "would make {count} of {cards} cards of {pool} unavailable "
+            "({percentage}); the policy allows {limit}",
+            count=already + new,
+            cards=size,
+            pool=node.pool,
+            percentage=f"{(already + new) / size:.1%}",
+            limit=allowed,
         )
 
 

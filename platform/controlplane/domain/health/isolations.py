@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import StateMachine
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.recommended_actions import FaultSeverity, Severities
@@ -68,15 +69,22 @@ def unsettled_reason(
     """
     for fault, severity in _counting_faults(faults, isolation=isolation, severities=severities):
         if fault.ended_at is None:
-            return f"{fault.code} still stands"
+            return Reason("health.fault.active", "{fault} is still active", fault=fault.code)
         if severity.flaps:
             return severity.reason
         if fault.ended_at > at - policy.settle:
-            return (
-                f"{fault.code} ended less than {policy.settle.total_seconds() / 60:g} minutes ago"
+            return Reason(
+                "health.fault.recently_ended",
+                "{fault} ended less than {minutes} minutes ago",
+                fault=fault.code,
+                minutes=f"{policy.settle.total_seconds() / 60:g}",
             )
         if isolation.proved_at is not None and fault.began_at > isolation.proved_at:
-            return f"{fault.code} came up after the burn-in; it has to pass another"
+            return Reason(
+                "health.fault.after_burn_in",
+                "{fault} occurred after the burn-in run; another burn-in run must pass",
+                fault=fault.code,
+            )
     return ""
 
 
@@ -91,7 +99,11 @@ def disproved_reason(
         return ""
     for fault, _ in _counting_faults(faults, isolation=isolation, severities=severities):
         if fault.began_at > isolation.proved_at:
-            return f"{fault.code} came up after the burn-in; it has to pass another"
+            return Reason(
+                "health.fault.after_burn_in",
+                "{fault} occurred after the burn-in run; another burn-in run must pass",
+                fault=fault.code,
+            )
     return ""
 
 

@@ -106,7 +106,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutMember:
+class RolloutNodeState:
     """One node of a rollout."""
 
     key: int
@@ -129,7 +129,7 @@ class Seen:
 
 
 def nodes_to_begin(
-    members: Sequence[RolloutMember], *, state: RolloutState, parallel: int
+    members: Sequence[RolloutNodeState], *, state: RolloutState, parallel: int
 ) -> tuple[int, ...]:
     """Keys of those that begin now: of the first domain, in their order, that is not done."""
     if state is not RolloutState.RUNNING or any(m.state is NodeState.FAILED for m in members):
@@ -171,7 +171,7 @@ def _after_working(plan: Plan) -> NodeEvent:
     return NodeEvent.TEST if plan.burn_in else NodeEvent.FINISH
 
 
-def rollout_event(members: Sequence[RolloutMember]) -> RolloutEvent | None:
+def rollout_event(members: Sequence[RolloutNodeState]) -> RolloutEvent | None:
     """How a rollout that goes on ends; None: it does not yet."""
     if any(member.state in UNDER_WAY for member in members):
         return None

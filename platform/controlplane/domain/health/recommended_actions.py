@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel, Origin, RepeatRule
 from controlplane.domain.health.snapshots import Action, FaultView, HealthSnapshot, NodeView, Policy
 
@@ -82,13 +83,18 @@ def is_moot(node: NodeView, card: str, action: Action) -> bool:
 
 def _fault_severities(fault: FaultView, severities: Severities) -> tuple[FaultSeverity, ...]:
     if fault.origin == Origin.JOB:
-        reason = (
-            f"a crashed job left {fault.code} behind; crashes of several jobs make a place suspect"
+        reason = Reason(
+            "health.fault.job_crash",
+            "a crashed job reported {fault}; a card or node becomes suspect only "
+            "after crashes of several jobs",
+            fault=fault.code,
         )
         return (FaultSeverity(level=FaultLevel.NOTE, reason=reason),)
     if severities.is_known(fault):
-        reason = (
-            f"{fault.code} began before this was given back, so it is not held against it again"
+        reason = Reason(
+            "health.fault.before_release",
+            "{fault} began before the return to service, so it is ignored",
+            fault=fault.code,
         )
         return (FaultSeverity(level=FaultLevel.NOTE, reason=reason),)
     plain, now = severities.by_code(fault), severities.of(fault)
@@ -102,7 +108,11 @@ def _recommended_action(
     reason = severity.reason
     if is_moot(node, card, action):
         action, card = Action.NOTE, fault.card
-        reason = f"{severity.reason}; it is out of use already"
+        reason = Reason(
+            "health.action.already_applied",
+            "{reason}; already isolated or cordoned",
+            reason=severity.reason,
+        )
     return RecommendedAction(
         node=node,
         card=card,
@@ -161,7 +171,13 @@ class Severities:
     def by_code(self, fault: FaultView) -> FaultSeverity:
         """What one short occurrence is worth."""
         return FaultSeverity(
-            level=fault.level, reason=f"{fault.code} is of level L{fault.level.value}"
+            level=fault.level,
+            reason=Reason(
+                "health.fault.level",
+                "{fault} has level L{level}",
+                fault=fault.code,
+                level=fault.level.value,
+            ),
         )
 
     def of(self, fault: FaultView) -> FaultSeverity:
@@ -177,9 +193,14 @@ class Severities:
             return None
         return FaultSeverity(
             level=lasting.level,
-            reason=(
-                f"{fault.code} has stood for {stood.total_seconds():.0f} seconds; "
-                f"from {lasting.after.total_seconds():.0f} on it is of level L{lasting.level.value}"
+            reason=Reason(
+                "health.fault.level_raised",
+                "{fault} has been active for {seconds} seconds; after {threshold} "
+                "seconds its level is L{level}",
+                fault=fault.code,
+                seconds=f"{stood.total_seconds():.0f}",
+                threshold=f"{lasting.after.total_seconds():.0f}",
+                level=lasting.level.value,
             ),
         )
 
@@ -195,9 +216,14 @@ class Severities:
             return None
         return FaultSeverity(
             level=FaultLevel.ISOLATE,
-            reason=(
-                f"{fault.code} came {times} times within {limit.within.total_seconds() / 3600:g} hours; "
-                f"{limit.times} are enough to isolate"
+            reason=Reason(
+                "health.fault.flapping",
+                "{fault} occurred {count} times within {hours} hours; the limit for "
+                "isolation is {limit}",
+                fault=fault.code,
+                count=times,
+                hours=f"{limit.within.total_seconds() / 3600:g}",
+                limit=limit.times,
             ),
             flaps=True,
         )

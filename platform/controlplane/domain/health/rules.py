@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.telemetry.metrics import MEASURES, Metric, is_possible
 
@@ -280,11 +281,19 @@ def condition_of(document: object) -> Condition:
     )
     if how is How.VALUE and "within" in fields:
         raise RuleRefused(
-            "within", 'within is for a change or a rate; leave it out with how "value"'
+            "within",
+            Reason(
+                "health_rule.within.not_allowed",
+                'within is only for a change or a rate; remove it when how is "value"',
+            ),
         )
     if how is not How.VALUE and not condition.within:
         raise RuleRefused(
-            "within", "within is 0; a change or a rate needs a time to look back over"
+            "within",
+            Reason(
+                "health_rule.within.zero",
+                "within is 0; a change or a rate needs a time window greater than 0",
+            ),
         )
     return condition
 
@@ -311,11 +320,24 @@ def rule_of(document: object) -> HealthRuleSpec:
     name = fields.get("name")
     if not isinstance(name, str) or not _SLUG.fullmatch(name):
         raise RuleRefused(
-            "name", f"name is {name!r}; it must be small letters, digits and single hyphens"
+            "name",
+            Reason(
+                "health_rule.name.invalid",
+                "name is {name}; it must consist of lowercase letters, digits and single hyphens",
+                name=repr(name),
+            ),
         )
     for field in ("title", "source"):
         if not isinstance(fields.get(field, ""), str):
-            raise RuleRefused(field, f"{field} is {fields[field]!r}; it must be a text")
+            raise RuleRefused(
+                field,
+                Reason(
+                    "health_rule.field.not_text",
+                    "{field} is {value}; it must be text",
+                    field=field,
+                    value=repr(fields[field]),
+                ),
+            )
     return HealthRuleSpec(
         name=name,
         title=fields.get("title", "") or name,
@@ -337,16 +359,39 @@ def level_of(value: object) -> FaultLevel:
         if text in {f"L{level.value}", level.name}:
             return level
     known = ", ".join(f"L{level.value} ({level.name.lower()})" for level in FaultLevel)
-    raise RuleRefused("level", f"level is {value!r}; it must be one of {known}")
+    raise RuleRefused(
+        "level",
+        Reason(
+            "health_rule.level.unknown",
+            "level is {value}; it must be one of {levels}",
+            value=repr(value),
+            levels=known,
+        ),
+    )
 
 
 def _parse_table(document: object, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
-        raise RuleRefused(what, f"{what} is {document!r}; it must be an object of named fields")
+        raise RuleRefused(
+            what,
+            Reason(
+                "health_rule.document.not_an_object",
+                "{document} is {value}; it must be an object with named fields",
+                document=what,
+                value=repr(document),
+            ),
+        )
     for field in document:
         if field not in known:
             raise RuleRefused(
-                str(field), f"{field} is no field of a {what}; known are {', '.join(known)}"
+                str(field),
+                Reason(
+                    "health_rule.field.unknown",
+                    "{field} is not a field of a {document}; known are {fields}",
+                    field=field,
+                    document=what,
+                    fields=", ".join(known),
+                ),
             )
     return document
 
@@ -359,7 +404,16 @@ def _parse_choice(
         return kind(value)
     except ValueError:
         known = ", ".join(member.value for member in kind)
-        raise RuleRefused(field, f"{field} is {value!r}; it must be one of {known}") from None
+        raise RuleRefused(
+            field,
+            Reason(
+                "health_rule.field.not_a_choice",
+                "{field} is {value}; it must be one of {choices}",
+                field=field,
+                value=repr(value),
+                choices=known,
+            ),
+        ) from None
 
 
 def _parse_operator(fields: Mapping[str, Any]) -> RuleOperator:
@@ -368,23 +422,51 @@ def _parse_operator(fields: Mapping[str, Any]) -> RuleOperator:
         return RuleOperator(_OPERATOR_SYMBOLS.get(str(value), str(value)))
     except ValueError:
         known = ", ".join(op.value for op in RuleOperator)
-        raise RuleRefused("op", f"op is {value!r}; it must be one of {known}") from None
+        raise RuleRefused(
+            "op",
+            Reason(
+                "health_rule.op.unknown",
+                "op is {value}; it must be one of {operators}",
+                value=repr(value),
+                operators=known,
+            ),
+        ) from None
 
 
 def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: How) -> float:
     value = _parse_finite_number(fields.get("value"))
     if value is None:
-        raise RuleRefused("value", f"value is {fields.get('value')!r}; it must be a finite number")
+        raise RuleRefused(
+            "value",
+            Reason(
+                "health_rule.value.not_finite",
+                "value is {value}; it must be a finite number",
+                value=repr(fields.get("value")),
+            ),
+        )
     measure = MEASURES[metric]
     if how is How.VALUE and not is_possible(metric, value):
         raise RuleRefused(
             "value",
-            f"value is {value:g}; {metric.value} lies between {measure.lowest:g} and {measure.highest:g} "
-            f"{measure.unit.value}",
+            Reason(
+                "health_rule.value.out_of_range",
+                "value is {value}; {metric} must be between {minimum} and {maximum} {unit}",
+                value=f"{value:g}",
+                metric=metric.value,
+                minimum=f"{measure.lowest:g}",
+                maximum=f"{measure.highest:g}",
+                unit=measure.unit.value,
+            ),
         )
     if how is not How.VALUE and measure.counter and value < 0:
         raise RuleRefused(
-            "value", f"value is {value:g}; {metric.value} only grows, so it cannot be negative"
+            "value",
+            Reason(
+                "health_rule.value.negative",
+                "value is {value}; {metric} is a counter, so it must not be negative",
+                value=f"{value:g}",
+                metric=metric.value,
+            ),
         )
     return value
 
@@ -395,10 +477,25 @@ def _parse_duration(fields: Mapping[str, Any], field: str, default: timedelta) -
     value = fields[field]
     seconds = _parse_seconds(value)
     if seconds is None:
-        raise RuleRefused(field, f'{field} is {value!r}; write seconds, or "90s", "5m", "2h", "1d"')
+        raise RuleRefused(
+            field,
+            Reason(
+                "health_rule.duration.invalid",
+                '{field} is {value}; write seconds, or "90s", "5m", "2h", "1d"',
+                field=field,
+                value=repr(value),
+            ),
+        )
     if not 0 <= seconds <= LONGEST.total_seconds():
         raise RuleRefused(
-            field, f"{field} is {value!r}; it must lie between 0 and {LONGEST.days} days"
+            field,
+            Reason(
+                "health_rule.duration.out_of_range",
+                "{field} is {value}; it must be between 0 and {days} days",
+                field=field,
+                value=repr(value),
+                days=LONGEST.days,
+            ),
         )
     return timedelta(seconds=seconds)
 
@@ -424,5 +521,12 @@ def _parse_chips(fields: Mapping[str, Any]) -> frozenset[str]:
     if not isinstance(value, (list, tuple)) or not all(
         isinstance(each, str) and each for each in value
     ):
-        raise RuleRefused("chips", f"chips is {value!r}; it must be a list of names of chips")
+        raise RuleRefused(
+            "chips",
+            Reason(
+                "health_rule.chips.invalid",
+                "chips is {value}; it must be a list of chip names",
+                value=repr(value),
+            ),
+        )
     return frozenset(value)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.health.recommended_actions import RecommendedAction, is_answered, is_moot
 from controlplane.domain.health.snapshots import (
@@ -24,7 +25,7 @@ from controlplane.domain.health.snapshots import (
 )
 
 #: Why one node of a cluster is named where monitoring is at fault: it stands for all of them.
-TOGETHER = "nothing is heard of it, as of others of its cluster"
+TOGETHER = Reason("health.node.stale_with_cluster", "no heartbeat, like other nodes of the cluster")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,11 @@ def _recommended_action(silence: _StaleNode, at: datetime) -> RecommendedAction:
         node=silence.node,
         card="",
         action=Action.ISOLATE_NODE,
-        reason=f"nothing has been heard of it for {(at - silence.since).total_seconds():.0f} seconds",
+        reason=Reason(
+            "health.node.stale",
+            "no heartbeat for {seconds} seconds",
+            seconds=f"{(at - silence.since).total_seconds():.0f}",
+        ),
         began_at=silence.fault.began_at,
         fault=silence.fault.uid,
     )
@@ -129,8 +134,13 @@ def _mass_staleness_decision(
         fault=first.fault.uid,
         action=Action.ISOLATE_NODE,
         reason=TOGETHER,
-        held_back=(
-            f"{stale} of {nodes} nodes of the cluster are silent together; from {policy.stall_share / 10:g} % on "
-            "monitoring is at fault, so nothing is decided on silence there"
+        held_back=Reason(
+            "health.cluster.mass_staleness",
+            "{stale} of {nodes} nodes of the cluster are stale at the same time; "
+            "from {threshold} % on this counts as a monitoring failure, so no node "
+            "is isolated for staleness there",
+            stale=stale,
+            nodes=nodes,
+            threshold=f"{policy.stall_share / 10:g}",
         ),
     )

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import Origin
 from controlplane.domain.health.recommended_actions import RecommendedAction, is_answered, is_moot
 from controlplane.domain.health.snapshots import (
@@ -179,9 +180,14 @@ def _node_suspicion(
         node=node.uid,
         cards=_common_cards(node, counts, here),
         score=score,
-        reason=(
-            f"{len(counts)} of {len(jobs)} jobs crashed here, of which {elsewhere} ended well elsewhere; "
-            f"that makes it suspect (score {score:.1f})"
+        reason=Reason(
+            "health.suspicion.crash_rate",
+            "{crashed} of {jobs} jobs crashed here, of which {succeeded_elsewhere} "
+            "succeeded elsewhere; suspicion score {score}",
+            crashed=len(counts),
+            jobs=len(jobs),
+            succeeded_elsewhere=elsewhere,
+            score=f"{score:.1f}",
         ),
         since=min(count.crashes[0].ended_at for count in counts),
     )

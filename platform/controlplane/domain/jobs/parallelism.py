@@ -19,6 +19,7 @@ from typing import Any
 
 from controlplane.domain.architectures import Architecture
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 
 MOST_CARDS = 65_536
@@ -120,7 +121,15 @@ def check_cards(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
     node = chip.cards_per_node
     if cards < 1 or cards > MOST_CARDS:
         return (
-            FieldFinding(field="cards", message=f"cards must be 1 to {MOST_CARDS}, got {cards}"),
+            FieldFinding(
+                field="cards",
+                message=Reason(
+                    "parallelism.cards.out_of_range",
+                    "cards must be 1 to {limit}, got {cards}",
+                    limit=MOST_CARDS,
+                    cards=cards,
+                ),
+            ),
         )
     on_node = cards
     if node and cards > node:
@@ -131,8 +140,15 @@ def check_cards(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
             return (
                 FieldFinding(
                     field="cards",
-                    message=f"cards across nodes of {chip.label} must be whole nodes of {node}, got {cards}; "
-                    f"right would be {right}",
+                    message=Reason(
+                        "parallelism.cards.not_whole_nodes",
+                        "cards of {chip} on several nodes must be a multiple of {node_cards}, "
+                        "the cards of a node, got {cards}; valid values: {valid}",
+                        chip=chip.label,
+                        node_cards=node,
+                        cards=cards,
+                        valid=right,
+                    ),
                 ),
             )
         on_node = node
@@ -142,14 +158,26 @@ def check_cards(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
         return (
             FieldFinding(
                 field="cards",
-                message=f"{chip.label} gives out {sizes} cards of a node at once, got {on_node}",
+                message=Reason(
+                    "parallelism.cards.unsupported_size",
+                    "{chip} supports requests of {sizes} cards on a node, got {cards}",
+                    chip=chip.label,
+                    sizes=sizes,
+                    cards=on_node,
+                ),
             ),
         )
     if on_node > 1 and on_node % max(1, chip.aligned_to):
         return (
             FieldFinding(
                 field="cards",
-                message=f"{chip.label} gives out 1 card or a multiple of {chip.aligned_to}, got {on_node}",
+                message=Reason(
+                    "parallelism.cards.not_aligned",
+                    "{chip} supports requests of 1 card or a multiple of {multiple}, got {cards}",
+                    chip=chip.label,
+                    multiple=chip.aligned_to,
+                    cards=on_node,
+                ),
             ),
         )
     return ()
@@ -229,38 +257,76 @@ def _check_ranges(plan: ParallelPlan) -> Iterator[FieldFinding]:
         if not 1 <= value <= MOST_CARDS:
             yield FieldFinding(
                 field=f"parallel.{name}",
-                message=f"parallel.{name} must be 1 to {MOST_CARDS}, got {value}",
+                message=Reason(
+                    "parallelism.value.out_of_range",
+                    "parallel.{name} must be 1 to {limit}, got {value}",
+                    name=name,
+                    limit=MOST_CARDS,
+                    value=value,
+                ),
             )
     if not 0 <= plan.zero_stage <= 3:
         yield FieldFinding(
             field="parallel.zero_stage",
-            message=f"parallel.zero_stage must be 0 to 3, got {plan.zero_stage}",
+            message=Reason(
+                "parallelism.zero_stage.out_of_range",
+                "parallel.zero_stage must be 0 to 3, got {value}",
+                value=plan.zero_stage,
+            ),
         )
 
 
 def _check_product(plan: ParallelPlan, *, cards: int) -> Iterator[FieldFinding]:
     if plan.cards != cards:
         others = plan.tensor * plan.pipeline * plan.context
-        right = (
-            f"parallel.data of {cards // others} would be right"
-            if cards % others == 0
-            else f"{others} does not divide {cards}, so no parallel.data is right"
-        )
+        if cards % others == 0:
+            remedy = Reason(
+                "parallelism.data.valid_value",
+                "parallel.data must be {value}",
+                value=cards // others,
+            )
+        else:
+            remedy = Reason(
+                "parallelism.data.no_valid_value",
+                "{product} does not divide {cards}, so parallel.data has no valid value",
+                product=others,
+                cards=cards,
+            )
         yield FieldFinding(
             field="parallel",
-            message=f"tensor {plan.tensor} × pipeline {plan.pipeline} × context {plan.context} × "
-            f"data {plan.data} is {plan.cards}, but there are {cards} cards; {right}",
+            message=Reason(
+                "parallelism.product.mismatch",
+                "tensor {tensor} × pipeline {pipeline} × context {context} × data {data} "
+                "is {product}, but the number of cards is {cards}; {remedy}",
+                tensor=plan.tensor,
+                pipeline=plan.pipeline,
+                context=plan.context,
+                data=plan.data,
+                product=plan.cards,
+                cards=cards,
+                remedy=remedy,
+            ),
         )
     if plan.copies % plan.expert:
         yield FieldFinding(
             field="parallel.expert",
-            message=f"parallel.expert must divide data × context, which is {plan.copies}, got {plan.expert}",
+            message=Reason(
+                "parallelism.expert.not_a_divisor_of_copies",
+                "parallel.expert must divide data × context, which is {copies}, got {expert}",
+                copies=plan.copies,
+                expert=plan.expert,
+            ),
         )
     if plan.zero_stage >= 2 and plan.pipeline > 1:
         yield FieldFinding(
             field="parallel.zero_stage",
-            message=f"parallel.zero_stage must be 0 or 1 with {plan.pipeline} pipeline stages, "
-            f"got {plan.zero_stage}",
+            message=Reason(
+                "parallelism.zero_stage.pipeline_conflict",
+                "parallel.zero_stage must be 0 or 1 with {pipeline} pipeline stages, got "
+                "{zero_stage}",
+                pipeline=plan.pipeline,
+                zero_stage=plan.zero_stage,
+            ),
         )
 
 
@@ -270,39 +336,72 @@ def _check_divisibility(
     if architecture.heads % plan.tensor:
         yield FieldFinding(
             field="parallel.tensor",
-            message=f"parallel.tensor must divide the {architecture.heads} heads, got {plan.tensor}; "
-            f"right would be {_join_numbers(_divisors(architecture.heads))}",
+            message=Reason(
+                "parallelism.tensor.not_a_divisor_of_heads",
+                "parallel.tensor must divide the {heads} heads, got {tensor}; valid "
+                "values: {valid}",
+                heads=architecture.heads,
+                tensor=plan.tensor,
+                valid=_join_numbers(_divisors(architecture.heads)),
+            ),
         )
     elif architecture.latent is None and (
         architecture.kv_heads % plan.tensor and plan.tensor % architecture.kv_heads
     ):
         yield FieldFinding(
             field="parallel.tensor",
-            message=f"parallel.tensor must divide the {architecture.kv_heads} heads of keys and "
-            f"values or be a multiple of them, got {plan.tensor}",
+            message=Reason(
+                "parallelism.tensor.kv_heads_mismatch",
+                "parallel.tensor must divide the {kv_heads} KV heads or be a multiple of "
+                "them, got {tensor}",
+                kv_heads=architecture.kv_heads,
+                tensor=plan.tensor,
+            ),
         )
     if plan.pipeline > architecture.layers:
         yield FieldFinding(
             field="parallel.pipeline",
-            message=f"parallel.pipeline must be at most the {architecture.layers} layers, got {plan.pipeline}",
+            message=Reason(
+                "parallelism.pipeline.too_large",
+                "parallel.pipeline must be at most the number of layers, {layers}, got {pipeline}",
+                layers=architecture.layers,
+                pipeline=plan.pipeline,
+            ),
         )
     elif architecture.layers % plan.pipeline and not serves:
         yield FieldFinding(
             field="parallel.pipeline",
-            message=f"parallel.pipeline must divide the {architecture.layers} layers, got {plan.pipeline}; "
-            f"right would be {_join_numbers(_divisors(architecture.layers))}",
+            message=Reason(
+                "parallelism.pipeline.not_a_divisor_of_layers",
+                "parallel.pipeline must divide the {layers} layers, got {pipeline}; "
+                "valid values: {valid}",
+                layers=architecture.layers,
+                pipeline=plan.pipeline,
+                valid=_join_numbers(_divisors(architecture.layers)),
+            ),
         )
     experts = architecture.experts.count if architecture.experts else 0
     if plan.expert > 1 and not experts:
         yield FieldFinding(
             field="parallel.expert",
-            message=f"parallel.expert must be 1: {architecture.name} has no experts, got {plan.expert}",
+            message=Reason(
+                "parallelism.expert.dense_model",
+                "parallel.expert must be 1: {architecture} has no experts, got {expert}",
+                architecture=architecture.name,
+                expert=plan.expert,
+            ),
         )
     elif experts and experts % plan.expert:
         yield FieldFinding(
             field="parallel.expert",
-            message=f"parallel.expert must divide the {experts} experts, got {plan.expert}; "
-            f"right would be {_join_numbers(_divisors(experts))}",
+            message=Reason(
+                "parallelism.expert.not_a_divisor_of_experts",
+                "parallel.expert must divide the {experts} experts, got {expert}; valid "
+                "values: {valid}",
+                experts=experts,
+                expert=plan.expert,
+                valid=_join_numbers(_divisors(experts)),
+            ),
         )
 
 
@@ -311,8 +410,14 @@ def _check_ring(plan: ParallelPlan, *, chip: Chip) -> Iterator[FieldFinding]:
     if ring and plan.tensor > ring:
         yield FieldFinding(
             field="parallel.tensor",
-            message=f"parallel.tensor must be at most {ring}, the cards of {chip.label} that share a direct link, "
-            f"got {plan.tensor}",
+            message=Reason(
+                "parallelism.tensor.interconnect_exceeded",
+                "parallel.tensor must be at most {limit}, the number of cards of {chip} "
+                "with a direct link, got {tensor}",
+                limit=ring,
+                chip=chip.label,
+                tensor=plan.tensor,
+            ),
         )
 
 

@@ -24,6 +24,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
     FieldKind,
@@ -179,13 +180,27 @@ def decide_retry(
     if retries >= policy.max_retries:
         return RetryDecision(
             retry=None,
-            reason=f"{reason}; failed after {retries} of {policy.max_retries} retries, last cause: {cause}",
+            reason=Reason(
+                "attempt.retry.exhausted",
+                "{reason}; failed after {retries} of {limit} retries, last cause: {cause}",
+                reason=reason,
+                retries=retries,
+                limit=policy.max_retries,
+                cause=cause,
+            ),
         )
     retry = Retry(number=retries + 1, cause=cause, delay=policy.backoff(retries + 1))
     seconds = int(retry.delay.total_seconds())
     return RetryDecision(
         retry=retry,
-        reason=f"{reason}; retry {retry.number} of {policy.max_retries} starts in {seconds} s",
+        reason=Reason(
+            "attempt.retry.scheduled",
+            "{reason}; retry {number} of {limit} starts in {seconds} s",
+            reason=reason,
+            number=retry.number,
+            limit=policy.max_retries,
+            seconds=seconds,
+        ),
     )
 
 

@@ -31,6 +31,8 @@ from ipaddress import (
 )
 from urllib.parse import urlsplit
 
+from controlplane.domain.common.reasons import Reason
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 #: Scheme, host and port.
@@ -89,25 +91,52 @@ def parse_target(url: str) -> EgressTarget:
     :raises EgressRefused: if it is no such URL, or is written in a way that programs read differently.
     """
     if len(url) > LONGEST_URL:
-        raise EgressRefused(f"the URL has {len(url)} characters; {LONGEST_URL} are allowed")
+        raise EgressRefused(
+            Reason(
+                "egress.url.too_long",
+                "the URL has {length} characters; at most {limit} are allowed",
+                length=len(url),
+                limit=LONGEST_URL,
+            )
+        )
     if _UNPRINTABLE.search(url):
-        raise EgressRefused("the URL holds a blank, a backslash or a control character")
+        raise EgressRefused(
+            Reason(
+                "egress.url.character_not_allowed",
+                "the URL contains a space, a backslash or a control character",
+            )
+        )
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise EgressRefused(f"the URL cannot be read: {error}") from None
+        raise EgressRefused(
+            Reason("egress.url.invalid", "the URL is not valid: {error}", error=str(error))
+        ) from None
     if parts.scheme not in DEFAULT_PORTS or not host:
-        raise EgressRefused("write the URL in full, for example https://hooks.example.com/ninefold")
+        raise EgressRefused(
+            Reason(
+                "egress.url.incomplete",
+                "enter the full URL, for example https://hooks.example.com/ninefold",
+            )
+        )
     if "@" in parts.netloc:
         raise EgressRefused(
-            "the URL holds a user name or a password; sign-in by URL is not possible"
+            Reason(
+                "egress.url.credentials_not_allowed",
+                "the URL contains a user name or a password; credentials in URLs are not supported",
+            )
         )
     if port == 0:
-        raise EgressRefused("port 0 cannot be called")
+        raise EgressRefused(Reason("egress.port.zero", "port 0 is not a valid port"))
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if not path.isascii():
-        raise EgressRefused("write what is not ASCII in the URL's path with percent signs")
+        raise EgressRefused(
+            Reason(
+                "egress.url.not_ascii",
+                "percent-encode the non-ASCII characters in the path of the URL",
+            )
+        )
     return EgressTarget(
         scheme=parts.scheme,
         host=_plain_host(host),
@@ -152,43 +181,71 @@ def _plain_host(host: str) -> str:
         plain = ""
     labels = plain.split(".")
     if len(plain) > _LONGEST_HOST or not all(_LABEL.fullmatch(label) for label in labels):
-        raise EgressRefused(f"{host!r} is no host name")
+        raise EgressRefused(
+            Reason("egress.host.invalid", "{host} is not a valid host name", host=repr(host))
+        )
     if re.fullmatch(r"\d+|0x[0-9a-f]*", labels[-1]):
         # Resolvers read 127.1 and 0x7f000001 as addresses.
-        raise EgressRefused(f"{host!r} is neither a host name nor an address in its usual form")
+        raise EgressRefused(
+            Reason(
+                "egress.host.unusual_address",
+                "{host} is neither a host name nor an IP address in standard notation",
+                host=repr(host),
+            )
+        )
     return plain
 
+
+_CLOUD_METADATA = Reason(
+    "egress.network.cloud_metadata", "a link-local network, such as a cloud metadata service"
+)
+_PRIVATE = Reason("egress.network.private", "a private network")
+_LOOPBACK = Reason("egress.network.loopback", "this machine itself (loopback)")
+_DOCUMENTATION = Reason("egress.network.documentation", "a network for documentation")
+_MULTICAST = Reason("egress.network.multicast", "a multicast network")
 
 #: Special-purpose networks with their purpose. The first that contains an address applies.
 SPECIAL: tuple[tuple[Network, str], ...] = tuple(
     (ip_network(network), purpose)
     for network, purpose in (
-        ("0.0.0.0/8", "this network"),
-        ("10.0.0.0/8", "a private network"),
-        ("100.64.0.0/10", "a carrier's shared network"),
-        ("127.0.0.0/8", "this machine itself (loopback)"),
-        ("169.254.0.0/16", "a link-local network, as of the metadata service of clouds"),
-        ("172.16.0.0/12", "a private network"),
-        ("192.0.0.0/24", "a network for protocol assignments"),
-        ("192.0.2.0/24", "a network for documentation"),
-        ("192.88.99.0/24", "a network of 6to4 relays"),
-        ("192.168.0.0/16", "a private network"),
-        ("198.18.0.0/15", "a network for benchmarks"),
-        ("198.51.100.0/24", "a network for documentation"),
-        ("203.0.113.0/24", "a network for documentation"),
-        ("224.0.0.0/4", "a multicast network"),
-        ("240.0.0.0/4", "a reserved network"),
-        ("::/128", "no address at all"),
-        ("::1/128", "this machine itself (loopback)"),
-        ("100::/64", "a network that discards what it gets"),
-        ("2001:db8::/32", "a network for documentation"),
-        ("3fff::/20", "a network for documentation"),
-        ("5f00::/16", "a network for segment routing"),
-        ("64:ff9b:1::/48", "a network for address translation"),
-        ("fc00::/7", "a private network"),
-        ("fe80::/10", "a link-local network"),
-        ("fec0::/10", "a site-local network"),
-        ("ff00::/8", "a multicast network"),
+        ("0.0.0.0/8", Reason("egress.network.this_network", "this network")),
+        ("10.0.0.0/8", _PRIVATE),
+        ("100.64.0.0/10", Reason("egress.network.carrier_shared", "a carrier's shared network")),
+        ("127.0.0.0/8", _LOOPBACK),
+        (
+            "169.254.0.0/16",
+            Reason(
+                "egress.network.cloud_metadata",
+                "a link-local network, such as a cloud metadata service",
+            ),
+        ),
+        ("172.16.0.0/12", _PRIVATE),
+        (
+            "192.0.0.0/24",
+            Reason("egress.network.protocol_assignments", "a network for protocol assignments"),
+        ),
+        ("192.0.2.0/24", _DOCUMENTATION),
+        ("192.88.99.0/24", Reason("egress.network.6to4_relays", "a network of 6to4 relays")),
+        ("192.168.0.0/16", _PRIVATE),
+        ("198.18.0.0/15", Reason("egress.network.benchmarks", "a network for benchmarks")),
+        ("198.51.100.0/24", _DOCUMENTATION),
+        ("203.0.113.0/24", _DOCUMENTATION),
+        ("224.0.0.0/4", _MULTICAST),
+        ("240.0.0.0/4", Reason("egress.network.reserved", "a reserved network")),
+        ("::/128", Reason("egress.network.unspecified", "the unspecified address")),
+        ("::1/128", _LOOPBACK),
+        ("100::/64", Reason("egress.network.discard_only", "a discard-only network")),
+        ("2001:db8::/32", _DOCUMENTATION),
+        ("3fff::/20", _DOCUMENTATION),
+        ("5f00::/16", Reason("egress.network.segment_routing", "a network for segment routing")),
+        (
+            "64:ff9b:1::/48",
+            Reason("egress.network.address_translation", "a network for address translation"),
+        ),
+        ("fc00::/7", _PRIVATE),
+        ("fe80::/10", Reason("egress.network.link_local", "a link-local network")),
+        ("fec0::/10", Reason("egress.network.site_local", "a site-local network")),
+        ("ff00::/8", _MULTICAST),
     )
 )
 _TEREDO = IPv6Network("2001::/32")
@@ -238,7 +295,7 @@ def special_purpose(address: Address) -> str:
         return ""
     if address in _UNICAST and (address in _TEREDO or address not in _PROTOCOLS):
         return ""
-    return "a reserved network"
+    return Reason("egress.network.reserved", "a reserved network")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +328,13 @@ class EgressPolicy:
         """
         unknown = sorted(set(schemes) - set(DEFAULT_PORTS))
         if unknown:
-            raise EgressMisconfigured(f"{unknown[0]!r} is no scheme to call; use https or http")
+            raise EgressMisconfigured(
+                Reason(
+                    "egress.scheme.unknown",
+                    "{scheme} is not a supported scheme; use https or http",
+                    scheme=repr(unknown[0]),
+                )
+            )
         allowed, denied = (
             tuple(map(_parse_allowlist_entry, allow)),
             tuple(map(_parse_allowlist_entry, deny)),
@@ -293,13 +356,31 @@ class EgressPolicy:
         host = target.host
         if target.scheme not in self.schemes:
             raise EgressRefused(
-                f"only {_join_names(self.schemes)} may be called, not {target.scheme}"
+                Reason(
+                    "egress.scheme.not_allowed",
+                    "the scheme {scheme} is not allowed; allowed are {schemes}",
+                    schemes=_join_names(self.schemes),
+                    scheme=target.scheme,
+                )
             )
         if target.port not in self.ports:
             ports = " or ".join(map(str, sorted(self.ports)))
-            raise EgressRefused(f"port {target.port} may not be called; allowed are {ports}")
+            raise EgressRefused(
+                Reason(
+                    "egress.port.not_allowed",
+                    "port {port} is not allowed; allowed are {ports}",
+                    port=target.port,
+                    ports=ports,
+                )
+            )
         if any(_host_matches(host, pattern) for pattern in self.denied_hosts):
-            raise EgressRefused(f"{host} may not be called: NINEFOLD_EGRESS_DENY names it")
+            raise EgressRefused(
+                Reason(
+                    "egress.host.denied",
+                    "{host} is not allowed: it is listed in NINEFOLD_EGRESS_DENY",
+                    host=host,
+                )
+            )
         literal = target.literal
         if literal is not None:
             self.check_address(literal, host=host)
@@ -307,8 +388,13 @@ class EgressPolicy:
                 return
         if self.allowed_hosts and not any(_host_matches(host, one) for one in self.allowed_hosts):
             raise EgressRefused(
-                f"{host} may not be called: {self.allowed_by} does not name it; an administrator "
-                "of the company can add it"
+                Reason(
+                    "egress.host.not_allowed",
+                    "{host} is not allowed: it is not listed in {setting}; an administrator "
+                    "of the company can add it",
+                    host=host,
+                    setting=self.allowed_by,
+                )
             )
 
     def check_address(self, address: Address, *, host: str) -> None:
@@ -322,15 +408,29 @@ class EgressPolicy:
         )
         for end in ends:
             if _any_contains(self.denied_networks, end):
-                raise EgressRefused(f"{host} may not be called: NINEFOLD_EGRESS_DENY holds {end}")
+                raise EgressRefused(
+                    Reason(
+                        "egress.address.denied",
+                        "{host} is not allowed: its address {address} is in NINEFOLD_EGRESS_DENY",
+                        host=host,
+                        address=str(end),
+                    )
+                )
         if _any_contains(self.allowed_networks, ends[0]):
             return
         for end in ends:
             purpose = special_purpose(end)
             if purpose and not _any_contains(self.allowed_networks, end):
                 raise EgressRefused(
-                    f"{host} may not be called: it leads to {end}, which is {purpose}; an "
-                    f"administrator of the company can allow its network in {self.allowed_by}"
+                    Reason(
+                        "egress.address.not_public",
+                        "{host} is not allowed: it resolves to {address}, which is {purpose}; an "
+                        "administrator of the company can allow the network in {setting}",
+                        host=host,
+                        address=str(end),
+                        purpose=purpose,
+                        setting=self.allowed_by,
+                    )
                 )
 
 
@@ -341,8 +441,13 @@ def _parse_allowlist_entry(text: str) -> str | Network:
     except ValueError as error:
         if "/" in entry or not _HOST_PATTERN.fullmatch(entry) or entry.strip("*.") == "":
             raise EgressMisconfigured(
-                f"{text!r} is neither a host pattern such as *.example.com nor a network such as "
-                f"10.1.0.0/16: {error}"
+                Reason(
+                    "egress.allowlist.invalid_entry",
+                    "{entry} is neither a host pattern such as *.example.com nor a network "
+                    "such as 10.1.0.0/16: {error}",
+                    entry=repr(text),
+                    error=str(error),
+                )
             ) from None
     return entry
 

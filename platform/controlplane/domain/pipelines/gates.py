@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.pipelines.lifecycle import StepKind
 from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs.evaluation import METRICS
@@ -81,26 +82,64 @@ def gate_error(kind: StepKind, gate: Gate, *, measured_metrics: Sequence[str] | 
     """
     known = GATE_METRICS.get(kind, ())
     if not known:
-        return f"a step that is to {kind} measures nothing that a gate could look at"
+        return Reason(
+            "pipeline.gate.not_supported", "a {kind} step has no metrics for a gate", kind=kind
+        )
     if gate.metric not in known:
-        return f"a gate behind {kind} looks at {' or '.join(known)}, got {gate.metric!r}"
+        return Reason(
+            "pipeline.gate.metric_not_supported",
+            "the metric of a gate after {kind} must be {metrics}, got {metric}",
+            kind=kind,
+            metrics=" or ".join(known),
+            metric=repr(gate.metric),
+        )
     if gate.metric == ACCEPTED:
-        return "" if gate.threshold is None else "accepted takes no threshold; leave it out"
+        return (
+            ""
+            if gate.threshold is None
+            else Reason(
+                "pipeline.gate.threshold_not_allowed", "accepted has no threshold; remove it"
+            )
+        )
     if refusal := _threshold_error(gate):
         return refusal
     if measured_metrics is not None and gate.metric not in measured_metrics:
-        return f"the step does not measure {gate.metric}; it measures {', '.join(measured_metrics)}"
+        return Reason(
+            "pipeline.gate.metric_not_measured",
+            "the step does not measure {metric}; it measures {metrics}",
+            metric=gate.metric,
+            metrics=", ".join(measured_metrics),
+        )
     return ""
 
 
 def _threshold_error(gate: Gate) -> str:
     threshold = gate.threshold
     if threshold is None or not math.isfinite(threshold):
-        return f"give the {gate.metric} that is wanted, got {threshold!r}"
+        return Reason(
+            "pipeline.gate.threshold_missing",
+            "the gate requires a threshold for {metric}, got {threshold}",
+            metric=gate.metric,
+            threshold=repr(threshold),
+        )
     if gate.metric in _LOWER_IS_BETTER:
-        return "" if threshold >= 1 else f"{gate.metric} is never below 1, got {threshold:g}"
+        return (
+            ""
+            if threshold >= 1
+            else Reason(
+                "pipeline.gate.threshold_too_small",
+                "the threshold for {metric} must be at least 1, got {threshold}",
+                metric=gate.metric,
+                threshold=f"{threshold:g}",
+            )
+        )
     if not 0 <= threshold <= 1:
-        return f"{gate.metric} is a share from 0 to 1, got {threshold:g}"
+        return Reason(
+            "pipeline.gate.threshold_out_of_range",
+            "the threshold for {metric} must be from 0 to 1, got {threshold}",
+            metric=gate.metric,
+            threshold=f"{threshold:g}",
+        )
     return ""
 
 
@@ -126,27 +165,72 @@ def evaluate_gate(
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return GateVerdict(
             passed=False,
-            reason=f"no {name} was measured; the gate asks for {operator} {threshold:g}",
+            reason=Reason(
+                "pipeline.gate.no_measurement",
+                "no {metric} was measured; the gate requires {operator} {threshold}",
+                metric=name,
+                operator=operator,
+                threshold=f"{threshold:g}",
+            ),
         )
     lower_is_better = name in _LOWER_IS_BETTER
     if value <= threshold if lower_is_better else value >= threshold:
         return GateVerdict(
-            passed=True, reason=f"{name} is {value:.6g}; the gate asks for {operator} {threshold:g}"
+            passed=True,
+            reason=Reason(
+                "pipeline.gate.passed",
+                "{metric} is {value}; the gate requires {operator} {threshold}",
+                metric=name,
+                value=f"{value:.6g}",
+                operator=operator,
+                threshold=f"{threshold:g}",
+            ),
         )
     if lower_is_better:
         return GateVerdict(
             passed=False,
-            reason=f"{name} is as much as {value:.6g}; the gate asks for {operator} {threshold:g}",
+            reason=Reason(
+                "pipeline.gate.value_too_high",
+                "{metric} is {value}, which is too high; the gate requires {operator} {threshold}",
+                metric=name,
+                value=f"{value:.6g}",
+                operator=operator,
+                threshold=f"{threshold:g}",
+            ),
         )
     return GateVerdict(
         passed=False,
-        reason=f"{name} is only {value:.6g}; the gate asks for {operator} {threshold:g}",
+        reason=Reason(
+            "pipeline.gate.value_too_low",
+            "{metric} is {value}, which is too low; the gate requires {operator} {threshold}",
+            metric=name,
+            value=f"{value:.6g}",
+            operator=operator,
+            threshold=f"{threshold:g}",
+        ),
     )
 
 
 def _evaluate_acceptance(acceptance: GateDecision, reason: str) -> GateVerdict:
     if acceptance is GateDecision.REJECTED:
-        return GateVerdict(passed=False, reason=f"the quantized version was rejected: {reason}")
+        return GateVerdict(
+            passed=False,
+            reason=Reason(
+                "pipeline.gate.quantization_rejected",
+                "the quantized version was rejected: {reason}",
+                reason=reason,
+            ),
+        )
     if reason:
-        return GateVerdict(passed=True, reason=f"the quantized version was accepted: {reason}")
-    return GateVerdict(passed=True, reason="the quantized version was accepted")
+        return GateVerdict(
+            passed=True,
+            reason=Reason(
+                "pipeline.gate.quantization_accepted_because",
+                "the quantized version was accepted: {reason}",
+                reason=reason,
+            ),
+        )
+    return GateVerdict(
+        passed=True,
+        reason=Reason("pipeline.gate.quantization_accepted", "the quantized version was accepted"),
+    )

@@ -26,6 +26,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import StateMachine
 
 MAX_STEPS = 12
@@ -179,15 +180,29 @@ def plan_next_action(states: Sequence[StepState], *, cancelling: bool = False) -
 def step_order_error(kinds: Sequence[StepKind]) -> str:
     """Why the steps cannot follow each other in this order; empty if they can."""
     if not kinds:
-        return "choose at least one step"
+        return Reason("pipeline.steps.missing", "choose at least one step")
     if len(kinds) > MAX_STEPS:
-        return f"a pipeline has at most {MAX_STEPS} steps, got {len(kinds)}"
+        return Reason(
+            "pipeline.steps.too_many",
+            "a pipeline has at most {limit} steps, got {count}",
+            limit=MAX_STEPS,
+            count=len(kinds),
+        )
     if StepKind.DEPLOY in kinds[:-1]:
-        return f"deploy must be the last step, got it as step {kinds.index(StepKind.DEPLOY) + 1}"
+        return Reason(
+            "pipeline.steps.deploy_not_last",
+            "deploy must be the last step, but it is step {step}",
+            step=kinds.index(StepKind.DEPLOY) + 1,
+        )
     quantized = False
     for number, kind in enumerate(kinds, start=1):
         if quantized and kind in MODEL_PRODUCING_KINDS:
-            return f"step {number} cannot {kind} what has been quantized; put it before the quantize step"
+            return Reason(
+                "pipeline.steps.after_quantize",
+                "step {step} cannot {kind} a quantized version; place it before the quantize step",
+                step=number,
+                kind=kind,
+            )
         quantized = quantized or kind is StepKind.QUANTIZE
     return ""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.registry.versions import GateDecision
 
 #: Floating-point rounding must not decide a verdict.
@@ -58,7 +59,10 @@ class QuantizationVerdict:
     def reason(self) -> str:
         """Message that names the metric, its values and the tolerance."""
         if not self.comparisons:
-            return "nothing was measured, so nothing says what it lost"
+            return Reason(
+                "quantization.quality.not_measured",
+                "no metric was measured, so the quality loss is unknown",
+            )
         worse = [each for each in self.comparisons if not each.tolerable]
         return "; ".join(_format_comparison(each) for each in worse or self.comparisons)
 
@@ -113,17 +117,51 @@ def _finite_metric(metrics: Mapping[str, Any], name: str) -> float | None:
 def _format_comparison(each: MetricComparison) -> str:
     name, before = each.metric.replace("_", " "), f"{each.before:.4g}"
     if each.after is None or each.loss is None:
-        return f"{name} was {before} and cannot be told any more"
+        return Reason(
+            "quantization.quality.not_comparable",
+            "{metric} was {before} and is not available after quantization",
+            metric=name,
+            before=before,
+        )
     after = f"{each.after:.4g}"
     if each.relative:
         rise = f"{each.loss:+.2%}"
         if each.tolerance is None:
-            return f"{name} went from {before} to {after}, {rise}"
-        return f"{name} went from {before} to {after}, {rise}; +{each.tolerance:.2%} is tolerated"
+            return Reason(
+                "quantization.quality.relative_change",
+                "{metric} changed from {before} to {after}, {change}",
+                metric=name,
+                before=before,
+                after=after,
+                change=rise,
+            )
+        return Reason(
+            "quantization.quality.relative_change_with_tolerance",
+            "{metric} changed from {before} to {after}, {change}; the tolerance is +{tolerance}",
+            metric=name,
+            before=before,
+            after=after,
+            change=rise,
+            tolerance=f"{each.tolerance:.2%}",
+        )
     points = f"{-each.loss * 100:+.2f}"
     if each.tolerance is None:
-        return f"{name} went from {before} to {after}, {points} points"
+        return Reason(
+            "quantization.quality.point_change",
+            "{metric} changed from {before} to {after}, {points} points",
+            metric=name,
+            before=before,
+            after=after,
+            points=points,
+        )
     allowed = f"{each.tolerance * 100:.2f}"
-    return (
-        f"{name} went from {before} to {after}, {points} points; a fall of {allowed} is tolerated"
+    return Reason(
+        "quantization.quality.point_change_with_tolerance",
+        "{metric} changed from {before} to {after}, {points} points; the "
+        "tolerance is a decrease of {tolerance} points",
+        metric=name,
+        before=before,
+        after=after,
+        points=points,
+        tolerance=allowed,
     )

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 
 #: The format that llm-compressor writes and that vLLM, SGLang and transformers read.
@@ -64,7 +65,14 @@ def check_not_quantized(*, name: str, scheme: str, reason: str) -> tuple[FieldFi
     """
     if not scheme:
         return ()
-    message = f"{name} is quantized to {scheme} already; {reason}: choose the version that it was made from"
+    message = Reason(
+        "quantization.model.already_quantized",
+        "{model} is already quantized to {scheme}; {reason}: choose the version "
+        "before quantization",
+        model=name,
+        scheme=scheme,
+        reason=reason,
+    )
     return (FieldFinding(field="model", message=message),)
 
 
@@ -75,9 +83,16 @@ def check_loadable(
     if not written or written in formats:
         return ()
     reads = ", ".join(sorted(formats)) or "plain weights only"
-    message = (
-        f"{name} is quantized to {scheme or 'a scheme of its own'} and written as {written}; "
-        f"{engine} reads {reads}: choose another engine, or a version that it reads"
+    message = Reason(
+        "quantization.format.not_supported",
+        "{model} is quantized to {scheme} in the format {format}; {engine} "
+        "supports {formats}: choose another engine, or a version in a supported "
+        "format",
+        model=name,
+        scheme=scheme or "a scheme of its own",
+        format=written,
+        engine=engine,
+        formats=reads,
     )
     return (FieldFinding(field="model", message=message),)
 
@@ -112,16 +127,23 @@ def check_group_size(
     if group_size is None:
         if fitting:
             return ()
-        message = (
-            f"no group size of {', '.join(map(str, GROUP_SIZES))} divides the widths {formatted} of the "
-            "model's layers; use a scheme without groups"
+        message = Reason(
+            "quantization.group_size.no_divisor",
+            "none of the group sizes {sizes} divides the layer widths {widths} of "
+            "the model; use a scheme without groups",
+            sizes=", ".join(map(str, GROUP_SIZES)),
+            widths=formatted,
         )
         return (FieldFinding(field="group_size", message=message),)
     odd = [width for width in widths if width % group_size]
     if not odd:
         return ()
-    message = (
-        f"group_size must divide the widths of the model's layers ({formatted}), got {group_size}; "
-        f"{right or 'none of the usual sizes'} would"
+    message = Reason(
+        "quantization.group_size.not_a_divisor",
+        "group_size must divide the layer widths of the model ({widths}), got "
+        "{group_size}; valid values: {valid}",
+        widths=formatted,
+        group_size=group_size,
+        valid=right or "none of the usual sizes",
     )
     return (FieldFinding(field="group_size", message=message),)

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import reduce
 from typing import Any, Self
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.state_machine import StateMachine
 
@@ -60,7 +62,9 @@ CLAIM = StateMachine(
 
 
 #: Reason of a claim that no cycle has evaluated.
-NOT_EVALUATED_REASON = "waiting for the next scheduling cycle"
+NOT_EVALUATED_REASON = Reason(
+    "claim.pending.not_evaluated", "waiting for the next scheduling cycle"
+)
 #: A whole card, in thousandths.
 WHOLE_CARD = 1000
 
@@ -83,17 +87,49 @@ class RoleShape:
     def __post_init__(self) -> None:
         if self.replicas < 1:
             raise ValueError(
-                f"role {self.name!r}: replicas must be at least 1, got {self.replicas}"
+                Reason(
+                    "claim.role.replicas_too_few",
+                    "role {role}: replicas must be at least 1, got {replicas}",
+                    role=repr(self.name),
+                    replicas=self.replicas,
+                )
             )
         if self.cards < 0:
-            raise ValueError(f"role {self.name!r}: cards cannot be negative, got {self.cards}")
+            raise ValueError(
+                Reason(
+                    "claim.role.negative_cards",
+                    "role {role}: cards must not be negative, got {cards}",
+                    role=repr(self.name),
+                    cards=self.cards,
+                )
+            )
         if not 0 < self.share <= WHOLE_CARD:
-            raise ValueError(f"role {self.name!r}: a share is 1 to 1000, got {self.share}")
+            raise ValueError(
+                Reason(
+                    "claim.role.share_out_of_range",
+                    "role {role}: share must be 1 to 1000, got {share}",
+                    role=repr(self.name),
+                    share=self.share,
+                )
+            )
         if self.share < WHOLE_CARD and self.cards != 1:
-            raise ValueError(f"role {self.name!r}: only a single card is shared, not {self.cards}")
+            raise ValueError(
+                Reason(
+                    "claim.role.share_of_several_cards",
+                    "role {role}: a share requires exactly 1 card, got {cards}",
+                    role=repr(self.name),
+                    cards=self.cards,
+                )
+            )
         if not 0 <= self.least <= self.replicas:
             raise ValueError(
-                f"role {self.name!r}: it cannot start with {self.least} of {self.replicas} replicas"
+                Reason(
+                    "claim.role.invalid_minimum",
+                    "role {role}: the minimum of {minimum} replicas must be from 0 to {replicas}",
+                    role=repr(self.name),
+                    minimum=self.least,
+                    replicas=self.replicas,
+                )
             )
 
     @property
@@ -171,12 +207,25 @@ class GangShape:
 
     def describe(self) -> str:
         """``"2 × 4 cards and 1 × 0 cards"``."""
-        return " and ".join(_role_summary(role) for role in self.roles)
+        return reduce(_both_shapes, map(_role_summary, self.roles))
 
 
 def _role_summary(role: RoleShape) -> str:
     elastic = role.fewest < role.replicas
     replicas = f"{role.fewest}–{role.replicas}" if elastic else str(role.replicas)
     if role.share < WHOLE_CARD:
-        return f"{replicas} × {role.share / WHOLE_CARD:g} of a card"
-    return f"{replicas} × {role.cards} {'card' if role.cards == 1 else 'cards'}"
+        return Reason(
+            "claim.shape.card_share",
+            "{replicas} × {share} of a card",
+            replicas=replicas,
+            share=role.share / WHOLE_CARD,
+        )
+    if role.cards == 1:
+        return Reason("claim.shape.card", "{replicas} × 1 card", replicas=replicas)
+    return Reason(
+        "claim.shape.cards", "{replicas} × {cards} cards", replicas=replicas, cards=role.cards
+    )
+
+
+def _both_shapes(first: str, second: str) -> str:
+    return Reason("claim.shape.both", "{first} and {second}", first=first, second=second)

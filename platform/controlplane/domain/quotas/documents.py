@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.queue_fields import (
     DECLARATION,
     QueueField,
@@ -45,7 +46,10 @@ class QueueDocument:
             DECLARATION: QueueField(
                 label="Name",
                 help="Unique name of 1 to 60 Latin letters, digits, hyphens and underscores.",
-                requirement="1 to 60 Latin letters, digits, hyphens and underscores",
+                requirement=Reason(
+                    "queue.requirement.name",
+                    "1 to 60 Latin letters, digits, hyphens and underscores",
+                ),
                 pattern=r"[-a-zA-Z0-9_]+",
             )
         }
@@ -65,13 +69,13 @@ class QueueDocument:
         label="State",
         help="An open queue (the default) takes claims and admits them; a draining one only admits pending "
         "claims; a closed one takes and admits nothing. Running claims continue.",
-        requirement="open, draining or closed",
+        requirement=Reason("queue.requirement.state", "open, draining or closed"),
     )
     description: str = declared(
         default="",
         label="Description",
         help="Text of at most 2000 characters; empty by default.",
-        requirement="text of at most 2000 characters",
+        requirement=Reason("queue.requirement.description", "text of at most 2000 characters"),
         longest=2000,
     )
     weight: float = declared(
@@ -79,7 +83,7 @@ class QueueDocument:
         label="Weight",
         help="Share of idle cards relative to sibling queues, a number more than 0: 2 gets twice as much as 1, "
         "the default.",
-        requirement="a number more than 0",
+        requirement=Reason("queue.requirement.positive_number", "a number greater than 0"),
         above_least=True,
     )
     borrows: bool = declared(
@@ -103,7 +107,9 @@ class QueueDocument:
         label="Running at once per person",
         help="Maximum running claims of one user in the queue and those below it, from 1; by default there is no "
         "limit. Close the queue to let nothing start.",
-        requirement="a whole number from 1, or null for no limit",
+        requirement=Reason(
+            "queue.requirement.limit", "a whole number from 1, or null for no limit"
+        ),
         least=1,
     )
     #: By chip, or ``TOTAL`` for all chips together; those that state nothing are left out.
@@ -225,7 +231,7 @@ def ancestor_uids(uid: str, documents: Documents) -> tuple[str, ...]:
 
 def cards_label(chip: str) -> str:
     """What a number of cards is followed by in a sentence."""
-    return f"× {chip}" if chip else "cards in all"
+    return f"× {chip}" if chip else Reason("queue.quota.total_cards", "cards in all")
 
 
 # -- Differences --
@@ -261,14 +267,32 @@ def _change(of: QueueDocument, message: str, **values: Any) -> QueueDifference:
 
 def _creation_message(new: QueueDocument, names: Mapping[str, str]) -> str:
     if not new.parent:
-        return f"queue {new.name} is created at the top"
-    return f"queue {new.name} is created below {names.get(new.parent, new.parent)}"
+        return Reason(
+            "queue.change.created_at_top",
+            "queue {queue} is created at the top level",
+            queue=new.name,
+        )
+    return Reason(
+        "queue.change.created_below",
+        "queue {queue} is created under {parent}",
+        queue=new.name,
+        parent=names.get(new.parent, new.parent),
+    )
 
 
 def _retirement_message(old: QueueDocument, names: Mapping[str, str]) -> str:
     if not old.parent:
-        return f"queue {old.name}, which stood at the top, is retired"
-    return f"queue {old.name}, which stood below {names.get(old.parent, old.parent)}, is retired"
+        return Reason(
+            "queue.change.retired_at_top",
+            "queue {queue} at the top level is retired",
+            queue=old.name,
+        )
+    return Reason(
+        "queue.change.retired_below",
+        "queue {queue} under {parent} is retired",
+        queue=old.name,
+        parent=names.get(old.parent, old.parent),
+    )
 
 
 def _field_differences(
@@ -298,71 +322,159 @@ def _format_value(value: str | float | None) -> str:
 
 
 def _describe_rename(queue: str, before: str, _after: str) -> str:
-    return f"queue {before} is called {queue}"
+    return Reason(
+        "queue.change.renamed", "queue {before} is renamed to {queue}", before=before, queue=queue
+    )
 
 
 def _describe_move(queue: str, before: str, after: str) -> str:
     if not after:
-        return f"queue {queue} moves from below {before} to the top"
+        return Reason(
+            "queue.change.moved_to_top",
+            "queue {queue} moves from {before} to the top level",
+            queue=queue,
+            before=before,
+        )
     if not before:
-        return f"queue {queue} moves from the top to below {after}"
-    return f"queue {queue} moves from below {before} to below {after}"
+        return Reason(
+            "queue.change.moved_from_top",
+            "queue {queue} moves from the top level to {after}",
+            queue=queue,
+            after=after,
+        )
+    return Reason(
+        "queue.change.moved",
+        "queue {queue} moves from {before} to {after}",
+        queue=queue,
+        before=before,
+        after=after,
+    )
 
 
 def _describe_team_change(queue: str, before: str, after: str) -> str:
     if not after:
-        return f"queue {queue} is for every team instead of team {before}"
+        return Reason(
+            "queue.change.team_removed",
+            "queue {queue} is for every team instead of team {before}",
+            queue=queue,
+            before=before,
+        )
     if not before:
-        return f"queue {queue} is for team {after} instead of every team"
-    return f"queue {queue} is for team {after} instead of team {before}"
+        return Reason(
+            "queue.change.team_added",
+            "queue {queue} is for team {after} instead of every team",
+            queue=queue,
+            after=after,
+        )
+    return Reason(
+        "queue.change.team_changed",
+        "queue {queue} is for team {after} instead of team {before}",
+        queue=queue,
+        after=after,
+        before=before,
+    )
 
 
 def _describe_state_change(queue: str, _before: str, after: str) -> str:
     if after == QueueState.OPEN:
-        return f"queue {queue} opens"
+        return Reason("queue.change.opened", "queue {queue} is opened", queue=queue)
     if after == QueueState.DRAINING:
-        return f"queue {queue} drains: it takes nothing new, and admits those that wait"
-    return f"queue {queue} closes: it takes and admits nothing"
+        return Reason(
+            "queue.change.drained",
+            "queue {queue} is drained: it accepts no new claims; pending claims are still admitted",
+            queue=queue,
+        )
+    return Reason(
+        "queue.change.closed",
+        "queue {queue} is closed: it accepts and admits no claims",
+        queue=queue,
+    )
 
 
 def _describe_description(queue: str, _before: str, _after: str) -> str:
-    return f"queue {queue} has another description"
+    return Reason(
+        "queue.change.description", "the description of queue {queue} is changed", queue=queue
+    )
 
 
 def _describe_weight(queue: str, before: str, after: str) -> str:
-    return f"queue {queue} has the weight {after} instead of {before}"
+    return Reason(
+        "queue.change.weight",
+        "the weight of queue {queue} is {after} instead of {before}",
+        queue=queue,
+        after=after,
+        before=before,
+    )
 
 
 def _describe_pending_limit(queue: str, before: str, after: str) -> str:
     if not after:
-        return f"queue {queue} no longer limits what one person runs at once; it was {before}"
+        return Reason(
+            "queue.change.user_limit_removed",
+            "queue {queue} no longer limits the running claims per user; the limit was {before}",
+            queue=queue,
+            before=before,
+        )
     if not before:
-        return f"queue {queue} lets one person run {after} at once; there was no limit"
-    return f"queue {queue} lets one person run {after} at once instead of {before}"
+        return Reason(
+            "queue.change.user_limit_added",
+            "queue {queue} limits the running claims per user to {after}; there was no limit",
+            queue=queue,
+            after=after,
+        )
+    return Reason(
+        "queue.change.user_limit",
+        "queue {queue} limits the running claims per user to {after} instead of {before}",
+        queue=queue,
+        after=after,
+        before=before,
+    )
 
 
 def _describe_borrowing(queue: str, _before: str, after: str) -> str:
     if after == "yes":
-        return f"queue {queue} may borrow"
-    return f"queue {queue} may no longer borrow"
+        return Reason("queue.change.borrowing_enabled", "queue {queue} may borrow", queue=queue)
+    return Reason(
+        "queue.change.borrowing_disabled", "queue {queue} may no longer borrow", queue=queue
+    )
 
 
 def _describe_lending(queue: str, _before: str, after: str) -> str:
     if after == "yes":
-        return f"queue {queue} lends what is idle"
-    return f"queue {queue} no longer lends what is idle"
+        return Reason(
+            "queue.change.lending_enabled", "queue {queue} lends its idle quota", queue=queue
+        )
+    return Reason(
+        "queue.change.lending_disabled", "queue {queue} no longer lends its idle quota", queue=queue
+    )
 
 
 def _describe_reclaim(queue: str, _before: str, after: str) -> str:
     if after == "yes":
-        return f"queue {queue} takes its guarantee back on demand"
-    return f"queue {queue} no longer takes its guarantee back"
+        return Reason(
+            "queue.change.reclaim_enabled",
+            "queue {queue} reclaims its guaranteed quota on demand",
+            queue=queue,
+        )
+    return Reason(
+        "queue.change.reclaim_disabled",
+        "queue {queue} no longer reclaims its guaranteed quota",
+        queue=queue,
+    )
 
 
 def _describe_preemption(queue: str, _before: str, after: str) -> str:
     if after == "yes":
-        return f"urgent claims of queue {queue} may stop its less urgent ones"
-    return f"urgent claims of queue {queue} no longer stop its less urgent ones"
+        return Reason(
+            "queue.change.preemption_enabled",
+            "claims of higher priority in queue {queue} may preempt those of lower priority",
+            queue=queue,
+        )
+    return Reason(
+        "queue.change.preemption_disabled",
+        "claims of higher priority in queue {queue} no longer preempt those of lower priority",
+        queue=queue,
+    )
 
 
 #: How a change of each plain field is told: of the queue, from what, to what.
@@ -393,14 +505,47 @@ def _amount_differences(old: ChipQuota, new: QueueDocument, chip: str) -> Iterat
 
 def _amount_message(name: str, queue: str, of: str, before: int | None, after: int | None) -> str:
     if name == "reserved":
-        return f"queue {queue} reserves {after} {of} instead of {before}"
+        return Reason(
+            "queue.change.reserved",
+            "queue {queue} reserves {after} {unit} instead of {before}",
+            queue=queue,
+            after=after,
+            unit=of,
+            before=before,
+        )
     if name == "guaranteed":
-        return f"queue {queue} is guaranteed {after} {of} instead of {before}"
+        return Reason(
+            "queue.change.guaranteed",
+            "queue {queue} is guaranteed {after} {unit} instead of {before}",
+            queue=queue,
+            after=after,
+            unit=of,
+            before=before,
+        )
     if after is None:
-        return f"queue {queue} has no cap of {of} any more; it was {before}"
+        return Reason(
+            "queue.change.cap_removed",
+            "queue {queue} no longer has a cap ({unit}); it was {before}",
+            queue=queue,
+            unit=of,
+            before=before,
+        )
     if before is None:
-        return f"queue {queue} may hold at most {after} {of}; there was no cap"
-    return f"queue {queue} may hold at most {after} {of} instead of {before}"
+        return Reason(
+            "queue.change.cap_added",
+            "queue {queue} has a cap of {after} {unit}; there was no cap",
+            queue=queue,
+            after=after,
+            unit=of,
+        )
+    return Reason(
+        "queue.change.cap",
+        "queue {queue} has a cap of {after} {unit} instead of {before}",
+        queue=queue,
+        after=after,
+        unit=of,
+        before=before,
+    )
 
 
 class TreeAction(StrEnum):

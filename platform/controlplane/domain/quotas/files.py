@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
     NEW,
@@ -160,8 +161,10 @@ def parse_queue_file(content: Any, documents: Documents) -> QueueFile:
     """
     parser = _FileParser(documents, {document.name: uid for uid, document in documents.items()})
     if not isinstance(content, Mapping):
-        message = (
-            f"a file must have queues: with a queue under each name, got {shorten_value(content)}"
+        message = Reason(
+            "queue.file.invalid",
+            "a file must have queues: with a queue under each name, got {value}",
+            value=shorten_value(content),
         )
         raise InvalidQueueFile(FieldFinding(field="", message=message))
     _reject_unknown_fields(parser, "file", content, _TOP)
@@ -187,7 +190,11 @@ def _steps_by_section(parser: _FileParser, content: Mapping[Any, Any]) -> _Paren
         return _ParentPosition()
     uid = parser.uids.get(name) if isinstance(name, str) else None
     if uid is None:
-        message = f"below must be the name of a queue that there is, got {shorten_value(name)}"
+        message = Reason(
+            "queue.file.unknown_parent",
+            "below must be the name of an existing queue, got {value}",
+            value=shorten_value(name),
+        )
         parser.wrong("below", message=message)
         return _ParentPosition()
     depth = len(ancestor_uids(uid, parser.documents))
@@ -200,20 +207,36 @@ def _parse_siblings(parser: _FileParser, raw: Any, above: _ParentPosition) -> No
     if raw is None and above.path:
         return
     if not isinstance(raw, Mapping):
-        message = f"{place}: there must be a queue under each name, got {shorten_value(raw)}"
+        message = Reason(
+            "queue.file.queue_missing",
+            "{path}: expected a queue under each name, got {value}",
+            path=place,
+            value=shorten_value(raw),
+        )
         parser.wrong(place, message=message)
         return
     for name, fields in raw.items():
         if not isinstance(name, str):
-            message = (
-                f"{place}: a queue's name must be text, got {shorten_value(name)}; put it in quotes"
+            message = Reason(
+                "queue.file.queue_name_not_text",
+                "{path}: a queue name must be text, got {name}; put it in quotes",
+                path=place,
+                name=shorten_value(name),
             )
         elif above.depth >= MAX_TREE_DEPTH:
-            message = (
-                f"{place}: queues stand at most {MAX_TREE_DEPTH} levels deep; place {name} higher"
+            message = Reason(
+                "queue.file.too_deep",
+                "{path}: queues can be at most {limit} levels deep; place {queue} higher",
+                path=place,
+                limit=MAX_TREE_DEPTH,
+                queue=name,
             )
         elif len(parser.queues) >= MOST_QUEUES:
-            message = f"a file has at most {MOST_QUEUES} queues; write several files"
+            message = Reason(
+                "queue.file.too_many_queues",
+                "a file has at most {limit} queues; split it into several files",
+                limit=MOST_QUEUES,
+            )
             parser.wrong(place, message=message)
             return
         else:
@@ -225,13 +248,25 @@ def _parse_siblings(parser: _FileParser, raw: Any, above: _ParentPosition) -> No
 def _parse_queue(parser: _FileParser, name: str, raw: Any, above: _ParentPosition) -> None:
     path = f"{above.path}{_STEP}{name}" if above.path else name
     if (before := parser.places.setdefault(name, path)) != path:
-        message = f"{path}: the name {name} is given twice; it is also at {before}"
+        message = Reason(
+            "queue.file.duplicate_name",
+            "{path}: duplicate name {name}; it is also at {other_path}",
+            path=path,
+            name=name,
+            other_path=before,
+        )
         parser.wrong(path, message=message)
         return
     raw = {} if raw is None else raw
     if not isinstance(raw, Mapping):
         parser.wrong(
-            path, message=f"{path}: a queue is fields with values, got {shorten_value(raw)}"
+            path,
+            message=Reason(
+                "queue.file.queue_not_an_object",
+                "{path}: a queue must consist of fields and values, got {value}",
+                path=path,
+                value=shorten_value(raw),
+            ),
         )
         return
     raw = {RENAMED_FIELDS.get(key, key): value for key, value in raw.items()}
@@ -255,8 +290,12 @@ def _reject_unknown_fields(
 ) -> None:
     for name in raw:
         if name not in known:
-            message = (
-                f"{path}: there is no field {shorten_value(name)}; known are {', '.join(known)}"
+            message = Reason(
+                "queue.file.unknown_field",
+                "{path}: unknown field {field}; known are {fields}",
+                path=path,
+                field=shorten_value(name),
+                fields=", ".join(known),
             )
             parser.wrong(path, message=message)
 
@@ -265,7 +304,12 @@ def _parse_team(parser: _FileParser, raw: Mapping[Any, Any], *, path: str, above
     value = raw.get("team", above)
     if value is None or isinstance(value, str):
         return value or ""
-    message = f"{path}: team must be the short name of a team, or null, got {shorten_value(value)}"
+    message = Reason(
+        "queue.file.invalid_team",
+        "{path}: team must be the short name of a team, or null, got {value}",
+        path=path,
+        value=shorten_value(value),
+    )
     parser.wrong(path, message=message)
     return above
 
@@ -290,16 +334,22 @@ def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Chip
     if raw is None:
         return {}
     if not isinstance(raw, Mapping):
-        message = (
-            f"{path}: cards must have a chip's name before each amount, got {shorten_value(raw)}"
+        message = Reason(
+            "queue.file.chip_missing",
+            "{path}: cards must have a chip name before each amount, got {value}",
+            path=path,
+            value=shorten_value(raw),
         )
         parser.wrong(path, message=message)
         return {}
     stated: dict[str, ChipQuota] = {}
     for chip, amounts in raw.items():
         if not isinstance(chip, str) or not chip:
-            message = (
-                f"{path}: a chip's name must be text, got {shorten_value(chip)}; put it in quotes"
+            message = Reason(
+                "queue.file.chip_name_not_text",
+                "{path}: a chip name must be text, got {chip}; put it in quotes",
+                path=path,
+                chip=shorten_value(chip),
             )
             parser.wrong(path, message=message)
             continue
@@ -312,7 +362,12 @@ def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Chip
 def _parse_chip_quota(parser: _FileParser, raw: Any, *, path: str, chip: str) -> ChipQuota:
     place = f"{path}{_STEP}{chip}"
     if not isinstance(raw, Mapping):
-        message = f"{place}: there must be reserved, guaranteed or cap, got {shorten_value(raw)}"
+        message = Reason(
+            "queue.file.quota_missing",
+            "{path}: expected reserved, guaranteed or cap, got {value}",
+            path=place,
+            value=shorten_value(raw),
+        )
         parser.wrong(place, message=message)
         return ChipQuota()
     _reject_unknown_fields(parser, place, raw, tuple(QUOTA_FIELDS))

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.documents import (
     QUEUE_FIELDS,
     Documents,
@@ -104,14 +105,20 @@ def _refused_changes(
     if old is not None and new is not None and topmost_before:
         yield from _topmost_queue_change(old, new)
     elif old is not None and topmost_before:
-        yield (
-            f"queue {old.name} was given to team {old.team} by an administrator of the company; "
-            "only they can retire it"
+        yield Reason(
+            "queue.permission.retire_assigned",
+            "queue {queue} was assigned to team {team} by an administrator of the "
+            "company; only an administrator of the company can retire it",
+            queue=old.name,
+            team=old.team,
         )
     elif new is not None and topmost_after:
-        yield (
-            f"queue {new.name} would not stand below a queue of team {new.team}; "
-            "only an administrator of the company can place it there"
+        yield Reason(
+            "queue.permission.outside_team",
+            "queue {queue} would not be below a queue of team {team}; only an "
+            "administrator of the company can place it there",
+            queue=new.name,
+            team=new.team,
         )
 
 
@@ -121,11 +128,18 @@ def _is_administered(uid: str, documents: Documents, rights: QueuePermissions) -
 
 def _not_administered_message(document: QueueDocument) -> str:
     if document.team:
-        return (
-            f"queue {document.name} is for team {document.team}; changing it needs the permission to manage "
-            "queues there"
+        return Reason(
+            "queue.permission.team_queue",
+            "queue {queue} is for team {team}; changing it requires the permission "
+            "to manage queues in that team",
+            queue=document.name,
+            team=document.team,
         )
-    return f"queue {document.name} is for every team; only an administrator of the company can change it"
+    return Reason(
+        "queue.permission.shared_queue",
+        "queue {queue} is for every team; only an administrator of the company can change it",
+        queue=document.name,
+    )
 
 
 def _topmost_queue_change(old: QueueDocument, new: QueueDocument) -> Iterator[str]:
@@ -136,15 +150,21 @@ def _topmost_queue_change(old: QueueDocument, new: QueueDocument) -> Iterator[st
         if _TOWARDS_OTHERS.get(name) == value:
             continue
         if name in _TOWARDS_OTHERS:
-            yield (
-                f"queue {old.name} would take from other teams what it did not take so far ({name}); "
-                "only an administrator of the company can allow it that"
+            yield Reason(
+                "queue.permission.policy_change",
+                "queue {queue} would use more of the quota of other teams because of the "
+                "change of {field}; only an administrator of the company can allow this",
+                queue=old.name,
+                field=name,
             )
         else:
             what = "cards" if name == "entitlements" else name
-            yield (
-                f"other teams depend on the {what} of queue {old.name}; only an administrator of the "
-                "company can change that"
+            yield Reason(
+                "queue.permission.shared_setting",
+                "other teams depend on the {field} of queue {queue}; only an "
+                "administrator of the company can change that",
+                field=what,
+                queue=old.name,
             )
 
 
@@ -167,9 +187,16 @@ def _quota_increases(
             )
             has = _guarantee_and_reserve(top, chip)[0]
             if new > max(has, old):
-                yield (
-                    f"the queues below {top.name} would be guaranteed {new} {cards_label(chip)} together, and "
-                    f"{top.name} has {has}; an administrator of the company can give it more"
+                yield Reason(
+                    "queue.permission.guarantee_exceeded",
+                    "the guaranteed quotas of the queues below {queue} would total "
+                    "{guaranteed} {unit}, and {parent} is guaranteed {parent_guaranteed}; an "
+                    "administrator of the company can raise it",
+                    queue=top.name,
+                    guaranteed=new,
+                    unit=cards_label(chip),
+                    parent=top.name,
+                    parent_guaranteed=has,
                 )
             old, new = (
                 _reserved_in_subtree(was[uid], chip, below_before),
@@ -177,9 +204,16 @@ def _quota_increases(
             )
             keeps = _reserved_by_queue(top, chip)
             if new > max(keeps, old):
-                yield (
-                    f"the queues below {top.name} would keep {new} {cards_label(chip)} from others while idle, "
-                    f"and {top.name} may keep {keeps}; reserve less, or let them lend"
+                yield Reason(
+                    "queue.permission.reservation_exceeded",
+                    "the queues below {queue} would reserve {reserved} {unit}, unavailable "
+                    "to others even while idle, and {parent} may reserve {parent_reserved}; "
+                    "reserve less, or let them lend",
+                    queue=top.name,
+                    reserved=new,
+                    unit=cards_label(chip),
+                    parent=top.name,
+                    parent_reserved=keeps,
                 )
 
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from types import NoneType
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import REQUIRED, Required
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ T = TypeVar("T")
 #: Key of a ``QueueField`` in the metadata of a dataclass field.
 DECLARATION: Final = "declaration"
 _LONGEST_QUOTE = 60
-_BOOLEAN = "true or false"
+_BOOLEAN = Reason("queue.requirement.boolean", "true or false")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +75,21 @@ class QueueField:
             return None
         shown = shorten_value(value)
         if path:
-            return f"{path}: {self.name} must be {self.requirement}, got {shown}"
-        return f"{self.name} must be {self.requirement}, got {shown}"
+            return Reason(
+                "queue.field.invalid_at_path",
+                "{path}: {field} must be {requirement}, got {value}",
+                path=path,
+                field=self.name,
+                requirement=self.requirement,
+                value=shown,
+            )
+        return Reason(
+            "queue.field.invalid",
+            "{field} must be {requirement}, got {value}",
+            field=self.name,
+            requirement=self.requirement,
+            value=shown,
+        )
 
     def from_json(self, value: Any) -> Any:
         """The value of an allowed JSON value."""

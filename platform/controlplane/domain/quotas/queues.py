@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.queue_fields import declared, declared_fields
 
 #: Stands where a chip does, for all chips together.
@@ -35,19 +36,19 @@ class ChipQuota:
         default=0,
         label="Reserved",
         help="Cards that are never lent, from 0 (the default) to the guarantee.",
-        requirement="a whole number of cards from 0",
+        requirement=Reason("queue.requirement.cards", "a whole number of cards from 0"),
     )
     guaranteed: int = declared(
         default=0,
         label="Guaranteed",
         help="Cards that are lent while idle and reclaimed on demand, from 0 (the default) to the cap.",
-        requirement="a whole number of cards from 0",
+        requirement=Reason("queue.requirement.cards", "a whole number of cards from 0"),
     )
     cap: int | None = declared(
         default=None,
         label="Cap",
         help="Maximum cards in use in the queue and those below it, from 0; by default there is no limit.",
-        requirement="a whole number of cards from 0",
+        requirement=Reason("queue.requirement.cards", "a whole number of cards from 0"),
     )
 
 

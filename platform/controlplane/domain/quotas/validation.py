@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
     PLAIN_FIELDS,
@@ -88,13 +89,27 @@ def single_chip_quotas(view: QueueSnapshot) -> int:
 
 def _parent_errors(view: QueueSnapshot, queues: Mapping[str, QueueSnapshot]) -> Iterator[str]:
     if view.parent is not None and view.parent not in queues:
-        yield f"queue {view.name} stands below {view.parent}, which does not exist; choose another"
+        yield Reason(
+            "queue.tree.parent_not_found",
+            "queue {queue} is below {parent}, which does not exist; choose another parent",
+            queue=view.name,
+            parent=view.parent,
+        )
     way = list(path_to_root(view.uid, queues))
     if queues[way[-1]].parent in queues:
-        yield f"queue {view.name} stands below itself; let one of the queues above it stand at the top"
+        yield Reason(
+            "queue.tree.cycle",
+            "queue {queue} is below itself; move one of its ancestors to the top level",
+            queue=view.name,
+        )
     elif len(way) > MAX_TREE_DEPTH:
-        yield (
-            f"queue {view.name} is {len(way)} levels down, and {MAX_TREE_DEPTH} are the most; place it higher"
+        yield Reason(
+            "queue.tree.too_deep",
+            "queue {queue} is {depth} levels deep, and at most {limit} are allowed; "
+            "place it higher",
+            queue=view.name,
+            depth=len(way),
+            limit=MAX_TREE_DEPTH,
         )
 
 
@@ -102,26 +117,45 @@ def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
         of = cards_label(chip)
         if stated.reserved > stated.guaranteed:
-            yield (
-                f"queue {view.name} reserves {stated.reserved} {of}, more than its guarantee of "
-                f"{stated.guaranteed}; reserve at most the guarantee"
+            yield Reason(
+                "queue.quota.reserved_above_guaranteed",
+                "queue {queue} reserves {reserved} {unit}, more than its guarantee of "
+                "{guaranteed}; reserve at most the guarantee",
+                queue=view.name,
+                reserved=stated.reserved,
+                unit=of,
+                guaranteed=stated.guaranteed,
             )
         if stated.cap is not None and stated.guaranteed > stated.cap:
-            yield (
-                f"queue {view.name} guarantees {stated.guaranteed} {of}, more than its cap of "
-                f"{stated.cap}; raise the cap or lower the guarantee"
+            yield Reason(
+                "queue.quota.guaranteed_above_cap",
+                "queue {queue} guarantees {guaranteed} {unit}, more than its cap of "
+                "{cap}; raise the cap or lower the guarantee",
+                queue=view.name,
+                guaranteed=stated.guaranteed,
+                unit=of,
+                cap=stated.cap,
             )
     single, cap = single_chip_quotas(view), view.total.cap
     if cap is not None and single > cap:
-        yield (
-            f"queue {view.name} guarantees {single} cards of single chips, more than its cap of {cap} "
-            "cards in all; raise the cap or lower the guarantees"
+        yield Reason(
+            "queue.quota.total_guaranteed_above_cap",
+            "queue {queue} guarantees {guaranteed} cards over all chips, more than "
+            "its total cap of {cap} cards; raise the cap or lower the guarantees",
+            queue=view.name,
+            guaranteed=single,
+            cap=cap,
         )
 
 
 def _unusable_for_claims(view: QueueSnapshot, children: list[QueueSnapshot]) -> Iterator[str]:
     if children:
-        yield f"queue {view.name} has queues below it, so it takes no claims; submit to one of those"
+        yield Reason(
+            "queue.claims.not_a_leaf",
+            "queue {queue} has child queues, so it accepts no claims; submit to one "
+            "of the child queues",
+            queue=view.name,
+        )
 
 
 def _oversubscription_errors(
@@ -133,14 +167,26 @@ def _oversubscription_errors(
         stated, cap = _stated_quota(view, chip).guaranteed, _stated_quota(view, chip).cap
         below = sum(tree.guaranteed(child, chip) for child in children)
         if cap is not None and below > cap:
-            yield (
-                f"the queues below {view.name} are guaranteed {below} {cards_label(chip)} together, "
-                f"more than its cap of {cap}; lower theirs or raise it"
+            yield Reason(
+                "queue.quota.children_above_cap",
+                "the guaranteed quotas of the queues below {queue} total {guaranteed} "
+                "{unit}, more than its cap of {cap}; lower the guarantees or raise the "
+                "cap",
+                queue=view.name,
+                guaranteed=below,
+                unit=cards_label(chip),
+                cap=cap,
             )
         elif stated and below > stated:
-            yield (
-                f"the queues below {view.name} are guaranteed {below} {cards_label(chip)} together, "
-                f"more than its own {stated}; lower theirs or raise it"
+            yield Reason(
+                "queue.quota.children_above_guaranteed",
+                "the guaranteed quotas of the queues below {queue} total {guaranteed} "
+                "{unit}, more than its own guaranteed {parent_guaranteed}; lower their "
+                "guarantees or raise its own",
+                queue=view.name,
+                guaranteed=below,
+                unit=cards_label(chip),
+                parent_guaranteed=stated,
             )
 
 
@@ -220,9 +266,12 @@ def _field_errors(document: QueueDocument, context: TreeContext) -> Iterator[str
             yield message
     for chip, stated in document.entitlements.items():
         if chip != TOTAL and chip not in context.chips:
-            yield (
-                f"queue {document.name} states cards of {chip!r}, and no chip is called that; "
-                f"known are {', '.join(sorted(context.chips))}"
+            yield Reason(
+                "queue.quota.unknown_chip",
+                "queue {queue} has a quota for the unknown chip {chip}; known are {chips}",
+                queue=document.name,
+                chip=repr(chip),
+                chips=", ".join(sorted(context.chips)),
             )
         for name, declared in QUOTA_FIELDS.items():
             path = f"{document.name} › {chip or TOTAL_NAME}"
@@ -235,19 +284,33 @@ def _team_conflicts(
 ) -> Iterator[str]:
     name, team = document.name, document.team
     if team and team not in context.teams:
-        yield f"queue {name} is for team {team!r}, and there is none of that name; choose another"
+        yield Reason(
+            "queue.team.not_found",
+            "queue {queue} is for team {team}, which does not exist; choose another team",
+            queue=name,
+            team=repr(team),
+        )
     above = documents.get(document.parent)
     if above is None or not above.team or above.team == team:
         return
     if team:
-        yield (
-            f"queue {name} is for team {team} and stands below {above.name}, which is for team "
-            f"{above.team} alone; place it below a queue for every team"
+        yield Reason(
+            "queue.team.parent_conflict",
+            "queue {queue} is for team {team} and is below {parent}, which is only "
+            "for team {parent_team}; place it below a queue for every team",
+            queue=name,
+            team=team,
+            parent=above.name,
+            parent_team=above.team,
         )
     else:
-        yield (
-            f"queue {name} is for every team and stands below {above.name}, which is for team "
-            f"{above.team} alone; give it that team or place it elsewhere"
+        yield Reason(
+            "queue.team.parent_not_shared",
+            "queue {queue} is for every team and is below {parent}, which is only "
+            "for team {parent_team}; assign it to that team or place it elsewhere",
+            queue=name,
+            parent=above.name,
+            parent_team=above.team,
         )
 
 
@@ -262,15 +325,24 @@ def _blocked_by_claims(
         if not waiting and not holding:
             continue
         if uid not in after:
-            message = (
-                f"queue {name} has {waiting} claims that wait and {holding} that hold cards; "
-                "set it to draining, and retire it when it is empty"
+            message = Reason(
+                "queue.retirement.not_empty",
+                "queue {queue} has {pending} pending and {admitted} admitted claims; set "
+                "it to draining, and retire it when it is empty",
+                queue=name,
+                pending=waiting,
+                admitted=holding,
             )
             yield FieldFinding(field=name, message=message)
         elif uid in parents and not _had_child_queues(uid, before):
-            message = (
-                f"queue {name} has {waiting} claims that wait and {holding} that hold cards, and only a "
-                "queue without queues below takes claims; set it to draining and wait until it is empty"
+            message = Reason(
+                "queue.child.parent_not_empty",
+                "queue {queue} has {pending} pending and {admitted} admitted claims, and "
+                "only a queue without child queues can have claims; set it to draining "
+                "and wait until it is empty",
+                queue=name,
+                pending=waiting,
+                admitted=holding,
             )
             yield FieldFinding(field=name, message=message)
 
@@ -303,27 +375,47 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
         over = None if above is None else _stated_quota(above, chip).cap
         if above is not None and over is not None and stated.cap is not None and stated.cap > over:
-            yield (
-                f"queue {view.name} has a cap of {stated.cap} {cards_label(chip)} and stands below "
-                f"{above.name}, which has one of {over}: it never holds more than that"
+            yield Reason(
+                "queue.warning.cap_above_parent",
+                "queue {queue} has a cap of {cap} {unit} and is below {parent}, which "
+                "has a cap of {parent_cap}: the lower cap applies",
+                queue=view.name,
+                cap=stated.cap,
+                unit=cards_label(chip),
+                parent=above.name,
+                parent_cap=over,
             )
     single, total = single_chip_quotas(view), view.total.guaranteed
     if 0 < total < single:
-        yield (
-            f"queue {view.name} is guaranteed {single} cards of single chips and {total} cards in all: "
-            f"it is owed no more than {total} at once"
+        yield Reason(
+            "queue.warning.guarantees_above_total",
+            "queue {queue} is guaranteed {guaranteed} cards over all chips, but its "
+            "total guarantee is {total} cards: at most {limit} are guaranteed at the "
+            "same time",
+            queue=view.name,
+            guaranteed=single,
+            total=total,
+            limit=total,
         )
     if (single or total) and view.lends and not view.reclaims:
-        yield (
-            f"queue {view.name} lends its guarantee and does not take it back: it waits until those who "
-            "borrowed have ended"
+        yield Reason(
+            "queue.warning.lends_without_reclaim",
+            "queue {queue} lends its guaranteed quota but does not reclaim it: its "
+            "claims stay pending until the borrowing claims end",
+            queue=view.name,
         )
 
 
 def _unknown_chip_warnings(view: QueueSnapshot, context: TreeContext) -> Iterator[str]:
     for chip, stated in view.entitlements.items():
         if stated.guaranteed and not context.cards.get(chip):
-            yield f"queue {view.name} is guaranteed {stated.guaranteed} × {chip}, and the fleet has none"
+            yield Reason(
+                "queue.warning.chip_not_in_fleet",
+                "queue {queue} is guaranteed {guaranteed} × {chip}, but the fleet has none",
+                queue=view.name,
+                guaranteed=stated.guaranteed,
+                chip=chip,
+            )
 
 
 def _usage_above_cap_warnings(
@@ -333,9 +425,15 @@ def _usage_above_cap_warnings(
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
         cards = held.get(chip, 0)
         if stated.cap is not None and cards > stated.cap:
-            yield (
-                f"queue {view.name} holds {cards} {cards_label(chip)}, more than its cap of {stated.cap}: what "
-                "runs goes on, and nothing more starts until enough of it has ended"
+            yield Reason(
+                "queue.warning.usage_above_cap",
+                "queue {queue} uses {used} {unit}, more than its cap of {cap}: running "
+                "claims continue, and no further claims start until usage falls below "
+                "the cap",
+                queue=view.name,
+                used=cards,
+                unit=cards_label(chip),
+                cap=stated.cap,
             )
 
 
@@ -347,9 +445,13 @@ def _quota_above_fleet_warnings(
         guaranteed = sum(below.guaranteed(view, chip) for view in below.children(""))
         there = context.cards[chip] if chip else sum(context.cards.values())
         if guaranteed > there > 0:
-            message = (
-                f"the queues are guaranteed {guaranteed} {cards_label(chip)} together and the fleet has {there}: "
-                "they cannot all have theirs at once"
+            message = Reason(
+                "queue.warning.guarantees_above_fleet",
+                "the guaranteed quotas of the queues total {guaranteed} {unit}, but the "
+                "fleet has {available}: they cannot all be met at the same time",
+                guaranteed=guaranteed,
+                unit=cards_label(chip),
+                available=there,
             )
             yield FieldFinding(field="", message=message)
 

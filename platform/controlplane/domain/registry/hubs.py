@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import ModelRefused, check_files
 
@@ -80,10 +81,20 @@ def check_repository(repository: str, *, revision: str) -> None:
     """:raises HubRefused: unless repository and revision have the hubs' syntax."""
     if not _REPOSITORY.fullmatch(repository) or ".." in repository:
         raise HubRefused(
-            f"a repository is owner/name, for example Qwen/Qwen3-8B; got {repository[:200]!r}"
+            Reason(
+                "model_import.repository.invalid",
+                "a repository must be owner/name, for example Qwen/Qwen3-8B; got {repository}",
+                repository=repr(repository[:200]),
+            )
         )
     if not _REVISION.fullmatch(revision) or ".." in revision:
-        raise HubRefused(f"a revision is a branch, a tag or a commit; got {revision[:200]!r}")
+        raise HubRefused(
+            Reason(
+                "model_import.revision.invalid",
+                "a revision must be a branch, a tag or a commit; got {revision}",
+                revision=repr(revision[:200]),
+            )
+        )
 
 
 def importable_files(listing: RepositoryListing) -> RepositoryListing:
@@ -99,7 +110,14 @@ def importable_files(listing: RepositoryListing) -> RepositoryListing:
     for file in files:
         check_file(file)
     if len(files) > MAX_FILES:
-        raise HubRefused(f"the repository has {len(files)} files; at most {MAX_FILES} are taken")
+        raise HubRefused(
+            Reason(
+                "model_import.files.too_many",
+                "the repository has {count} files; at most {limit} are allowed",
+                count=len(files),
+                limit=MAX_FILES,
+            )
+        )
     return RepositoryListing(commit=listing.commit, files=files)
 
 
@@ -114,16 +132,31 @@ def check_file(file: HubFile) -> None:
         or len(file.path) > _MAX_PATH_LENGTH
         or file.path.startswith(".")
     ):
-        raise HubRefused(f"the repository names a file {file.path[:80]!r}, which is no plain name")
+        raise HubRefused(
+            Reason(
+                "model_import.file.invalid_name",
+                "the repository has a file named {file}, which is not a valid file name",
+                file=repr(file.path[:80]),
+            )
+        )
     if not 0 <= file.size <= MAX_FILE_SIZE:
         raise HubRefused(
-            f"{file.path} is said to have {file.size} bytes; at most {format_bytes(MAX_FILE_SIZE)} "
-            "are taken"
+            Reason(
+                "model_import.file.too_large",
+                "{file} has {size} bytes according to the hub; at most {limit} are allowed",
+                file=file.path,
+                size=file.size,
+                limit=format_bytes(MAX_FILE_SIZE),
+            )
         )
     known = _SHA256.fullmatch(file.sha256) or _SHA1.fullmatch(file.git_sha1)
     if not known:
         raise HubRefused(
-            f"the hub says no digest of {file.path}, so nobody could tell a damaged copy"
+            Reason(
+                "model_import.file.digest_missing",
+                "the hub provides no digest of {file}, so a damaged copy could not be detected",
+                file=file.path,
+            )
         )
 
 
@@ -151,8 +184,14 @@ class DigestVerifier:
         expected = self._file.sha256 or self._file.git_sha1
         if self._size != self._file.size or self._digest.hexdigest() != expected:
             raise HubRefused(
-                f"{self._file.path} arrived damaged: its digest is {self._digest.hexdigest()}, the hub "
-                f"says {expected}; it is fetched again when you try again"
+                Reason(
+                    "model_import.file.digest_mismatch",
+                    "{file} is damaged: its digest is {digest}, but the hub reports "
+                    "{expected}; retry to download it again",
+                    file=self._file.path,
+                    digest=self._digest.hexdigest(),
+                    expected=expected,
+                )
             )
 
 

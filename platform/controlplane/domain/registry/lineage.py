@@ -20,6 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from controlplane.domain.common.reasons import Reason
+
 ORDERING_PASSES = 8
 
 
@@ -102,7 +104,11 @@ def assign_layers(nodes: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]
                 ready.append(target)
     if len(ready) < len(nodes):
         stuck = sorted(node for node in nodes if waiting[node])
-        raise LineageCycle(f"these would be made from themselves: {', '.join(stuck)}")
+        raise LineageCycle(
+            Reason(
+                "lineage.graph.cycle", "the lineage has a cycle: {items}", items=", ".join(stuck)
+            )
+        )
     return layer
 
 

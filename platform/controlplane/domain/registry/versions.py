@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import StateMachine
 
 
@@ -140,23 +141,37 @@ _CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "seq_length", "max_
 def parse_model_config(config: Any) -> ModelConfig:
     """:raises ModelRefused: if a required field is missing or invalid."""
     if not isinstance(config, Mapping):
-        raise ModelRefused("config.json must hold a JSON object")
+        raise ModelRefused(
+            Reason("model_version.config.not_an_object", "config.json must be a JSON object")
+        )
     architectures = config.get("architectures")
     if not isinstance(architectures, list) or not architectures:
         raise ModelRefused(
-            'config.json must name the architecture, for example "architectures": ["Qwen2ForCausalLM"]'
+            Reason(
+                "model_version.config.architecture_missing",
+                'config.json must name the architecture, for example "architectures": '
+                '["Qwen2ForCausalLM"]',
+            )
         )
     kind = config.get("model_type")
     if config.get("auto_map") and not (isinstance(kind, str) and kind in NATIVE_MODEL_TYPES):
         raise ModelRefused(
-            f"config.json asks for code of its own (auto_map), and no engine here knows its model_type "
-            f"{str(kind)[:MAX_ARCHITECTURE_LENGTH]!r} without it"
+            Reason(
+                "model_version.config.custom_code",
+                "config.json requires custom code (auto_map), and no engine supports its "
+                "model_type {model_type} without it",
+                model_type=repr(str(kind)[:MAX_ARCHITECTURE_LENGTH]),
+            )
         )
     architecture = architectures[0]
     if not isinstance(architecture, str) or not _is_printable_name(architecture):
         raise ModelRefused(
-            f"the architecture must be a name of at most {MAX_ARCHITECTURE_LENGTH} characters, "
-            f"got {str(architecture)[:MAX_ARCHITECTURE_LENGTH]!r}"
+            Reason(
+                "model_version.architecture.too_long",
+                "the architecture must be a name of at most {limit} characters, got {architecture}",
+                limit=MAX_ARCHITECTURE_LENGTH,
+                architecture=repr(str(architecture)[:MAX_ARCHITECTURE_LENGTH]),
+            )
         )
     scheme, written = _parse_quantization(config)
     return ModelConfig(
@@ -177,8 +192,11 @@ def check_tokenizer(config: Any) -> None:
     """:raises ModelRefused: if ``tokenizer_config.json`` requires remote code."""
     if isinstance(config, Mapping) and config.get("auto_map"):
         raise ModelRefused(
-            "tokenizer_config.json asks for code of its own (auto_map), which is not run here; publish the "
-            "tokenizer as a tokenizer.json and take auto_map out"
+            Reason(
+                "model_version.tokenizer.custom_code",
+                "tokenizer_config.json requires custom code (auto_map), which is not run "
+                "here; publish the tokenizer as a tokenizer.json and remove auto_map",
+            )
         )
 
 
@@ -198,8 +216,12 @@ def _parse_quantization(config: Mapping[str, Any]) -> tuple[str, str]:
     method = _normalise_scheme(given.get("quant_method"))
     if not method:
         raise ModelRefused(
-            "quantization_config must name its quant_method, for example "
-            f'"compressed-tensors", got {str(given.get("quant_method"))[:_MAX_SCHEME_LENGTH]!r}'
+            Reason(
+                "model_version.quantization.method_missing",
+                "quantization_config must name its quant_method, for example "
+                '"compressed-tensors", got {method}',
+                method=repr(str(given.get("quant_method"))[:_MAX_SCHEME_LENGTH]),
+            )
         )
     groups = given.get("config_groups")
     first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
@@ -304,7 +326,15 @@ def _context_length(config: Mapping[str, Any]) -> int:
         if not isinstance(length, int) or isinstance(length, bool):
             continue
         if not 0 <= length <= MAX_CONTEXT_LENGTH:
-            raise ModelRefused(f"{name} must be 0 to {MAX_CONTEXT_LENGTH}, got {length}")
+            raise ModelRefused(
+                Reason(
+                    "model_version.context.out_of_range",
+                    "{field} must be 0 to {limit}, got {value}",
+                    field=name,
+                    limit=MAX_CONTEXT_LENGTH,
+                    value=length,
+                )
+            )
         return length
     return 0
 
@@ -312,11 +342,25 @@ def _context_length(config: Mapping[str, Any]) -> int:
 def check_files(names: frozenset[str]) -> None:
     """:raises ModelRefused: unless there are a ``config.json`` and safetensors weights."""
     if "config.json" not in names:
-        raise ModelRefused("there is no config.json in the folder")
+        raise ModelRefused(
+            Reason("model_version.config.missing", "there is no config.json in the folder")
+        )
     if not any(name.endswith(".safetensors") for name in names):
         unsafe = sorted(name for name in names if name.endswith(UNSAFE_SUFFIXES))
-        hint = f" ({unsafe[0]} can run code when loaded; convert it)" if unsafe else ""
-        raise ModelRefused(f"there are no .safetensors weights in the folder{hint}")
+        if unsafe:
+            raise ModelRefused(
+                Reason(
+                    "model_version.weights.unsafe_format",
+                    "there are no .safetensors weights in the folder; {file} can run code when it is "
+                    "loaded: convert it to .safetensors",
+                    file=unsafe[0],
+                )
+            )
+        raise ModelRefused(
+            Reason(
+                "model_version.weights.missing", "there are no .safetensors weights in the folder"
+            )
+        )
 
 
 def count_parameters(headers: Mapping[str, Any]) -> int:
@@ -331,9 +375,23 @@ def count_parameters(headers: Mapping[str, Any]) -> int:
         size = 1
         for extent in tensor["shape"]:
             if not isinstance(extent, int) or not 0 <= extent <= MAX_PARAMETERS:
-                raise ModelRefused(f"tensor {name!r} has an extent of {extent!r}")
+                raise ModelRefused(
+                    Reason(
+                        "model_version.tensor.invalid_shape",
+                        "tensor {tensor} has the invalid dimension {dimension}",
+                        tensor=repr(name),
+                        dimension=repr(extent),
+                    )
+                )
             size *= extent
         total += size
         if total > MAX_PARAMETERS:
-            raise ModelRefused(f"tensor {name!r} makes it more than {MAX_PARAMETERS} parameters")
+            raise ModelRefused(
+                Reason(
+                    "model_version.parameters.too_many",
+                    "tensor {tensor} brings the total above {limit} parameters",
+                    tensor=repr(name),
+                    limit=MAX_PARAMETERS,
+                )
+            )
     return total

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Resources, format_bytes
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import GangShape, RoleShape
@@ -97,22 +98,36 @@ class BlockerFinder:
         if largest.cards and chip not in self._chips:
             return PendingReason(
                 code=PendingCode.NO_SUCH_CHIP,
-                reason=f"needs {chip}; the fleet has only {', '.join(self._chips) or 'no cards at all'}",
+                reason=Reason(
+                    "claim.no_fit.chip_not_in_fleet",
+                    "needs {chip}; the fleet only has {chips}",
+                    chip=chip,
+                    chips=", ".join(self._chips) or "no cards at all",
+                ),
             )
         if not self._fleet.topology.knows(claim.within):
             levels = ", ".join(level.name for level in self._fleet.topology.levels)
             return PendingReason(
                 code=PendingCode.NO_SUCH_LEVEL,
-                reason=f"needs to be under one {claim.within}; the levels of the network are {levels}",
+                reason=Reason(
+                    "claim.no_fit.unknown_topology_level",
+                    "needs nodes under one {level}; the levels of the network topology are "
+                    "{levels}",
+                    level=claim.within,
+                    levels=levels,
+                ),
             )
         if matching.any():
             return None
         wanted = ", ".join(f"{name}={value}" for name, value in sorted(claim.selector.items()))
         return PendingReason(
             code=PendingCode.NO_SUCH_NODE,
-            reason=(
-                f"needs a node with {chip}, the labels {wanted or '–'} and no taint that it does "
-                f"not tolerate; there is none"
+            reason=Reason(
+                "claim.no_fit.no_matching_node",
+                "needs a node with {chip}, the labels {labels} and only tolerated "
+                "taints; no node matches",
+                chip=chip,
+                labels=wanted or "–",
             ),
         )
 
@@ -124,7 +139,13 @@ class BlockerFinder:
         if wanted > biggest:
             return PendingReason(
                 code=PendingCode.NEVER_FITS,
-                reason=f"needs {wanted} × {chip} on one node; the largest node has {biggest}",
+                reason=Reason(
+                    "claim.no_fit.node_too_small",
+                    "needs {cards} × {chip} on one node; the largest node has {largest}",
+                    cards=wanted,
+                    chip=chip,
+                    largest=biggest,
+                ),
                 numbers={"wanted": wanted, "largest_node": biggest},
             )
         sizes = self._allocatable_sizes(demand, matching) if wanted else ()
@@ -132,7 +153,13 @@ class BlockerFinder:
             given = ", ".join(map(str, sizes))
             return PendingReason(
                 code=PendingCode.NEVER_FITS,
-                reason=f"needs {wanted} × {chip} on one node; the nodes give out {given}",
+                reason=Reason(
+                    "claim.no_fit.unsupported_size",
+                    "needs {cards} × {chip} on one node; the nodes support {sizes}",
+                    cards=wanted,
+                    chip=chip,
+                    sizes=given,
+                ),
                 numbers={"wanted": wanted},
             )
         return None
@@ -145,10 +172,20 @@ class BlockerFinder:
             cpu = int(self._capacity.cpu[rows].max(initial=0))
             if role.limits.memory > memory:
                 needs, has = format_bytes(role.limits.memory), format_bytes(memory)
-                reason = f"needs {needs} of memory on one node; the largest has {has}"
+                reason = Reason(
+                    "claim.no_fit.node_memory_too_small",
+                    "needs {needed} of memory on one node; the largest node has {largest}",
+                    needed=needs,
+                    largest=has,
+                )
             elif role.limits.cpu > cpu:
                 needs, has = f"{role.limits.cpu / 1000:g}", f"{cpu / 1000:g}"
-                reason = f"needs {needs} CPU cores on one node; the largest has {has}"
+                reason = Reason(
+                    "claim.no_fit.node_cpu_too_small",
+                    "needs {needed} CPU cores on one node; the largest node has {largest}",
+                    needed=needs,
+                    largest=has,
+                )
             else:
                 continue
             return PendingReason(code=PendingCode.NEVER_FITS, reason=reason)
@@ -162,9 +199,15 @@ class BlockerFinder:
             return None
         return PendingReason(
             code=PendingCode.NEVER_FITS,
-            reason=(
-                f"needs {claim.shape.describe()} of {chip} under one {claim.within or CLUSTER}; if nobody "
-                f"held any, the best would have room for {best} of {replicas} replicas"
+            reason=Reason(
+                "claim.no_fit.gang_too_large",
+                "needs {shape} of {chip} under one {level}; with all cards free, the "
+                "best one would fit {fitting} of {replicas} replicas",
+                shape=claim.shape.describe(),
+                chip=chip,
+                level=claim.within or CLUSTER,
+                fitting=best,
+                replicas=replicas,
             ),
             numbers={"best": best, "replicas": replicas},
         )
@@ -178,9 +221,20 @@ class BlockerFinder:
             wanted: int = role.limits.memory
             needs, has = format_bytes(wanted), format_bytes(free)
             reason = (
-                f"needs {needs} of memory on one node for each replica; the most that is free is {has}"
+                Reason(
+                    "claim.no_fit.replica_memory",
+                    "needs {needed} of memory on one node for each replica; at most {free} "
+                    "is free on a node",
+                    needed=needs,
+                    free=has,
+                )
                 if replicas > 1
-                else f"needs {needs} of memory on one node; the most that is free is {has}"
+                else Reason(
+                    "claim.no_fit.memory",
+                    "needs {needed} of memory on one node; at most {free} is free on a node",
+                    needed=needs,
+                    free=has,
+                )
             )
             code = PendingCode.NO_MEMORY
         else:
@@ -189,9 +243,20 @@ class BlockerFinder:
             wanted = role.limits.cpu
             needs, has = f"{wanted / 1000:g}", f"{free / 1000:g}"
             reason = (
-                f"needs {needs} CPU cores on one node for each replica; the most that is free is {has}"
+                Reason(
+                    "claim.no_fit.replica_cpu",
+                    "needs {needed} CPU cores on one node for each replica; at most {free} "
+                    "are free on a node",
+                    needed=needs,
+                    free=has,
+                )
                 if replicas > 1
-                else f"needs {needs} CPU cores on one node; the most that is free is {has}"
+                else Reason(
+                    "claim.no_fit.cpu",
+                    "needs {needed} CPU cores on one node; at most {free} are free on a node",
+                    needed=needs,
+                    free=has,
+                )
             )
             code = PendingCode.NO_CPU
         numbers = {"wanted": wanted, "free": free, "replicas": replicas}
@@ -202,9 +267,16 @@ class BlockerFinder:
         best = self._replicas_in_best_domain(claim, chip)
         return PendingReason(
             code=PendingCode.NO_DOMAIN,
-            reason=(
-                f"needs {claim.shape.describe()} of {chip} under one {claim.within}; the best "
-                f"{claim.within} has room for {best} of {replicas} replicas"
+            reason=Reason(
+                "claim.no_fit.topology_domain",
+                "needs {shape} of {chip} under one {level}; the best {domain} fits "
+                "{fitting} of {replicas} replicas",
+                shape=claim.shape.describe(),
+                chip=chip,
+                level=claim.within,
+                domain=claim.within,
+                fitting=best,
+                replicas=replicas,
             ),
             numbers={"wanted": claim.shape.fewest_cards, "best": best, "replicas": replicas},
         )
@@ -223,18 +295,28 @@ class BlockerFinder:
         if largest.cards and best >= largest.cards and not self._fleet.replica_counts(demand).any():
             return PendingReason(
                 code=PendingCode.NOT_TOGETHER,
-                reason=(
-                    f"needs {largest.cards} × {chip} that hang together on one node; "
-                    f"{best} are free on the best node, but not in one ring or whole pairs"
+                reason=Reason(
+                    "claim.no_fit.card_groups",
+                    "needs {cards} × {chip} with direct links on one node; {free} are free "
+                    "on the best node, but not in one ring or in whole pairs",
+                    cards=largest.cards,
+                    chip=chip,
+                    free=best,
                 ),
                 numbers={"wanted": largest.cards, "best_node": best},
             )
         total = int(self._cards[matching].sum())
         return PendingReason(
             code=PendingCode.NO_FREE_CARDS,
-            reason=(
-                f"needs {claim.shape.describe()} of {chip}; {free} of {total} "
-                f"are free, at most {best} on one node"
+            reason=Reason(
+                "claim.no_fit.free_cards",
+                "needs {shape} of {chip}; {free} of {total} are free, at most "
+                "{free_on_node} on one node",
+                shape=claim.shape.describe(),
+                chip=chip,
+                free=free,
+                total=total,
+                free_on_node=best,
             ),
             numbers={
                 "wanted": claim.shape.cards,

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.per_user_limits import UserClaim, UserClaimCounts
 from controlplane.domain.scheduling.plans import ClaimPlacement, cards_of_replicas
@@ -85,7 +86,13 @@ class CommitValidator:
             node = self._nodes.get(replica.node)
             if node is None or not node.accepts_workloads:
                 name = replica.node if node is None else node.name
-                raise PlacementConflict(f"node {name} takes no work any more")
+                raise PlacementConflict(
+                    Reason(
+                        "node.workloads.not_accepted",
+                        "node {node} no longer accepts workloads",
+                        node=name,
+                    )
+                )
             cards = replica.cards or self._choose_cards(claim, node, replica, placement.chip, taken)
             for uid in cards:
                 self._check_card(claim, uid, node)
@@ -111,17 +118,35 @@ class CommitValidator:
             and self._is_available_to(claim, card)
         ]
         if len(free) < replica.count:
-            raise PlacementConflict(f"cards of node {node.name} have been given to another claim")
+            raise PlacementConflict(
+                Reason(
+                    "placement.cards.allocated",
+                    "cards of node {node} are allocated to another claim",
+                    node=node.name,
+                )
+            )
         return tuple(free[: replica.count])
 
     def _check_card(self, claim: CommitClaim, uid: str, node: NodeSnapshot) -> None:
         card = self._free.get(uid)
         if card is None:
             raise PlacementConflict(
-                f"card {uid} of node {node.name} is held by another claim or can no longer be used"
+                Reason(
+                    "placement.card.not_available",
+                    "card {card} of node {node} is allocated to another claim or no longer usable",
+                    card=uid,
+                    node=node.name,
+                )
             )
         if not self._is_available_to(claim, card):
-            raise PlacementConflict(f"card {uid} of node {node.name} is kept for another claim")
+            raise PlacementConflict(
+                Reason(
+                    "placement.card.reserved",
+                    "card {card} of node {node} is reserved for another claim",
+                    card=uid,
+                    node=node.name,
+                )
+            )
 
     def _is_available_to(self, claim: CommitClaim, card: CardSnapshot) -> bool:
         """Return whether the card is nominated for no other claim that is still pending."""
@@ -134,18 +159,35 @@ class CommitValidator:
         for uid in path_to_root(claim.queue, self._queues):
             queue = self._queues[uid]
             if not queue.open:
-                raise PlacementConflict(f"queue {queue.name} has been closed")
+                raise PlacementConflict(
+                    Reason(
+                        "placement.queue.closed", "queue {queue} has been closed", queue=queue.name
+                    )
+                )
             stated = queue.entitlements.get(placement.chip)
             for chip, bound in ((placement.chip, stated), (TOTAL, queue.total)):
                 held = self._in_use[uid, chip] + more
                 cap = bound.cap if bound else None
                 if more and cap is not None and held > cap:
                     raise PlacementConflict(
-                        f"queue {queue.name} would hold {held} of at most {cap}"
+                        Reason(
+                            "placement.queue.cap_exceeded",
+                            "queue {queue} would use {used} cards; its cap is {cap}",
+                            queue=queue.name,
+                            used=held,
+                            cap=cap,
+                        )
                     )
         if (limit := self._user_counts.limit(claim)) is not None:
             raise PlacementConflict(
-                f"{limit.user} holds {limit.held} of at most {limit.bound} claims of queue {limit.queue}"
+                Reason(
+                    "claim.user_limit.reached",
+                    "{user} has {admitted} of at most {limit} admitted claims in queue {queue}",
+                    user=limit.user,
+                    admitted=limit.held,
+                    limit=limit.bound,
+                    queue=limit.queue,
+                )
             )
 
     def _charge_queue(self, queue: str, chip: str, cards: int) -> None:

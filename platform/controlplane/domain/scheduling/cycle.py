@@ -27,6 +27,7 @@ from datetime import datetime
 from itertools import chain, groupby
 from typing import NamedTuple
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.tree import QuotaLimit, QuotaShortage
 from controlplane.domain.scheduling.blockers import PERMANENT_CODES, BlockerFinder
 from controlplane.domain.scheduling.early_evictions import withdraw_early_evictions
@@ -278,7 +279,11 @@ class Cycle:
     def _consider_claim(self, claim: ClaimSnapshot) -> PendingReason | None:
         """Run steps 3 to 6 for one claim; return None if it was placed."""
         if not claim.chips:
-            raise ValueError(f"claim {claim.uid} accepts no chip")
+            raise ValueError(
+                Reason(
+                    "claim.chips.missing", "claim {claim} has no acceptable chip", claim=claim.uid
+                )
+            )
         limit = self._user_counts.limit(claim)
         if limit is not None and not self._is_queue_closed(claim):
             return explain_user_limit(limit)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.network_topology import CLUSTER, NODE
@@ -164,10 +165,23 @@ class _PlanSearch:
             gain += float(self._usable[node]) * self._worth
             freed.append(self._nodes.names[node])
         if not freed:
-            return self._plan_result(reason="no node can be emptied at less than that is worth")
+            return self._plan_result(
+                reason=Reason(
+                    "defragmentation.nodes.not_worthwhile",
+                    "no node can be freed at a cost below its value",
+                )
+            )
         names = ", ".join(self._names[node] for node in freed)
         room = tuple(map(self._usable_cards_on, freed))
-        return self._plan_result(reason=f"{names} would be whole", gain=gain, room=room)
+        return self._plan_result(
+            reason=Reason(
+                "defragmentation.nodes.freed",
+                "nodes that would become entirely free: {nodes}",
+                nodes=names,
+            ),
+            gain=gain,
+            room=room,
+        )
 
     def _usable_cards_on(self, node: str) -> ReplicaPlacement:
         """All cards of the node that can be used."""
@@ -228,14 +242,27 @@ class _PlanSearch:
         mark = self._fleet.mark()
         if self._placer.place(goal.claim, goal.chip) is not None:
             self._fleet.undo(mark)
-            return self._plan_result(reason="there is room for it already")
+            return self._plan_result(
+                reason=Reason("defragmentation.claim.already_fits", "the claim already fits")
+            )
         worth = self._worth * goal.claim.shape.fewest_cards
         planner = CapacityPlanner(self._mover, moves=self._bounds.moves, tries=self._bounds.tries)
         seats = planner.make(goal.claim, goal.chip, worth=worth)
         if seats is None:
-            return self._plan_result(reason="no moves make room for it at less than that is worth")
+            return self._plan_result(
+                reason=Reason(
+                    "defragmentation.claim.not_worthwhile",
+                    "no relocations free the required capacity at a cost below its value",
+                )
+            )
         asked = goal.claim.shape.describe()
-        return self._plan_result(reason=f"there would be room for {asked}", gain=worth, room=seats)
+        return self._plan_result(
+            reason=Reason(
+                "defragmentation.claim.fits", "there would be capacity for {shape}", shape=asked
+            ),
+            gain=worth,
+            room=seats,
+        )
 
     # -- Fewer fragments --
 
@@ -251,10 +278,20 @@ class _PlanSearch:
             else:
                 self._mover.undo(mark)
         if not self._mover.moves:
-            return self._plan_result(reason="no move frees more from fragments than it costs")
+            return self._plan_result(
+                reason=Reason(
+                    "defragmentation.fragments.not_worthwhile",
+                    "no relocation reduces fragmentation by more than its cost",
+                )
+            )
         saved = self._fragments_before - fragments
         return self._plan_result(
-            reason=f"{saved:.1f} fewer cards would be fragments", gain=saved * self._worth
+            reason=Reason(
+                "defragmentation.fragments.reduced",
+                "the number of fragmented cards would decrease by {cards}",
+                cards=f"{saved:.1f}",
+            ),
+            gain=saved * self._worth,
         )
 
     def _fragmentation_amount(self) -> float:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import StateMachine
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.relocation import Relocation, can_relocate
@@ -239,7 +240,12 @@ class _RelocationChecker:
         found: list[str] = []
         for number, move in moves:
             for problem in self._check_relocation(move):
-                reason = f"move {number}: {problem}"
+                reason = Reason(
+                    "defragmentation.plan.relocation_outdated",
+                    "relocation {number}: {reason}",
+                    number=number,
+                    reason=problem,
+                )
                 found.append(reason)
             self._freed |= card_uids(move.source)
             self._taken |= card_uids(move.target)
@@ -248,7 +254,11 @@ class _RelocationChecker:
                 card.uid for card in node.cards if card.uid in room and not self._is_on_card(card)
             ]
             if busy:
-                reason = f"the room: {_no_longer_free_reason(node, busy)}"
+                reason = Reason(
+                    "defragmentation.plan.capacity_outdated",
+                    "the capacity to free: {reason}",
+                    reason=_no_longer_free_reason(node, busy),
+                )
                 found.append(reason)
         return tuple(found)
 
@@ -261,20 +271,32 @@ class _RelocationChecker:
         """What has become of it; empty where it is as it was."""
         running = self._running.get(move.claim)
         if running is None:
-            return "the work has ended, or has stopped"
+            return Reason("defragmentation.workload.ended", "the workload has ended or stopped")
         if not can_relocate(running):
-            return "the work was told to stop, or can no longer be moved"
+            return Reason(
+                "defragmentation.workload.not_movable",
+                "the workload is being evicted or can no longer be relocated",
+            )
         if _sorted_placements(running.replicas) != _sorted_placements(move.source):
-            return "the work holds other cards than it did"
+            return Reason(
+                "defragmentation.workload.cards_changed",
+                "the workload uses different cards than before",
+            )
         return ""
 
     def _check_target(self, replica: ReplicaPlacement) -> str:
         """Why it cannot come there; empty where it can."""
         node = self._nodes.get(replica.node)
         if node is None:
-            return f"there is no node {replica.node} any more"
+            return Reason(
+                "node.lookup.not_found", "node {node} no longer exists", node=replica.node
+            )
         if not node.accepts_workloads:
-            return f"node {node.name} takes no work any more"
+            return Reason(
+                "node.workloads.not_accepted",
+                "node {node} no longer accepts workloads",
+                node=node.name,
+            )
         busy = [uid for uid in replica.cards if not self._is_free(uid)]
         return _no_longer_free_reason(node, busy) if busy else ""
 
@@ -299,8 +321,18 @@ def _sorted_placements(
 def _no_longer_free_reason(node: NodeSnapshot, uids: Sequence[str]) -> str:
     indices = ", ".join(str(card.index) for card in node.cards if card.uid in uids)
     if len(uids) == 1:
-        return f"card {indices} of {node.name} is no longer free"
-    return f"cards {indices} of {node.name} are no longer free"
+        return Reason(
+            "placement.card.not_free",
+            "card {index} of {node} is no longer free",
+            index=indices,
+            node=node.name,
+        )
+    return Reason(
+        "placement.cards.not_free",
+        "cards {indices} of {node} are no longer free",
+        indices=indices,
+        node=node.name,
+    )
 
 
 def card_uids(replicas: Iterable[ReplicaPlacement]) -> set[str]:

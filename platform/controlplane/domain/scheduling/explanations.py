@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.quotas.tree import QuotaLimit, QuotaShortage
 from controlplane.domain.scheduling.per_user_limits import UserLimitReached
@@ -20,7 +21,7 @@ from controlplane.domain.scheduling.plans import (
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
 
 #: What a bound on all chips together is a bound on.
-ANY_CHIP = "cards of any chip"
+ANY_CHIP = Reason("claim.chip.any", "cards of any chip")
 
 
 def explain_placement(
@@ -33,14 +34,23 @@ def explain_placement(
     nodes = sorted({names[replica.node] for replica in replicas})
     shape = claim.shape.describe()
     if len(nodes) == 1:
-        reason = (
-            f"{shape} of {chip} on {nodes[0]}, where it leaves the fewest cards that nobody can use"
+        reason = Reason(
+            "claim.placement.one_node",
+            "{shape} of {chip} on {node}, which leaves the fewest unusable cards",
+            shape=shape,
+            chip=chip,
+            node=nodes[0],
         )
     else:
         some = ", ".join(nodes[:4]) + ("…" if len(nodes) > 4 else "")
-        reason = (
-            f"{shape} of {chip} on {len(nodes)} nodes ({some}), the smallest part of the network with room "
-            f"for all of it"
+        reason = Reason(
+            "claim.placement.several_nodes",
+            "{shape} of {chip} on {count} nodes ({nodes}), the smallest network "
+            "domain with enough free capacity",
+            shape=shape,
+            chip=chip,
+            count=len(nodes),
+            nodes=some,
         )
     return ClaimPlacement(
         claim=claim.uid,
@@ -69,34 +79,67 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
         case QuotaLimit.CLOSED:
             return PendingReason(
                 code=PendingCode.QUEUE_CLOSED,
-                reason=f"queue {queue} is closed; it admits nothing until it is opened",
+                reason=Reason(
+                    "queue.state.closed",
+                    "queue {queue} is closed; it admits no claims until it is opened",
+                    queue=queue,
+                ),
             )
         case QuotaLimit.CAP if shortage.reserved:
             return PendingReason(
                 code=PendingCode.QUEUE_CAP,
-                reason=(
-                    f"needs {wanted} × {kind}; queue {queue} holds {used} of at most {bound} and "
-                    f"keeps {reserved} for others"
+                reason=Reason(
+                    "queue.cap.reached_with_reservation",
+                    "needs {needed} × {chip}; queue {queue} uses {used} of its cap of {cap}, "
+                    "and {reserved} are reserved for other claims",
+                    needed=wanted,
+                    chip=kind,
+                    queue=queue,
+                    used=used,
+                    cap=bound,
+                    reserved=reserved,
                 ),
                 numbers={**numbers, "cap": bound, "kept": reserved},
             )
         case QuotaLimit.CAP:
             return PendingReason(
                 code=PendingCode.QUEUE_CAP,
-                reason=f"needs {wanted} × {kind}; queue {queue} holds {used} of at most {bound}",
+                reason=Reason(
+                    "queue.cap.reached",
+                    "needs {needed} × {chip}; queue {queue} uses {used} of its cap of {cap}",
+                    needed=wanted,
+                    chip=kind,
+                    queue=queue,
+                    used=used,
+                    cap=bound,
+                ),
                 numbers={**numbers, "cap": bound},
             )
         case QuotaLimit.DOES_NOT_BORROW:
             return PendingReason(
                 code=PendingCode.NO_BORROWING,
-                reason=(
-                    f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it is "
-                    f"guaranteed, keeps {reserved} for others and borrows nothing"
+                reason=Reason(
+                    "queue.guarantee.reached_with_reservation",
+                    "needs {needed} × {chip}; queue {queue} uses {used} of its guaranteed "
+                    "{guaranteed}, {reserved} are reserved for other claims, and it does not "
+                    "borrow",
+                    needed=wanted,
+                    chip=kind,
+                    queue=queue,
+                    used=used,
+                    guaranteed=bound,
+                    reserved=reserved,
                 )
                 if reserved
-                else (
-                    f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it "
-                    f"is guaranteed, and borrows nothing"
+                else Reason(
+                    "queue.guarantee.reached",
+                    "needs {needed} × {chip}; queue {queue} uses {used} of its guaranteed "
+                    "{guaranteed} and does not borrow",
+                    needed=wanted,
+                    chip=kind,
+                    queue=queue,
+                    used=used,
+                    guaranteed=bound,
                 ),
                 numbers={
                     **numbers,
@@ -107,9 +150,15 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
         case QuotaLimit.NOTHING_TO_BORROW:
             return PendingReason(
                 code=PendingCode.NO_BORROWING,
-                reason=(
-                    f"needs {wanted} × {kind}, more than queue {queue} is guaranteed; {bound} are "
-                    f"free, of which {lendable} may be borrowed"
+                reason=Reason(
+                    "queue.borrowing.insufficient",
+                    "needs {needed} × {chip}, more than the guaranteed quota of queue "
+                    "{queue}; {free} are free, of which {lendable} may be borrowed",
+                    needed=wanted,
+                    chip=kind,
+                    queue=queue,
+                    free=bound,
+                    lendable=lendable,
                 ),
                 numbers={**numbers, "free": bound, "lendable": lendable},
             )
@@ -117,8 +166,14 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
             reserved = _format_in_cards(shortage.bound - shortage.lendable)
             return PendingReason(
                 code=PendingCode.NO_BORROWING,
-                reason=(
-                    f"needs {wanted} × {kind}; {bound} are free, but other queues keep {reserved} of them"
+                reason=Reason(
+                    "queue.borrowing.reserved_by_others",
+                    "needs {needed} × {chip}; {free} are free, but {reserved} of them are "
+                    "reserved by other queues",
+                    needed=wanted,
+                    chip=kind,
+                    free=bound,
+                    reserved=reserved,
                 ),
                 numbers={**numbers, "free": bound, "kept": reserved},
             )
@@ -136,15 +191,29 @@ def explain_user_limit(limit: UserLimitReached) -> PendingReason:
     if limit.first:
         return PendingReason(
             code=PendingCode.USER_LIMIT,
-            reason=(
-                f"{user} holds {held} of at most {bound} claims of queue {queue}, and others of "
-                f"{user} come first: {limit.first}"
+            reason=Reason(
+                "claim.user_limit.others_first",
+                "{user} has {admitted} of at most {limit} admitted claims in queue "
+                "{queue}; other claims of {owner} that come first: {preceding}",
+                user=user,
+                admitted=held,
+                limit=bound,
+                queue=queue,
+                owner=user,
+                preceding=limit.first,
             ),
             numbers={**numbers, "first": limit.first},
         )
     return PendingReason(
         code=PendingCode.USER_LIMIT,
-        reason=f"{user} holds {held} of at most {bound} claims of queue {queue}",
+        reason=Reason(
+            "claim.user_limit.reached",
+            "{user} has {admitted} of at most {limit} admitted claims in queue {queue}",
+            user=user,
+            admitted=held,
+            limit=bound,
+            queue=queue,
+        ),
         numbers=numbers,
     )
 
@@ -153,9 +222,13 @@ def explain_reserved(claim: ClaimSnapshot, chip: str, *, queue: str) -> PendingR
     """:param queue: name of the queue whose claim has the reservation."""
     return PendingReason(
         code=PendingCode.RESERVED,
-        reason=(
-            f"needs {claim.shape.describe()} of {chip}; there is room, but it is kept for a claim "
-            f"of queue {queue} that comes first"
+        reason=Reason(
+            "claim.no_fit.reserved",
+            "needs {shape} of {chip}; the free capacity is reserved for a claim of "
+            "queue {queue} that comes first",
+            shape=claim.shape.describe(),
+            chip=chip,
+            queue=queue,
         ),
         numbers={"wanted": claim.shape.cards},
     )
@@ -165,8 +238,13 @@ def explain_awaiting_faster_chip(claim: ClaimSnapshot, chip: str, faster: str) -
     """:param chip: that it could have now."""
     return PendingReason(
         code=PendingCode.AWAITING_FASTER_CHIP,
-        reason=(
-            f"needs {claim.shape.describe()}; {chip} has room, but it ends sooner if it waits for {faster}"
+        reason=Reason(
+            "claim.pending.faster_chip",
+            "needs {shape}; {chip} has free capacity, but waiting for {faster_chip} "
+            "gives an earlier completion",
+            shape=claim.shape.describe(),
+            chip=chip,
+            faster_chip=faster,
         ),
         numbers={"wanted": claim.shape.cards},
     )
@@ -178,7 +256,13 @@ def explain_awaiting_evictions(chip: str, running: Iterable[RunningClaim]) -> Pe
     cards = sum(cards_of_replicas(view.replicas) for view in stopping)
     return PendingReason(
         code=PendingCode.AWAITING_EVICTIONS,
-        reason=f"awaits {cards} × {chip} of claims that were told to stop for it: {len(stopping)}",
+        reason=Reason(
+            "claim.pending.evictions",
+            "waiting for {cards} × {chip} from claims that are being evicted: {claims}",
+            cards=cards,
+            chip=chip,
+            claims=len(stopping),
+        ),
         numbers={"cards": cards, "claims": len(stopping)},
     )
 
@@ -190,9 +274,14 @@ def explain_reclaim(
     return Revocation(
         claim=victim.uid,
         beneficiary=claim.uid,
-        reason=(
-            f"queue {queue} holds more than its {guaranteed} × {victim.chip}; queue {owner} takes "
-            f"back what it is guaranteed"
+        reason=Reason(
+            "claim.eviction.reclaimed",
+            "queue {queue} uses more than its guaranteed {guaranteed} × {chip}; "
+            "queue {reclaiming_queue} reclaims its guaranteed quota",
+            queue=queue,
+            guaranteed=guaranteed,
+            chip=victim.chip,
+            reclaiming_queue=owner,
         ),
     )
 
@@ -201,9 +290,12 @@ def explain_preemption(victim: RunningClaim, claim: ClaimSnapshot) -> Revocation
     return Revocation(
         claim=victim.uid,
         beneficiary=claim.uid,
-        reason=(
-            f"makes room for a claim of priority {claim.priority} in the same queue; "
-            f"its own is {victim.priority}"
+        reason=Reason(
+            "claim.eviction.preempted",
+            "preempted by a claim of priority {preemptor_priority} in the same "
+            "queue; the priority of this claim is {priority}",
+            preemptor_priority=claim.priority,
+            priority=victim.priority,
         ),
     )
 
@@ -211,9 +303,12 @@ def explain_preemption(victim: RunningClaim, claim: ClaimSnapshot) -> Revocation
 def explain_not_evaluated(placed: int, looked_at: int) -> PendingReason:
     return PendingReason(
         code=PendingCode.NOT_EVALUATED,
-        reason=(
-            f"this cycle placed {placed} claims and looked for room {looked_at} times before "
-            f"it came to this one"
+        reason=Reason(
+            "claim.pending.cycle_budget_exhausted",
+            "not evaluated in this scheduling cycle; claims placed before it: "
+            "{placed}, placement attempts: {attempts}",
+            placed=placed,
+            attempts=looked_at,
         ),
         numbers={"placed": placed, "looked_at": looked_at},
     )

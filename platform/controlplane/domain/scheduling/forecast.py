@@ -19,6 +19,7 @@ from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
@@ -269,7 +270,12 @@ def _claim_forecast(
     start = expected.starts.get(uid)
     if start is None:
         cause = expected.pending.get(uid, "it has not come yet")
-        reason = f"not within {_format_reasons(horizon)}: {cause}"
+        reason = Reason(
+            "forecast.start.not_within_horizon",
+            "not within {horizon}: {reason}",
+            horizon=_format_reasons(horizon),
+            reason=cause,
+        )
         return Forecast(claim=uid, starts_at=None, earliest=earliest, latest=latest, reason=reason)
     return Forecast(
         claim=uid,
@@ -285,15 +291,22 @@ def _claim_forecast(
 
 def _wait_reason(waited_for: Sequence[str]) -> str:
     if not waited_for:
-        return "starts now: there is room for it"
+        return Reason("forecast.start.now", "starts now: enough capacity is free")
     if len(waited_for) == 1:
-        return f"starts when {waited_for[0]} ends"
+        return Reason("forecast.start.after_claim", "starts when {claim} ends", claim=waited_for[0])
     some = ", ".join(waited_for[:4])
     if len(waited_for) > 4:
-        return f"starts when {some} and {len(waited_for) - 4} more have ended"
-    return f"starts when {some} have ended"
+        return Reason(
+            "forecast.start.after_many_claims",
+            "starts when {claims} and {more} more claims have ended",
+            claims=some,
+            more=len(waited_for) - 4,
+        )
+    return Reason("forecast.start.after_claims", "starts when {claims} have ended", claims=some)
 
 
 def _format_reasons(horizon: timedelta) -> str:
     hours = horizon.total_seconds() / 3600
-    return f"the next {hours:.0f} hours" if hours < 48 else f"the next {hours / 24:.0f} days"
+    if hours < 48:
+        return Reason("forecast.horizon.hours", "the next {hours} hours", hours=round(hours))
+    return Reason("forecast.horizon.days", "the next {days} days", days=round(hours / 24))

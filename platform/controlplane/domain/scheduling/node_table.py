@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.card_states import CardStates
 from controlplane.domain.scheduling.network_topology import CLUSTER, NetworkTopology
@@ -272,7 +273,14 @@ class NodeTable:
         found = self.rows[row]
         step = self.states.step(int(self.state[row]), demand.shape)
         if step is None:
-            raise ValueError(f"{found.node.name} has no room for {demand}")
+            raise ValueError(
+                Reason(
+                    "node.capacity.insufficient",
+                    "{node} has no free capacity for {demand}",
+                    node=found.node.name,
+                    demand=str(demand),
+                )
+            )
         self._set_state(row, step.to)
         self._charge_node(found.node.uid, demand.shape, 1)
         uids = tuple(found.cards[position].uid for position in step.positions)

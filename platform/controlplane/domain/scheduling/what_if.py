@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.cycle import plan_cycle
@@ -245,7 +246,14 @@ def _rank_differences(differences: Sequence[StartTimeChange]) -> tuple[StartTime
 
 def _require_subject(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
     if uid not in known:
-        raise UnknownSubject(f"there is no {what} {uid!r} in this snapshot")
+        raise UnknownSubject(
+            Reason(
+                "snapshot.subject.not_found",
+                "there is no {kind} {uid} in this snapshot",
+                kind=what,
+                uid=repr(uid),
+            )
+        )
     return known[uid]
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import StateMachine
 
 
@@ -117,6 +118,12 @@ def restart_backoff(*, crashes: int) -> timedelta:
     Doubles from one second up to five minutes.
     """
     if crashes < 1:
-        raise ValueError(f"crashes must be at least 1, got {crashes}")
+        raise ValueError(
+            Reason(
+                "deployment.restart.invalid_crash_count",
+                "crashes must be at least 1, got {crashes}",
+                crashes=crashes,
+            )
+        )
     factor = 1 << min(crashes - 1, 30)
     return min(INITIAL_BACKOFF * factor, MAX_BACKOFF)

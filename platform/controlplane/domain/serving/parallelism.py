@@ -14,6 +14,7 @@ from typing import Any
 
 from controlplane.domain.architectures import Architecture, ConfigRefused, parse_architecture
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.parallelism import ParallelPlan
@@ -77,7 +78,13 @@ def _impossible_values(
         left_open = finding.field == "parallel.tensor" and not values.get("tensor")
         yield (
             FieldFinding(
-                field="cards", message=f"{finding.message}; all {cards} cards are tensor parallel"
+                field="cards",
+                message=Reason(
+                    "parallelism.tensor.implied_by_cards",
+                    "{reason}; all {cards} cards are used for tensor parallelism",
+                    reason=finding.message,
+                    cards=cards,
+                ),
             )
             if left_open
             else finding
@@ -87,13 +94,22 @@ def _impossible_values(
     if plan.pipeline > architecture.layers:
         yield FieldFinding(
             field="parallel.pipeline",
-            message=f"parallel.pipeline must be at most {architecture.layers}, the layers of the model, "
-            f"got {plan.pipeline}",
+            message=Reason(
+                "parallelism.replica.pipeline_too_large",
+                "parallel.pipeline must be at most {layers}, the number of layers of the "
+                "model, got {pipeline}",
+                layers=architecture.layers,
+                pipeline=plan.pipeline,
+            ),
         )
     if values.get("expert") == "on" and architecture.experts is None:
         yield FieldFinding(
             field="parallel.expert",
-            message=f"parallel.expert must be 'off': {architecture.name} has no experts, got 'on'",
+            message=Reason(
+                "parallelism.expert.not_supported",
+                "parallel.expert must be 'off': {architecture} has no experts, got 'on'",
+                architecture=architecture.name,
+            ),
         )
 
 
@@ -102,15 +118,26 @@ def _product_finding(values: Mapping[str, Any], *, cards: int) -> FieldFinding |
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
     product = (tensor or 1) * pipeline * data
     if tensor and product != cards:
-        right = f"for {cards} {'card' if cards == 1 else 'cards'} their product must be {cards}"
-        message = (
-            f"parallel: tensor {tensor} × pipeline {pipeline} × data {data} is {product}; {right}"
+        message = Reason(
+            "parallelism.replica.product_mismatch",
+            "parallel: tensor {tensor} × pipeline {pipeline} × data {data} is {product}; it must "
+            "equal the number of cards of a replica, {cards}",
+            tensor=tensor,
+            pipeline=pipeline,
+            data=data,
+            product=product,
+            cards=cards,
         )
         return FieldFinding(field="parallel", message=message)
     if not tensor and cards % product:
-        message = (
-            f"parallel: pipeline {pipeline} × data {data} is {product}, which does not divide "
-            f"the {cards} {'card' if cards == 1 else 'cards'} of a replica"
+        message = Reason(
+            "parallelism.replica.product_not_a_divisor",
+            "parallel: pipeline {pipeline} × data {data} is {product}, which does not divide the "
+            "number of cards of a replica, {cards}",
+            pipeline=pipeline,
+            data=data,
+            product=product,
+            cards=cards,
         )
         return FieldFinding(field="parallel", message=message)
     return None

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.simulation.run_profiles import RunProfile
 
 
@@ -62,7 +63,14 @@ class SimulatedFault:
 
     @property
     def location(self) -> str:
-        return self.node if self.card is None else f"card {self.card} of {self.node}"
+        if self.card is None:
+            return self.node
+        return Reason(
+            "simulation.fault.card_location",
+            "card {card} of {node}",
+            card=self.card,
+            node=self.node,
+        )
 
 
 def faults_of_kind(
@@ -280,17 +288,21 @@ def _current_stage(
     ]
     if at < record.ready_at:
         stage = Stage.PREPARING
-        message = "preparing the software and the inputs (simulated)"
+        message = Reason(
+            "attempt.stage.preparing_simulated", "preparing the software and the inputs (simulated)"
+        )
     elif at < record.up_at:
         stage = Stage.STARTING
-        message = "loading the model (simulated)"
+        message = Reason("attempt.stage.loading_simulated", "loading the model (simulated)")
     else:
         stage = Stage.RUNNING
-        message = "running (simulated)"
+        message = Reason("attempt.stage.running_simulated", "running (simulated)")
     if unreachable:
-        message = f"{unreachable[0].node} does not answer"
+        message = Reason(
+            "attempt.node.unreachable", "{node} is unreachable", node=unreachable[0].node
+        )
     elif record.stop_at is not None and record.stop_at <= at:
-        message = "asked to stop"
+        message = Reason("attempt.stop.requested", "stop requested")
     return stage, message
 
 
@@ -309,18 +321,29 @@ def _exit_outcome(record: SimulatedLaunchRecord, progress: WorkProgress) -> Laun
         return None
     at = progress.reached(max(profile.runs, record.initial_work))
     if profile.exit_code:
-        message = f"exited with code {profile.exit_code}"
+        message = Reason(
+            "attempt.exit.failed", "exited with code {exit_code}", exit_code=profile.exit_code
+        )
+        if profile.error:
+            message = Reason(
+                "attempt.exit.failed_with_error",
+                "exited with code {exit_code}: {detail}",
+                exit_code=profile.exit_code,
+                detail=profile.error,
+            )
         return LaunchOutcome(
             at=at,
             cause=_CAUSES.get(profile.exit_code, "failed"),
-            message=f"{message}: {profile.error}" if profile.error else message,
+            message=message,
             exit_code=profile.exit_code,
         )
     if record.reports:
         if record.handed_over_at is None:
             return None
         at = max(at, record.handed_over_at)
-    return LaunchOutcome(at=at, cause="finished", message="finished", exit_code=0)
+    return LaunchOutcome(
+        at=at, cause="finished", message=Reason("attempt.exit.finished", "finished"), exit_code=0
+    )
 
 
 #: Exit codes with another cause than "failed".
@@ -337,15 +360,24 @@ def _stop_outcome(record: SimulatedLaunchRecord) -> LaunchOutcome | None:
         return None
     if record.stop_at < record.ready_at:
         return LaunchOutcome(
-            at=record.stop_at, cause="stopped", message="stopped before it had started"
+            at=record.stop_at,
+            cause="stopped",
+            message=Reason("attempt.stop.before_start", "stopped before the start"),
         )
     saved = record.after(record.profile.saves, record.stop_at)
     if record.profile.obeys and saved <= record.kill_at:
-        return LaunchOutcome(at=saved, cause="stopped", message="stopped", exit_code=_TERMINATED)
+        return LaunchOutcome(
+            at=saved,
+            cause="stopped",
+            message=Reason("attempt.stop.stopped", "stopped"),
+            exit_code=_TERMINATED,
+        )
     return LaunchOutcome(
         at=record.kill_at,
         cause="stopped",
-        message="killed, because it did not end in time when it was asked to",
+        message=Reason(
+            "attempt.stop.killed", "killed because it did not stop within the grace period"
+        ),
         exit_code=_KILLED,
     )
 
@@ -357,7 +389,11 @@ def _timeout_outcome(record: SimulatedLaunchRecord) -> LaunchOutcome | None:
     return LaunchOutcome(
         at=record.after(seconds, record.ready_at),
         cause="out_of_time",
-        message=f"it ran longer than its limit of {seconds:.0f} s",
+        message=Reason(
+            "attempt.time_limit.exceeded",
+            "exceeded the time limit of {seconds} s",
+            seconds=f"{seconds:.0f}",
+        ),
         exit_code=_TERMINATED,
     )
 
@@ -372,7 +408,12 @@ def _fault_outcome(record: SimulatedLaunchRecord, fault: SimulatedFault) -> Laun
             return LaunchOutcome(
                 at=first,
                 cause="failed",
-                message=f"{fault.location} failed: {fault.message}",
+                message=Reason(
+                    "attempt.hardware.failed",
+                    "{location} failed: {error}",
+                    location=fault.location,
+                    error=fault.message,
+                ),
                 exit_code=_ABORTED,
                 fault=fault,
             )
@@ -383,7 +424,12 @@ def _fault_outcome(record: SimulatedLaunchRecord, fault: SimulatedFault) -> Laun
             return LaunchOutcome(
                 at=max(lost_at, record.launched_at),
                 cause="lost",
-                message=f"{fault.node} does not answer: {fault.message}",
+                message=Reason(
+                    "attempt.node.lost",
+                    "{node} is unreachable: {error}",
+                    node=fault.node,
+                    error=fault.message,
+                ),
                 fault=fault,
             )
         case _:

@@ -11,6 +11,7 @@ from typing import Any
 
 from controlplane.domain.architectures import Architecture
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.parallelism import (
@@ -210,8 +211,13 @@ def _estimate_serving(
         illegal.append(
             FieldFinding(
                 field="context",
-                message=f"context must be at most {architecture.context}, which the model was made for, "
-                f"got {workload.context}",
+                message=Reason(
+                    "sizing.context.too_long",
+                    "context must be at most {limit}, the maximum context length of the "
+                    "model, got {context}",
+                    limit=architecture.context,
+                    context=workload.context,
+                ),
             )
         )
     findings = list(illegal)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from controlplane.domain.architectures import Architecture
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, format_bytes
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.parallelism import (
@@ -162,29 +163,47 @@ def does_not_fit_finding(
     cause = _largest_part(worst, size=format_bytes(parts[worst]))
     return FieldFinding(
         field="chip",
-        message=f"{format_bytes(memory.total)} do not fit into the {format_bytes(limit)} of a card of "
-        f"{chip.label} that may be used: {cause}",
+        message=Reason(
+            "sizing.memory.insufficient",
+            "the required memory of {required} exceeds the {usable} usable on a card "
+            "of {chip}: {reason}",
+            required=format_bytes(memory.total),
+            usable=format_bytes(limit),
+            chip=chip.label,
+            reason=cause,
+        ),
     )
 
 
 def _largest_part(name: str, *, size: str) -> str:
     match name:
         case "weights":
-            return (
-                f"the weights alone are {size}; take more cards, a chip with more memory, or fewer "
-                "bits a weight"
+            return Reason(
+                "sizing.memory.weights",
+                "the weights alone require {size}; use more cards, a chip with more "
+                "memory, or fewer bits per weight",
+                size=size,
             )
         case "optimizer":
-            return (
-                f"the optimizer's states alone are {size}; divide them with ZeRO, take more cards, "
-                "or train an adapter"
+            return Reason(
+                "sizing.memory.optimizer",
+                "the optimizer states alone require {size}; partition them with ZeRO, "
+                "use more cards, or train an adapter",
+                size=size,
             )
         case "activations":
-            return f"activations alone are {size}; take a smaller batch or shorter rows, or recompute them"
+            return Reason(
+                "sizing.memory.activations",
+                "the activations alone require {size}; use a smaller batch, shorter "
+                "examples, or activation recomputation",
+                size=size,
+            )
         case _:
-            return (
-                f"the KV cache alone is {size}; take a shorter context, fewer requests at once, or "
-                "more cards"
+            return Reason(
+                "sizing.memory.kv_cache",
+                "the KV cache alone requires {size}; use a shorter context, fewer "
+                "concurrent requests, or more cards",
+                size=size,
             )
 
 

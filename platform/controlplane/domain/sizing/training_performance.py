@@ -23,6 +23,7 @@ from statistics import median
 
 from controlplane.domain.architectures import Architecture, Attention
 from controlplane.domain.common.accelerators import Chip, Dtype
+from controlplane.domain.common.reasons import Reason
 
 #: One measured run says little about how much runs differ.
 _ONE_RUN_SPREAD = 0.25
@@ -180,6 +181,12 @@ def scaling_efficiency(base: ClusterThroughput, more: ClusterThroughput) -> floa
     """
     if base.cards < 1 or more.cards < 1 or base.tokens_per_second <= 0:
         raise ValueError(
-            f"scaling needs a base that ran, got {base.tokens_per_second} tokens/s on {base.cards} cards"
+            Reason(
+                "sizing.scaling.invalid_baseline",
+                "scaling efficiency requires a baseline with throughput and cards above "
+                "0, got {throughput} tokens/s on {cards} cards",
+                throughput=base.tokens_per_second,
+                cards=base.cards,
+            )
         )
     return (more.tokens_per_second / base.tokens_per_second) / (more.cards / base.cards)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.domain.architectures import Architecture
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.parallelism import ParallelPlan, padded_vocabulary, stage_share
@@ -74,7 +75,14 @@ def weight_scheme(name: str) -> WeightScheme:
     """:raises UnknownScheme: if it is not one of ``WEIGHT_SCHEMES``."""
     if name not in WEIGHT_SCHEMES:
         known = ", ".join(sorted(WEIGHT_SCHEMES))
-        raise UnknownScheme(f"scheme {name!r:.80} is not known; known are {known}")
+        raise UnknownScheme(
+            Reason(
+                "sizing.weight_scheme.unknown",
+                "scheme {scheme} is not known; known are {schemes}",
+                scheme=f"{name!r:.80}",
+                schemes=known,
+            )
+        )
     return WEIGHT_SCHEMES[name]
 
 

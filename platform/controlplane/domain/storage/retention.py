@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
+
 #: How long uploads that no manifest lists are retained, independent of the rules.
 UNLISTED_RETENTION = timedelta(hours=24)
 
@@ -89,15 +91,34 @@ class Removal:
     def reason(self) -> str:
         match self.rule:
             case RuleCode.NEWEST_VERSIONS:
-                return f"only the newest {self.limit} versions of each model are kept"
+                return Reason(
+                    "artifact.retention.newest_versions",
+                    "only the newest {count} versions of each model are kept",
+                    count=self.limit,
+                )
             case RuleCode.CHECKPOINT_DAYS:
-                return f"checkpoints are kept for {self.limit} days after their run"
+                return Reason(
+                    "artifact.retention.checkpoints",
+                    "checkpoints are kept for {days} days after their run",
+                    days=self.limit,
+                )
             case RuleCode.FAILED_DAYS:
-                return f"files of failed runs are kept for {self.limit} days"
+                return Reason(
+                    "artifact.retention.failed_runs",
+                    "files of failed runs are kept for {days} days",
+                    days=self.limit,
+                )
             case RuleCode.LOG_DAYS:
-                return f"logs are kept for {self.limit} days after their run"
+                return Reason(
+                    "artifact.retention.logs",
+                    "logs are kept for {days} days after their run",
+                    days=self.limit,
+                )
             case RuleCode.UNLISTED:
-                return "the run has ended and nothing lists these files"
+                return Reason(
+                    "artifact.retention.unreferenced",
+                    "the run has ended and no record references these files",
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

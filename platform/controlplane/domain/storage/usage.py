@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 
 
@@ -97,12 +98,24 @@ def _quota_refusal(*, team: str, use: StorageUse, requested: int | None) -> str:
     used, limit = format_bytes(use.used), format_bytes(use.limit or 0)
     by_what = filled or "nothing yet"
     if requested is None:
-        return (
-            f"team {team} uses {used} of its {limit} of storage ({by_what}). Delete what is no longer "
-            "needed on the storage page, or ask an administrator of the company for a larger quota"
+        return Reason(
+            "storage.quota.exceeded",
+            "team {team} uses {used} of its storage quota of {limit} ({usage}). "
+            "Delete unneeded data on the storage page, or ask an administrator of "
+            "the company for a larger quota",
+            team=team,
+            used=used,
+            limit=limit,
+            usage=by_what,
         )
-    return (
-        f"this needs {format_bytes(requested)} more; team {team} uses {used} of its {limit} of storage "
-        f"({by_what}). Delete what is no longer needed on the storage page, or ask an administrator "
-        "of the company for a larger quota"
+    return Reason(
+        "storage.quota.insufficient",
+        "{requested} more storage is required; team {team} uses {used} of its "
+        "quota of {limit} ({usage}). Delete unneeded data on the storage page, "
+        "or ask an administrator of the company for a larger quota",
+        requested=format_bytes(requested),
+        team=team,
+        used=used,
+        limit=limit,
+        usage=by_what,
     )

@@ -152,7 +152,7 @@ def test_a_name_from_outside_calls_nobody_and_stays_within_the_bounds() -> None:
     [
         (ReceiverKind.FEISHU, '{"code":0,"msg":"success"}', ""),
         (ReceiverKind.FEISHU, '{"code":19021,"msg":"sign match fail"}', "19021: sign match fail"),
-        (ReceiverKind.FEISHU, "<html>", "did not answer with JSON"),
+        (ReceiverKind.FEISHU, "<html>", "the response is not JSON"),
         (ReceiverKind.DINGTALK, '{"errcode":0,"errmsg":"ok"}', ""),
         (ReceiverKind.DINGTALK, '{"errcode":310000,"errmsg":"keywords"}', "310000: keywords"),
         (ReceiverKind.DINGTALK, "[]", "has no errcode"),

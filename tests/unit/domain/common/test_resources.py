@@ -78,7 +78,10 @@ def test_a_gang_counts_its_cards_and_says_its_shape() -> None:
 
 @pytest.mark.parametrize(
     ("replicas", "cards", "message"),
-    [(0, 1, "replicas must be at least 1, got 0"), (1, -1, "cards cannot be negative, got -1")],
+    [
+        (0, 1, "replicas must be at least 1, got 0"),
+        (1, -1, "role 'trainer': cards must not be negative, got -1"),
+    ],
 )
 def test_a_shape_that_cannot_be_is_refused(replicas: int, cards: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):

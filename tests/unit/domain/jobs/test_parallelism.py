@@ -38,22 +38,27 @@ QWEN = parse_architecture(QWEN2_7B)
             ParallelPlan(tensor=2, data=3),
             8,
             "parallel",
-            "is 6, but there are 8 cards; parallel.data of 4",
+            "is 6, but the number of cards is 8; parallel.data must be 4",
         ),
         (
             ParallelPlan(tensor=3, data=1),
             8,
             "parallel",
-            "3 does not divide 8, so no parallel.data is right",
+            "3 does not divide 8, so parallel.data has no valid value",
         ),
         (
             ParallelPlan(tensor=8),
             8,
             "parallel.tensor",
-            "divide the 28 heads, got 8; right would be 1, 2, 4",
+            "divide the 28 heads, got 8; valid values: 1, 2, 4, 7, 14, 28",
         ),
         (ParallelPlan(pipeline=8), 8, "parallel.pipeline", "must divide the 28 layers, got 8"),
-        (ParallelPlan(pipeline=64), 64, "parallel.pipeline", "at most the 28 layers, got 64"),
+        (
+            ParallelPlan(pipeline=64),
+            64,
+            "parallel.pipeline",
+            "at most the number of layers, 28, got 64",
+        ),
         (
             ParallelPlan(expert=2, data=2),
             2,
@@ -64,7 +69,7 @@ QWEN = parse_architecture(QWEN2_7B)
             ParallelPlan(tensor=14),
             14,
             "parallel.tensor",
-            "at most 8, the cards of card-80 that share",
+            "at most 8, the number of cards of card-80 with a direct link",
         ),
         (
             ParallelPlan(pipeline=2, zero_stage=2, data=2),
@@ -105,9 +110,9 @@ def test_experts_must_divide() -> None:
 @pytest.mark.parametrize(
     ("chip", "cards", "message"),
     [
-        (TWO_RINGS, 3, "two-rings gives out 1, 2, 4, 8 cards of a node at once, got 3"),
-        (TWO_RINGS, 12, "whole nodes of 8, got 12; right would be 8, 16"),
-        (PAIRS, 5, "pairs gives out 1 card or a multiple of 2, got 5"),
+        (TWO_RINGS, 3, "two-rings supports requests of 1, 2, 4, 8 cards on a node, got 3"),
+        (TWO_RINGS, 12, "a multiple of 8, the cards of a node, got 12; valid values: 8, 16"),
+        (PAIRS, 5, "pairs supports requests of 1 card or a multiple of 2, got 5"),
         (CARD, 0, "cards must be 1 to 65536, got 0"),
     ],
 )

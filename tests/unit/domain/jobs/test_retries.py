@@ -97,7 +97,7 @@ def test_a_stored_policy_is_read_back_as_it_was(policy: RetryPolicy) -> None:
 @pytest.mark.parametrize(
     ("values", "field", "message"),
     [
-        ({"max_retries": 21}, "max_retries", "≥ 0 and ≤ 20, got 21"),
+        ({"max_retries": 21}, "max_retries", "≥ 0, ≤ 20, got 21"),
         ({"max_retries": True}, "max_retries", "a whole number"),
         ({"backoff_seconds": -1}, "backoff_seconds", "got -1"),
         ({"backoff_seconds": 600}, "backoff_seconds", "at most max_backoff_seconds, which is 360"),

@@ -102,14 +102,14 @@ def test_a_change_is_told_field_by_field_with_both_values() -> None:
     )
 
     assert messages(TREE, {**TREE, "vision": vision}) == [
-        "queue vision moves from below research to below batch",
-        "queue vision drains: it takes nothing new, and admits those that wait",
-        "queue vision no longer lends what is idle",
-        "queue vision lets one person run 3 at once; there was no limit",
-        "queue vision may hold at most 20 cards in all; there was no cap",
+        "queue vision moves from research to batch",
+        "queue vision is drained: it accepts no new claims; pending claims are still admitted",
+        "queue vision no longer lends its idle quota",
+        "queue vision limits the running claims per user to 3; there was no limit",
+        "queue vision has a cap of 20 cards in all; there was no cap",
         "queue vision reserves 2 × nvidia-h800 instead of 0",
         "queue vision is guaranteed 12 × nvidia-h800 instead of 8",
-        "queue vision may hold at most 14 × nvidia-h800; there was no cap",
+        "queue vision has a cap of 14 × nvidia-h800; there was no cap",
     ]
 
 
@@ -120,9 +120,9 @@ def test_queues_that_come_and_go_are_told_with_their_place() -> None:
     differences = tree_differences(TREE, after)
 
     assert [one.message for one in differences if one.kind is not DifferenceKind.CHANGED] == [
-        "queue audio is created below research",
-        "queue batch, which stood at the top, is retired",
-        "queue speech, which stood below research, is retired",
+        "queue audio is created under research",
+        "queue batch at the top level is retired",
+        "queue speech under research is retired",
     ]
     assert "queue audio is guaranteed 8 × nvidia-h800 instead of 0" in [
         one.message for one in differences
@@ -195,24 +195,24 @@ def test_pruning_is_of_the_whole_tree_or_of_what_is_below_the_named_queues() -> 
     ("content", "message"),
     [
         (["research"], "a file must have queues: with a queue under each name, got ['research']"),
-        ({}, "queues: there must be a queue under each name, got None"),
+        ({}, "queues: expected a queue under each name, got None"),
         (
             {"queues": {}, "queue": {}},
-            "file: there is no field 'queue'; known are queues, below",
+            "file: unknown field 'queue'; known are queues, below",
         ),
-        ({"queues": {}, "below": "x"}, "below must be the name of a queue that there is, got 'x'"),
+        ({"queues": {}, "below": "x"}, "below must be the name of an existing queue, got 'x'"),
         (
             {"queues": {False: {}}},
-            "queues: a queue's name must be text, got False; put it in quotes",
+            "queues: a queue name must be text, got False; put it in quotes",
         ),
         (
             {"queues": {"a": {"below": {"b": {}}}, "b": {}}},
-            "b: the name b is given twice; it is also at a › b",
+            "b: duplicate name b; it is also at a › b",
         ),
-        ({"queues": {"a": 3}}, "a: a queue is fields with values, got 3"),
+        ({"queues": {"a": 3}}, "a: a queue must consist of fields and values, got 3"),
         (
             {"queues": {"a": {"cards": {CHIP: {"garanteed": 8}}}}},
-            "a › nvidia-h800: there is no field 'garanteed'; known are reserved, guaranteed, cap",
+            "a › nvidia-h800: unknown field 'garanteed'; known are reserved, guaranteed, cap",
         ),
         (
             {"queues": {"research": {"below": {"vision": {"cards": {CHIP: {"cap": "eight"}}}}}}},
@@ -225,11 +225,11 @@ def test_pruning_is_of_the_whole_tree_or_of_what_is_below_the_named_queues() -> 
         ),
         (
             {"queues": {"a": {"cards": {CHIP: 8}}}},
-            "a › nvidia-h800: there must be reserved, guaranteed or cap, got 8",
+            "a › nvidia-h800: expected reserved, guaranteed or cap, got 8",
         ),
         (
             {"queues": {"a": {"weight": float("nan")}}},
-            "a: weight must be a number more than 0, got nan",
+            "a: weight must be a number greater than 0, got nan",
         ),
         ({"queues": {"a": {"lends": "no"}}}, "a: lends must be true or false, got 'no'"),
         (
@@ -253,5 +253,5 @@ def test_a_file_deeper_than_a_tree_may_be_is_refused_however_deep_it_is() -> Non
     for level in range(100):
         content = {f"q{level}": {"below": content}}
 
-    with pytest.raises(InvalidQueueFile, match="queues stand at most 8 levels deep"):
+    with pytest.raises(InvalidQueueFile, match="queues can be at most 8 levels deep"):
         parse_queue_file({"queues": content}, TREE)

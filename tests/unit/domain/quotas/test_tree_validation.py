@@ -28,7 +28,7 @@ def test_a_sound_tree_has_no_findings() -> None:
     [
         (
             [queue("a", parent="gone")],
-            "queue a stands below gone, which does not exist; choose another",
+            "queue a is below gone, which does not exist; choose another parent",
         ),
         (
             [queue("a", reserved=4, guaranteed=2)],
@@ -51,13 +51,18 @@ def test_a_sound_tree_has_no_findings() -> None:
                 queue("b", parent="a", guaranteed=6),
                 queue("c", parent="a", guaranteed=4),
             ],
-            "the queues below a are guaranteed 10 × ascend-910b3 together, more than its own 8; "
-            "lower theirs or raise it",
+            (
+                "the guaranteed quotas of the queues below a total 10 × ascend-910b3, "
+                "more than its own guaranteed 8; lower their guarantees or raise its "
+                "own"
+            ),
         ),
         (
             [queue("a", cap=4), queue("b", parent="a", guaranteed=6)],
-            "the queues below a are guaranteed 6 × ascend-910b3 together, more than its cap of 4; "
-            "lower theirs or raise it",
+            (
+                "the guaranteed quotas of the queues below a total 6 × ascend-910b3, "
+                "more than its cap of 4; lower the guarantees or raise the cap"
+            ),
         ),
     ],
 )
@@ -71,8 +76,8 @@ def test_queues_that_stand_below_one_another_are_found_and_do_no_harm() -> None:
     circle = [queue("a", parent="b"), queue("b", parent="a", used=2)]
 
     assert messages(*circle) == [
-        "queue a stands below itself; let one of the queues above it stand at the top",
-        "queue b stands below itself; let one of the queues above it stand at the top",
+        "queue a is below itself; move one of its ancestors to the top level",
+        "queue b is below itself; move one of its ancestors to the top level",
     ]
     assert allows(tree(*circle, free=4), "a", 2)
 
@@ -80,4 +85,6 @@ def test_queues_that_stand_below_one_another_are_found_and_do_no_harm() -> None:
 def test_only_queues_without_others_below_take_claims() -> None:
     found = messages(queue("a"), queue("b", parent="a"), taking=("a", "b"))
 
-    assert found == ["queue a has queues below it, so it takes no claims; submit to one of those"]
+    assert found == [
+        "queue a has child queues, so it accepts no claims; submit to one of the child queues"
+    ]

@@ -46,7 +46,7 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
     [
         (
             chain(9),
-            "queue q8 is 9 levels down, and 8 are the most; place it higher",
+            "queue q8 is 9 levels deep, and at most 8 are allowed; place it higher",
         ),
         (
             (
@@ -55,8 +55,11 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
                 document("one", parent="middle", guaranteed=12),
                 document("other", parent="middle", guaranteed=8),
             ),
-            "the queues below top are guaranteed 20 × nvidia-h800 together, more than its own 16; "
-            "lower theirs or raise it",
+            (
+                "the guaranteed quotas of the queues below top total 20 × nvidia-h800, "
+                "more than its own guaranteed 16; lower their guarantees or raise its "
+                "own"
+            ),
         ),
         (
             (
@@ -64,18 +67,21 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
                 document("one", parent="top", guaranteed=12),
                 document("other", parent="top", total=ChipQuota(guaranteed=8)),
             ),
-            "the queues below top are guaranteed 20 cards in all together, more than its cap of 16; "
-            "lower theirs or raise it",
+            (
+                "the guaranteed quotas of the queues below top total 20 cards in all, "
+                "more than its cap of 16; lower the guarantees or raise the cap"
+            ),
         ),
         (
             (document("a", guaranteed=12, total=ChipQuota(cap=8)),),
-            "queue a guarantees 12 cards of single chips, more than its cap of 8 cards in all; "
-            "raise the cap or lower the guarantees",
+            (
+                "queue a guarantees 12 cards over all chips, more than its total cap "
+                "of 8 cards; raise the cap or lower the guarantees"
+            ),
         ),
         (
             (replace(document("a"), entitlements={"gpu-9": ChipQuota(guaranteed=1)}),),
-            "queue a states cards of 'gpu-9', and no chip is called that; known are "
-            "ascend-910b3, nvidia-h800",
+            "queue a has a quota for the unknown chip 'gpu-9'; known are ascend-910b3, nvidia-h800",
         ),
         (
             (document("a", max_running_per_user=0),),
@@ -83,17 +89,21 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
         ),
         (
             (document("a", team="sales"),),
-            "queue a is for team 'sales', and there is none of that name; choose another",
+            "queue a is for team 'sales', which does not exist; choose another team",
         ),
         (
             (document("a", team="research"), document("b", parent="a", team="product")),
-            "queue b is for team product and stands below a, which is for team research alone; "
-            "place it below a queue for every team",
+            (
+                "queue b is for team product and is below a, which is only for team "
+                "research; place it below a queue for every team"
+            ),
         ),
         (
             (document("a", team="research"), document("b", parent="a")),
-            "queue b is for every team and stands below a, which is for team research alone; "
-            "give it that team or place it elsewhere",
+            (
+                "queue b is for every team and is below a, which is only for team "
+                "research; assign it to that team or place it elsewhere"
+            ),
         ),
         (
             (document("a"), replace(document("b"), name="a")),
@@ -106,7 +116,7 @@ def chain(levels: int) -> tuple[QueueDocument, ...]:
         ),
         (
             (document("a", weight=float("inf")),),
-            "a: weight must be a number more than 0, got inf",
+            "a: weight must be a number greater than 0, got inf",
         ),
         (
             (document("a", guaranteed=-1),),
@@ -124,7 +134,7 @@ def test_queues_in_a_circle_are_found_before_anything_is_added_up() -> None:
     assert findings(
         document("a", parent="b", guaranteed=8), document("b", parent="a", guaranteed=4)
     ) == [
-        f"queue {name} stands below itself; let one of the queues above it stand at the top"
+        f"queue {name} is below itself; move one of its ancestors to the top level"
         for name in ("a", "b")
     ]
 
@@ -142,12 +152,13 @@ def test_a_queue_with_claims_is_neither_retired_nor_split() -> None:
     context = replace(CONTEXT, waiting={"a": 3}, holding={"a": 2})
 
     assert findings(document("b"), before=before, context=context) == [
-        "queue a has 3 claims that wait and 2 that hold cards; set it to draining, and retire it "
-        "when it is empty"
+        "queue a has 3 pending and 2 admitted claims; set it to draining, and retire it when it is empty"
     ]
     assert findings(*before.values(), document("c", parent="a"), before=before, context=context)[
         0
-    ].startswith("queue a has 3 claims that wait and 2 that hold cards, and only a queue")
+    ].startswith(
+        "queue a has 3 pending and 2 admitted claims, and only a queue without child queues can have"
+    )
 
 
 def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> None:
@@ -155,7 +166,9 @@ def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> N
     worse = replace(before["one"], entitlements={CHIP: ChipQuota(guaranteed=9)})
 
     after = {**before, "b": document("b")}
-    message = "the queues below top are guaranteed 8 × nvidia-h800 together, more than its own 4"
+    message = (
+        "the guaranteed quotas of the queues below top total 8 × nvidia-h800, more than its own"
+    )
     judgement = validate_tree_change(before, after, CONTEXT)
     assert not judgement.findings
     assert judgement.warnings[0].message.startswith(message)
@@ -168,37 +181,44 @@ def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> N
         (
             (document("a", guaranteed=24), document("b", guaranteed=16)),
             CONTEXT,
-            "the queues are guaranteed 40 × nvidia-h800 together and the fleet has 32: they cannot "
-            "all have theirs at once",
+            (
+                "the guaranteed quotas of the queues total 40 × nvidia-h800, but the "
+                "fleet has 32: they cannot all be met at the same time"
+            ),
         ),
         (
             (document("a", guaranteed=4),),
             replace(CONTEXT, cards={}),
-            "queue a is guaranteed 4 × nvidia-h800, and the fleet has none",
+            "queue a is guaranteed 4 × nvidia-h800, but the fleet has none",
         ),
         (
             (document("a", cap=8), document("b", parent="a", cap=12)),
             CONTEXT,
-            "queue b has a cap of 12 × nvidia-h800 and stands below a, which has one of 8: it never "
-            "holds more than that",
+            "queue b has a cap of 12 × nvidia-h800 and is below a, which has a cap of 8: the lower cap applies",
         ),
         (
             (document("a", guaranteed=8, total=ChipQuota(guaranteed=4)),),
             CONTEXT,
-            "queue a is guaranteed 8 cards of single chips and 4 cards in all: it is owed no more "
-            "than 4 at once",
+            (
+                "queue a is guaranteed 8 cards over all chips, but its total guarantee "
+                "is 4 cards: at most 4 are guaranteed at the same time"
+            ),
         ),
         (
             (document("a", guaranteed=8, reclaims=False),),
             CONTEXT,
-            "queue a lends its guarantee and does not take it back: it waits until those who "
-            "borrowed have ended",
+            (
+                "queue a lends its guaranteed quota but does not reclaim it: its "
+                "claims stay pending until the borrowing claims end"
+            ),
         ),
         (
             (document("a", cap=8), document("b", parent="a")),
             replace(CONTEXT, used={"b": {CHIP: 10}}),
-            "queue a holds 10 × nvidia-h800, more than its cap of 8: what runs goes on, and nothing "
-            "more starts until enough of it has ended",
+            (
+                "queue a uses 10 × nvidia-h800, more than its cap of 8: running claims "
+                "continue, and no further claims start until usage falls below the cap"
+            ),
         ),
     ],
 )
@@ -267,18 +287,21 @@ def test_a_queue_admin_changes_what_is_below_and_how_the_topmost_is_used(
         ),
         (
             {"shop": replace(TREE["shop"], description="mine")},
-            "queue shop is for team product; changing it needs the permission to manage queues "
-            "there",
+            "queue shop is for team product; changing it requires the permission to manage queues in that team",
         ),
         (
             {"lab": None, "vision": None, "speech": None},
-            "queue lab was given to team research by an administrator of the company; only they "
-            "can retire it",
+            (
+                "queue lab was assigned to team research by an administrator of the "
+                "company; only an administrator of the company can retire it"
+            ),
         ),
         (
             {"lab": replace(TREE["lab"], lends=False)},
-            "queue lab would take from other teams what it did not take so far (lends); only an "
-            "administrator of the company can allow it that",
+            (
+                "queue lab would use more of the quota of other teams because of the "
+                "change of lends; only an administrator of the company can allow this"
+            ),
         ),
         (
             {"lab": stated("lab", guaranteed=24)},
@@ -287,33 +310,49 @@ def test_a_queue_admin_changes_what_is_below_and_how_the_topmost_is_used(
         ),
         (
             {"vision": replace(TREE["vision"], parent="science")},
-            "queue vision would not stand below a queue of team research; only an administrator of "
-            "the company can place it there",
+            (
+                "queue vision would not be below a queue of team research; only an "
+                "administrator of the company can place it there"
+            ),
         ),
         (
             {"audio": document("audio", parent="shop", team="research")},
-            "queue audio would not stand below a queue of team research; only an administrator of "
-            "the company can place it there",
+            (
+                "queue audio would not be below a queue of team research; only an "
+                "administrator of the company can place it there"
+            ),
         ),
         (
             {"vision": stated("vision", guaranteed=17)},
-            "the queues below lab would be guaranteed 17 × nvidia-h800 together, and lab has 16; an "
-            "administrator of the company can give it more",
+            (
+                "the guaranteed quotas of the queues below lab would total 17 × "
+                "nvidia-h800, and lab is guaranteed 16; an administrator of the "
+                "company can raise it"
+            ),
         ),
         (
             {"speech": document("speech", parent="lab", team="research", total=ANY)},
-            "the queues below lab would be guaranteed 1 cards in all together, and lab has 0; an "
-            "administrator of the company can give it more",
+            (
+                "the guaranteed quotas of the queues below lab would total 1 cards in "
+                "all, and lab is guaranteed 0; an administrator of the company can "
+                "raise it"
+            ),
         ),
         (
             {"vision": stated("vision", guaranteed=8, reserved=5)},
-            "the queues below lab would keep 5 × nvidia-h800 from others while idle, and lab may "
-            "keep 4; reserve less, or let them lend",
+            (
+                "the queues below lab would reserve 5 × nvidia-h800, unavailable to "
+                "others even while idle, and lab may reserve 4; reserve less, or let "
+                "them lend"
+            ),
         ),
         (
             {"vision": replace(TREE["vision"], lends=False)},
-            "the queues below lab would keep 8 × nvidia-h800 from others while idle, and lab may "
-            "keep 4; reserve less, or let them lend",
+            (
+                "the queues below lab would reserve 8 × nvidia-h800, unavailable to "
+                "others even while idle, and lab may reserve 4; reserve less, or let "
+                "them lend"
+            ),
         ),
     ],
 )

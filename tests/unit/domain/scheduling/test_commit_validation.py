@@ -42,7 +42,9 @@ def admit(validation: CommitValidator, claim: str, card: str) -> None:
 
 def test_nobody_gets_a_card_that_is_kept_for_one_who_still_waits() -> None:
     validation = validator()
-    with pytest.raises(PlacementConflict, match="card-1 of node node is kept for another claim"):
+    with pytest.raises(
+        PlacementConflict, match="card-1 of node node is reserved for another claim"
+    ):
         admit(validation, "other", "card-1")
     admit(validation, "heir", "card-1")
 
@@ -56,5 +58,7 @@ def test_what_is_kept_for_one_who_got_other_cards_is_for_whoever_is_next() -> No
 def test_no_card_is_given_twice() -> None:
     validation = validator()
     admit(validation, "one", "card-0")
-    with pytest.raises(PlacementConflict, match="card-0 of node node is held by another claim"):
+    with pytest.raises(
+        PlacementConflict, match="card-0 of node node is allocated to another claim"
+    ):
         admit(validation, "other", "card-0")

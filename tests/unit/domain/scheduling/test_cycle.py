@@ -198,7 +198,7 @@ def test_a_claim_without_cards_has_a_place_too() -> None:
 
 
 def test_a_claim_that_accepts_no_chip_is_a_mistake() -> None:
-    with pytest.raises(ValueError, match="claim x accepts no chip"):
+    with pytest.raises(ValueError, match="claim x has no acceptable chip"):
         decide(snapshot(node("n", 1), claims=(claim("x", chips=()),)))
 
 
@@ -214,7 +214,7 @@ def test_each_admission_is_charged_before_the_next_is_judged() -> None:
 
     assert placed(decided) == ["c0", "c1", "c2"]
     assert {one.reason for one in decided.pending} == {
-        f"needs 1 × {NPU}; queue research holds 3 of at most 3"
+        f"needs 1 × {NPU}; queue research uses 3 of its cap of 3"
     }
 
 
@@ -230,7 +230,7 @@ def test_what_a_cycle_does_not_come_to_says_so() -> None:
     assert placed(decided) == ["c0"]
     assert set(refused(decided).values()) == {PendingCode.NOT_EVALUATED}
     assert decided.pending[0].reason == (
-        "this cycle placed 1 claims and looked for room 1 times before it came to this one"
+        "not evaluated in this scheduling cycle; claims placed before it: 1, placement attempts: 1"
     )
 
 
@@ -378,7 +378,7 @@ def test_a_quota_counts_shares_of_cards_in_thousandths() -> None:
     decided = decide(seen)
     assert placed(decided) == ["half-0", "half-1", "half-2", "quarter"]
     (reason,) = {each.reason for each in decided.pending}
-    assert reason == f"needs 0.5 × {NPU}; queue research holds 2 of at most 2"
+    assert reason == f"needs 0.5 × {NPU}; queue research uses 2 of its cap of 2"
     assert seen.queues["research"].shared == {NPU: 250}
 
 
@@ -412,9 +412,9 @@ def test_a_claim_for_ages_ends_no_plan() -> None:
 
 
 def test_a_speed_of_nothing_and_a_negative_runtime_are_refused_at_once() -> None:
-    with pytest.raises(ValueError, match="claim x: a speed is more than 0, got 0"):
+    with pytest.raises(ValueError, match="claim x: speed must be more than 0, got 0"):
         replace(claim("x"), speeds={NPU: 0.0})
-    with pytest.raises(ValueError, match="claim x: a runtime is not negative"):
+    with pytest.raises(ValueError, match="claim x: runtime must not be negative"):
         claim("x", runtime=-timedelta(hours=1))
 
 
@@ -443,7 +443,7 @@ def test_a_claim_that_awaits_cards_gets_no_second_round_and_keeps_its_nodes() ->
     }
     assert [(one.claim, one.nodes) for one in decided.reservations] == [("owed", ("n",))]
     assert decided.pending[0].reason == (
-        f"awaits 2 × {NPU} of claims that were told to stop for it: 1"
+        f"waiting for 2 × {NPU} from claims that are being evicted: 1"
     )
 
 

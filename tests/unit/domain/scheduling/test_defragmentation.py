@@ -63,7 +63,7 @@ def test_the_cheapest_move_empties_a_node() -> None:
     assert move.claim == "small"
     assert {replica.node for replica in move.target} == {"b"}
     assert (found.whole_before, found.whole_after) == (0, 1)
-    assert found.reason == "a would be whole"
+    assert found.reason == "nodes that would become entirely free: a"
 
 
 def test_a_node_is_whole_if_nothing_is_held_of_any_of_its_chips() -> None:
@@ -115,7 +115,7 @@ def test_a_move_costs_what_is_done_again_and_the_restart_on_every_card() -> None
 def test_work_that_cannot_go_on_elsewhere_stays(how: dict[str, object]) -> None:
     found = planned(scattered(**how), EmptyNodes())
     assert not found.moves
-    assert found.reason == "no node can be emptied at less than that is worth"
+    assert found.reason == "no node can be freed at a cost below its value"
 
 
 def test_a_move_that_costs_more_than_the_node_is_worth_is_not_made() -> None:
@@ -179,7 +179,7 @@ def test_one_claim_makes_room_where_one_is_enough() -> None:
     found = planned(seen, FitClaim(claim=wanted, chip=NPU))
     assert [move.claim for move in found.moves] == ["two"]
     assert found.gain == 7 * 3600
-    assert found.reason == "there would be room for 1 × 7 cards"
+    assert found.reason == "there would be capacity for 1 × 7 cards"
 
 
 def test_a_gang_gets_its_nodes_under_one_leaf() -> None:
@@ -201,12 +201,12 @@ def test_a_gang_gets_its_nodes_under_one_leaf() -> None:
 def test_nothing_moves_for_a_claim_that_fits_already() -> None:
     found = planned(scattered(), FitClaim(claim=claim("wanted", role(4)), chip=NPU))
     assert not found.moves
-    assert found.reason == "there is room for it already"
+    assert found.reason == "the claim already fits"
 
 
 def test_no_moves_make_room_for_what_is_larger_than_every_node() -> None:
     found = planned(scattered(), FitClaim(claim=claim("wanted", role(9)), chip=NPU))
-    assert found.reason == "no moves make room for it at less than that is worth"
+    assert found.reason == "no relocations free the required capacity at a cost below its value"
 
 
 @pytest.mark.parametrize(("within", "moved"), [("", ["pair"]), ("leaf", [])])

@@ -169,18 +169,18 @@ def test_a_move_goes_on_by_what_is_seen(
 def test_a_later_move_may_go_where_an_earlier_one_leaves() -> None:
     assert relocation_blockers(MOVES, ["a/0", "a/1"], fleet()) == ()
     assert relocation_blockers(MOVES[::-1], [], fleet()) == (
-        "move 2: cards 0, 1 of b are no longer free",
+        "relocation 2: cards 0, 1 of b are no longer free",
     )
 
 
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (fleet(c=node("c", held={0: "other"})), "move 1: card 0 of c is no longer free"),
-        (fleet(c=node("c", schedulable=False)), "move 1: node c takes no work any more"),
+        (fleet(c=node("c", held={0: "other"})), "relocation 1: card 0 of c is no longer free"),
+        (fleet(c=node("c", schedulable=False)), "relocation 1: node c no longer accepts workloads"),
         (
             fleet(a=node("a", held={0: "first", 1: "first", 2: "other"})),
-            "the room: card 2 of a is no longer free",
+            "the capacity to free: card 2 of a is no longer free",
         ),
     ],
 )
@@ -191,9 +191,18 @@ def test_what_is_no_longer_so_is_said_with_its_move(seen: SchedulingSnapshot, sa
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"revoking": True}, "move 1: the work was told to stop, or can no longer be moved"),
-        ({"checkpointed_at": None}, "move 1: the work was told to stop, or can no longer be moved"),
-        ({"replicas": (seat("b", 2, 3),)}, "move 1: the work holds other cards than it did"),
+        (
+            {"revoking": True},
+            "relocation 1: the workload is being evicted or can no longer be relocated",
+        ),
+        (
+            {"checkpointed_at": None},
+            "relocation 1: the workload is being evicted or can no longer be relocated",
+        ),
+        (
+            {"replicas": (seat("b", 2, 3),)},
+            "relocation 1: the workload uses different cards than before",
+        ),
     ],
 )
 def test_work_that_is_not_as_it_was_is_not_moved(changes: dict[str, object], said: str) -> None:
@@ -201,7 +210,9 @@ def test_work_that_is_not_as_it_was_is_not_moved(changes: dict[str, object], sai
     other = replace(second, **changes)  # type: ignore[arg-type]
     assert relocation_blockers(MOVES, [], replace(fleet(), running=(first, other))) == (said,)
     gone = replace(fleet(), running=(first,))
-    assert relocation_blockers(MOVES, [], gone)[0] == "move 1: the work has ended, or has stopped"
+    assert (
+        relocation_blockers(MOVES, [], gone)[0] == "relocation 1: the workload has ended or stopped"
+    )
 
 
 def test_cards_that_are_kept_for_it_are_as_good_as_free() -> None:

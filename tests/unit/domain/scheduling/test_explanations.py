@@ -60,8 +60,10 @@ REFUSALS = {
     "more than there is": (
         snapshot(node("a", 4), node("b", 2), claims=[claim("x", role(3, 2))]),
         PendingCode.NEVER_FITS,
-        f"needs 2 × 3 cards of {NPU} under one cluster; if nobody held any, the best would have "
-        "room for 1 of 2 replicas",
+        (
+            f"needs 2 × 3 cards of {NPU} under one cluster; with all cards free, "
+            "the best one would fit 1 of 2 replicas"
+        ),
     ),
     "elastic": (
         snapshot(node("n", 4, busy=[0]), claims=[claim("x", role(2, 4, least=2))]),
@@ -79,12 +81,12 @@ REFUSALS = {
     "no such level, one replica": (
         snapshot(LEAVES[0], claims=[claim("x", role(1), within="rack")]),
         PendingCode.NO_SUCH_LEVEL,
-        "needs to be under one rack; the levels of the network are node, leaf, cluster",
+        "needs nodes under one rack; the levels of the network topology are node, leaf, cluster",
     ),
     "no such level, several": (
         snapshot(node("n"), claims=[claim("x", role(1, 2), within="rack")]),
         PendingCode.NO_SUCH_LEVEL,
-        "needs to be under one rack; the levels of the network are node, cluster",
+        "needs nodes under one rack; the levels of the network topology are node, cluster",
     ),
     "too large": (
         snapshot(node("n", 4), claims=[claim("x", role(8))]),
@@ -94,23 +96,25 @@ REFUSALS = {
     "no such size": (
         snapshot(node("n", 8, geometry=RINGS), claims=[claim("x", role(3))]),
         PendingCode.NEVER_FITS,
-        f"needs 3 × {NPU} on one node; the nodes give out 1, 2, 4, 8",
+        f"needs 3 × {NPU} on one node; the nodes support 1, 2, 4, 8",
     ),
     "two rings": (
         snapshot(node("n", 8, busy=[0, 1, 4, 5], geometry=RINGS), claims=[claim("x", role(4))]),
         PendingCode.NOT_TOGETHER,
-        f"needs 4 × {NPU} that hang together on one node; 4 are free on the best node, "
-        "but not in one ring or whole pairs",
+        (
+            f"needs 4 × {NPU} with direct links on one node; 4 are free on the best "
+            "node, but not in one ring or in whole pairs"
+        ),
     ),
     "another chip": (
         snapshot(node("n", 4, chip=GPU), claims=[claim("x")]),
         PendingCode.NO_SUCH_CHIP,
-        f"needs {NPU}; the fleet has only {GPU}",
+        f"needs {NPU}; the fleet only has {GPU}",
     ),
     "an empty fleet": (
         snapshot(claims=[claim("x")]),
         PendingCode.NO_SUCH_CHIP,
-        f"needs {NPU}; the fleet has only no cards at all",
+        f"needs {NPU}; the fleet only has no cards at all",
     ),
     "labels": (
         snapshot(
@@ -118,14 +122,12 @@ REFUSALS = {
             claims=[claim("x", selector={"pool": "train", "zone": "b"})],
         ),
         PendingCode.NO_SUCH_NODE,
-        f"needs a node with {NPU}, the labels pool=train, zone=b and no taint that it does not "
-        "tolerate; there is none",
+        f"needs a node with {NPU}, the labels pool=train, zone=b and only tolerated taints; no node matches",
     ),
     "taints": (
         snapshot(node("n", 4, taints=["spot"]), claims=[claim("x")]),
         PendingCode.NO_SUCH_NODE,
-        f"needs a node with {NPU}, the labels – and no taint that it does not tolerate; "
-        "there is none",
+        f"needs a node with {NPU}, the labels – and only tolerated taints; no node matches",
     ),
     "a domain": (
         snapshot(
@@ -134,13 +136,12 @@ REFUSALS = {
             running=[running("r", {"x1": [0]}), running("s", {"y1": [0]})],
         ),
         PendingCode.NO_DOMAIN,
-        f"needs 2 × 4 cards of {NPU} under one leaf; the best leaf has room for 1 of 2 replicas",
+        f"needs 2 × 4 cards of {NPU} under one leaf; the best leaf fits 1 of 2 replicas",
     ),
     "more than a domain": (
         snapshot(*LEAVES, claims=[claim("x", role(4, 3), within="leaf")]),
         PendingCode.NEVER_FITS,
-        f"needs 3 × 4 cards of {NPU} under one leaf; if nobody held any, the best would have "
-        "room for 2 of 3 replicas",
+        f"needs 3 × 4 cards of {NPU} under one leaf; with all cards free, the best one would fit 2 of 3 replicas",
     ),
     "memory": (
         snapshot(
@@ -150,22 +151,22 @@ REFUSALS = {
             claims=[claim("x", role(memory=16))],
         ),
         PendingCode.NO_MEMORY,
-        "needs 16.0 GiB of memory on one node; the most that is free is 8.0 GiB",
+        "needs 16.0 GiB of memory on one node; at most 8.0 GiB is free on a node",
     ),
     "memory of each": (
         snapshot(allocated_node("a", memory=8), claims=[claim("x", role(1, 2, memory=16))]),
         PendingCode.NO_MEMORY,
-        "needs 16.0 GiB of memory on one node for each replica; the most that is free is 24.0 GiB",
+        "needs 16.0 GiB of memory on one node for each replica; at most 24.0 GiB is free on a node",
     ),
     "CPU": (
         snapshot(allocated_node("a", cpu=4), claims=[claim("x", role(cpu=12))]),
         PendingCode.NO_CPU,
-        "needs 12 CPU cores on one node; the most that is free is 8",
+        "needs 12 CPU cores on one node; at most 8 are free on a node",
     ),
     "CPU of each": (
         snapshot(allocated_node("a", cpu=3), claims=[claim("x", role(1, 2, cpu=6))]),
         PendingCode.NO_CPU,
-        "needs 6 CPU cores on one node for each replica; the most that is free is 9",
+        "needs 6 CPU cores on one node for each replica; at most 9 are free on a node",
     ),
     "more memory than a node has": (
         snapshot(
@@ -174,12 +175,12 @@ REFUSALS = {
             claims=[claim("x", role(memory=16))],
         ),
         PendingCode.NEVER_FITS,
-        "needs 16.0 GiB of memory on one node; the largest has 8.0 GiB",
+        "needs 16.0 GiB of memory on one node; the largest node has 8.0 GiB",
     ),
     "more CPU than a node has": (
         snapshot(node("a", 2, cpu=8, owns_cpu=True), claims=[claim("x", role(cpu=12))]),
         PendingCode.NEVER_FITS,
-        "needs 12 CPU cores on one node; the largest has 8",
+        "needs 12 CPU cores on one node; the largest node has 8",
     ),
     "a cap": (
         snapshot(
@@ -189,7 +190,7 @@ REFUSALS = {
             queues=[research(entitlements={NPU: ChipQuota(cap=4)})],
         ),
         PendingCode.QUEUE_CAP,
-        f"needs 3 × {NPU}; queue research holds 2 of at most 4",
+        f"needs 3 × {NPU}; queue research uses 2 of its cap of 4",
     ),
     "a cap above, in all": (
         snapshot(
@@ -202,12 +203,12 @@ REFUSALS = {
             ],
         ),
         PendingCode.QUEUE_CAP,
-        "needs 3 × cards of any chip; queue lab holds 2 of at most 4",
+        "needs 3 × cards of any chip; queue lab uses 2 of its cap of 4",
     ),
     "closed": (
         snapshot(node("n", 4), claims=[claim("x")], queues=[research(open=False)]),
         PendingCode.QUEUE_CLOSED,
-        "queue research is closed; it admits nothing until it is opened",
+        "queue research is closed; it admits no claims until it is opened",
     ),
     "no borrower": (
         snapshot(
@@ -217,8 +218,7 @@ REFUSALS = {
             queues=[research(entitlements={NPU: ChipQuota(guaranteed=4)}, borrows=False)],
         ),
         PendingCode.NO_BORROWING,
-        f"needs 3 × {NPU}; queue research holds 2 of the 4 that it is guaranteed, "
-        "and borrows nothing",
+        f"needs 3 × {NPU}; queue research uses 2 of its guaranteed 4 and does not borrow",
     ),
     "nothing to borrow": (
         snapshot(
@@ -234,8 +234,10 @@ REFUSALS = {
             ],
         ),
         PendingCode.NO_BORROWING,
-        f"needs 5 × {NPU}, more than queue research is guaranteed; 8 are free, "
-        "of which 4 may be borrowed",
+        (
+            f"needs 5 × {NPU}, more than the guaranteed quota of queue research; 8 "
+            "are free, of which 4 may be borrowed"
+        ),
     ),
 }
 
@@ -259,7 +261,9 @@ def test_who_is_owed_cards_that_a_reserve_keeps_hears_so() -> None:
     refusal = only_refusal(seen)
 
     assert refusal.code is PendingCode.NO_BORROWING
-    assert refusal.reason == f"needs 2 × {NPU}; 4 are free, but other queues keep 3 of them"
+    assert (
+        refusal.reason == f"needs 2 × {NPU}; 4 are free, but 3 of them are reserved by other queues"
+    )
 
 
 def test_who_may_not_borrow_what_is_not_even_free_hears_that_it_is_not_free() -> None:
@@ -286,19 +290,20 @@ def test_the_preferred_chip_gives_the_reason() -> None:
     [
         (
             snapshot(node("n", 4), claims=[claim("x", role(2))]),
-            f"1 × 2 cards of {NPU} on n, where it leaves the fewest cards that nobody can use",
+            f"1 × 2 cards of {NPU} on n, which leaves the fewest unusable cards",
         ),
         (
             snapshot(node("a", 4), node("b", 4), claims=[claim("x", role(4, 2))]),
-            f"2 × 4 cards of {NPU} on 2 nodes (a, b), the smallest part of the network with room "
-            "for all of it",
+            f"2 × 4 cards of {NPU} on 2 nodes (a, b), the smallest network domain with enough free capacity",
         ),
         (
             snapshot(
                 *(node(f"n{number}", 1) for number in range(5)), claims=[claim("x", role(1, 5))]
             ),
-            f"5 × 1 card of {NPU} on 5 nodes (n0, n1, n2, n3…), the smallest part of the network "
-            "with room for all of it",
+            (
+                f"5 × 1 card of {NPU} on 5 nodes (n0, n1, n2, n3…), the smallest "
+                "network domain with enough free capacity"
+            ),
         ),
     ],
     ids=["one node", "two nodes", "many nodes"],
@@ -315,7 +320,7 @@ def test_memory_that_is_promised_is_not_free() -> None:
 
     refusal = only_refusal(snapshot(full, claims=[claim("x", role(memory=1))]))
 
-    assert refusal.reason.endswith("the most that is free is 0 B")
+    assert refusal.reason.endswith("at most 0 B is free on a node")
 
 
 @given(snapshots())

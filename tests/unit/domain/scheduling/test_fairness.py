@@ -166,7 +166,7 @@ def test_only_as_many_wait_for_a_fast_chip_as_it_has_room_for() -> None:
         "c1": PendingCode.AWAITING_FASTER_CHIP,
     }
     assert found.pending[0].reason == (
-        f"needs 1 × 8 cards; {NPU} has room, but it ends sooner if it waits for {GPU}"
+        f"needs 1 × 8 cards; {NPU} has free capacity, but waiting for {GPU} gives an earlier completion"
     )
     assert [each.nodes for each in found.reservations] == [("g0",), ("g1",)]
     assert {each.chip for each in found.placements} == {NPU}

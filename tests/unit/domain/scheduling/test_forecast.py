@@ -35,7 +35,7 @@ def test_what_has_room_starts_now() -> None:
     found = forecasts(snapshot(node("a"), claims=[claim("c")]))["c"]
     assert found.starts_at == found.earliest == found.latest == AT
     assert (found.chip, found.nodes, found.blocked_by) == (NPU, ("a",), ())
-    assert found.reason == "starts now: there is room for it"
+    assert found.reason == "starts now: enough capacity is free"
 
 
 def test_what_has_no_room_starts_when_those_end_whose_cards_it_gets() -> None:

@@ -138,7 +138,7 @@ def test_a_row_alone_that_has_no_room_has_no_gradient_and_shares_no_cost_of_thei
     typical = typical_requests(seen)
     fleet = NodeTable(seen)
     many, share = claim("many", role(9)), claim("share", role(1, share=350))
-    with pytest.raises(ValueError, match="has no room for"):
+    with pytest.raises(ValueError, match="has no free capacity for"):
         Fragmentation(fleet, typical).gradient_on(
             ReplicaDemand.of(many.shape.roles[0], many, NPU), 0
         )

@@ -113,7 +113,7 @@ def test_memory_refuses_everywhere() -> None:
 
 def test_a_row_without_room_gives_nothing() -> None:
     fleet = NodeTable(snapshot(node("a", 1, busy=(0,))))
-    with pytest.raises(ValueError, match="a has no room for"):
+    with pytest.raises(ValueError, match="a has no free capacity for"):
         fleet.take(0, ONE, role="trainer", index=0)
 
 

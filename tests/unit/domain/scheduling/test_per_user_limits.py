@@ -47,7 +47,7 @@ def test_within_one_plan_a_person_gets_no_more_than_the_limit_and_others_get_the
     assert placed(decided) == {"a0", "a1", "b"}
     refused = refusal(decided, "a2")
     assert refused.code is PendingCode.USER_LIMIT
-    assert refused.reason == "ada holds 2 of at most 2 claims of queue maps"
+    assert refused.reason == "ada has 2 of at most 2 admitted claims in queue maps"
     assert refused.numbers == {"held": 2, "limit": 2}
 
 
@@ -63,7 +63,7 @@ def test_what_runs_counts_up_the_tree_until_it_has_stopped() -> None:
         snapshot(node("n"), claims=[asked], running=at_work, queues=(LAB, MAPS, SPEECH))
     )
 
-    assert refusal(decided, "a").reason == "ada holds 3 of at most 3 claims of queue lab"
+    assert refusal(decided, "a").reason == "ada has 3 of at most 3 admitted claims in queue lab"
 
 
 def test_a_claim_of_nobody_is_not_limited() -> None:
@@ -98,7 +98,7 @@ def test_others_stop_for_no_more_claims_of_a_person_than_may_run() -> None:
 
     assert {each.beneficiary for each in decided.revocations} == {"a0"}
     assert refusal(decided, "a1").reason == (
-        "ada holds 0 of at most 1 claims of queue maps, and others of ada come first: 1"
+        "ada has 0 of at most 1 admitted claims in queue maps; other claims of ada that come first: 1"
     )
 
 

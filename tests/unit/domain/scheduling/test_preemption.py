@@ -58,11 +58,11 @@ def test_a_claim_within_its_guarantee_takes_back_what_others_borrowed() -> None:
     (revocation,) = decided.revocations
     assert (revocation.claim, revocation.beneficiary) == ("a", "owed")
     assert revocation.reason == (
-        f"queue batch holds more than its 0 × {NPU}; queue research takes back what it is guaranteed"
+        f"queue batch uses more than its guaranteed 0 × {NPU}; queue research reclaims its guaranteed quota"
     )
     (refusal,) = decided.pending
     assert refusal.code is PendingCode.AWAITING_EVICTIONS
-    assert refusal.reason == f"awaits 2 × {NPU} of claims that were told to stop for it: 1"
+    assert refusal.reason == f"waiting for 2 × {NPU} from claims that are being evicted: 1"
     assert [(one.claim, one.nodes) for one in decided.reservations] == [("owed", ("n",))]
 
 

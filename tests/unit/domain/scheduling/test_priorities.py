@@ -34,7 +34,7 @@ def test_an_urgent_claim_takes_the_place_of_a_less_urgent_one_of_its_queue() -> 
 
     assert revocation.claim == "low"
     assert revocation.reason == (
-        "makes room for a claim of priority 5 in the same queue; its own is 1"
+        "preempted by a claim of priority 5 in the same queue; the priority of this claim is 1"
     )
 
 

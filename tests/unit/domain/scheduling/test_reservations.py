@@ -80,8 +80,7 @@ def test_a_claim_that_ends_in_time_is_backfilled_and_one_that_does_not_waits() -
     codes = {one.claim: one.code for one in decided.pending}
     assert codes["slow"] is codes["unknown"] is PendingCode.RESERVED
     assert decided.pending[1].reason == (
-        f"needs 1 × 1 card of {NPU}; there is room, but it is kept for a claim "
-        "of queue research that comes first"
+        f"needs 1 × 1 card of {NPU}; the free capacity is reserved for a claim of queue research that comes first"
     )
 
 
@@ -190,7 +189,7 @@ def test_smaller_claims_of_a_queue_do_not_use_up_what_is_left_below_its_cap() ->
 
     assert decided.placements == ()
     assert decided.pending[1].reason == (
-        f"needs 1 × {NPU}; queue research holds 4 of at most 8 and keeps 6 for others"
+        f"needs 1 × {NPU}; queue research uses 4 of its cap of 8, and 6 are reserved for other claims"
     )
 
 

@@ -84,7 +84,7 @@ REFUSED = [
     (described(levels={"leaf": 4, "spine": 2}), "the 2 nodes of spine do not divide into a leaf"),
     (described(levels=16), "levels are names and nodes of each"),
     (described(numa="0-3_4-9"), "numa names card 8; a node's last card is 7"),
-    (described(numa="all"), "names no groups of cards"),
+    (described(numa="all"), "'all' is not a list of card groups"),
     (described(labels={"rack": 7}), "labels are names and texts"),
     (described(node=1), "unknown 'node'; known: cards, chip"),
     ({"groups": [{**GROUP, "name": n, "nodes": 15_000} for n in "ab"]}, "at most 20000 nodes"),

@@ -123,9 +123,7 @@ def test_a_card_repaired_before_the_start_does_not_affect_the_launch() -> None:
 
 
 def test_processes_on_an_unreachable_node_are_lost_after_a_while() -> None:
-    assert (
-        launch_snapshot(RECORD, (UNREACHABLE,), after(minutes=24)).message == "n1 does not answer"
-    )
+    assert launch_snapshot(RECORD, (UNREACHABLE,), after(minutes=24)).message == "n1 is unreachable"
     lost = launch_snapshot(RECORD, (UNREACHABLE,), after(minutes=25))
     assert (lost.stage, lost.ended) == (Stage.LOST, True)
 

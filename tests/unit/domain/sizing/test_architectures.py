@@ -91,23 +91,27 @@ def test_known_parameters_take_precedence_over_counted_ones() -> None:
         ({"num_hidden_layers": 10**9}, "num_hidden_layers", "from 1 to 1000, got 1000000000"),
         ({"hidden_size": -1}, "hidden_size", "got -1"),
         ({"hidden_size": True}, "hidden_size", "got True"),
-        ({"num_key_value_heads": 5}, "num_key_value_heads", "right would be one of 1, 2, 4, 7, 14"),
+        ({"num_key_value_heads": 5}, "num_key_value_heads", "valid values: 1, 2, 4, 7, 14"),
         ({"hidden_size": 3585}, "hidden_size", "must be a multiple of the 28 heads"),
         ({"vocab_size": 0}, "vocab_size", "from 1 to 10000000, got 0"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings", "true or false, got 'no'"),
         ({"architectures": ["FooForCausalLM"]}, "architectures", "'FooForCausalLM' is not known"),
         ({"architectures": None}, "architectures", 'for example ["Qwen2ForCausalLM"], got None'),
-        ({"num_experts": 8, "num_experts_per_tok": 9}, "num_experts_per_tok", "at most the 8"),
+        (
+            {"num_experts": 8, "num_experts_per_tok": 9},
+            "num_experts_per_tok",
+            "at most the number of experts, 8",
+        ),
         (
             {"layer_types": ["full_attention"] * 5},
             "layer_types",
-            "must name each of the 28 layers, got 5 names; right would be one of full_attention,",
+            "must have one entry for each of the 28 layers, got 5; each layer must be one of full_attention,",
         ),
-        ({"layer_types": []}, "layer_types", "each of the 28 layers, got 0 names"),
+        ({"layer_types": []}, "layer_types", "each of the 28 layers, got 0"),
         (
             {"layer_types": ["full_attention"] * 27 + ["x"]},
             "layer_types",
-            "got 'x'; right would be one of full_attention, sliding_attention for each layer",
+            "got 'x'; each layer must be one of full_attention, sliding_attention",
         ),
         ({"layer_types": ["linear_attention"] * 28}, "layer_types", "got 'linear_attention'"),
         ({"layer_types": [["full_attention"]] * 28}, "layer_types", "got ['full_attention']"),
@@ -130,7 +134,7 @@ def test_all_findings_are_reported() -> None:
     with pytest.raises(ConfigRefused) as refused:
         parse_architecture({**model_configs.LLAMA3_8B, "layer_types": ["x"] * 5})
     number, word = (each.message for each in refused.value.findings)
-    assert "the 32 layers, got 5 names" in number
+    assert "the 32 layers, got 5;" in number
     assert "got 'x'" in word
 
 

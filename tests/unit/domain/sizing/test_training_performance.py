@@ -195,6 +195,10 @@ def test_twice_the_cards_that_are_one_point_eight_times_as_fast_scale_to_ninety_
 def test_scaling_from_nothing_is_refused() -> None:
     nothing = ClusterThroughput(cards=8, tokens_per_second=0)
     with pytest.raises(
-        ValueError, match="scaling needs a base that ran, got 0 tokens/s on 8 cards"
+        ValueError,
+        match=(
+            "scaling efficiency requires a baseline with throughput and cards "
+            "above 0, got 0 tokens/s on 8 cards"
+        ),
     ):
         scaling_efficiency(nothing, nothing)

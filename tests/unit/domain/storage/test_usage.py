@@ -47,6 +47,8 @@ def test_a_refusal_says_how_much_is_used_by_what_and_what_to_do() -> None:
         by_kind={StorageKind.DATASETS: GIB, StorageKind.VERSIONS: 3 * GIB}, limit=4 * GIB
     )
     text = str(StorageQuotaExceeded(team="maps", use=full, requested=GIB // 2))
-    assert text.startswith("this needs 512 MiB more; team maps uses 4.0 GiB of its 4.0 GiB")
+    assert text.startswith(
+        "512 MiB more storage is required; team maps uses 4.0 GiB of its quota of 4.0 GiB"
+    )
     assert "(model versions 3.0 GiB, datasets 1.0 GiB)" in text
     assert "storage page" in text
