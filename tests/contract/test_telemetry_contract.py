@@ -56,7 +56,7 @@ EXPECTED = Reading(
     faults=("79",),
     vendor="nvidia",
 )
-REFUSED = RejectedReading(what="GPU-0a", reason="nothing says which node it is in")
+REFUSED = RejectedReading(what="GPU-0a", reason="the metrics do not name the node of the card")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +201,7 @@ def test_one_exporter_that_does_not_answer_spoils_no_other(server: WebServer) ->
     assert "Prometheus text format" in batch.unreachable["b"]
     assert "UTF-8" in batch.unreachable["c"]
     assert "cannot be reached" in batch.unreachable["d"]
-    assert "more than" in batch.unreachable["e"]
+    assert "larger than" in batch.unreachable["e"]
     assert "within 2 s" in batch.unreachable["f"]
 
 
@@ -307,7 +307,7 @@ def test_an_exporter_of_another_maker_is_told_from_silence(server: WebServer) ->
         outbound=outbound(server), vendor="nvidia", targets=[{"url": url, "node": "a"}]
     )
     (refused,) = source.read().refused
-    assert (refused.what, refused.reason) == ("a", "its text holds no card of this vendor")
+    assert (refused.what, refused.reason) == ("a", "the response has no cards of this vendor")
 
 
 def test_a_token_and_one_short_range_are_what_prometheus_is_asked_with(server: WebServer) -> None:
@@ -323,10 +323,14 @@ def test_a_token_and_one_short_range_are_what_prometheus_is_asked_with(server: W
     ("status", "body", "message"),
     [
         (401, b"", "the token is missing or not accepted"),
-        (200, b"<html>", "is this the address of a Prometheus"),
+        (200, b"<html>", "check that the URL is that of a Prometheus server"),
         (400, b'{"status":"error","error":"bad selector"}', "bad selector"),
-        (200, b'{"status":"success","data":{"result":[{}]}}', "not one of Prometheus"),
-        (200, b'{"status":"success","data":null}', "not one of Prometheus"),
+        (
+            200,
+            b'{"status":"success","data":{"result":[{}]}}',
+            "not in the format of the Prometheus API",
+        ),
+        (200, b'{"status":"success","data":null}', "not in the format of the Prometheus API"),
         (200, b"[[]]", "no reason given"),
     ],
 )
@@ -355,9 +359,9 @@ def test_the_node_of_a_series_without_its_own_label_is_its_instance(server: WebS
         ({"vendor": "acme"}, "no exporter of 'acme' is known"),
         ({"targets": []}, "1 to 5000 exporters"),
         ({"targets": "http://127.0.0.1"}, "must have url"),
-        ({"targets": [{"url": 5}]}, "must be texts"),
+        ({"targets": [{"url": 5}]}, "must be strings"),
         ({"targets": [{"url": "http://10.0.0.1:9400/metrics"}]}, "a private network"),
-        ({"targets": [{"url": "ftp://127.0.0.1/"}]}, "write the URL in full"),
+        ({"targets": [{"url": "ftp://127.0.0.1/"}]}, "enter the full URL"),
         ({"targets": [{"address": "http://127.0.0.1/"}]}, "must have url"),
     ],
 )
@@ -373,8 +377,8 @@ def test_options_of_exporters_that_cannot_be_used_are_refused(
     ("options", "message"),
     [
         ({"url": "http://10.0.0.1"}, "a private network"),
-        ({"selector": 'job="a"} or vector(1) or {a="b"'}, "must look like"),
-        ({"selector": "job"}, "must look like"),
+        ({"selector": 'job="a"} or vector(1) or {a="b"'}, "must be a label matcher such as"),
+        ({"selector": "job"}, "must be a label matcher such as"),
         ({"window": 0}, "1 to 300 seconds"),
         ({"vendor": "birentech"}, "no exporter of 'birentech' is known"),
     ],

@@ -23,6 +23,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 from urllib3.response import HTTPResponse
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressTarget, parse_target
 from controlplane.ports.outbound import OutboundFailed, OutboundResponse
 
@@ -120,14 +121,24 @@ class HttpOutbound:
         except _FAULTS as error:
             if not deadline.passed and not isinstance(error, TimeoutError):
                 raise OutboundFailed(
-                    f"the connection broke before the answer was whole: {error}"
+                    Reason(
+                        "egress.response.interrupted",
+                        "the connection was closed before the response was complete: {error}",
+                        error=str(error),
+                    )
                 ) from error
             deadline.passed = True
         finally:
             connection.close()
         # A truncated response of unknown length looks like a complete one.
         if deadline.passed:
-            raise OutboundFailed(f"no whole answer came within {self._seconds:g} s")
+            raise OutboundFailed(
+                Reason(
+                    "egress.response.timeout",
+                    "no complete response within {seconds} s",
+                    seconds=f"{self._seconds:g}",
+                )
+            )
         return OutboundResponse(
             status=response.status,
             headers={name.lower(): value for name, value in response.headers.items()},
@@ -142,9 +153,22 @@ class HttpOutbound:
         try:
             found = self._resolve(target.host, target.port)
         except (OSError, UnicodeError) as error:
-            raise OutboundFailed(f"the name {target.host} cannot be resolved: {error}") from error
+            raise OutboundFailed(
+                Reason(
+                    "egress.host.not_resolved",
+                    "the host name {host} cannot be resolved: {error}",
+                    host=target.host,
+                    error=str(error),
+                )
+            ) from error
         if not found:
-            raise OutboundFailed(f"the name {target.host} has no address")
+            raise OutboundFailed(
+                Reason(
+                    "egress.host.no_address",
+                    "the host name {host} has no address",
+                    host=target.host,
+                )
+            )
         return found
 
     def _connect_to_first(
@@ -164,7 +188,11 @@ class HttpOutbound:
                     _raise_unreachable(target, address, error)
                 if time.monotonic() >= until:
                     _raise_unreachable(target, address, error)
-        raise OutboundFailed(f"the name {target.host} has no address")
+        raise OutboundFailed(
+            Reason(
+                "egress.host.no_address", "the host name {host} has no address", host=target.host
+            )
+        )
 
     def _open_connection(
         self, target: EgressTarget, address: Address, *, seconds: float
@@ -194,7 +222,13 @@ def _read_content(response: HTTPResponse, *, largest: int) -> bytes:
     while chunk := response.read(_CHUNK_SIZE):
         chunks += chunk
         if len(chunks) > largest:
-            raise OutboundFailed(f"the answer has more than {largest} bytes")
+            raise OutboundFailed(
+                Reason(
+                    "egress.response.too_large",
+                    "the response is larger than {limit} bytes",
+                    limit=largest,
+                )
+            )
     return bytes(chunks)
 
 
@@ -228,8 +262,20 @@ class _Deadline:
 def _raise_unreachable(target: EgressTarget, address: Address, error: Exception) -> NoReturn:
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         raise OutboundFailed(
-            f"{target.host} has no certificate that can be trusted: {error}"
+            Reason(
+                "egress.certificate.not_trusted",
+                "the certificate of {host} is not trusted: {error}",
+                host=target.host,
+                error=str(error),
+            )
         ) from error
     raise OutboundFailed(
-        f"{target.host} ({address}, port {target.port}) cannot be reached: {error}"
+        Reason(
+            "egress.host.unreachable",
+            "{host} ({address}, port {port}) cannot be reached: {error}",
+            host=target.host,
+            address=str(address),
+            port=target.port,
+            error=str(error),
+        )
     ) from error

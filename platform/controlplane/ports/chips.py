@@ -252,7 +252,9 @@ def discover_cards(
                     chip=chip,
                     vendor=profile.vendor,
                     memory=(_card_memory(profile, node_metadata) if whole else Bytes(0)) or memory,
-                    geometry=_node_geometry(profile, default, node_metadata) if whole else default,
+                    geometry=_geometry_of_node_metadata(profile, default, node_metadata)
+                    if whole
+                    else default,
                 )
             )
     return tuple(sorted(found, key=lambda cards: cards.resource))
@@ -266,7 +268,7 @@ def geometry_on(plugin: ChipPlugin, chip: Chip, node_metadata: Mapping[str, str]
     return (
         chip.geometry
         if chip.slice_of
-        else _node_geometry(plugin.profile(), chip.geometry, node_metadata)
+        else _geometry_of_node_metadata(plugin.profile(), chip.geometry, node_metadata)
     )
 
 
@@ -320,7 +322,7 @@ def _card_memory(profile: VendorProfile, node_metadata: Mapping[str, str]) -> By
     return Bytes(int(found[1]) * (1024 if found[2].startswith("G") else 1) * MIB)
 
 
-def _node_geometry(
+def _geometry_of_node_metadata(
     profile: VendorProfile, default: Geometry, node_metadata: Mapping[str, str]
 ) -> Geometry:
     layout = (

@@ -24,6 +24,7 @@ from functools import cache
 
 import numpy as np
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.telemetry.batches import CardIdentity
 from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.ports import registry
@@ -50,7 +51,13 @@ class MalformedExposition(ValueError):
     """What was printed is not the Prometheus text format; the message shows the line."""
 
     def __init__(self, line: str) -> None:
-        super().__init__(f"not the Prometheus text format: {line[:120]!r}")
+        super().__init__(
+            Reason(
+                "telemetry_source.exposition.malformed",
+                "not the Prometheus text format: {line}",
+                line=repr(line[:120]),
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +160,11 @@ class ExpositionReader:
             else:
                 refused.append(
                     RejectedReading(
-                        what=_metric_name(card), reason="nothing says which node it is in"
+                        what=_metric_name(card),
+                        reason=Reason(
+                            "telemetry_source.sample.node_missing",
+                            "the metrics do not name the node of the card",
+                        ),
                     )
                 )
         return TelemetryBatch(readings=tuple(readings), refused=tuple(refused))
@@ -182,7 +193,13 @@ class ExpositionReader:
                 if card.node
             ),
             refused=tuple(
-                RejectedReading(what=_metric_name(card), reason="nothing says which node it is in")
+                RejectedReading(
+                    what=_metric_name(card),
+                    reason=Reason(
+                        "telemetry_source.sample.node_missing",
+                        "the metrics do not name the node of the card",
+                    ),
+                )
                 for card in rows
                 if not card.node
             ),
@@ -269,7 +286,15 @@ class ExpositionReader:
         refused = []
         if beyond:
             refused.append(
-                RejectedReading(what="cards", reason=f"more than {most} in one text", count=beyond)
+                RejectedReading(
+                    what="cards",
+                    reason=Reason(
+                        "telemetry_source.sample.too_many_cards",
+                        "more than {limit} cards in one response",
+                        limit=most,
+                    ),
+                    count=beyond,
+                )
             )
         return rows, refused
 
@@ -387,7 +412,9 @@ class ExpositionReader:
 
 
 def _metric_name(card: _CardKey) -> str:
-    return card.serial or f"card {card.index}"
+    return card.serial or Reason(
+        "telemetry_source.sample.card_name", "card {index}", index=card.index
+    )
 
 
 def _split_line(line: str) -> tuple[str, str, str]:
@@ -429,6 +456,11 @@ def telemetry_reader(vendor: str) -> ExpositionReader:
     if exporter is None or not exporter.series:
         known = ", ".join(registry.telemetry_vendors()) or "none"
         raise registry.UnknownAdapter(
-            f"no exporter of {vendor!r} is known; known are those of {known}"
+            Reason(
+                "telemetry_source.exporter.unknown",
+                "no exporter of {vendor} is known; known vendors: {vendors}",
+                vendor=repr(vendor),
+                vendors=known,
+            )
         )
     return ExpositionReader(exporter, vendor=vendor)

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports.artifacts import ArtifactStore
@@ -40,7 +41,15 @@ def _load_plugin(group: str, name: str) -> Any:
     found = entry_points(group=group, name=name)
     if not found:
         known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or "none"
-        raise UnknownAdapter(f"no {group} adapter is called {name!r}; installed: {known}")
+        raise UnknownAdapter(
+            Reason(
+                "adapter.name.not_installed",
+                "no {group} adapter is called {name}; installed: {adapters}",
+                group=group,
+                name=repr(name),
+                adapters=known,
+            )
+        )
     return next(iter(found)).load()
 
 
@@ -54,7 +63,14 @@ def cluster(kind: str, options: Mapping[str, Any]) -> ClusterAdapter:
     try:
         signature(adapter).bind(**options)
     except TypeError as error:
-        raise ClusterError(f"the options do not fit a cluster of kind {kind!r}: {error}") from error
+        raise ClusterError(
+            Reason(
+                "cluster.options.invalid",
+                "the options are not valid for a cluster of kind {kind}: {error}",
+                kind=repr(kind),
+                error=str(error),
+            )
+        ) from error
     return cast(ClusterAdapter, adapter(**options))
 
 
@@ -114,7 +130,12 @@ def telemetry(
         signature(adapter).bind(**given)
     except TypeError as error:
         raise TelemetryError(
-            f"the options do not fit a source of kind {kind!r}: {error}"
+            Reason(
+                "telemetry_source.options.invalid",
+                "the options are not valid for a source of kind {kind}: {error}",
+                kind=repr(kind),
+                error=str(error),
+            )
         ) from error
     return cast(Telemetry, adapter(**given))
 

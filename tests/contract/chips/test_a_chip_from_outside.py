@@ -159,7 +159,7 @@ def test_an_environment_without_its_torch_is_refused_by_the_packages_name(
     outside: Path, name: str, task: Task
 ) -> None:
     reason = registry.engine(name).runs_on(task, registry.chips()[NAME])
-    assert reason.endswith("Osprey 2 needs torch_osprey, which it does not bring")
+    assert reason.endswith("Osprey 2 requires torch_osprey")
 
 
 def test_its_nodes_are_recognised_with_their_rings(outside: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_request_that_its_hardware_does_not_give_out_is_refused(
     assert [(one.field, one.message) for one in found] == [
         (
             "cards",
-            "3 cards of osprey-2 cannot be had on one node, which gives out 1, 2, 4, 8; ask for 4",
+            "3 cards of osprey-2 cannot be allocated on one node, which supports 1, 2, 4, 8; request 4",
         )
     ]
 

@@ -217,7 +217,7 @@ def test_a_gang_knows_who_could_not_be_prepared(tmp_path: Path) -> None:
         boot=boot_id(),
         supervisor=ProcessIdentity(pid=1, started=1),
     ).write(folder.replica("server", 1))
-    assert gang.broken() == "not started, because server-1 could not be: no room"
+    assert gang.broken() == "not started, because server-1 could not be started: no room"
 
 
 def test_what_pip_was_told_of_certificates_and_wheels_is_told_to_uv() -> None:

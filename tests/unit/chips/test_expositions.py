@@ -228,7 +228,7 @@ def test_what_says_no_node_is_refused_where_nobody_else_says_it() -> None:
     batch = reader.read('p{uuid="1"} 5\n', at=AT)
     assert batch.readings == ()
     assert [(refused.what, refused.reason) for refused in batch.refused] == [
-        ("1", "nothing says which node it is in")
+        ("1", "the metrics do not name the node of the card")
     ]
 
 

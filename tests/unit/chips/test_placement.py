@@ -74,8 +74,8 @@ def test_a_refusal_says_that_the_free_cards_do_not_hang_together() -> None:
 
     assert refusal.code is PendingCode.NOT_TOGETHER
     assert refusal.reason == (
-        "needs 4 × ascend-910b3 that hang together on one node; 4 are free on the best node, "
-        "but not in one ring or whole pairs"
+        "needs 4 × ascend-910b3 with direct links on one node; 4 are free on "
+        "the best node, but not in one ring or in whole pairs"
     )
 
 
@@ -84,7 +84,7 @@ def test_a_number_that_no_node_gives_out_never_fits() -> None:
     (refusal,) = plan_cycle(seen, SchedulingPolicy(), AT).pending
 
     assert refusal.code is PendingCode.NEVER_FITS
-    assert refusal.reason == "needs 3 × ascend-910b3 on one node; the nodes give out 1, 2, 4, 8"
+    assert refusal.reason == "needs 3 × ascend-910b3 on one node; the nodes support 1, 2, 4, 8"
 
 
 def test_a_broken_card_breaks_its_ring_and_its_pair() -> None:

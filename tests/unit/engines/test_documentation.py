@@ -37,7 +37,7 @@ def test_it_says_what_it_cannot_do(ferret: Engine) -> None:
     spec = {"method": "lora", "engine_version": "1.0"}
     found = ferret.check(Task.FINETUNE, spec, chip=chips()["nvidia-h800"], model=QWEN3_8B)
     assert {each.field: each.message for each in found} == {
-        "method": "method cannot be 'lora' here: Ferret trains whole models",
+        "method": "method must not be 'lora' here: Ferret trains whole models",
         "engine_version": "engine_version must be a version of Ferret >=2.1,<3, for example 2.4.0, "
         "got '1.0'",
     }

@@ -102,7 +102,7 @@ def test_any_other_version_is_refused_with_what_would_be_right(asked: str) -> No
 def test_an_image_with_one_version_runs_no_other() -> None:
     assert wrong("1.3.1", chip="ascend-910b3") == ""
     assert wrong("1.3", chip="ascend-910b3") == (
-        "engine_version cannot be '1.3' on Ascend 910B3: the image known for it is "
+        "engine_version cannot be '1.3' on Ascend 910B3: its image is "
         "ascend/trainer:v1.3.1-A2; leave the field empty"
     )
 
@@ -110,7 +110,7 @@ def test_an_image_with_one_version_runs_no_other() -> None:
 def test_an_engine_of_this_product_has_no_versions() -> None:
     own = EngineProfile(title="Own")
     assert wrong("1.0", profile=own) == (
-        "engine_version cannot be set: Own comes with this product, got '1.0'"
+        "engine_version cannot be set, got '1.0': Own is part of Ninefold"
     )
 
 

@@ -24,15 +24,19 @@ def argument(launch: Any, name: str, *, file: str = "train.yaml") -> str | None:
 @pytest.mark.parametrize(
     ("spec", "field", "message"),
     [
-        ({"objective": "grpo"}, "objective", "learns by rewards in PPO only"),
+        ({"objective": "grpo"}, "objective", "supports reinforcement learning with PPO only"),
         ({"parallel": {"tensor": 2}}, "parallel.tensor", "by ZeRO stages only"),
         ({"parallel": {"sequence": "on"}}, "parallel.sequence", "by ZeRO stages only"),
-        ({"fused_operators": ["grouped_matmul"]}, "fused_operators", "has no such kernel"),
+        (
+            {"fused_operators": ["grouped_matmul"]},
+            "fused_operators",
+            "does not support this kernel",
+        ),
         ({"method": "qlora", "qlora": {"bits": 5}}, "qlora.bits", "must be 4 or 8"),
         (
             {"method": "qlora", "qlora": {"bits": 8}, "parallel": {"zero_stage": 3}},
             "parallel.zero_stage",
-            "3 needs qlora.bits 4, got 8",
+            "3 requires qlora.bits 4, got 8",
         ),
         ({"method": "lora", "lora": {"alpha": 1.5}}, "lora.alpha", "whole number"),
         (
@@ -47,7 +51,11 @@ def argument(launch: Any, name: str, *, file: str = "train.yaml") -> str | None:
             "lora.target_modules",
             "names of layers such as 'q_proj'",
         ),
-        ({"max_length": 50_000}, "max_length", "≤ 40960, the context of qwen3-8b, got 50000"),
+        (
+            {"max_length": 50_000},
+            "max_length",
+            "≤ 40960, the context length of qwen3-8b, got 50000",
+        ),
     ],
 )
 def test_what_it_cannot_do_is_refused_with_the_field_and_what_would_be_right(
@@ -69,14 +77,17 @@ def test_liger_kernels_are_refused_on_an_npu_and_flash_attention_is_not() -> Non
 
 def test_a_chip_that_lacks_bfloat16_is_given_float16() -> None:
     v100 = chips()["nvidia-v100-32gb"]
-    assert "float16 only" in findings(NAME, {"precision": "bfloat16"}, chip=v100.name)["precision"]
+    assert (
+        "does not support bfloat16"
+        in findings(NAME, {"precision": "bfloat16"}, chip=v100.name)["precision"]
+    )
     launch = rendered(NAME, {}, chip=v100.name)
     assert (argument(launch, "bf16"), argument(launch, "fp16")) == ("false", "true")
 
 
 def test_it_needs_an_accelerator_and_an_image() -> None:
     found = engine(NAME)
-    assert found.runs_on(Task.FINETUNE, chips()["cpu"]) == "LLaMA-Factory needs an accelerator"
+    assert found.runs_on(Task.FINETUNE, chips()["cpu"]) == "LLaMA-Factory requires an accelerator"
     assert "no image" in found.runs_on(Task.FINETUNE, chips()["ascend-310p"])
 
 

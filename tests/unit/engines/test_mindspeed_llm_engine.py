@@ -32,9 +32,9 @@ def value(arguments: list[str], flag: str) -> str | None:
     ("spec", "field", "message"),
     [
         ({}, "max_steps", "counts steps, not epochs"),
-        ({"objective": "dpo"}, "objective", "renders answers and plain text"),
-        ({"method": "qlora"}, "method", "few-bit weights"),
-        ({"lora": {"dropout": 0.1}}, "lora.dropout", "have none"),
+        ({"objective": "dpo"}, "objective", "only SFT and continued pre-training are supported"),
+        ({"method": "qlora"}, "method", "QLoRA is not supported with MindSpeed-LLM"),
+        ({"lora": {"dropout": 0.1}}, "lora.dropout", "does not support LoRA dropout"),
         ({"parallel": {"zero_stage": 3}}, "parallel.zero_stage", "stage 1"),
         ({"parallel": {"expert": 2}}, "parallel.expert", "dense models"),
         (
@@ -98,12 +98,12 @@ def test_it_runs_on_ascend_only() -> None:
     [
         (
             {"architecture": "Gemma2ForCausalLM"},
-            "is a Gemma2ForCausalLM, which this product does not",
+            "is a Gemma2ForCausalLM, which is not supported with MindSpeed-LLM",
         ),
         ({"config": {}}, "lacks num_hidden_layers"),
         (
             {"config": {**QWEN3_8B.config, "rope_scaling": {"rope_type": "yarn"}}},
-            "stretches its positions (yarn)",
+            "uses RoPE scaling (yarn)",
         ),
     ],
 )

@@ -25,9 +25,21 @@ def arguments(spec: dict[str, Any], **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "field", "message"),
     [
-        ({"parallel": {"tensor": 2}}, "parallel.tensor", "Megatron half"),
-        ({"parallel": {"pipeline": 2}}, "parallel.pipeline", "Megatron half"),
-        ({"parallel": {"expert": 2}}, "parallel.expert", "Megatron half"),
+        (
+            {"parallel": {"tensor": 2}},
+            "parallel.tensor",
+            "only the Megatron backend of ms-swift supports this parallelism",
+        ),
+        (
+            {"parallel": {"pipeline": 2}},
+            "parallel.pipeline",
+            "only the Megatron backend of ms-swift supports this parallelism",
+        ),
+        (
+            {"parallel": {"expert": 2}},
+            "parallel.expert",
+            "only the Megatron backend of ms-swift supports this parallelism",
+        ),
         (
             {"objective": "grpo", "batch_size": 6, "grpo": {"generations": 4}},
             "grpo.generations",
@@ -46,18 +58,21 @@ def test_what_it_cannot_do_is_refused_with_the_field_and_what_would_be_right(
 
 def test_few_bit_weights_are_refused_on_an_npu_as_its_documentation_says() -> None:
     message = findings(NAME, {"method": "qlora"}, chip="ascend-910b3")["method"]
-    assert "ms-swift lists QLoRA as not supported" in message
+    assert "ms-swift documents QLoRA as not supported" in message
 
 
 def test_a_family_that_it_cannot_be_told_of_is_refused() -> None:
     model = replace(QWEN3_8B, architecture="Olmo2ForCausalLM")
-    assert "Olmo2ForCausalLM, of which" in findings(NAME, {}, model=model)["model"]
+    assert (
+        "Olmo2ForCausalLM, which is not supported with ms-swift"
+        in findings(NAME, {}, model=model)["model"]
+    )
 
 
 def test_a_model_with_code_of_its_own_is_refused() -> None:
     """ms-swift loads every model with ``trust_remote_code``."""
     model = replace(QWEN3_8B, config={**QWEN3_8B.config, "auto_map": {"AutoModel": "m.Model"}})
-    assert "brings code of its own" in findings(NAME, {}, model=model)["model"]
+    assert "contains custom code" in findings(NAME, {}, model=model)["model"]
 
 
 @pytest.mark.parametrize(("vocabulary", "template"), [(32_000, "llama"), (128_256, "llama3")])

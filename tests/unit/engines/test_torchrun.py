@@ -42,7 +42,7 @@ def test_a_replica_without_cards_is_one_process() -> None:
 def test_nodes_that_give_different_numbers_of_cards_are_refused_by_name() -> None:
     uneven = (LaunchPlacement(node="a", cards=(0, 1)), LaunchPlacement(node="b", cards=(0,)))
     with pytest.raises(
-        container_commands.InvalidParallelPlan, match="as many cards; got a: 2, b: 1"
+        container_commands.InvalidParallelPlan, match="the same number of cards; got a: 2, b: 1"
     ):
         container_commands.processes_per_replica(uneven)
 

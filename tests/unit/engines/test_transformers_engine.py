@@ -51,15 +51,15 @@ def test_it_is_an_engine() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("learning_rate", -1, "learning_rate must be > 0 and ≤ 1, got -1"),
-        ("learning_rate", 0, "learning_rate must be > 0 and ≤ 1, got 0"),
-        ("learning_rate", float("nan"), "learning_rate must be > 0 and ≤ 1, got nan"),
-        ("learning_rate", "x", "learning_rate must be a number > 0 and ≤ 1, got 'x'"),
+        ("learning_rate", -1, "learning_rate must be > 0, ≤ 1, got -1"),
+        ("learning_rate", 0, "learning_rate must be > 0, ≤ 1, got 0"),
+        ("learning_rate", float("nan"), "learning_rate must be > 0, ≤ 1, got nan"),
+        ("learning_rate", "x", "learning_rate must be a number > 0, ≤ 1, got 'x'"),
         ("method", "magic", "method must be one of full, lora, qlora, got 'magic'"),
-        ("batch_size", 1.5, "batch_size must be a whole number ≥ 1 and ≤ 4096, got 1.5"),
-        ("batch_size", True, "batch_size must be a whole number ≥ 1 and ≤ 4096, got True"),
-        ("epochs", 0, "epochs must be > 0 and ≤ 1000, got 0"),
-        ("max_length", 1024, "max_length must be ≤ 512, the context of small, got 1024"),
+        ("batch_size", 1.5, "batch_size must be a whole number ≥ 1, ≤ 4096, got 1.5"),
+        ("batch_size", True, "batch_size must be a whole number ≥ 1, ≤ 4096, got True"),
+        ("epochs", 0, "epochs must be > 0, ≤ 1000, got 0"),
+        ("max_length", 1024, "max_length must be ≤ 512, the context length of small, got 1024"),
         ("lora", 5, "lora must be an object, got 5"),
         ("train_split", "", "train_split must be a non-empty string, got ''"),
     ],
@@ -72,7 +72,7 @@ def test_a_wrong_value_is_named_with_what_would_be_right(
 
 def test_fields_inside_a_group_are_checked_by_their_path() -> None:
     found = _messages(Task.FINETUNE, {"lora": {"rank": 0, "target_modules": [], "depth": 3}})
-    assert found["lora.rank"] == "lora.rank must be ≥ 1 and ≤ 1024, got 0"
+    assert found["lora.rank"] == "lora.rank must be ≥ 1, ≤ 1024, got 0"
     assert "non-empty list" in found["lora.target_modules"]
     assert found["lora.depth"].startswith("unknown field lora.depth; known are alpha, dropout")
 
@@ -124,10 +124,14 @@ def test_a_model_that_cannot_be_trained_may_still_be_served() -> None:
         (
             SCRIPT | {"maximum_run_time_seconds": 0},
             "maximum_run_time_seconds",
-            "≥ 1 and ≤ 2592000",
+            "≥ 1, ≤ 2592000",
         ),
         (SCRIPT | {"environment": {"1x": "y"}}, "environment", "letters, digits"),
-        (SCRIPT | {"environment": {"LD_PRELOAD": "y"}}, "environment", "may not set LD_PRELOAD"),
+        (
+            SCRIPT | {"environment": {"LD_PRELOAD": "y"}},
+            "environment",
+            "must not set LD_PRELOAD; it is reserved",
+        ),
         (SCRIPT | {"environment": {"NINEFOLD_WORK": "y"}}, "environment", "reserved"),
         (SCRIPT | {"environment": {"PYTHONPATH": "y"}}, "environment", "reserved"),
         (SCRIPT | {"environment": {"PATH": "y"}}, "environment", "reserved"),
@@ -143,7 +147,7 @@ def test_metrics_must_be_known_and_said_once() -> None:
         "must be one of exact_match" in _messages(Task.EVALUATE, {"metrics": ["bleu"]})["metrics"]
     )
     twice = {"metrics": ["perplexity", "perplexity"]}
-    assert "twice" in _messages(Task.EVALUATE, twice)["metrics"]
+    assert "has a duplicate value" in _messages(Task.EVALUATE, twice)["metrics"]
 
 
 @pytest.mark.parametrize("task", sorted(ENGINE.tasks))
@@ -211,7 +215,7 @@ def test_a_script_may_run_as_long_as_it_says() -> None:
 
 
 def test_more_than_one_replica_is_refused() -> None:
-    with pytest.raises(ValueError, match="one replica, not 2"):
+    with pytest.raises(ValueError, match="one replica only, got 2"):
         _rendered(
             Task.FINETUNE, {}, placements=(LaunchPlacement(node="a"), LaunchPlacement(node="b"))
         )
@@ -255,22 +259,22 @@ def test_it_runs_where_the_torch_of_its_environment_has_a_device() -> None:
 @pytest.mark.parametrize(
     ("chip", "needed"),
     [
-        ("ascend-910b3", "Ascend 910B3 needs torch_npu,"),
-        ("cambricon-mlu590", "Cambricon MLU590 needs torch_mlu,"),
-        ("amd-mi300x", "AMD Instinct MI300X needs torch for ROCm,"),
-        ("intel-max-1550", "Intel Data Center GPU Max 1550 needs torch for XPU,"),
+        ("ascend-910b3", "Ascend 910B3 requires torch_npu"),
+        ("cambricon-mlu590", "Cambricon MLU590 requires torch_mlu"),
+        ("amd-mi300x", "AMD Instinct MI300X requires torch for ROCm"),
+        ("intel-max-1550", "Intel Data Center GPU Max 1550 requires torch for XPU"),
     ],
 )
 def test_elsewhere_it_says_what_its_environment_would_have_to_bring(chip: str, needed: str) -> None:
     assert _lacking(chip) == (
-        f"its environment installs torch for the processor and CUDA; {needed} which it does not bring"
+        f"the software environment of the engine has PyTorch for CPU and CUDA only; {needed}"
     )
 
 
 def test_where_nobody_says_which_torch_drives_a_chip_it_does_not_guess() -> None:
     """CUDA by the name of its device alone is not NVIDIA's CUDA."""
     assert chips()["kunlunxin-p800"].torch_device == "cuda"
-    assert _lacking("kunlunxin-p800") == "nobody says which build of torch drives Kunlunxin P800"
+    assert _lacking("kunlunxin-p800") == "the PyTorch build for Kunlunxin P800 is not known"
 
 
 def test_a_script_brings_what_it_needs_and_runs_anywhere() -> None:

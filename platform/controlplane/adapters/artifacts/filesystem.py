@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, StorageFull, StoredBlob
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -52,7 +53,15 @@ class FilesystemArtifacts:
             try:
                 digest, size = _write_and_hash(incoming, chunks)
                 if expected is not None and digest != expected:
-                    raise ArtifactError(f"expected {expected}, the {size} bytes are {digest}")
+                    raise ArtifactError(
+                        Reason(
+                            "artifact.blob.digest_mismatch",
+                            "digest mismatch: expected {expected}, got {digest} for {size} bytes",
+                            expected=expected,
+                            size=size,
+                            digest=digest,
+                        )
+                    )
                 self._move_into_place(incoming, digest)
             finally:
                 with suppress(FileNotFoundError):
@@ -200,7 +209,13 @@ def _file_names(folder: Path) -> list[str]:
 def _parse_digest(digest: str) -> str:
     found = _DIGEST.fullmatch(digest)
     if found is None:
-        raise ArtifactError(f"a digest is sha256:<64 hex>, got {digest!r}")
+        raise ArtifactError(
+            Reason(
+                "artifact.blob.invalid_digest",
+                "a digest must be sha256:<64 hex>, got {digest}",
+                digest=repr(digest),
+            )
+        )
     return found[1]
 
 
@@ -240,7 +255,13 @@ def _raise_if_missing(digest: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as failure:
-        raise BlobMissing(f"there is no blob {digest} in this store") from failure
+        raise BlobMissing(
+            Reason(
+                "artifact.blob.not_found",
+                "blob {digest} does not exist in this store",
+                digest=digest,
+            )
+        ) from failure
 
 
 @contextmanager
@@ -250,5 +271,11 @@ def _storage_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as failure:
         if failure.errno in _FULL:
-            raise StorageFull(f"no room is left for artifacts in {folder}") from failure
+            raise StorageFull(
+                Reason(
+                    "artifact.storage.full",
+                    "no space left for artifacts in {folder}",
+                    folder=str(folder),
+                )
+            ) from failure
         raise

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import LaunchRefused, ObservedNode
 from controlplane.ports.launches import InputTree, Launch, LaunchRole
 
@@ -24,7 +25,14 @@ PORT_PLACEHOLDER = re.compile(r"\{port:([a-z0-9-]{1,63})\}")
 def check_name(name: str, *, what: str = "a launch name") -> None:
     """:raises LaunchRefused: if the name could not be a folder or a label."""
     if not NAME_PATTERN.fullmatch(name):
-        raise LaunchRefused(f"{what} is 1 to 63 of a-z, 0-9 and '-', got {name!r}")
+        raise LaunchRefused(
+            Reason(
+                "launch.name.invalid",
+                "{field} must be 1 to 63 of a-z, 0-9 and '-', got {name}",
+                field=what,
+                name=repr(name),
+            )
+        )
 
 
 def check_relative_path(path: str, *, what: str) -> None:
@@ -32,7 +40,12 @@ def check_relative_path(path: str, *, what: str) -> None:
     pure = PurePosixPath(path)
     if not path or "\0" in path or pure.is_absolute() or ".." in pure.parts or str(pure) != path:
         raise LaunchRefused(
-            f"{what} must be a relative path that stays in its folder, got {path!r}"
+            Reason(
+                "launch.path.not_relative",
+                "{field} must be a relative path below its folder, got {path}",
+                field=what,
+                path=repr(path),
+            )
         )
 
 
@@ -46,12 +59,22 @@ def check_launch(launch: Launch, *, nodes: Iterable[ObservedNode]) -> None:
         check_name(launch.continues, what="the name of the launch to continue")
     if launch.engine is not None and not ENGINE_NAME_PATTERN.fullmatch(launch.engine.name):
         raise LaunchRefused(
-            f"an engine environment's name is letters, digits, '.', '_' and '-', "
-            f"got {launch.engine.name!r}"
+            Reason(
+                "launch.environment.invalid_name",
+                "the name of an engine environment must be letters, digits, '.', '_' and "
+                "'-', got {name}",
+                name=repr(launch.engine.name),
+            )
         )
     names = [role.name for role in launch.roles]
     if not names or len(names) != len(set(names)):
-        raise LaunchRefused(f"a launch needs roles with distinct names, got {names}")
+        raise LaunchRefused(
+            Reason(
+                "launch.roles.invalid",
+                "a launch must have roles with distinct names, got {names}",
+                names=names,
+            )
+        )
     for path in launch.files:
         check_relative_path(path, what="a file of the working folder")
     for tree in launch.inputs:
@@ -62,7 +85,13 @@ def check_launch(launch: Launch, *, nodes: Iterable[ObservedNode]) -> None:
     _check_ports_in_files(launch)
     for key in (*launch.secrets, *(key for role in launch.roles for key in role.environment)):
         if not key or "=" in key or "\0" in key:
-            raise LaunchRefused(f"{key!r} cannot be the name of an environment variable")
+            raise LaunchRefused(
+                Reason(
+                    "launch.variable.invalid_name",
+                    "{name} is not a valid name of an environment variable",
+                    name=repr(key),
+                )
+            )
 
 
 def _check_tree(tree: InputTree) -> None:
@@ -71,38 +100,86 @@ def _check_tree(tree: InputTree) -> None:
         check_relative_path(path, what=f"a file of input {tree.name!r}")
         if not DIGEST_PATTERN.fullmatch(digest):
             raise LaunchRefused(
-                f"input {tree.name!r}: {path!r} needs a digest sha256:<64 hex>, got {digest!r}"
+                Reason(
+                    "launch.input.invalid_digest",
+                    "input {input}: the digest of {path} must be sha256:<64 hex>, got {digest}",
+                    input=repr(tree.name),
+                    path=repr(path),
+                    digest=repr(digest),
+                )
             )
 
 
 def _check_role(role: LaunchRole, *, cards: dict[str, set[int]]) -> None:
     check_name(role.name, what="a role's name")
     if not role.argv or not role.argv[0]:
-        raise LaunchRefused(f"role {role.name!r} has no command")
+        raise LaunchRefused(
+            Reason(
+                "launch.role.command_missing", "role {role} has no command", role=repr(role.name)
+            )
+        )
     if not role.placements:
-        raise LaunchRefused(f"role {role.name!r} has no placement, so it would never run")
+        raise LaunchRefused(
+            Reason(
+                "launch.role.placement_missing",
+                "role {role} has no placement",
+                role=repr(role.name),
+            )
+        )
     for port in role.ports:
         check_name(port, what="a port's name")
     if role.probe is not None and role.probe.port not in role.ports:
         raise LaunchRefused(
-            f"role {role.name!r} probes the port {role.probe.port!r} and declares {list(role.ports)}"
+            Reason(
+                "launch.probe.port_not_declared",
+                "role {role} has a probe on the port {port}, which is not declared; "
+                "declared ports: {ports}",
+                role=repr(role.name),
+                port=repr(role.probe.port),
+                ports=list(role.ports),
+            )
         )
     for text in (*role.argv, *role.environment.values()):
         if "\0" in text:
-            raise LaunchRefused(f"role {role.name!r} has a NUL character in its command")
+            raise LaunchRefused(
+                Reason(
+                    "launch.role.nul_character",
+                    "role {role} has a NUL character in its command",
+                    role=repr(role.name),
+                )
+            )
         for port in PORT_PLACEHOLDER.findall(text):
             if port not in role.ports:
                 raise LaunchRefused(
-                    f"role {role.name!r} uses {{port:{port}}} and declares {list(role.ports)}"
+                    Reason(
+                        "launch.role.port_not_declared",
+                        "role {role} uses the placeholder of the port {port}, which is not "
+                        "declared; declared ports: {ports}",
+                        role=repr(role.name),
+                        port=port,
+                        ports=list(role.ports),
+                    )
                 )
     for placement in role.placements:
         if placement.node not in cards:
             raise LaunchRefused(
-                f"there is no node {placement.node!r} here; there are: {', '.join(sorted(cards))}"
+                Reason(
+                    "launch.node.not_found",
+                    "node {node} does not exist in this cluster; its nodes: {nodes}",
+                    node=repr(placement.node),
+                    nodes=", ".join(sorted(cards)),
+                )
             )
         absent = set(placement.cards) - cards[placement.node]
         if absent:
-            raise LaunchRefused(f"node {placement.node!r} has no cards {sorted(absent)}")
+            raise LaunchRefused(
+                Reason(
+                    "launch.node.cards_not_found",
+                    "node {node} has no cards {cards}",
+                    node=repr(placement.node),
+                    cards=", ".join(map(str, sorted(absent))),
+                )
+            )
 
 
 def _check_ports_in_files(launch: Launch) -> None:
@@ -116,8 +193,15 @@ def _check_ports_in_files(launch: Launch) -> None:
         for port in PORT_PLACEHOLDER.findall(text):
             if replicas.get(port, 0) != 1:
                 raise LaunchRefused(
-                    f"file {path!r} uses {{port:{port}}}, which {replicas.get(port, 0)} replicas "
-                    "have; it works in a file for exactly one, so pass it by argv instead"
+                    Reason(
+                        "launch.file.ambiguous_port",
+                        "file {file} uses the placeholder of the port {port}, which must belong "
+                        "to exactly one replica, but the number of its replicas is {replicas}; "
+                        "pass the port in argv instead",
+                        file=repr(path),
+                        port=port,
+                        replicas=replicas.get(port, 0),
+                    )
                 )
 
 

@@ -21,6 +21,7 @@ from importlib.resources import files
 from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.parallelism import ParallelPlan, check_plan, read_plan
 from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chip_plugin
@@ -58,7 +59,13 @@ def processes_per_replica(placements: Sequence[LaunchPlacement]) -> int:
     counts = {max(1, len(placement.cards)) for placement in placements}
     if len(counts) != 1:
         found = ", ".join(f"{each.node}: {len(each.cards)}" for each in placements)
-        raise InvalidParallelPlan(f"every node of a job must give as many cards; got {found}")
+        raise InvalidParallelPlan(
+            Reason(
+                "engine.cards.unequal_nodes",
+                "every node of a job must provide the same number of cards; got {cards}",
+                cards=found,
+            )
+        )
     return counts.pop()
 
 

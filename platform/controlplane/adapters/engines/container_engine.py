@@ -21,6 +21,7 @@ from packaging.version import InvalidVersion, Version
 
 from controlplane.adapters.engines import container_commands
 from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole
@@ -56,7 +57,11 @@ class ContainerEngine(ABC):
 
     def runs_on(self, task: Task, chip: Chip) -> str:
         if chip.kind is ChipKind.CPU:
-            return f"{self.profile().title} needs an accelerator"
+            return Reason(
+                "engine.accelerator.required",
+                "{engine} requires an accelerator",
+                engine=self.profile().title,
+            )
         return missing_image(self.profile(), engine=self.name, chip=chip)
 
     def image(self, chip: Chip, spec: Mapping[str, Any]) -> str:
@@ -140,22 +145,42 @@ def missing_image(profile: EngineProfile, *, engine: str, chip: Chip) -> str:
     """Why the engine has no image for the chip; empty if there is one."""
     if image_template(profile, engine=engine, chip=chip):
         return ""
-    return f"no image of {profile.title} is known for {chip.label}"
+    return Reason(
+        "engine.image.unknown",
+        "no image of {engine} is known for {chip}",
+        engine=profile.title,
+        chip=chip.label,
+    )
 
 
 def _version_error(profile: EngineProfile, requested: str) -> str:
     if not profile.versions:
-        return f"{VERSION_FIELD} cannot be set: {profile.title} comes with this product, got {requested!r}"
-    right = (
-        f"a version of {profile.title} {profile.versions}, for example {profile.default_version}"
-    )
+        return Reason(
+            "engine.version.not_configurable",
+            "{field} cannot be set, got {value}: {engine} is part of Ninefold",
+            field=VERSION_FIELD,
+            engine=profile.title,
+            value=repr(requested),
+        )
     try:
         known = bool(_TAG.fullmatch(requested)) and Version(requested) in SpecifierSet(
             profile.versions, prereleases=True
         )
     except InvalidVersion:
         known = False
-    return "" if known else f"{VERSION_FIELD} must be {right}, got {requested!r}"
+    return (
+        ""
+        if known
+        else Reason(
+            "engine.version.not_supported",
+            "{field} must be a version of {engine} {versions}, for example {example}, got {value}",
+            field=VERSION_FIELD,
+            engine=profile.title,
+            versions=profile.versions,
+            example=profile.default_version,
+            value=repr(requested),
+        )
+    )
 
 
 def _image_error(profile: EngineProfile, requested: str, *, engine: str, chip: Chip) -> str:
@@ -163,9 +188,13 @@ def _image_error(profile: EngineProfile, requested: str, *, engine: str, chip: C
     bears = re.search(rf"(?<![\d.]){re.escape(requested)}(?![\d.])", written)
     if not written or _VERSION_PLACEHOLDER in written or bears:
         return ""
-    return (
-        f"{VERSION_FIELD} cannot be {requested!r} on {chip.label}: the image known for it is {written}; "
-        "leave the field empty"
+    return Reason(
+        "engine.version.fixed_by_image",
+        "{field} cannot be {value} on {chip}: its image is {image}; leave the field empty",
+        field=VERSION_FIELD,
+        value=repr(requested),
+        chip=chip.label,
+        image=written,
     )
 
 
@@ -201,7 +230,13 @@ def bfloat16_limits(chip: Chip | None) -> tuple[FieldLimit, ...]:
         return ()
     return (
         FieldLimit(
-            field="precision", values=("bfloat16",), reason=f"{chip.label} computes in float16 only"
+            field="precision",
+            values=("bfloat16",),
+            reason=Reason(
+                "engine.precision.bfloat16_not_supported",
+                "{chip} does not support bfloat16",
+                chip=chip.label,
+            ),
         ),
     )
 

@@ -18,6 +18,7 @@ from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving.parallelism import (
@@ -137,8 +138,13 @@ class ContainerServingEngine(ContainerEngine):
         """
         if len(request.placements) > 1 and self.one_node_because:
             raise ValueError(
-                f"a replica of {self.profile().title} runs on one node, not {len(request.placements)}: "
-                f"{self.one_node_because}"
+                Reason(
+                    "engine.replica.multi_node_not_supported",
+                    "a replica of {engine} must run on one node, got {nodes}: {reason}",
+                    engine=self.profile().title,
+                    nodes=len(request.placements),
+                    reason=self.one_node_because,
+                )
             )
         spec = self.normalise(request.task, request.spec)
         cards = container_commands.processes_per_replica(request.placements) * len(
@@ -174,19 +180,41 @@ class ContainerServingEngine(ContainerEngine):
             loads = ", ".join(sorted(profile.formats)) or "plain weights only"
             yield FieldFinding(
                 field="model",
-                message=f"{model.name} is quantized ({model.scheme or 'unknown scheme'}) and written as "
-                f"{model.format}, which {profile.title} does not load; it loads {loads}",
+                message=Reason(
+                    "engine.model.format_not_supported",
+                    "{model} is quantized ({scheme}) in the format {format}, which {engine} "
+                    "does not support; it supports {formats}",
+                    model=model.name,
+                    scheme=model.scheme or "unknown scheme",
+                    format=model.format,
+                    engine=profile.title,
+                    formats=loads,
+                ),
             )
         elif model.format and (reason := self.unsupported_weights(model, chip=chip)):
             yield FieldFinding(
                 field="model",
-                message=f"{model.name} is quantized as {model.scheme} in {model.format}: {reason}",
+                message=Reason(
+                    "engine.model.quantization_not_supported",
+                    "{model} is quantized as {scheme} in {format}: {reason}",
+                    model=model.name,
+                    scheme=model.scheme,
+                    format=model.format,
+                    reason=reason,
+                ),
             )
         if model.architecture and not model.architecture.endswith(_SERVED):
             yield FieldFinding(
                 field="model",
-                message=f"{model.name} is a {model.architecture}; {profile.title} is asked for chat here, "
-                f"which needs a generating model ({', '.join('…' + each for each in _SERVED)})",
+                message=Reason(
+                    "engine.model.not_generative",
+                    "{model} is a {architecture}; {engine} serves generative models only "
+                    "({architectures})",
+                    model=model.name,
+                    architecture=model.architecture,
+                    engine=profile.title,
+                    architectures=", ".join("…" + each for each in _SERVED),
+                ),
             )
 
     def _check_values(
@@ -197,14 +225,23 @@ class ContainerServingEngine(ContainerEngine):
         if not _MODEL_NAME.fullmatch(name):
             yield FieldFinding(
                 field="model_name",
-                message=f"model_name must be letters, digits and . _ : / - and begin with a letter or digit, "
-                f"got {name!r}",
+                message=Reason(
+                    "engine.model_name.invalid",
+                    "model_name must be letters, digits and . _ : / - and begin with a "
+                    "letter or digit, got {name}",
+                    name=repr(name),
+                ),
             )
         if model is not None and length is not None and 0 < model.context_length < length:
             yield FieldFinding(
                 field="context_length",
-                message=f"context_length must be ≤ {model.context_length}, the context of {model.name}, "
-                f"got {length}",
+                message=Reason(
+                    "engine.context_length.too_long",
+                    "context_length must be ≤ {limit}, the context length of {model}, got {value}",
+                    limit=model.context_length,
+                    model=model.name,
+                    value=length,
+                ),
             )
         yield from self.check_engine_rules(complete)
         group = complete["parallel"]

@@ -24,6 +24,7 @@ from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.specs import training
@@ -206,15 +207,24 @@ def _check_names(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
         if split is not None and not _PLAIN_NAME.fullmatch(split):
             yield FieldFinding(
                 field=name,
-                message=f"{name} must be letters, digits, '.', '-' and '_', got {split!r}; it becomes "
-                "the name of a file, and a space would end it",
+                message=Reason(
+                    "engine.split_name.invalid",
+                    "{field} must be letters, digits, '.', '-' and '_', because it is used "
+                    "as a file name; got {name}",
+                    field=name,
+                    name=repr(split),
+                ),
             )
     for layer in spec_fields.at_path(spec, "lora.target_modules") or ():
         if not _LAYER_NAME.fullmatch(layer):
             yield FieldFinding(
                 field="lora.target_modules",
-                message="lora.target_modules must be names of layers such as 'q_proj' (letters, "
-                f"digits, '.' and '_'), got {layer!r}",
+                message=Reason(
+                    "engine.lora.invalid_layer_name",
+                    "lora.target_modules must be names of layers such as 'q_proj' (letters, "
+                    "digits, '.' and '_'), got {layer}",
+                    layer=repr(layer),
+                ),
             )
 
 
@@ -223,8 +233,13 @@ def _check_length(spec: Mapping[str, Any], *, model: ModelFacts | None) -> Itera
     if model is not None and length is not None and 0 < model.context_length < length:
         yield FieldFinding(
             field="max_length",
-            message=f"max_length must be ≤ {model.context_length}, the context of {model.name}, "
-            f"got {length}",
+            message=Reason(
+                "engine.max_length.too_long",
+                "max_length must be ≤ {limit}, the context length of {model}, got {value}",
+                limit=model.context_length,
+                model=model.name,
+                value=length,
+            ),
         )
 
 

@@ -18,6 +18,7 @@ from controlplane.adapters.engines.container_training import (
     TrainingSteps,
 )
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import (
     EngineProfile,
@@ -235,10 +236,17 @@ PROFILE = EngineProfile(
     ),
     flags=FlagsChecked.PARSED,
     remarks=(
-        "The parser of LLaMA-Factory 0.9.5 reads the arguments for NVIDIA H800 and Ascend 910B3 in this project's "
-        "tests. That of other versions has read nothing.",
-        "The images for Ascend have floating tags (latest-…): a rerun may get another version than the first run. "
-        "An image of your own, named by its version in the chip's plug-in, stays the same.",
+        Reason(
+            "engine.llamafactory.verified_versions",
+            "The arguments for NVIDIA H800 and Ascend 910B3 are verified with the "
+            "argument parser of LLaMA-Factory 0.9.5. Other versions are not verified.",
+        ),
+        Reason(
+            "engine.llamafactory.floating_image_tags",
+            "The images for Ascend have floating tags (latest-…), so a rerun may use "
+            "another version than the first run. To pin the version, enter an image "
+            "of your own with a version tag in the chip's plug-in.",
+        ),
     ),
     sources=(
         "https://github.com/hiyouga/LLaMA-Factory/tree/v0.9.5",
@@ -246,10 +254,18 @@ PROFILE = EngineProfile(
     ),
 )
 
-_ZERO_ONLY = "LLaMA-Factory divides the work by ZeRO stages only"
+_ZERO_ONLY = Reason(
+    "engine.llamafactory.parallelism_not_supported",
+    "LLaMA-Factory supports parallelism by ZeRO stages only",
+)
 _LIMITS = (
     FieldLimit(
-        field="objective", values=("grpo",), reason="LLaMA-Factory learns by rewards in PPO only"
+        field="objective",
+        values=("grpo",),
+        reason=Reason(
+            "engine.llamafactory.grpo_not_supported",
+            "LLaMA-Factory supports reinforcement learning with PPO only",
+        ),
     ),
     FieldLimit(field="parallel.tensor", reason=_ZERO_ONLY),
     FieldLimit(field="parallel.pipeline", reason=_ZERO_ONLY),
@@ -259,7 +275,9 @@ _LIMITS = (
     FieldLimit(
         field="fused_operators",
         values=("grouped_matmul",),
-        reason="LLaMA-Factory has no such kernel",
+        reason=Reason(
+            "engine.llamafactory.kernel_not_supported", "LLaMA-Factory does not support this kernel"
+        ),
     ),
 )
 #: Numbers of bits that bitsandbytes supports.
@@ -286,17 +304,30 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
         if spec["method"] == "qlora" and bits not in _BITS:
             yield FieldFinding(
                 field="qlora.bits",
-                message=f"qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
+                message=Reason(
+                    "engine.qlora.unsupported_bits",
+                    "qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
+                    bits=bits,
+                ),
             )
         if spec["method"] == "qlora" and spec["parallel"]["zero_stage"] == 3 and bits != 4:
             yield FieldFinding(
                 field="parallel.zero_stage",
-                message=f"parallel.zero_stage 3 needs qlora.bits 4, got {bits}; choose stage 2 or 4 bits",
+                message=Reason(
+                    "engine.qlora.unsupported_zero_stage",
+                    "parallel.zero_stage 3 requires qlora.bits 4, got {bits}; choose stage 2 "
+                    "or 4 bits",
+                    bits=bits,
+                ),
             )
         if spec["method"] != "full" and alpha != int(alpha):
             yield FieldFinding(
                 field="lora.alpha",
-                message=f"lora.alpha must be a whole number for LLaMA-Factory, got {alpha:g}",
+                message=Reason(
+                    "engine.llamafactory.alpha_not_integer",
+                    "lora.alpha must be a whole number for LLaMA-Factory, got {alpha}",
+                    alpha=f"{alpha:g}",
+                ),
             )
 
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
@@ -346,10 +377,16 @@ def _chip_arguments(chip: Chip | None) -> Iterator[FieldLimit]:
     yield FieldLimit(
         field="method",
         values=("qlora",),
-        reason=f"bitsandbytes, which keeps the weights in few bits, does not run on {chip.label}",
+        reason=Reason(
+            "engine.bitsandbytes.chip_not_supported",
+            "bitsandbytes, which QLoRA requires, does not run on {chip}",
+            chip=chip.label,
+        ),
     )
     yield FieldLimit(
         field="fused_operators",
         values=tuple(sorted(LIGER)),
-        reason=f"these are Liger kernels, which do not run on {chip.label}",
+        reason=Reason(
+            "engine.liger.chip_not_supported", "Liger kernels do not run on {chip}", chip=chip.label
+        ),
     )

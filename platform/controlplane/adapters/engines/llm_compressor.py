@@ -13,6 +13,7 @@ from controlplane.adapters.engines import runtime_launches
 from controlplane.domain import quantization
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.specs.evaluation import QUANTIZE, SCHEMES
 from controlplane.ports.engines import (
@@ -126,15 +127,20 @@ def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Fiel
     yield from quantization.check_not_quantized(
         name=model.name,
         scheme=model.scheme or model.format,
-        reason="quantizing once more would only add to its loss",
+        reason=Reason(
+            "engine.quantization.repeated", "quantizing it again would only reduce its quality"
+        ),
     )
     scheme = spec.get("scheme", spec_fields.default_at(QUANTIZE, "scheme"))
     if not model.architecture.endswith("ForCausalLM"):
         yield FieldFinding(
             field="model",
-            message=(
-                f"{model.name} is a {model.architecture or 'model of unknown architecture'}; "
-                "this engine quantizes causal language models (…ForCausalLM)"
+            message=Reason(
+                "engine.quantization.not_causal_lm",
+                "{model} is a {architecture}; this engine quantizes causal language "
+                "models (…ForCausalLM)",
+                model=model.name,
+                architecture=model.architecture or "model of unknown architecture",
             ),
         )
     elif quantization.is_calibrated(scheme):
@@ -146,9 +152,13 @@ def _check_known(scheme: str, *, model: ModelFacts) -> Iterator[FieldFinding]:
     if model.architecture not in QUANTIZABLE:
         yield FieldFinding(
             field="scheme",
-            message=(
-                f"{scheme} needs to know which layers feed which, and of {model.architecture} this engine "
-                f"does not; use fp8-dynamic, or a model among {', '.join(sorted(QUANTIZABLE))}"
+            message=Reason(
+                "engine.quantization.layer_mapping_unknown",
+                "{scheme} requires the layer mapping of the architecture, which is not "
+                "known for {architecture}; use fp8-dynamic, or a model of {architectures}",
+                scheme=scheme,
+                architecture=model.architecture,
+                architectures=", ".join(sorted(QUANTIZABLE)),
             ),
         )
 
@@ -167,8 +177,12 @@ def _check_sizes(
     if length is not None and 0 < model.context_length < length:
         yield FieldFinding(
             field="max_length",
-            message=(
-                f"max_length must be ≤ {model.context_length}, the context of {model.name}, got {length}"
+            message=Reason(
+                "engine.max_length.too_long",
+                "max_length must be ≤ {limit}, the context length of {model}, got {value}",
+                limit=model.context_length,
+                model=model.name,
+                value=length,
             ),
         )
 

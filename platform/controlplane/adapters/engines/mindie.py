@@ -20,6 +20,7 @@ from controlplane.adapters.engines.container_serving import (
     ServingSettings,
 )
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
@@ -140,10 +141,16 @@ PROFILE = EngineProfile(
     flags=FlagsChecked.UNVERIFIED,
     formats=frozenset({"modelslim"}),
     remarks=(
-        "Asks for no key: a network policy must let nobody but the gateway reach it.",
-        "In the published images of MindIE only root can read its files, and pods do not run as root: build the "
-        "image from docker/engines/mindie.",
-        "Prints its figures at a port of their own.",
+        Reason(
+            "engine.mindie.no_authentication",
+            "Does not require an API key: restrict access to the gateway with a network policy.",
+        ),
+        Reason(
+            "engine.mindie.root_only_image",
+            "In the published images of MindIE only root can read its files, but "
+            "pods do not run as root: build the image from docker/engines/mindie.",
+        ),
+        Reason("engine.mindie.separate_metrics_port", "Exports its metrics on a separate port."),
     ),
     sources=(
         "MindIE-LLM at 8b4871a: conf/config.json and docs/zh/user_guide",
@@ -151,22 +158,37 @@ PROFILE = EngineProfile(
     ),
 )
 
-_ONE_LAYOUT = "MindIE divides a replica by tensor only, as it is written here"
-_BY_ITSELF = "MindIE decides that by itself"
-_PLUGIN = "that is a plug-in of MindIE whose settings nobody has verified here"
+_ONE_LAYOUT = Reason(
+    "engine.mindie.parallelism_not_supported", "only tensor parallelism is supported with MindIE"
+)
+_BY_ITSELF = Reason("engine.mindie.graphs_not_configurable", "MindIE sets this automatically")
+_PLUGIN = Reason(
+    "engine.mindie.unverified_plugin", "this is a plug-in of MindIE whose settings are not verified"
+)
 _LIMITS = (
     FieldLimit(
-        field="queue_size", reason="MindIE has a bound on connections, not on waiting requests"
+        field="queue_size",
+        reason=Reason(
+            "engine.mindie.queue_size_not_supported",
+            "MindIE limits the number of connections, not of queued requests",
+        ),
     ),
     FieldLimit(
         field="precision",
         values=("float32", "bfloat16", "float16"),
-        reason="MindIE computes in the precision that the model's config.json names",
+        reason=Reason(
+            "engine.mindie.precision_from_config",
+            "MindIE uses the precision in the config.json of the model",
+        ),
     ),
     FieldLimit(
         field="kv_precision",
         values=("fp8",),
-        reason="MindIE keeps keys and values in the precision of the weights, or as ModelSlim wrote them",
+        reason=Reason(
+            "engine.mindie.kv_precision_not_configurable",
+            "MindIE stores the KV cache in the precision of the weights, or in the "
+            "format written by ModelSlim",
+        ),
     ),
     FieldLimit(field="prefix_cache", values=("on", "off"), reason=_PLUGIN),
     FieldLimit(field="chunked_prefill", values=("on", "off"), reason=_PLUGIN),
@@ -181,9 +203,10 @@ class MindieEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "mindie"
-    one_node_because = (
-        "MindIE finds other nodes by a rank table with the address of every card, which is not known before they "
-        "are given"
+    one_node_because = Reason(
+        "engine.mindie.rank_table_required",
+        "MindIE requires a rank table with the address of every card, which is "
+        "not known before the cards are allocated",
     )
 
     def profile(self) -> EngineProfile:

@@ -20,6 +20,7 @@ from controlplane.adapters.engines.container_training import (
     TrainingSteps,
 )
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
@@ -66,8 +67,14 @@ def check_architecture(model: ModelFacts) -> Iterator[FieldFinding]:
     if model.architecture not in FAMILIES:
         yield FieldFinding(
             field="model",
-            message=f"{model.name} is a {model.architecture or 'model of unknown architecture'}, "
-            f"which this product does not render for MindSpeed-LLM; it does {', '.join(FAMILIES)}",
+            message=Reason(
+                "engine.mindspeed_llm.architecture_not_supported",
+                "{model} is a {architecture}, which is not supported with MindSpeed-LLM; "
+                "supported are {architectures}",
+                model=model.name,
+                architecture=model.architecture or "model of unknown architecture",
+                architectures=", ".join(FAMILIES),
+            ),
         )
         return
     missing = [name for name in _NEEDED if not isinstance(model.config.get(name), (int, float))]
@@ -75,14 +82,24 @@ def check_architecture(model: ModelFacts) -> Iterator[FieldFinding]:
         names = ", ".join([*missing, *(() if _rope_base(model.config) else ("rope_theta",))])
         yield FieldFinding(
             field="model",
-            message=f"the config.json of {model.name} lacks {names}; MindSpeed-LLM must be told",
+            message=Reason(
+                "engine.mindspeed_llm.config_field_missing",
+                "the config.json of {model} lacks {fields}, which MindSpeed-LLM requires",
+                model=model.name,
+                fields=names,
+            ),
         )
     scaling = _rope_scaling(model.config)
     if scaling:
         yield FieldFinding(
             field="model",
-            message=f"{model.name} stretches its positions ({scaling}), which this product does not "
-            "render for MindSpeed-LLM; choose another engine",
+            message=Reason(
+                "engine.mindspeed_llm.rope_scaling_not_supported",
+                "{model} uses RoPE scaling ({scaling}), which is not supported with "
+                "MindSpeed-LLM; choose another engine",
+                model=model.name,
+                scaling=scaling,
+            ),
         )
 
 
@@ -352,31 +369,55 @@ _LIMITS = (
     FieldLimit(
         field="objective",
         values=("dpo", "grpo"),
-        reason="this product renders answers and plain text for MindSpeed-LLM",
+        reason=Reason(
+            "engine.mindspeed_llm.objective_not_supported",
+            "only SFT and continued pre-training are supported with MindSpeed-LLM",
+        ),
     ),
     FieldLimit(
         field="method",
         values=("qlora",),
-        reason="this product does not render few-bit weights for MindSpeed-LLM",
+        reason=Reason(
+            "engine.mindspeed_llm.qlora_not_supported", "QLoRA is not supported with MindSpeed-LLM"
+        ),
     ),
-    FieldLimit(field="lora.dropout", reason="MindSpeed-LLM's adapters have none"),
     FieldLimit(
-        field="parallel.expert", reason="this product renders dense models for MindSpeed-LLM"
+        field="lora.dropout",
+        reason=Reason(
+            "engine.mindspeed_llm.dropout_not_supported",
+            "MindSpeed-LLM does not support LoRA dropout",
+        ),
+    ),
+    FieldLimit(
+        field="parallel.expert",
+        reason=Reason(
+            "engine.mindspeed_llm.dense_models_only",
+            "only dense models are supported with MindSpeed-LLM",
+        ),
     ),
     FieldLimit(
         field="parallel.zero_stage",
         values=(2, 3),
-        reason="Megatron shares the optimizer's states only, which is stage 1",
+        reason=Reason(
+            "engine.mindspeed_llm.zero_stage_not_supported",
+            "Megatron shards the optimizer states only, which is ZeRO stage 1",
+        ),
     ),
     FieldLimit(
         field="communication_dtype",
         values=("bfloat16", "float16"),
-        reason="Megatron's default or float32 is what the documentation of MindSpeed-LLM shows",
+        reason=Reason(
+            "engine.mindspeed_llm.communication_dtype_not_supported",
+            "MindSpeed-LLM documents only float32 and Megatron's default",
+        ),
     ),
     FieldLimit(
         field="fused_operators",
         values=("cross_entropy", "adamw", "grouped_matmul"),
-        reason="MindSpeed-LLM chooses these kernels itself",
+        reason=Reason(
+            "engine.mindspeed_llm.kernels_not_configurable",
+            "MindSpeed-LLM selects these kernels automatically",
+        ),
     ),
 )
 _ENVIRONMENT = {
@@ -398,7 +439,11 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
 
     def runs_on(self, task: Task, chip: Chip) -> str:
         if chip.torch_device != "npu":
-            return f"MindSpeed-LLM runs on Ascend only, not on {chip.label}"
+            return Reason(
+                "engine.mindspeed_llm.chip_not_supported",
+                "MindSpeed-LLM runs on Ascend only, not on {chip}",
+                chip=chip.label,
+            )
         return super().runs_on(task, chip)
 
     def limits(
@@ -412,8 +457,12 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
         if spec["max_steps"] is None:
             yield FieldFinding(
                 field="max_steps",
-                message="max_steps is required: MindSpeed-LLM counts steps, not epochs; one epoch is "
-                "rows ÷ (batch_size × gradient_accumulation × copies)",
+                message=Reason(
+                    "engine.mindspeed_llm.max_steps_required",
+                    "max_steps is required: MindSpeed-LLM counts steps, not epochs; one "
+                    "epoch is examples ÷ (batch_size × gradient_accumulation × data-parallel "
+                    "size)",
+                ),
             )
         if spec["method"] == "lora":
             yield from _check_lora(spec["lora"])
@@ -423,7 +472,9 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
         model = settings.model
         if model is None:
-            raise ValueError("MindSpeed-LLM cannot be rendered without a model")
+            raise ValueError(
+                Reason("engine.mindspeed_llm.model_required", "MindSpeed-LLM requires a model")
+            )
         resumes = settings.continues
         steps: tuple[container_commands.CommandStep | container_commands.CollectStep, ...] = (
             *shape_steps(settings),
@@ -451,7 +502,11 @@ def _check_lora(lora: Mapping[str, Any]) -> Iterator[FieldFinding]:
     if lora["alpha"] != int(lora["alpha"]):
         yield FieldFinding(
             field="lora.alpha",
-            message=f"lora.alpha must be a whole number for MindSpeed-LLM, got {lora['alpha']:g}",
+            message=Reason(
+                "engine.mindspeed_llm.alpha_not_integer",
+                "lora.alpha must be a whole number for MindSpeed-LLM, got {alpha}",
+                alpha=f"{lora['alpha']:g}",
+            ),
         )
     requested = set(lora["target_modules"] or ())
     joint = [JOINT_LAYERS[name] for name in joint_layers(sorted(requested))]
@@ -460,6 +515,11 @@ def _check_lora(lora: Mapping[str, Any]) -> Iterator[FieldFinding]:
         groups = "; ".join(", ".join(sorted(parts)) for parts in JOINT_LAYERS.values())
         yield FieldFinding(
             field="lora.target_modules",
-            message="lora.target_modules must be whole groups for MindSpeed-LLM, which joins layers "
-            f"({groups}); got {', '.join(beyond)}",
+            message=Reason(
+                "engine.mindspeed_llm.incomplete_layer_group",
+                "lora.target_modules must be complete groups of layers for "
+                "MindSpeed-LLM, which fuses these layers: {groups}; got {layers}",
+                groups=groups,
+                layers=", ".join(beyond),
+            ),
         )

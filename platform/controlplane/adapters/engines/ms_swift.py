@@ -21,6 +21,7 @@ from controlplane.adapters.engines.container_training import (
     TrainingSteps,
 )
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import (
     EngineProfile,
@@ -78,14 +79,25 @@ def check_family(model: ModelFacts) -> Iterator[FieldFinding]:
     if model.architecture not in FAMILIES:
         yield FieldFinding(
             field="model",
-            message=f"{model.name} is a {model.architecture or 'model of unknown architecture'}, of "
-            f"which this product cannot tell ms-swift; it can of {', '.join(FAMILIES)}",
+            message=Reason(
+                "engine.ms_swift.architecture_not_supported",
+                "{model} is a {architecture}, which is not supported with ms-swift; "
+                "supported are {architectures}",
+                model=model.name,
+                architecture=model.architecture or "model of unknown architecture",
+                architectures=", ".join(FAMILIES),
+            ),
         )
     if model.config.get("auto_map"):
         yield FieldFinding(
             field="model",
-            message=f"{model.name} brings code of its own (auto_map in its config.json), which "
-            "ms-swift would run unasked; choose another engine or a model without",
+            message=Reason(
+                "engine.ms_swift.custom_code",
+                "{model} contains custom code (auto_map in its config.json), which "
+                "ms-swift would execute without confirmation; choose another engine or a "
+                "model without custom code",
+                model=model.name,
+            ),
         )
 
 
@@ -277,9 +289,14 @@ PROFILE = EngineProfile(
     ),
     flags=FlagsChecked.PARSED,
     remarks=(
-        "The parsers of ms-swift 4.3.0, which the image for Ascend holds, and 4.6.0 read the arguments for NVIDIA "
-        "H800 and Ascend 910B3 in this project's tests, and those of 4.4.2 and 4.5.3 did once. 4.4.3, which the "
-        "image for NVIDIA holds, is published in no registry of packages: its parser has read nothing.",
+        Reason(
+            "engine.ms_swift.verified_versions",
+            "The arguments for NVIDIA H800 and Ascend 910B3 are verified with the "
+            "argument parsers of ms-swift 4.3.0, the version in the image for "
+            "Ascend, and 4.6.0; earlier they were also verified with 4.4.2 and "
+            "4.5.3. Version 4.4.3, the one in the image for NVIDIA, is not verified, "
+            "because no package registry has it.",
+        ),
     ),
     sources=(
         "https://github.com/modelscope/ms-swift/tree/v4.6.0",
@@ -288,8 +305,10 @@ PROFILE = EngineProfile(
     ),
 )
 
-_MEGATRON = (
-    "only ms-swift's Megatron half divides a model so, and this product renders the other one"
+_MEGATRON = Reason(
+    "engine.ms_swift.parallelism_not_supported",
+    "only the Megatron backend of ms-swift supports this parallelism, and "
+    "Ninefold uses the other backend",
 )
 _LIMITS = (
     FieldLimit(field="parallel.tensor", reason=_MEGATRON),
@@ -297,7 +316,11 @@ _LIMITS = (
     FieldLimit(field="parallel.expert", reason=_MEGATRON),
     FieldLimit(field="parallel.sequence", values=("on",), reason=_MEGATRON),
     FieldLimit(
-        field="fused_operators", values=("grouped_matmul",), reason="ms-swift has no such kernel"
+        field="fused_operators",
+        values=("grouped_matmul",),
+        reason=Reason(
+            "engine.ms_swift.kernel_not_supported", "ms-swift does not support this kernel"
+        ),
     ),
 )
 #: Numbers of bits that bitsandbytes supports.
@@ -326,13 +349,21 @@ class MsSwiftEngine(ContainerTrainingEngine):
         if spec["method"] != "full" and alpha != int(alpha):
             yield FieldFinding(
                 field="lora.alpha",
-                message=f"lora.alpha must be a whole number for ms-swift before 4.5, got {alpha:g}",
+                message=Reason(
+                    "engine.ms_swift.alpha_not_integer",
+                    "lora.alpha must be a whole number for ms-swift before 4.5, got {alpha}",
+                    alpha=f"{alpha:g}",
+                ),
             )
         bits = spec["qlora"]["bits"]
         if spec["method"] == "qlora" and bits not in _BITS:
             yield FieldFinding(
                 field="qlora.bits",
-                message=f"qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
+                message=Reason(
+                    "engine.qlora.unsupported_bits",
+                    "qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
+                    bits=bits,
+                ),
             )
         if spec["objective"] != "grpo":
             return
@@ -340,8 +371,13 @@ class MsSwiftEngine(ContainerTrainingEngine):
         if group % spec["grpo"]["generations"]:
             yield FieldFinding(
                 field="grpo.generations",
-                message=f"grpo.generations must divide batch_size × gradient_accumulation, {group}, "
-                f"got {spec['grpo']['generations']}",
+                message=Reason(
+                    "engine.ms_swift.generations_not_a_divisor",
+                    "grpo.generations must divide batch_size × gradient_accumulation, "
+                    "{product}, got {generations}",
+                    product=group,
+                    generations=spec["grpo"]["generations"],
+                ),
             )
 
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
@@ -384,11 +420,19 @@ def _chip_arguments(chip: Chip | None) -> Iterator[FieldLimit]:
     yield FieldLimit(
         field="method",
         values=("qlora",),
-        reason=f"bitsandbytes, which keeps the weights in few bits, does not run on {chip.label}; "
-        "ms-swift lists QLoRA as not supported there",
+        reason=Reason(
+            "engine.ms_swift.qlora_not_supported",
+            "bitsandbytes, which QLoRA requires, does not run on {chip}; ms-swift "
+            "documents QLoRA as not supported there",
+            chip=chip.label,
+        ),
     )
     yield FieldLimit(
         field="fused_operators",
         values=tuple(sorted(LIGER)),
-        reason=f"these are Liger kernels, which ms-swift lists as not supported on {chip.label}",
+        reason=Reason(
+            "engine.ms_swift.liger_not_supported",
+            "ms-swift documents Liger kernels as not supported on {chip}",
+            chip=chip.label,
+        ),
     )

@@ -11,6 +11,7 @@ from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, fields_named
 from controlplane.domain.specs.evaluation import QUANTIZE
 from controlplane.ports.engines import (
@@ -28,10 +29,17 @@ PROFILE = EngineProfile(
     flags=FlagsChecked.UNVERIFIED,
     formats=frozenset({"modelslim"}),
     remarks=(
-        "Nobody publishes an image of it: install it from its sources into an image of vLLM Ascend, and name that "
-        "image under images in the profile of the chips' maker.",
-        "Measures nothing: its model is not compared with the one that it was made from, so evaluate both and "
-        "accept it by hand.",
+        Reason(
+            "engine.msmodelslim.image_not_published",
+            "No image is published: install msModelSlim from source in an image of "
+            "vLLM Ascend, and enter that image under images in the vendor profile of "
+            "the chips.",
+        ),
+        Reason(
+            "engine.msmodelslim.quality_not_measured",
+            "Does not measure quality: the quantized model is not compared with its "
+            "base model, so evaluate both and accept it manually.",
+        ),
     ),
     sources=(
         "Ascend/msmodelslim: docs/zh/api_reference/cli, config/config.ini and msmodelslim/infra",
@@ -53,12 +61,20 @@ _LIMITS = (
     FieldLimit(
         field="scheme",
         values=("w4a16-awq",),
-        reason="on Ascend w4a16 is beyond what msModelSlim's makers have verified; w8a8-smoothquant is",
+        reason=Reason(
+            "engine.msmodelslim.w4a16_unverified",
+            "w4a16 on Ascend is not verified by the developers of msModelSlim; use "
+            "w8a8-smoothquant",
+        ),
     ),
     FieldLimit(
         field="scheme",
         values=("fp8-dynamic",),
-        reason="msModelSlim writes fp8 for chips of the 950 series only; w8a8-smoothquant runs on all",
+        reason=Reason(
+            "engine.msmodelslim.fp8_not_supported",
+            "msModelSlim supports fp8 for chips of the 950 series only; "
+            "w8a8-smoothquant is supported on all chips",
+        ),
     ),
 )
 #: Architecture → a name by which it finds the adapter that takes that architecture apart.
@@ -92,11 +108,16 @@ class MsModelSlimEngine(ContainerEngine):
 
     def runs_on(self, task: Task, chip: Chip) -> str:
         if chip.torch_device != "npu":
-            return "msModelSlim runs on Ascend only; llm_compressor quantizes for other chips"
+            return Reason(
+                "engine.msmodelslim.chip_not_supported",
+                "msModelSlim runs on Ascend only; use llm_compressor for other chips",
+            )
         if container_engine.missing_image(PROFILE, engine=self.name, chip=chip):
-            return (
-                f"no image of msModelSlim is known for {chip.label}; its makers publish none, so build one "
-                "and name it in the profile of the chips' maker"
+            return Reason(
+                "engine.msmodelslim.image_missing",
+                "no image of msModelSlim is known for {chip}, and none is published; "
+                "build one and enter it under images in the vendor profile of the chip",
+                chip=chip.label,
             )
         return ""
 
@@ -131,10 +152,22 @@ class MsModelSlimEngine(ContainerEngine):
         :raises ValueError: unless there is exactly one placement and the model's architecture is known.
         """
         if len(request.placements) != 1:
-            raise ValueError(f"msModelSlim runs on one node, not {len(request.placements)}")
+            raise ValueError(
+                Reason(
+                    "engine.msmodelslim.multi_node_not_supported",
+                    "msModelSlim must run on one node, got {nodes}",
+                    nodes=len(request.placements),
+                )
+            )
         architecture = request.model.architecture if request.model else ""
         if architecture not in MODEL_TYPES:
-            raise ValueError(f"msModelSlim has no adapter for {architecture or 'an unknown model'}")
+            raise ValueError(
+                Reason(
+                    "engine.msmodelslim.adapter_missing",
+                    "msModelSlim has no adapter for {architecture}",
+                    architecture=architecture or "an unknown model",
+                )
+            )
         spec = self.normalise(request.task, request.spec)
         shared, differing = container_commands.chip_variables(request.chip, request.placements)
         cards = container_commands.processes_per_replica(request.placements)
@@ -213,13 +246,24 @@ def _check_model(model: ModelFacts) -> Iterator[FieldFinding]:
     if model.format:
         yield FieldFinding(
             field="model_version",
-            message=f"{model.name} is quantized already ({model.scheme or 'unknown scheme'}); choose the version "
-            "that it was made from",
+            message=Reason(
+                "engine.msmodelslim.already_quantized",
+                "{model} is already quantized ({scheme}); choose the version from which "
+                "it was quantized",
+                model=model.name,
+                scheme=model.scheme or "unknown scheme",
+            ),
         )
     if model.architecture not in MODEL_TYPES:
         known = ", ".join(sorted(MODEL_TYPES))
         yield FieldFinding(
             field="model_version",
-            message=f"{model.name} is a {model.architecture or 'model of unknown architecture'}, for which "
-            f"msModelSlim has no adapter here; it quantizes {known}",
+            message=Reason(
+                "engine.msmodelslim.architecture_not_supported",
+                "{model} is a {architecture}, for which msModelSlim has no adapter; "
+                "supported are {architectures}",
+                model=model.name,
+                architecture=model.architecture or "model of unknown architecture",
+                architectures=known,
+            ),
         )

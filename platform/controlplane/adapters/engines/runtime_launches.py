@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.engines import ROLES, RenderRequest, Task
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, Probe
 from controlplane.ports.registry import chip_plugin
@@ -51,12 +52,27 @@ def missing_torch(chip: Chip) -> str:
     if not needed and profile.torch_build not in _TORCH_BUILDS:
         needed = f"torch for {profile.torch_build}" if profile.torch_build else ""
     elif not needed:
-        return "" if chip.torch_device else f"nobody says how torch names {chip.label}"
+        return (
+            ""
+            if chip.torch_device
+            else Reason(
+                "engine.torch.device_unknown",
+                "the PyTorch device type of {chip} is not known",
+                chip=chip.label,
+            )
+        )
     if not needed:
-        return f"nobody says which build of torch drives {chip.label}"
-    return (
-        f"its environment installs torch for the processor and CUDA; {chip.label} needs {needed}, "
-        "which it does not bring"
+        return Reason(
+            "engine.torch.build_unknown",
+            "the PyTorch build for {chip} is not known",
+            chip=chip.label,
+        )
+    return Reason(
+        "engine.torch.plugin_missing",
+        "the software environment of the engine has PyTorch for CPU and CUDA "
+        "only; {chip} requires {requirement}",
+        chip=chip.label,
+        requirement=needed,
     )
 
 
@@ -68,7 +84,13 @@ def runtime_launch(
     :raises ValueError: unless there is exactly one placement; the runtime does not cross nodes.
     """
     if len(request.placements) != 1:
-        raise ValueError(f"the runtime runs one replica, not {len(request.placements)}")
+        raise ValueError(
+            Reason(
+                "engine.runtime.multiple_replicas_not_supported",
+                "the runtime supports one replica only, got {replicas}",
+                replicas=len(request.placements),
+            )
+        )
     secret = "NINEFOLD_ENGINE_KEY" if request.task is Task.SERVE else "NINEFOLD_ATTEMPT_TOKEN"
     return Launch(
         name=request.name,

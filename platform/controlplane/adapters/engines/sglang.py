@@ -14,6 +14,7 @@ from controlplane.adapters.engines.container_serving import (
     ServingSettings,
 )
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.specs.serving import MEMORY_FRACTION
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
@@ -50,11 +51,21 @@ PROFILE = EngineProfile(
     flags=FlagsChecked.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim", "awq", "gptq", "fp8"}),
     remarks=(
-        "Knows its key by an argument only; a small program adds it inside of the process, so that the list of "
-        "processes does not show it, and keeps it out of the log.",
-        "Asks for no key on /health and /metrics.",
-        "memory_fraction is for weights and KV cache alone, without activations and graphs, which vLLM counts in. "
-        "At its default SGLang chooses by the card; any other value is handed over.",
+        Reason(
+            "engine.sglang.key_as_argument",
+            "SGLang reads its API key from an argument only; a wrapper sets it "
+            "inside the process, so that neither the process list nor the log "
+            "contains it.",
+        ),
+        Reason(
+            "engine.sglang.open_endpoints", "Does not require an API key on /health and /metrics."
+        ),
+        Reason(
+            "engine.sglang.memory_fraction_meaning",
+            "memory_fraction is for weights and KV cache only; unlike in vLLM, it "
+            "does not include activations and graphs. With the default value SGLang "
+            "chooses the fraction for the card; any other value is passed unchanged.",
+        ),
     ),
     sources=(
         "SGLang 0.5.14 and 0.5.23: sglang/srt/server_args.py",
@@ -80,7 +91,11 @@ class SglangEngine(ContainerServingEngine):
             FieldLimit(
                 field="kv_precision",
                 values=("fp8",),
-                reason=f"{chip.label} has no such format for keys and values in SGLang",
+                reason=Reason(
+                    "engine.sglang.kv_precision_not_supported",
+                    "SGLang does not support this KV cache format on {chip}",
+                    chip=chip.label,
+                ),
             ),
             *bfloat16_limits(chip),
         )
@@ -89,8 +104,12 @@ class SglangEngine(ContainerServingEngine):
         if ":" in spec["model_name"]:
             yield FieldFinding(
                 field="model_name",
-                message="model_name cannot hold ':' for SGLang, which divides a model and its adapter there, got "
-                f"{spec['model_name']!r}",
+                message=Reason(
+                    "engine.sglang.invalid_model_name",
+                    "model_name must not contain ':' for SGLang, which uses it to separate a "
+                    "model and its adapter, got {name}",
+                    name=repr(spec["model_name"]),
+                ),
             )
 
     def unsupported_weights(self, model: ModelFacts, *, chip: Chip | None) -> str:
@@ -98,9 +117,17 @@ class SglangEngine(ContainerServingEngine):
             return ""
         npu = chip.torch_device == _NPU
         if npu and model.format != "modelslim":
-            return f"on {chip.label} SGLang is known to load ModelSlim's weights only"
+            return Reason(
+                "engine.sglang.weights_not_supported",
+                "SGLang on {chip} supports ModelSlim weights only",
+                chip=chip.label,
+            )
         if not npu and model.format == "modelslim":
-            return f"ModelSlim's weights are for Ascend, not for {chip.label}"
+            return Reason(
+                "engine.sglang.modelslim_not_supported",
+                "ModelSlim weights are for Ascend, not for {chip}",
+                chip=chip.label,
+            )
         return ""
 
     def translate(self, settings: ServingSettings) -> ServingCommand:
@@ -111,8 +138,14 @@ class SglangEngine(ContainerServingEngine):
         spec, plan = settings.spec, settings.plan
         if plan.data > 1 and settings.nodes > 1:
             raise ValueError(
-                f"SGLang keeps the {plan.data} copies of parallel.data on one node, not on {settings.nodes}: set "
-                "parallel.data to 1 and let the deployment have more replicas"
+                Reason(
+                    "engine.sglang.multi_node_data_parallelism",
+                    "SGLang requires the {copies} copies of parallel.data on one node, got "
+                    "{nodes} nodes: set parallel.data to 1 and increase the replicas of the "
+                    "deployment",
+                    copies=plan.data,
+                    nodes=settings.nodes,
+                )
             )
         argv = ["{python}", f"{{work}}/{_START}", "--model-path", MODEL]
         argv += ["--served-model-name", spec["model_name"]]

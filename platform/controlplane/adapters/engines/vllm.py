@@ -16,6 +16,7 @@ from controlplane.adapters.engines.container_serving import (
     ServingSettings,
 )
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
@@ -103,8 +104,15 @@ VLLM_PROFILE = EngineProfile(
     flags=FlagsChecked.PARSED,
     formats=frozenset({"compressed-tensors", "awq", "gptq", "fp8"}),
     remarks=(
-        "Asks for the key on /v1 only: whoever reaches the port can read /metrics and /health.",
-        "Counts no failures of its own; those that callers saw are counted at the gateway.",
+        Reason(
+            "engine.vllm.open_endpoints",
+            "Requires the API key on /v1 only: every client that can reach the port "
+            "can read /metrics and /health.",
+        ),
+        Reason(
+            "engine.vllm.failures_not_counted",
+            "Does not count failed requests; the gateway counts them.",
+        ),
     ),
     sources=(
         "vLLM 0.23.0 and 0.33.0: vllm/engine/arg_utils.py and the command-line arguments of its server",
@@ -115,7 +123,11 @@ VLLM_PROFILE = EngineProfile(
 _LIMITS = (
     FieldLimit(
         field="queue_size",
-        reason="vLLM lets any number wait; what may wait is set at the gateway's keys",
+        reason=Reason(
+            "engine.vllm.queue_size_not_supported",
+            "vLLM does not limit the number of queued requests; set limits on the "
+            "API keys of the gateway",
+        ),
     ),
 )
 
@@ -163,9 +175,17 @@ VLLM_ASCEND_PROFILE = EngineProfile(
     flags=FlagsChecked.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim"}),
     remarks=(
-        "Asks for the key on /v1 only: whoever reaches the port can read /metrics and /health.",
-        "Across nodes it may have to be told the network interface (HCCL_SOCKET_IFNAME and its like), which "
-        "is the cluster's to know.",
+        Reason(
+            "engine.vllm.open_endpoints",
+            "Requires the API key on /v1 only: every client that can reach the port "
+            "can read /metrics and /health.",
+        ),
+        Reason(
+            "engine.vllm_ascend.network_interface",
+            "Across nodes, the network interface may have to be set in "
+            "HCCL_SOCKET_IFNAME and similar variables; its name depends on the "
+            "cluster.",
+        ),
     ),
     sources=(
         "vLLM 0.23.0: vllm/engine/arg_utils.py, which reads the arguments",
@@ -182,12 +202,20 @@ _ASCEND_ENVIRONMENT = {
 _VLLM_ASCEND_LIMITS = (
     FieldLimit(
         field="queue_size",
-        reason="vLLM lets any number wait; what may wait is set at the gateway's keys",
+        reason=Reason(
+            "engine.vllm.queue_size_not_supported",
+            "vLLM does not limit the number of queued requests; set limits on the "
+            "API keys of the gateway",
+        ),
     ),
     FieldLimit(
         field="kv_precision",
         values=("fp8",),
-        reason="vLLM Ascend keeps keys and values in the precision of the weights, or as ModelSlim wrote them",
+        reason=Reason(
+            "engine.vllm_ascend.kv_precision_not_configurable",
+            "vLLM Ascend stores the KV cache in the precision of the weights, or in "
+            "the format written by ModelSlim",
+        ),
     ),
 )
 #: Graphs of the decoding steps only; what vLLM Ascend names as the setting for small chips.
@@ -210,9 +238,10 @@ class VllmAscendEngine(ContainerServingEngine):
     def unsupported_weights(self, model: ModelFacts, *, chip: Chip | None) -> str:
         scheme = model.scheme.lower()
         if model.format == "compressed-tensors" and not scheme.startswith("w8a8"):
-            return (
-                "of compressed-tensors vLLM Ascend is known to load w8a8 only; quantize it as "
-                "w8a8-smoothquant, or serve it with vllm on a GPU"
+            return Reason(
+                "engine.vllm_ascend.weights_not_supported",
+                "vLLM Ascend supports compressed-tensors weights in w8a8 only; quantize "
+                "the model as w8a8-smoothquant, or serve it with vllm on a GPU",
             )
         return ""
 

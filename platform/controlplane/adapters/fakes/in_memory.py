@@ -160,7 +160,7 @@ class MemoryOutbound:
         self.calls.append(call)
         status, response_headers, content = self._respond(call)
         if len(content) > largest:
-            raise OutboundFailed(f"the answer has more than {largest} bytes")
+            raise OutboundFailed(f"the response is larger than {largest} bytes")
         return OutboundResponse(
             status=status,
             headers={name.lower(): value for name, value in response_headers.items()},

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import registry
 from controlplane.ports.exposition_layouts import ExpositionLayout
@@ -108,7 +109,9 @@ class ExporterTelemetry:
         try:
             self._reader = telemetry_reader(vendor)
         except registry.UnknownAdapter as unknown:
-            raise TelemetryError(f"vendor: {unknown}") from unknown
+            raise TelemetryError(
+                Reason("telemetry_source.vendor.invalid", "vendor: {reason}", reason=str(unknown))
+            ) from unknown
         self._targets = _parse_targets(targets, outbound)
         self._outbound = outbound
         self._headers = {"Accept": "text/plain; version=0.0.4"}
@@ -129,7 +132,13 @@ class ExporterTelemetry:
         if len(unreachable) == len(self._targets):
             name, reason = next(iter(unreachable.items()))
             raise TelemetryFailed(
-                f"none of {len(self._targets)} exporters answered; the first, {name}: {reason}"
+                Reason(
+                    "telemetry_source.exporters.unreachable",
+                    "none of the exporters ({count}) responded; the first, {target}: {reason}",
+                    count=len(self._targets),
+                    target=name,
+                    reason=reason,
+                )
             )
         return TelemetryBatch(
             readings=tuple(reading for batch in batches for reading in batch.readings),
@@ -144,17 +153,24 @@ class ExporterTelemetry:
         try:
             answer = self._outbound.fetch(target.url, headers=self._headers, largest=MAX_TEXT_SIZE)
             if answer.status != _OK:
-                reason = f"it answered with status {answer.status}"
+                reason = Reason(
+                    "telemetry_source.response.unexpected_status",
+                    "the response has status {status}",
+                    status=answer.status,
+                )
                 return TelemetryBatch(unreachable={target.name: reason})
             batch = self._batch_of_text(target, answer.body.decode("utf-8"))
         except (EgressRefused, OutboundFailed, MalformedExposition) as error:
             return TelemetryBatch(unreachable={target.name: str(error)})
         except UnicodeDecodeError:
-            reason = "its answer is not text in UTF-8"
+            reason = Reason("telemetry_source.response.not_utf8", "the response is not UTF-8 text")
             return TelemetryBatch(unreachable={target.name: reason})
         if not batch.readings and not batch.metric_batches and not batch.refused:
             empty = RejectedReading(
-                what=target.name, reason="its text holds no card of this vendor"
+                what=target.name,
+                reason=Reason(
+                    "telemetry_source.response.no_cards", "the response has no cards of this vendor"
+                ),
             )
             return TelemetryBatch(refused=(empty,))
         return batch
@@ -187,20 +203,52 @@ class ExporterTelemetry:
 def _parse_targets(given: Any, outbound: Outbound) -> tuple[ExporterTarget, ...]:
     """:raises TelemetryError: naming what is wrong with which."""
     if not isinstance(given, Sequence) or not 1 <= len(given) <= MOST_TARGETS:
-        raise TelemetryError(f"targets: must be a list of 1 to {MOST_TARGETS} exporters")
+        raise TelemetryError(
+            Reason(
+                "telemetry_source.targets.invalid_count",
+                "targets: must be a list of 1 to {limit} exporters",
+                limit=MOST_TARGETS,
+            )
+        )
     found: dict[str, ExporterTarget] = {}
     for place, one in enumerate(given, start=1):
         if not isinstance(one, Mapping) or set(one) - {"url", "node"}:
-            raise TelemetryError(f"targets, number {place}: must have url and, at will, node")
+            raise TelemetryError(
+                Reason(
+                    "telemetry_source.target.invalid_fields",
+                    "targets, number {number}: must have url and, optionally, node",
+                    number=place,
+                )
+            )
         url, node = one.get("url"), one.get("node", "")
         if not isinstance(url, str) or not isinstance(node, str):
-            raise TelemetryError(f"targets, number {place}: url and node must be texts")
+            raise TelemetryError(
+                Reason(
+                    "telemetry_source.target.not_strings",
+                    "targets, number {number}: url and node must be strings",
+                    number=place,
+                )
+            )
         try:
             outbound.check(url)
         except EgressRefused as refused:
-            raise TelemetryError(f"targets, number {place}: {refused}") from refused
+            raise TelemetryError(
+                Reason(
+                    "telemetry_source.target.url_not_allowed",
+                    "targets, number {number}: {reason}",
+                    number=place,
+                    reason=str(refused),
+                )
+            ) from refused
         target = ExporterTarget(url=url, node=node)
         if target.name in found:
-            raise TelemetryError(f"targets, number {place}: {target.name} is there already")
+            raise TelemetryError(
+                Reason(
+                    "telemetry_source.target.duplicate",
+                    "targets, number {number}: {target} is listed twice",
+                    number=place,
+                    target=target.name,
+                )
+            )
         found[target.name] = target
     return tuple(found.values())

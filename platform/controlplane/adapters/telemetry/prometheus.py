@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import registry
 from controlplane.ports.expositions import ExpositionSample, telemetry_reader
@@ -58,9 +59,22 @@ class PrometheusTelemetry:
         if selector and not re.fullmatch(
             rf"{_SELECTOR.pattern}(?:\s*,\s*{_SELECTOR.pattern})*", selector
         ):
-            raise TelemetryError(f'selector: must look like job="dcgm", got {selector[:80]!r}')
+            raise TelemetryError(
+                Reason(
+                    "telemetry_source.selector.invalid",
+                    'selector: must be a label matcher such as job="dcgm", got {value}',
+                    value=repr(selector[:80]),
+                )
+            )
         if isinstance(window, bool) or not 1 <= window <= LARGEST_WINDOW:
-            raise TelemetryError(f"window: must be 1 to {LARGEST_WINDOW} seconds, got {window!r}")
+            raise TelemetryError(
+                Reason(
+                    "telemetry_source.window.out_of_range",
+                    "window: must be 1 to {limit} seconds, got {value}",
+                    limit=LARGEST_WINDOW,
+                    value=repr(window),
+                )
+            )
         exporter = registry.chip_plugins()[vendor].profile().exporter
         self._node_labels = [
             label
@@ -91,18 +105,34 @@ class PrometheusTelemetry:
             raise TelemetryFailed(str(error)) from error
         if answer.status in _UNAUTHORIZED:
             raise TelemetryFailed(
-                f"it answered with status {answer.status}: the token is missing or not accepted"
+                Reason(
+                    "telemetry_source.response.unauthorized",
+                    "the response has status {status}: the token is missing or not accepted",
+                    status=answer.status,
+                )
             )
         try:
             body = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise TelemetryFailed(
-                f"it answered with status {answer.status} and no JSON; is this the address of a Prometheus?"
+                Reason(
+                    "telemetry_source.response.not_json",
+                    "the response has status {status} and is not JSON; check that the URL is "
+                    "that of a Prometheus server",
+                    status=answer.status,
+                )
             ) from error
         document = body if isinstance(body, Mapping) else {}
         if answer.status != _OK or document.get("status") != "success":
             reason = str(document.get("error", "no reason given"))[:300]
-            raise TelemetryFailed(f"it answered with status {answer.status}: {reason}")
+            raise TelemetryFailed(
+                Reason(
+                    "telemetry_source.query.failed",
+                    "the response has status {status}: {error}",
+                    status=answer.status,
+                    error=reason,
+                )
+            )
         return document.get("data")
 
     def _node_of(self, labels: Mapping[str, str]) -> str:
@@ -132,5 +162,10 @@ def _latest_samples(data: Any) -> Iterator[ExpositionSample]:
             )
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, OSError) as error:
         raise TelemetryFailed(
-            f"its answer is not one of Prometheus: {type(error).__name__}: {error}"
+            Reason(
+                "telemetry_source.response.malformed",
+                "the response is not in the format of the Prometheus API: {type}: {error}",
+                type=type(error).__name__,
+                error=str(error),
+            )
         ) from error

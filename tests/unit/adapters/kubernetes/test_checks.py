@@ -57,7 +57,7 @@ def test_a_cluster_that_has_everything_passes_every_check_in_a_fixed_order() -> 
 @pytest.mark.parametrize(
     "error",
     [
-        ClusterUnavailable("the API server https://c does not answer: connection refused"),
+        ClusterUnavailable("the API server https://c is unreachable: connection refused"),
         ApiRefused(status=401, reason="Unauthorized", message="the credential is not accepted"),
     ],
 )
@@ -88,11 +88,11 @@ def test_each_verb_that_is_missing_is_a_line_with_the_rule_to_bind() -> None:
     found = checked(may=lambda requested: (requested["verb"], requested["resource"]) not in missing)
     lines = [check for check in found if check.name == "permissions"]
     assert [(check.verdict, check.message) for check in lines] == [
-        (CheckVerdict.FAILED, "The account may not create pods"),
-        (CheckVerdict.FAILED, "The account may not delete pods"),
+        (CheckVerdict.FAILED, "The account cannot create pods"),
+        (CheckVerdict.FAILED, "The account cannot delete pods"),
         (
             CheckVerdict.LACKING,
-            "The account may not list events: what happened to pods and nodes is not seen",
+            "The account cannot list events: the events of pods and nodes are not available",
         ),
     ]
     assert "{apiGroups: [''], resources: ['pods'], verbs: [create]}" in lines[0].remedy
@@ -133,16 +133,16 @@ def test_nodes_that_take_no_work_are_named_with_what_keeps_it_away() -> None:
     ]
     lines = [check for check in checked({NODES: listing(*closed)}) if check.name == "nodes"]
     assert [(check.verdict, check.message) for check in lines] == [
-        (CheckVerdict.FAILED, "0 of 3 nodes take work"),
+        (CheckVerdict.FAILED, "Schedulable nodes: 0 of 3"),
         (CheckVerdict.LACKING, "Not ready: n2"),
         (CheckVerdict.PASSED, "Cordoned: n1"),
-        (CheckVerdict.PASSED, "Kept for others by a taint: n3 (team=a:NoSchedule)"),
+        (CheckVerdict.PASSED, "Tainted: n3 (team=a:NoSchedule)"),
     ]
     open_one = node("n4", {GPU: 8}, labels=H800)
     first, *_ = (
         check for check in checked({NODES: listing(*closed, open_one)}) if check.name == "nodes"
     )
-    assert (first.verdict, first.message) == (CheckVerdict.PASSED, "1 of 4 nodes take work")
+    assert (first.verdict, first.message) == (CheckVerdict.PASSED, "Schedulable nodes: 1 of 4")
 
 
 def test_without_any_node_nothing_can_run() -> None:
@@ -159,10 +159,10 @@ def test_nodes_with_accelerators_and_no_device_plug_in_are_named() -> None:
     offers, lacks = cards_of(node("n1", {GPU: 8}, labels=H800), *without_cards)
     assert (offers.verdict, offers.message) == (
         CheckVerdict.PASSED,
-        "Cards that nodes offer: 8, on 1 of 6 nodes",
+        "Allocatable cards: 8, on 1 of 6 nodes",
     )
     assert lacks.verdict is CheckVerdict.LACKING
-    assert lacks.message.endswith("no resource counts them: s0, s1, s2 (+2)")
+    assert lacks.message.endswith("without allocatable accelerators: s0, s1, s2 (+2)")
     assert "device plug-in" in lacks.remedy
     assert [check.verdict for check in cards_of(*without_cards)] == [
         CheckVerdict.FAILED,
@@ -174,7 +174,7 @@ def test_a_chip_that_no_plug_in_knows_is_named_with_its_resource() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-X9000"}
     offers, unknown = cards_of(node("n1", {GPU: 2}, labels=labels))
     assert offers.verdict is CheckVerdict.FAILED
-    assert unknown.message == "Nothing says which chip this is: 2 × nvidia.com/gpu on n1"
+    assert unknown.message == "Unknown chip: 2 × nvidia.com/gpu on n1"
     assert "docs/adding-a-chip.md" in unknown.remedy
 
 

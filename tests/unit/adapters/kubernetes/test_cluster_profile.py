@@ -32,30 +32,36 @@ def test_options_are_read_from_json() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown option": ({"imgae": "x"}, "unknown option 'imgae'"),
-    "a relative path": ({"engines": "opt/engines"}, "engines is an absolute path"),
+    "a relative path": ({"engines": "opt/engines"}, "engines must be an absolute path"),
     "a path above": (
         {"mounts": [{"host_path": "/a/../etc", "at": "/b"}]},
         r"mounts\[0\].host_path",
     ),
-    "a mount without its place": ({"mounts": [{"host_path": "/a"}]}, r"mounts\[0\] is"),
-    "mounts that are a text": ({"mounts": "/a"}, "mounts is a list"),
-    "a store of both kinds": ({"store": {"claim": "a", "host_path": "/b"}}, "store is"),
+    "a mount without its place": ({"mounts": [{"host_path": "/a"}]}, r"mounts\[0\] must be"),
+    "mounts that are a text": ({"mounts": "/a"}, "mounts must be a list"),
+    "a store of both kinds": ({"store": {"claim": "a", "host_path": "/b"}}, "store must be"),
     "a claim with a slash": ({"work": {"claim": "a/b"}}, "work.claim"),
-    "an unknown way in": ({"reach": "tunnel"}, "reach is one of pod, node_port"),
-    "root": ({"run_as": 0}, "run_as is a number from 1"),
-    "a number that is a text": ({"cpu_cards": "2"}, "cpu_cards is a whole number"),
-    "yes for a number": ({"cpu_cards": True}, "cpu_cards is a whole number"),
-    "a text that is a number": ({"image": 7}, "image is a text"),
-    "a word for yes": ({"read_only_root": "yes"}, "read_only_root is true or false"),
-    "no memory": ({"memory_per_card": 0}, "memory_per_card is a number from"),
-    "a gateway that is a host": ({"gateway_cidrs": ["gw"]}, r"gateway_cidrs\[0\] is a network"),
-    "a network with host bits": ({"egress": [{"cidr": "10.0.0.1/8"}]}, r"egress\[0\].cidr is a"),
-    "a rule without a network": ({"egress": [{"ports": [1]}]}, r"egress\[0\] is"),
-    "port 0": ({"egress": [{"cidr": "10.0.0.0/8", "ports": [0]}]}, r"egress\[0\].ports is a"),
-    "an egress of one rule": ({"egress": {"cidr": "10.0.0.0/8"}}, "egress is a list"),
+    "an unknown way in": ({"reach": "tunnel"}, "reach must be one of pod, node_port"),
+    "root": ({"run_as": 0}, "run_as must be from 1"),
+    "a number that is a text": ({"cpu_cards": "2"}, "cpu_cards must be an integer"),
+    "yes for a number": ({"cpu_cards": True}, "cpu_cards must be an integer"),
+    "a text that is a number": ({"image": 7}, "image must be a string"),
+    "a word for yes": ({"read_only_root": "yes"}, "read_only_root must be true or false"),
+    "no memory": ({"memory_per_card": 0}, "memory_per_card must be from"),
+    "a gateway that is a host": (
+        {"gateway_cidrs": ["gw"]},
+        r"gateway_cidrs\[0\] must be a network",
+    ),
+    "a network with host bits": (
+        {"egress": [{"cidr": "10.0.0.1/8"}]},
+        r"egress\[0\].cidr must be a",
+    ),
+    "a rule without a network": ({"egress": [{"ports": [1]}]}, r"egress\[0\] must be"),
+    "port 0": ({"egress": [{"cidr": "10.0.0.0/8", "ports": [0]}]}, r"egress\[0\].ports must be a"),
+    "an egress of one rule": ({"egress": {"cidr": "10.0.0.0/8"}}, "egress must be a list"),
     "a class without its driver": (
         {"device_classes": [{"resource": "nvidia.com/gpu", "device_class": "gpu"}]},
-        r"device_classes\[0\] is",
+        r"device_classes\[0\] must be",
     ),
     "a resource without its domain": (
         {"device_classes": [{"resource": "gpu", "device_class": "gpu", "driver": "gpu"}]},
@@ -74,7 +80,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         },
         r"device_classes\[0\].attributes",
     ),
-    "a namespace in capitals": ({"namespace": "Ninefold"}, "namespace is 1 to 63"),
+    "a namespace in capitals": ({"namespace": "Ninefold"}, "namespace must be 1 to 63"),
 }
 
 

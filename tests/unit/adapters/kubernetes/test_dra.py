@@ -227,7 +227,7 @@ def test_a_cluster_without_the_api_refuses_and_its_checks_say_what_to_do() -> No
 
 
 def test_volcano_refuses_device_classes() -> None:
-    with pytest.raises(InvalidClusterProfile, match="cannot be used with Volcano"):
+    with pytest.raises(InvalidClusterProfile, match="not supported with Volcano"):
         VolcanoCluster(installation=OURS, kubeconfig=KUBECONFIG, device_classes=[CLASS])
 
 

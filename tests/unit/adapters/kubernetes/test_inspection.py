@@ -65,7 +65,7 @@ def test_what_we_may_not_see_is_left_out_and_silence_is_an_error() -> None:
     found = objects_of(secrets=refused, services=listing(thing("attempt-1")))
     assert list(found) == ["Service/attempt-1"]
     with pytest.raises(ClusterUnavailable):
-        objects_of(configmaps=ClusterUnavailable("it does not answer"))
+        objects_of(configmaps=ClusterUnavailable("it is unreachable"))
 
 
 def events_of(pods: int, *events: Mapping[str, Any]) -> tuple[tuple[ClusterEvent, ...], int]:

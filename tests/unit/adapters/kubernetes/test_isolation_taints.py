@@ -138,7 +138,7 @@ def test_a_node_that_changes_all_the_time_is_left_for_later() -> None:
         api.meanwhile = again
 
     api.meanwhile = again
-    with pytest.raises(ClusterUnavailable, match="tried again"):
+    with pytest.raises(ClusterUnavailable, match="the update is retried"):
         mark(api)
 
 

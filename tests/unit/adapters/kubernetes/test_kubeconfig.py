@@ -53,7 +53,7 @@ def cluster(**values: object) -> Callable[[dict[str, Any]], None]:
 
 
 REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "a program": (user(exec={"command": "aws"}, token="x"), "'exec', which would run a program"),
+    "a program": (user(exec={"command": "aws"}, token="x"), "'exec', which runs a program"),
     "an auth provider": (user(**{"auth-provider": {"name": "gcp"}}), "auth-provider"),
     "a token in a file": (user(tokenFile="/etc/token"), "the path of a file"),
     "a certificate in a file": (user(**{"client-certificate": "/a.crt"}), "the path of a file"),
@@ -63,15 +63,18 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "plain HTTP": (cluster(server="http://10.0.0.1:8080"), "must be https://host:port"),
     "a server with a password": (cluster(server="https://a:b@host"), "must be https://host:port"),
     "no credential": (user(username="me"), "neither a token nor client-certificate-data"),
-    "a certificate without its key": (user(**{"client-certificate-data": PEM}), "belong together"),
+    "a certificate without its key": (
+        user(**{"client-certificate-data": PEM}),
+        "must be set together",
+    ),
     "an authority that is no PEM": (
         cluster(certificate_authority_data=base64.b64encode(b"abc").decode()),
-        "no PEM text",
+        "does not contain PEM",
     ),
     "base64 that is none": (cluster(certificate_authority_data="%%%"), "not base64"),
     "an unknown context": (
         lambda found: found.update({"current-context": "other"}),
-        "no context called 'other'",
+        "no context named 'other'",
     ),
     "no context": (lambda found: found.pop("current-context"), "no current-context"),
 }
@@ -95,7 +98,7 @@ def test_what_is_no_kubeconfig_is_refused(text: str) -> None:
 
 def test_a_line_that_is_no_yaml_is_named_and_never_quoted() -> None:
     text = "users:\n- user: {token: eyJhbGciOi.SECRET: broken"
-    with pytest.raises(KubeconfigRefused, match="an error in line 2") as refused:
+    with pytest.raises(KubeconfigRefused, match="error in line 2") as refused:
         from_kubeconfig(text)
     assert "SECRET" not in str(refused.value)
 
@@ -107,5 +110,5 @@ def test_inside_of_a_cluster_the_pods_account_is_used(tmp_path: Path) -> None:
     access = in_cluster_access(variables, account=tmp_path)
     assert access.server == "https://[fd00::1]:443"
     assert access.token_file == str(tmp_path / "token")
-    with pytest.raises(KubeconfigRefused, match="no pod with a service account"):
+    with pytest.raises(KubeconfigRefused, match="not run in a pod with a service account"):
         in_cluster_access({}, account=tmp_path)

@@ -92,7 +92,7 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
         ExitCause.FAILED,
         "exited with code 3: ValueError: no rows",
     ),
-    "asked to stop": (
+    "stop requested": (
         pod(ended(143), requested=True, metadata=DELETED),
         ExitCause.STOPPED,
         "stopped",
@@ -101,17 +101,17 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
     "deleted by others": (
         pod(ended(137), metadata=DELETED),
         ExitCause.STOPPED,
-        "its pod was deleted on the cluster",
+        "the pod was deleted from the cluster",
     ),
     "too much memory": (
         pod(ended(137, reason="OOMKilled")),
         ExitCause.OUT_OF_MEMORY,
-        "killed: it used more memory than it may",
+        "OOMKilled: the memory limit of the container was exceeded",
     ),
     "no memory of a card": (
         pod(ended(12, message="CUDA out of memory")),
         ExitCause.OUT_OF_MEMORY,
-        "it could not get the memory that it needs: CUDA out of memory",
+        "a memory allocation failed: CUDA out of memory",
     ),
     "a full disk": (
         pod(ended(1, message="OSError: [Errno 28] No space left on device")),
@@ -124,28 +124,32 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
         "exited with code 137: step 12",
     ),
     "crashed in native code": (pod(ended(139)), ExitCause.FAILED, "exited with code 139"),
-    "too late": (pod(ended(137), status=LATE), ExitCause.OUT_OF_TIME, "its time was over"),
+    "too late": (
+        pod(ended(137), status=LATE),
+        ExitCause.OUT_OF_TIME,
+        "the time limit was exceeded",
+    ),
     "too late, on a kubelet that never says": (
         pod(RUNNING, status=LATE),
         ExitCause.OUT_OF_TIME,
-        "its time was over",
+        "the time limit was exceeded",
     ),
     "evicted": (
         pod(ended(137), status={"reason": "Evicted", "message": "low on memory"}),
         ExitCause.STOPPED,
-        "the node evicted it: low on memory",
+        "evicted by the node: low on memory",
     ),
     "no such command": (
         pod(ended(128, reason="StartError", message="exec: not found")),
         ExitCause.NOT_PREPARED,
-        "the container could not be started: exec: not found",
+        "the container cannot be started: exec: not found",
     ),
     "refused by its node": (
         pod(
             phase="Failed", status={"reason": "OutOfcpu", "message": "Node didn't have enough cpu"}
         ),
         ExitCause.NOT_PREPARED,
-        "the node did not take it: Node didn't have enough cpu",
+        "the node rejected the pod: Node didn't have enough cpu",
     ),
     "stopped while it waited": (
         pod(phase="Pending", node="", metadata=DELETED, requested=True),
@@ -184,23 +188,27 @@ GOING_ON: dict[str, tuple[dict[str, Any], ReplicaPhase, str]] = {
     "runs while it is asked to stop": (
         pod(RUNNING, metadata=DELETED, requested=True),
         ReplicaPhase.RUNNING,
-        "asked to stop",
+        "stop requested",
     ),
     "does not answer yet": (
         pod(RUNNING, ready=False, record={**RECORD, "probed": ["main"]}),
         ReplicaPhase.STARTING,
-        "waiting for the first answer",
+        "waiting for the first successful probe",
     ),
     "past its time, but saving": (
         pod(RUNNING, status={**LATE, "startTime": written(AT - timedelta(seconds=70))}),
         ReplicaPhase.RUNNING,
         "running",
     ),
-    "is made ready": (pod(phase="Pending"), ReplicaPhase.PREPARING, "the node makes it ready"),
+    "is made ready": (
+        pod(phase="Pending"),
+        ReplicaPhase.PREPARING,
+        "the node is preparing the pod",
+    ),
     "is not placed": (
         pod(phase="Pending", node="", status=UNPLACED),
         ReplicaPhase.PREPARING,
-        "the cluster does not place it: 0/1 nodes are available",
+        "the cluster cannot schedule the pod: 0/1 nodes are available",
     ),
     "has no image": (
         waiting("ImagePullBackOff", "Back-off pulling image a/b:1"),
@@ -210,7 +218,7 @@ GOING_ON: dict[str, tuple[dict[str, Any], ReplicaPhase, str]] = {
     "is deleted, and its node has not said so": (
         pod({"waiting": {}}, phase="Pending", metadata=DELETED),
         ReplicaPhase.PREPARING,
-        "the node makes it ready",
+        "the node is preparing the pod",
     ),
 }
 
@@ -242,7 +250,10 @@ def test_silence_is_no_end_and_a_node_that_is_off_is_one() -> None:
     not_ready = pod(RUNNING, status={"conditions": [{"type": "Ready", "reason": "NodeNotReady"}]})
     assert seen(not_ready).phase is ReplicaPhase.RUNNING
     lost = seen(not_ready, unavailable_nodes=frozenset({"n1"}))
-    assert (lost.phase, lost.message) == (ReplicaPhase.LOST, "its node n1 is gone")
+    assert (lost.phase, lost.message) == (
+        ReplicaPhase.LOST,
+        "node n1 was deleted or is out of service",
+    )
 
 
 def test_a_node_is_asked_about_only_where_there_is_doubt() -> None:

@@ -41,7 +41,9 @@ def test_replicas_that_share_files_need_a_folder_for_all_of_their_nodes(
     launch = replace(planned(trainer(nodes=nodes)).launch, shares_checkpoints=True)
     before = set(api.stored)
     if refused:
-        with pytest.raises(LaunchRefused, match="set its option work, or let the job run on one"):
+        with pytest.raises(
+            LaunchRefused, match="set the cluster option work, or run the job on one"
+        ):
             launcher.launch(launch)
         assert set(api.stored) == before
     else:

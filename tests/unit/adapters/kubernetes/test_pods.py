@@ -191,13 +191,13 @@ def with_launch(plan: LaunchPlan, **changes: Any) -> LaunchPlan:
 IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "no image": (
         lambda: container_of(with_launch(planned(trainer(nodes=1, cards=1)), image="")),
-        "set its option image",
+        "set the cluster option image",
     ),
     "inputs without a store": (
         lambda: container_of(
             with_launch(planned(trainer(nodes=1, cards=1)), inputs=(InputTree(name="m", files={}),))
         ),
-        "set its option store",
+        "set the cluster option store",
     ),
     "too many files": (
         lambda: container_of(
@@ -206,7 +206,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
                 inputs=(InputTree(name="m", files=dict.fromkeys(map(str, range(600)), DIGEST)),),
             )
         ),
-        "600 files; a pod takes 512",
+        "600 files; the limit of a pod is 512",
     ),
     "files too large": (
         lambda: manifests.record_manifest(

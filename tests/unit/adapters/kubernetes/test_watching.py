@@ -32,7 +32,7 @@ from controlplane.ports.clusters import ClusterUnavailable
 
 
 def unavailable(cause: Exception | None) -> ClusterUnavailable:
-    error = ClusterUnavailable("the API server does not answer")
+    error = ClusterUnavailable("the API server is unreachable")
     error.__cause__ = cause
     return error
 

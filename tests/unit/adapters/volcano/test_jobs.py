@@ -126,7 +126,7 @@ def test_without_a_wish_neither_priority_nor_topology_is_stated() -> None:
 def test_replicas_of_one_role_that_ask_for_different_cards_are_refused() -> None:
     uneven = (LaunchPlacement(node="n0", cards=(0, 1)), LaunchPlacement(node="n1", cards=(0,)))
     role = replace(trainer(), placements=uneven)
-    with pytest.raises(LaunchRefused, match=r"1 × nvidia\.com/gpu and 2 × nvidia\.com/gpu"):
+    with pytest.raises(LaunchRefused, match=r"1 × nvidia\.com/gpu; 2 × nvidia\.com/gpu"):
         jobs.job_manifest(planned(role, chip="nvidia-h800"), TARGET, owner=OWNER)
 
 

@@ -109,18 +109,19 @@ KILLED = {"terminated": {"exitCode": 143, "finishedAt": SINCE}}
 @pytest.mark.parametrize(
     ("objects", "message"),
     [
-        (VolcanoObjects(job=job("Pending")), "Volcano has not taken it up yet"),
+        (VolcanoObjects(job=job("Pending")), "waiting for Volcano to create the PodGroup"),
         (
             VolcanoObjects(job=job("Pending"), group=group("Pending"), queue=queue(allocated="24")),
-            "queue research › vision is full: it holds 24 of at most 32 huawei.com/Ascend910, and this needs 16",
+            "queue research › vision is full: 24 of at most 32 huawei.com/Ascend910 are "
+            "allocated, and this workload requires 16",
         ),
         (
             VolcanoObjects(job=job("Pending"), group=group("Pending"), queue=queue(state="Closed")),
-            "queue research › vision is closed: nothing of it starts",
+            "queue research › vision is Closed: its workloads are not started",
         ),
         (
             VolcanoObjects(job=job("Pending"), group=group("Pending"), queue=queue()),
-            "waits in queue research › vision",
+            "pending in queue research › vision",
         ),
         (
             VolcanoObjects(
@@ -132,14 +133,16 @@ KILLED = {"terminated": {"exitCode": 143, "finishedAt": SINCE}}
                 ),
                 queue=queue(),
             ),
-            "admitted by queue research › vision, waits for nodes: no nodes have room for all of it at once: "
+            "admitted by queue research › vision, waiting for nodes: "
+            "no nodes have free capacity for all pods at once: "
             "2/2 tasks in gang unschedulable",
         ),
         (
             VolcanoObjects(
                 group=group("Inqueue", reason="NotEnoughPodsOfTask", message="main 1/2")
             ),
-            "admitted by queue nf-1-q, waits for nodes: not all pods of one of its roles are there yet: main 1/2",
+            "admitted by queue nf-1-q, waiting for nodes: "
+            "not all pods of one role have been created yet: main 1/2",
         ),
     ],
 )
@@ -154,13 +157,13 @@ def test_a_job_without_pods_is_being_prepared_for_that_reason() -> None:
     for replica in seen(objects):
         assert replica.phase is ReplicaPhase.PREPARING
         assert replica.cause is None
-        assert "holds 24 of at most 32" in replica.message
+        assert "24 of at most 32" in replica.message
 
 
 def test_a_pod_that_no_node_has_waits_for_the_reason_of_its_gang() -> None:
     objects = VolcanoObjects(job=job("Pending"), group=group("Inqueue"), queue=queue())
     (first, _second) = seen(objects, pod(0, node=""), pod(1, node=""))
-    assert first.message == "admitted by queue research › vision, waits for nodes"
+    assert first.message == "admitted by queue research › vision, waiting for nodes"
 
 
 def test_running_pods_speak_for_themselves() -> None:
@@ -175,14 +178,14 @@ def test_running_pods_speak_for_themselves() -> None:
             "Aborted",
             False,
             ExitCause.STOPPED,
-            "stopped with its gang, of which a pod was evicted or deleted on the cluster",
+            "stopped because a pod of the gang was evicted or deleted on the cluster",
         ),
-        ("Aborting", False, ExitCause.STOPPED, "stopped with its gang"),
+        ("Aborting", False, ExitCause.STOPPED, "stopped because a pod of the gang"),
         ("Aborted", True, ExitCause.STOPPED, "stopped"),
         ("Running", True, ExitCause.STOPPED, "stopped"),
         ("Terminated", False, ExitCause.STOPPED, "another replica failed"),
         ("Completed", False, ExitCause.FINISHED, "finished"),
-        ("Failed", False, ExitCause.FAILED, "Volcano says that it failed: evicted"),
+        ("Failed", False, ExitCause.FAILED, "the Volcano Job failed: evicted"),
     ],
 )
 def test_what_became_of_a_replica_without_a_pod(
@@ -200,20 +203,23 @@ def test_a_gang_whose_cards_are_taken_ends_with_its_last_process_and_says_who_to
     ends, preparing = seen(VolcanoObjects(job=job("Running")), leaving)
     assert (ends.phase, ends.message) == (
         ReplicaPhase.RUNNING,
-        "asked to stop: Volcano took its cards back",
+        "evicting (preempted or reclaimed by Volcano)",
     )
     assert preparing.phase is ReplicaPhase.PREPARING
     killed = pod(0, state=KILLED, deletionTimestamp=LATER)
     said = VolcanoObjects(job=job("Aborted"), evicted="Pod is evicted, because of reclaim")
     for replica in seen(said, killed):
         assert replica.cause is ExitCause.STOPPED
-        assert replica.message == "Volcano took its cards back: Pod is evicted, because of reclaim"
+        assert (
+            replica.message
+            == "preempted or reclaimed by Volcano: Pod is evicted, because of reclaim"
+        )
 
 
 def test_a_replica_that_finished_before_its_gang_was_broken_has_finished() -> None:
     done, other = seen(VolcanoObjects(job=job("Aborted")), pod(0, state=DONE))
     assert done.cause is ExitCause.FINISHED
-    assert other.message.startswith("stopped with its gang")
+    assert other.message.startswith("stopped because a pod of the gang")
 
 
 def test_the_replica_that_failed_keeps_its_exit_code_and_the_others_say_that_it_was_not_them() -> (
@@ -227,4 +233,4 @@ def test_the_replica_that_failed_keeps_its_exit_code_and_the_others_say_that_it_
 def test_a_job_that_somebody_deleted_is_lost() -> None:
     for replica in seen(VolcanoObjects()):
         assert replica.phase is ReplicaPhase.LOST
-        assert replica.message == "Volcano no longer has it: it was deleted there"
+        assert replica.message == "the Volcano Job was deleted from the cluster"

@@ -40,15 +40,15 @@ def test_amounts_in_order_are_admitted() -> None:
     [
         (
             [theirs("a", guarantee=9, deserved=8)],
-            "the a keeps 9 huawei.com/Ascend910 to itself, more than its guarantee of 8",
+            "the a reserves 9 huawei.com/Ascend910, more than its guaranteed quota of 8",
         ),
         (
             [theirs("a", guarantee=1)],
-            "the a keeps 1 huawei.com/Ascend910 to itself and is guaranteed none",
+            "the a reserves 1 huawei.com/Ascend910 without a guaranteed quota",
         ),
         (
             [theirs("a", deserved=9, capability=8)],
-            "the a is guaranteed 9 huawei.com/Ascend910, more than its cap of 8",
+            "the a has a guaranteed quota of 9 huawei.com/Ascend910, more than its cap of 8",
         ),
         (
             [
@@ -56,11 +56,11 @@ def test_amounts_in_order_are_admitted() -> None:
                 theirs("b", parent="a", deserved=5),
                 theirs("c", parent="a", deserved=4),
             ],
-            "the queues below the a are guaranteed 9 huawei.com/Ascend910 together, and it has 8",
+            "of the a have guaranteed quotas of 9 huawei.com/Ascend910 together, more than the 8",
         ),
         (
             [theirs("a"), theirs("b", parent="a", deserved=1)],
-            "the queues below the a are guaranteed 1 huawei.com/Ascend910 together, and it has 0",
+            "of the a have guaranteed quotas of 1 huawei.com/Ascend910 together, more than the 0",
         ),
         (
             [
@@ -68,10 +68,13 @@ def test_amounts_in_order_are_admitted() -> None:
                 theirs("b", parent="a"),
                 theirs("c", parent="b", capability=9),
             ],
-            "the c has a cap of 9 huawei.com/Ascend910, more than the 8 of the a above it",
+            "the c has a cap of 9 huawei.com/Ascend910, more than the cap of 8 of its ancestor the a",
         ),
-        ([theirs("a", parent="gone")], "the a stands below gone, which the cluster does not have"),
-        ([theirs("a", parent="b"), theirs("b", parent="a")], "the a stands below itself"),
+        (
+            [theirs("a", parent="gone")],
+            "the parent queue gone of queue the a does not exist on the cluster",
+        ),
+        ([theirs("a", parent="b"), theirs("b", parent="a")], "the a is its own ancestor"),
     ],
 )
 def test_what_is_out_of_order_is_said(tree: list[dict[str, Any]], said: str) -> None:
@@ -82,7 +85,7 @@ def test_a_tree_may_be_as_deep_as_volcanos_admission_takes() -> None:
     deep = [theirs("q1"), *(theirs(f"q{n}", parent=f"q{n - 1}") for n in range(2, 7))]
     assert messages(*deep[:5]) == []
     (said,) = messages(*deep)
-    assert "6 levels down, and Volcano takes 5" in said
+    assert "at depth 6; the limit of Volcano is 5" in said
 
 
 def test_only_an_open_leaf_takes_work() -> None:
@@ -90,10 +93,10 @@ def test_only_an_open_leaf_takes_work() -> None:
     tree = [theirs("top"), theirs("leaf", parent="top"), closing]
     queues.check_accepts_work("leaf", tree)
     for name, error, message in (
-        ("root", LaunchRefused, "takes no work"),
-        ("top", LaunchRefused, "has queues below it"),
-        ("closing", ClusterUnavailable, "is closing on the cluster"),
-        ("absent", ClusterUnavailable, "no queue absent"),
+        ("root", LaunchRefused, "does not accept workloads"),
+        ("top", LaunchRefused, "has child queues"),
+        ("closing", ClusterUnavailable, "is Closing on the cluster"),
+        ("absent", ClusterUnavailable, "queue absent does not exist"),
     ):
         with pytest.raises(error, match=message):
             queues.check_accepts_work(name, tree)
@@ -102,10 +105,14 @@ def test_only_an_open_leaf_takes_work() -> None:
 @pytest.mark.parametrize(
     ("queue", "children", "message"),
     [
-        (theirs("root"), 0, "belongs to Volcano"),
-        (theirs("default"), 0, "belongs to Volcano"),
-        (theirs("a"), 2, "has 2 queues below it"),
-        (theirs("a", status={"allocated": {"pods": "3"}}), 0, "has 3 pods"),
+        (theirs("root"), 0, "is built into Volcano"),
+        (theirs("default"), 0, "is built into Volcano"),
+        (theirs("a"), 2, "child queues of queue the a on the cluster: 2"),
+        (
+            theirs("a", status={"allocated": {"pods": "3"}}),
+            0,
+            "pods of queue the a on the cluster: 3",
+        ),
         (theirs("a"), 0, ""),
     ],
 )

@@ -104,22 +104,22 @@ def test_two_chips_of_one_resource_are_added_up_and_that_is_said() -> None:
     assert queues.queue_amounts(spec, "capability") == {NPU: 24}
     (finding,) = found.findings
     assert finding.field == "npu"
-    assert f"{B2} and {B3} are one resource, {NPU}" in finding.message
+    assert f"{B2}, {B3} are one resource, {NPU}" in finding.message
 
 
 def test_a_cap_of_one_chip_among_several_of_a_resource_is_not_made_a_cap_of_all() -> None:
     found = given(queue("npu", guaranteed=8, cap=16), resources={B3: NPU, B2: NPU})
     assert queues.queue_amounts(only(found, "npu"), "capability") == {}
-    assert any("the cap is not kept" in finding.message for finding in found.findings)
+    assert any("the caps are not enforced" in finding.message for finding in found.findings)
 
 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (queue("q", entitlements={TOTAL: ChipQuota(cap=8)}), "cards of all chips together"),
-        (queue("q", max_running_per_user=2), "lets one person run 2 at once"),
-        (queue("q", guaranteed=2, reclaims=False), "does not take its guarantee back"),
-        (queue("q", chip="cpu", guaranteed=2), "no resource for them"),
+        (queue("q", entitlements={TOTAL: ChipQuota(cap=8)}), "all chips together"),
+        (queue("q", max_running_per_user=2), "a limit of 2 running workloads per user"),
+        (queue("q", guaranteed=2, reclaims=False), "does not reclaim its guaranteed quota"),
+        (queue("q", chip="cpu", guaranteed=2), "which this cluster does not have"),
     ],
 )
 def test_what_volcano_cannot_keep_is_said(document: QueueDocument, message: str) -> None:

@@ -47,10 +47,10 @@ def test_what_volcano_comes_with_lacks_what_our_queues_need() -> None:
     check = scheduler_configuration.check_scheduler_configuration(DEFAULT)
     assert check.verdict is CheckVerdict.LACKING
     for message in (
-        "proportion is on",
-        "capacity is off",
-        "reclaim is off",
-        "preempt is off",
+        "proportion is enabled",
+        "capacity is disabled",
+        "reclaim is disabled",
+        "preempt is disabled",
         "network-topology",
     ):
         assert message in check.message
@@ -60,9 +60,9 @@ def test_what_volcano_comes_with_lacks_what_our_queues_need() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("enableHierarchy: true", "enableHierarchy: false"), "no enableHierarchy"),
-        (("reclaim,", "reclaim, gangreclaim,"), "both on"),
-        (("name: gang", "name: gone"), "gang is off"),
+        (("enableHierarchy: true", "enableHierarchy: false"), "lacks enableHierarchy"),
+        (("reclaim,", "reclaim, gangreclaim,"), "both enabled"),
+        (("name: gang", "name: gone"), "gang is disabled"),
     ],
 )
 def test_each_lack_is_named(change: tuple[str, str], message: str) -> None:
@@ -107,7 +107,7 @@ ANSWERS: dict[str, Any] = {
 
 def test_a_cluster_with_volcano_says_its_release_and_its_interfaces() -> None:
     interfaces, scheduler = scheduler_configuration.volcano_checks(AnsweringApi(ANSWERS))
-    assert interfaces.message.startswith("Volcano v1.12.1 has scheduling.volcano.sh/v1beta1")
+    assert interfaces.message.startswith("Volcano v1.12.1 serves scheduling.volcano.sh/v1beta1")
     assert {interfaces.verdict, scheduler.verdict} == {CheckVerdict.PASSED}
 
 
@@ -121,7 +121,7 @@ def test_a_cluster_without_volcano_fails_with_a_remedy_and_an_old_one_lacks_the_
 
 
 def test_a_cluster_that_falls_silent_fails_its_check() -> None:
-    gone = ClusterUnavailable("the API server does not answer")
+    gone = ClusterUnavailable("the API server is unreachable")
     (check,) = scheduler_configuration.volcano_checks(
         AnsweringApi({"/apis/scheduling.volcano.sh": gone})
     )

@@ -28,6 +28,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from controlplane.adapters.clusters.kubernetes.kubeconfig import ApiAccess
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable
 
 Object = Mapping[str, Any]
@@ -330,7 +331,13 @@ class KubernetesApi:
             content = response.read()
             answer = json.loads(content or b"{}")
             if not isinstance(answer, dict):
-                raise MalformedResponse(f"this is no object: {content[:80]!r}")
+                raise MalformedResponse(
+                    Reason(
+                        "cluster.api.malformed_response",
+                        "the response is not a JSON object: {detail}",
+                        detail=repr(content[:80]),
+                    )
+                )
         except (HTTPError, ValueError) as error:
             raise _unavailable_error(self.access, error) from error
         finally:
@@ -418,19 +425,46 @@ def _error_of_response(
 def error_for_status(code: int, status: Object, *, creating: bool = False) -> ClusterError:
     """:param creating: 403 then means a denied admission, by a quota for instance, not a missing permission."""
     reason = str(status.get("reason") or "")
-    message = str(status.get("message") or f"the API server answered {code}")
+    message = str(status.get("message") or "") or Reason(
+        "cluster.api.status", "the API server returned status {status}", status=code
+    )
     if code in _LATER or code >= 500:
-        return ClusterUnavailable(f"the API server is busy or not ready: {message}")
+        return ClusterUnavailable(
+            Reason(
+                "cluster.api.busy",
+                "the API server is overloaded or not ready: {detail}",
+                detail=message,
+            )
+        )
     if code == _UNAUTHORIZED:
-        message = (
-            "the credential is not accepted (401): it has expired or was withdrawn; give a new one"
+        message = Reason(
+            "cluster.api.unauthorized",
+            "the API server rejected the credential (401); it has expired or was revoked; enter "
+            "a new one",
         )
         return NotAllowed(status=code, reason=reason, message=message)
     if code == _FORBIDDEN and not creating:
-        return NotAllowed(status=code, reason=reason, message=f"not permitted (403): {message}")
+        return NotAllowed(
+            status=code,
+            reason=reason,
+            message=Reason(
+                "cluster.api.forbidden",
+                "the account lacks the permission (403): {detail}",
+                detail=message,
+            ),
+        )
     return ApiRefused(status=code, reason=reason, message=message)
 
 
 def _unavailable_error(access: ApiAccess, error: Exception) -> ClusterUnavailable:
-    text = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return ClusterUnavailable(f"the API server {access.server} does not answer: {text}")
+    text = str(error) or type(error).__name__
+    if not isinstance(text, Reason):
+        text = text.splitlines()[0]
+    return ClusterUnavailable(
+        Reason(
+            "cluster.api.unreachable",
+            "the API server {server} does not respond: {detail}",
+            server=access.server,
+            detail=text,
+        )
+    )

@@ -21,6 +21,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
 from controlplane.adapters.clusters.kubernetes.dra import GROUP, DraDevices
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterError
 
@@ -60,13 +61,20 @@ PERMISSIONS: Final = (
     _may(
         "patch",
         "namespaces",
-        message="The account may not label namespaces: those that exist get no Pod Security level",
+        message=Reason(
+            "cluster.permission.namespace_labels",
+            "The account cannot patch namespaces: existing namespaces get no Pod Security level",
+        ),
     ),
     _may("get list watch create patch delete", "pods"),
     _may(
         "get",
         "pods/log",
-        message="The account may not read logs of pods: the output of running work is not seen",
+        message=Reason(
+            "cluster.permission.pod_logs",
+            "The account cannot read the logs of pods: the output of running "
+            "workloads is not available",
+        ),
     ),
     _may("get list create patch delete", "configmaps"),
     _may("get list create delete", "secrets"),
@@ -75,12 +83,19 @@ PERMISSIONS: Final = (
     _may(
         "list",
         "events",
-        message="The account may not list events: what happened to pods and nodes is not seen",
+        message=Reason(
+            "cluster.permission.events",
+            "The account cannot list events: the events of pods and nodes are not available",
+        ),
     ),
     _may(
         "patch",
         "nodes",
-        message="The account may not mark nodes: work of others still comes to those out of use",
+        message=Reason(
+            "cluster.permission.node_patch",
+            "The account cannot patch nodes: workloads of other owners are still "
+            "scheduled to cordoned nodes",
+        ),
     ),
 )
 #: Only where a DRA driver offers the cards.
@@ -90,7 +105,11 @@ DEVICE_PERMISSIONS: Final = (
         "list",
         "resourceclaims",
         group=GROUP,
-        message="The account may not list claims of devices: those that others hold are taken for free",
+        message=Reason(
+            "cluster.permission.resource_claims",
+            "The account cannot list ResourceClaims: devices that are allocated to "
+            "other owners are counted as free",
+        ),
     ),
     _may("list create delete", "resourceclaimtemplates", group=GROUP),
 )
@@ -104,7 +123,11 @@ VOLCANO_PERMISSIONS: Final = (
         "list create patch delete",
         "hypernodes",
         group="topology.volcano.sh",
-        message="The account may not keep HyperNodes: Volcano does not know where nodes stand in the network",
+        message=Reason(
+            "cluster.permission.hypernodes",
+            "The account cannot manage HyperNodes: Volcano does not know the network "
+            "topology of the nodes",
+        ),
     ),
     _may("list create patch delete", "priorityclasses", group="scheduling.k8s.io"),
 )
@@ -146,8 +169,12 @@ def connection_checks(
         unreachable = failed(
             name="api",
             message=str(error),
-            remedy="Check the server's address in the kubeconfig, that this machine reaches it, "
-            "that the authority in the kubeconfig signed its certificate, and that the credential is valid",
+            remedy=Reason(
+                "cluster.connection.unreachable_remedy",
+                "Check that the server URL in the kubeconfig is correct and reachable "
+                "from this host, that the CA in the kubeconfig signed its certificate, "
+                "and that the credential is valid",
+            ),
         )
         return (unreachable,)
     return tuple(found)
@@ -163,16 +190,39 @@ def _version_check(api: KubernetesApi) -> ClusterCheck:
     if release < OLDEST:
         return failed(
             name="api",
-            message=f"Kubernetes {written} is older than {oldest}",
-            remedy=f"Upgrade the cluster to {oldest} or newer",
+            message=Reason(
+                "cluster.version.too_old",
+                "Kubernetes {version} is older than {minimum}",
+                version=written,
+                minimum=oldest,
+            ),
+            remedy=Reason(
+                "cluster.version.too_old_remedy",
+                "Upgrade the cluster to {minimum} or newer",
+                minimum=oldest,
+            ),
         )
     if release > NEWEST:
         return lacking(
             name="api",
-            message=f"Kubernetes {written} is newer than {newest}, the newest that is known to work",
-            remedy="Upgrade Ninefold; until then try one small job before others rely on the cluster",
+            message=Reason(
+                "cluster.version.unverified",
+                "Kubernetes {version} is newer than {maximum}, the newest verified version",
+                version=written,
+                maximum=newest,
+            ),
+            remedy=Reason(
+                "cluster.version.unverified_remedy",
+                "Upgrade Ninefold; until then, run a small test job before you use the "
+                "cluster in production",
+            ),
         )
-    return passed(name="api", message=f"Kubernetes {written} answers")
+    return passed(
+        name="api",
+        message=Reason(
+            "cluster.version.supported", "Kubernetes {version} is reachable", version=written
+        ),
+    )
 
 
 # -- What we may do --
@@ -188,7 +238,11 @@ def _permission_checks(
         if not _is_allowed(api, verb, resource=permission.resource, group=permission.group)
     ]
     count = sum(len(permission.verbs) for permission in wanted)
-    message = f"The account may do all {count} things that are needed"
+    message = Reason(
+        "cluster.permission.complete",
+        "The account has all required permissions ({count})",
+        count=count,
+    )
     return missing or [passed(name="permissions", message=message)]
 
 
@@ -209,8 +263,18 @@ def _missing_permission_check(permission: RequiredPermission, verb: str) -> Clus
     rule = f"{{apiGroups: [{permission.group!r}], resources: [{permission.resource!r}], verbs: [{verb}]}}"
     return (lacking if permission.message else failed)(
         name="permissions",
-        message=permission.message or f"The account may not {verb} {kind}",
-        remedy=f"Bind a ClusterRole to the account with this rule: {rule}",
+        message=permission.message
+        or Reason(
+            "cluster.permission.missing",
+            "The account cannot {verb} {resource}",
+            verb=verb,
+            resource=kind,
+        ),
+        remedy=Reason(
+            "cluster.permission.missing_remedy",
+            "Bind a ClusterRole to the account with this rule: {rule}",
+            rule=rule,
+        ),
     )
 
 
@@ -219,21 +283,36 @@ def _namespace_check(api: KubernetesApi, *, installation: str, prefix: str) -> C
     if _is_allowed(api, "create", resource="namespaces"):
         return passed(
             name="namespaces",
-            message=f"A namespace {prefix}-… is made for each team when its first work comes",
+            message=Reason(
+                "cluster.namespace.created_automatically",
+                "A namespace {prefix}-… is created for each team with its first workload",
+                prefix=prefix,
+            ),
         )
     namespaces = map(name_of, api.list_visible("/api/v1/namespaces"))
     there = sorted(name for name in namespaces if name.startswith(f"{prefix}-"))
     labels = object_names.owner_labels(installation=installation)
-    remedy = (
-        "Let the account create namespaces, or make one for each team yourself, "
-        f"called {prefix}-<team> with the labels {object_names.format_label_selector(labels)}"
+    remedy = Reason(
+        "cluster.namespace.missing_remedy",
+        "Allow the account to create namespaces, or create one for each team, "
+        "named {prefix}-<team>, with the labels {labels}",
+        prefix=prefix,
+        labels=object_names.format_label_selector(labels),
     )
     if not there:
-        message = f"The account may not create namespaces, and none is called {prefix}-…"
+        message = Reason(
+            "cluster.namespace.not_found",
+            "The account cannot create namespaces, and there is no namespace {prefix}-…",
+            prefix=prefix,
+        )
         return failed(name="namespaces", message=message, remedy=remedy)
     return lacking(
         name="namespaces",
-        message=f"Only teams whose namespace exists can work here: {_shortened_list(there)}",
+        message=Reason(
+            "cluster.namespace.existing_only",
+            "Only teams with an existing namespace can run workloads here: {namespaces}",
+            namespaces=_shortened_list(there),
+        ),
         remedy=remedy,
     )
 
@@ -255,24 +334,49 @@ def _node_checks(nodes: Sequence[Object]) -> Iterator[ClusterCheck]:
     count = len(nodes) - len(closed)
     yield (passed if count else failed)(
         name="nodes",
-        message=f"{count} of {len(nodes)} nodes take work",
+        message=Reason(
+            "cluster.nodes.schedulable",
+            "Schedulable nodes: {count} of {total}",
+            count=count,
+            total=len(nodes),
+        ),
         remedy=""
         if count
-        else "Let a node take work: see `kubectl describe node` for what keeps it away",
+        else Reason(
+            "cluster.nodes.unschedulable_remedy",
+            "Make at least one node schedulable; `kubectl describe node` shows its "
+            "conditions and taints",
+        ),
     )
     if unhealthy:
         yield lacking(
             name="nodes",
-            message=f"Not ready: {_shortened_list(unhealthy)}",
-            remedy="See `kubectl describe node` for what they wait for",
+            message=Reason(
+                "cluster.nodes.not_ready", "Not ready: {nodes}", nodes=_shortened_list(unhealthy)
+            ),
+            remedy=Reason(
+                "cluster.nodes.not_ready_remedy",
+                "See the conditions of the nodes in `kubectl describe node`",
+            ),
         )
     if cordoned:
-        yield passed(name="nodes", message=f"Cordoned: {_shortened_list(cordoned)}")
+        yield passed(
+            name="nodes",
+            message=Reason(
+                "cluster.nodes.cordoned", "Cordoned: {nodes}", nodes=_shortened_list(cordoned)
+            ),
+        )
     if tainted:
         yield passed(
             name="nodes",
-            message=f"Kept for others by a taint: {_shortened_list(tainted)}",
-            remedy="To use them, take it away; only taints named like the resource of a card are put up with",
+            message=Reason(
+                "cluster.nodes.tainted", "Tainted: {nodes}", nodes=_shortened_list(tainted)
+            ),
+            remedy=Reason(
+                "cluster.nodes.tainted_remedy",
+                "To use these nodes, remove the taints; only taints named after the "
+                "resource of a card are tolerated",
+            ),
         )
 
 
@@ -286,11 +390,20 @@ def _device_plugins(
     offering = sum(count > 0 for count in counts)
     yield (passed if offering else failed)(
         name="device-plugins",
-        message=f"Cards that nodes offer: {sum(counts)}, on {offering} of {len(nodes)} nodes",
+        message=Reason(
+            "cluster.cards.allocatable",
+            "Allocatable cards: {cards}, on {nodes} of {total} nodes",
+            cards=sum(counts),
+            nodes=offering,
+            total=len(nodes),
+        ),
         remedy=""
         if offering
-        else "Install the device plug-in of the accelerators' maker; for work on processors, "
-        "set the option cpu_cards of the cluster",
+        else Reason(
+            "cluster.cards.device_plugin_remedy",
+            "Install the device plug-in of the accelerator vendor; to run workloads "
+            "on CPUs, set the cluster option cpu_cards",
+        ),
     )
     without_plugin = [
         name_of(node)
@@ -300,16 +413,30 @@ def _device_plugins(
     if without_plugin:
         yield lacking(
             name="device-plugins",
-            message="Labels say that there are accelerators, and no resource counts them: "
-            f"{_shortened_list(without_plugin)}",
-            remedy="Install the maker's device plug-in, or see why its pod does not run on those nodes",
+            message=Reason(
+                "cluster.cards.not_allocatable",
+                "Nodes with accelerator labels but without allocatable accelerators: {nodes}",
+                nodes=_shortened_list(without_plugin),
+            ),
+            remedy=Reason(
+                "cluster.cards.not_allocatable_remedy",
+                "Install the vendor's device plug-in, or check why its pod does not run "
+                "on these nodes",
+            ),
         )
     if unknown := inventory.unknown_cards(nodes, plugins=plugins):
         yield lacking(
             name="device-plugins",
-            message=f"Nothing says which chip this is: {_shortened_list(unknown)}",
-            remedy="Let the maker's feature discovery label those nodes, or add the chip as "
-            "docs/adding-a-chip.md says",
+            message=Reason(
+                "cluster.cards.unknown_chip",
+                "Unknown chip: {cards}",
+                cards=_shortened_list(unknown),
+            ),
+            remedy=Reason(
+                "cluster.cards.unknown_chip_remedy",
+                "Label these nodes with the vendor's feature discovery, or add the chip "
+                "as described in docs/adding-a-chip.md",
+            ),
         )
 
 
@@ -332,25 +459,48 @@ def _lacks_device_plugin(node: Object, plugin: ChipPlugin) -> bool:
 
 def _dra_check(devices: DraDevices) -> ClusterCheck:
     if devices.version:
-        message = f"Dynamic Resource Allocation is served as {GROUP}/{devices.version}"
+        message = Reason(
+            "cluster.dra.available",
+            "Dynamic Resource Allocation is available as {group}/{version}",
+            group=GROUP,
+            version=devices.version,
+        )
         return passed(name="device-classes", message=message)
     return failed(
         name="device-classes",
-        message="The option device_classes is set, and the cluster has no Dynamic Resource Allocation",
-        remedy="Upgrade the cluster to Kubernetes 1.32 or newer, or remove the option",
+        message=Reason(
+            "cluster.dra.not_available",
+            "The option device_classes is set, but the cluster does not support "
+            "Dynamic Resource Allocation",
+        ),
+        remedy=Reason(
+            "cluster.dra.not_available_remedy",
+            "Upgrade the cluster to Kubernetes 1.32 or newer, or remove the option",
+        ),
     )
 
 
 def _volcano_check(api: KubernetesApi, *, wanted: bool) -> ClusterCheck:
     if api.found(_VOLCANO) is not None:
-        return passed(name="volcano", message="Volcano is installed")
+        return passed(
+            name="volcano", message=Reason("volcano.installation.found", "Volcano is installed")
+        )
     if not wanted:
-        message = "Volcano is not installed, and not needed: Ninefold places the work itself"
+        message = Reason(
+            "volcano.installation.not_required",
+            "Volcano is not installed and not required: Ninefold schedules the workloads",
+        )
         return passed(name="volcano", message=message)
     return lacking(
         name="volcano",
-        message="Volcano is not installed, and this cluster is to place work through it",
-        remedy="Install Volcano, or register the cluster with the kind kubernetes",
+        message=Reason(
+            "volcano.installation.missing",
+            "Volcano is not installed, but the kind of this cluster requires it",
+        ),
+        remedy=Reason(
+            "volcano.installation.missing_remedy",
+            "Install Volcano, or register the cluster with the kind kubernetes",
+        ),
     )
 
 

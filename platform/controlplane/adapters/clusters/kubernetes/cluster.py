@@ -35,6 +35,7 @@ from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
 from controlplane.adapters.clusters.kubernetes.team_isolation import required_pod_security
 from controlplane.adapters.clusters.kubernetes.watcher import Watcher
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
@@ -111,9 +112,10 @@ class KubernetesCluster:
             self._launcher.reconcile_namespace(space, level=required_pod_security(pods))
 
     def isolation(self) -> str:
-        return (
+        return Reason(
+            "cluster.isolation.pods",
             "Each replica is a pod without root, privileges or a token of the cluster's API; "
-            "teams have namespaces of their own"
+            "each team has its own namespace",
         )
 
     def launch(self, launch: Launch) -> None:
@@ -258,7 +260,13 @@ class KubernetesCluster:
         if found is None:
             return
         if not found.launch.ended:
-            raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
+            raise ClusterError(
+                Reason(
+                    "launch.removal.not_ended",
+                    "the launch {launch} has not ended: stop it before removing it",
+                    launch=name,
+                )
+            )
         self._launcher.withdraw(found.namespace, name, grace=0)
         self._launch_namespaces.pop(name, None)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
 from controlplane.adapters.clusters.launch_validation import check_name
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.ports.clusters import ClusterError, LaunchRefused
 
@@ -57,7 +58,13 @@ class SharedVolume:
         """:raises InvalidClusterProfile: if it is neither."""
         if not isinstance(value, Mapping) or set(value) not in ({"host_path"}, {"claim"}):
             raise InvalidClusterProfile(
-                f'{option} is {{"host_path": "/a/path"}} or {{"claim": "a-name"}}, got {value!r}'
+                Reason(
+                    "cluster.options.shared_volume",
+                    '{option} must be {{"host_path": "/a/path"}} or {{"claim": "a-name"}}, got '
+                    "{value}",
+                    option=option,
+                    value=repr(value),
+                )
             )
         [(word, text)] = value.items()
         if word == "claim" and text:
@@ -146,13 +153,25 @@ class ClusterProfile:
         unknown = sorted(set(options) - known)
         if unknown:
             raise InvalidClusterProfile(
-                f"unknown option {unknown[0]!r}; a Kubernetes cluster has: {', '.join(sorted(known))}"
+                Reason(
+                    "cluster.options.unknown",
+                    "unknown option {option}; the options of a Kubernetes cluster are {options}",
+                    option=repr(unknown[0]),
+                    options=", ".join(sorted(known)),
+                )
             )
         values = dict(options)
         for option, value in options.items():
             if option in _LISTS:
                 if not isinstance(value, Sequence) or isinstance(value, str):
-                    raise InvalidClusterProfile(f"{option} is a list, got {value!r}")
+                    raise InvalidClusterProfile(
+                        Reason(
+                            "cluster.options.not_a_list",
+                            "{option} must be a list, got {value}",
+                            option=option,
+                            value=repr(value),
+                        )
+                    )
                 parse = _LISTS[option]
                 values[option] = tuple(
                     parse(each, f"{option}[{number}]") for number, each in enumerate(value)
@@ -172,7 +191,13 @@ class ClusterProfile:
         for option, allowed in _CHOICES.items():
             if (value := getattr(self, option)) not in allowed:
                 raise InvalidClusterProfile(
-                    f"{option} is one of {', '.join(allowed)}, got {value!r}"
+                    Reason(
+                        "cluster.options.not_a_choice",
+                        "{option} must be one of {choices}, got {value}",
+                        option=option,
+                        choices=", ".join(allowed),
+                        value=repr(value),
+                    )
                 )
         if self.pull_secret:
             _check_name(self.pull_secret, option="pull_secret")
@@ -182,13 +207,25 @@ class ClusterProfile:
             number = getattr(self, option)
             if not least <= number <= most:
                 raise InvalidClusterProfile(
-                    f"{option} is a number from {least} to {most}, got {number}"
+                    Reason(
+                        "cluster.options.out_of_range",
+                        "{option} must be from {minimum} to {maximum}, got {value}",
+                        option=option,
+                        minimum=least,
+                        maximum=most,
+                        value=number,
+                    )
                 )
         resources = [each.resource for each in self.device_classes]
         for number, resource in enumerate(resources):
             if resource in resources[:number]:
                 raise InvalidClusterProfile(
-                    f"device_classes[{number}].resource is given twice: {resource}"
+                    Reason(
+                        "cluster.options.duplicate_resource",
+                        "device_classes[{index}].resource is listed twice: {resource}",
+                        index=number,
+                        resource=resource,
+                    )
                 )
 
 
@@ -196,18 +233,44 @@ def _check_kind(option: str, value: object) -> None:
     """What JSON brings: a text, a number or yes and no, whichever the option is."""
     if option in _BOUNDS:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise InvalidClusterProfile(f"{option} is a whole number, got {value!r}")
+            raise InvalidClusterProfile(
+                Reason(
+                    "cluster.options.not_an_integer",
+                    "{option} must be an integer, got {value}",
+                    option=option,
+                    value=repr(value),
+                )
+            )
     elif option == "read_only_root":
         if not isinstance(value, bool):
-            raise InvalidClusterProfile(f"{option} is true or false, got {value!r}")
+            raise InvalidClusterProfile(
+                Reason(
+                    "cluster.options.not_a_boolean",
+                    "{option} must be true or false, got {value}",
+                    option=option,
+                    value=repr(value),
+                )
+            )
     elif not isinstance(value, str):
-        raise InvalidClusterProfile(f"{option} is a text, got {value!r}")
+        raise InvalidClusterProfile(
+            Reason(
+                "cluster.options.not_a_string",
+                "{option} must be a string, got {value}",
+                option=option,
+                value=repr(value),
+            )
+        )
 
 
 def _parse_mount(value: object, option: str) -> HostMount:
     if not isinstance(value, Mapping) or set(value) != {"host_path", "at"}:
         raise InvalidClusterProfile(
-            f'{option} is {{"host_path": "/a/path", "at": "/a/path"}}, got {value!r}'
+            Reason(
+                "cluster.options.mount",
+                '{option} must be {{"host_path": "/a/path", "at": "/a/path"}}, got {value}',
+                option=option,
+                value=repr(value),
+            )
         )
     paths = {
         word: _check_path(str(value[word]), option=f"{option}.{word}")
@@ -219,14 +282,24 @@ def _parse_mount(value: object, option: str) -> HostMount:
 def _parse_egress_rule(value: object, option: str) -> EgressRule:
     if not isinstance(value, Mapping) or not {"cidr"} <= set(value) <= {"cidr", "ports"}:
         raise InvalidClusterProfile(
-            f'{option} is {{"cidr": "10.0.0.0/16", "ports": [443]}}, got {value!r}'
+            Reason(
+                "cluster.options.egress_rule",
+                '{option} must be {{"cidr": "10.0.0.0/16", "ports": [443]}}, got {value}',
+                option=option,
+                value=repr(value),
+            )
         )
     ports = value.get("ports", [])
     if not isinstance(ports, list) or not all(
         isinstance(port, int) and not isinstance(port, bool) and port in _PORTS for port in ports
     ):
         raise InvalidClusterProfile(
-            f"{option}.ports is a list of numbers from 1 to 65535, got {ports!r}"
+            Reason(
+                "cluster.options.egress_ports",
+                "{option}.ports must be a list of numbers from 1 to 65535, got {value}",
+                option=option,
+                value=repr(ports),
+            )
         )
     return EgressRule(cidr=_parse_cidr(value["cidr"], f"{option}.cidr"), ports=tuple(ports))
 
@@ -235,18 +308,37 @@ def _parse_device_class(value: object, option: str) -> DeviceClass:
     needed, allowed = {"resource", "device_class", "driver"}, {"attributes"}
     if not isinstance(value, Mapping) or not needed <= set(value) <= needed | allowed:
         raise InvalidClusterProfile(
-            f'{option} is {{"resource": "nvidia.com/gpu", "device_class": "gpu.nvidia.com", '
-            f'"driver": "gpu.nvidia.com", "attributes": {{"type": "gpu"}}}}, got {value!r}'
+            Reason(
+                "cluster.options.device_class",
+                '{option} must be {{"resource": "nvidia.com/gpu", "device_class": "gpu.nvidia.com", '
+                '"driver": "gpu.nvidia.com", "attributes": {{"type": "gpu"}}}}, got {value}',
+                option=option,
+                value=repr(value),
+            )
         )
     for word in sorted(needed):
         pattern = _RESOURCE if word == "resource" else _SUBDOMAIN
         if not isinstance(value[word], str) or not pattern.fullmatch(value[word]):
-            raise InvalidClusterProfile(f"{option}.{word} is no name of one, got {value[word]!r}")
+            raise InvalidClusterProfile(
+                Reason(
+                    "cluster.options.invalid_name",
+                    "{option} must be a valid Kubernetes name, got {value}",
+                    option=f"{option}.{word}",
+                    value=repr(value[word]),
+                )
+            )
     attributes = value.get("attributes", {})
     if not isinstance(attributes, Mapping) or not all(
         isinstance(each, str) for pair in attributes.items() for each in pair
     ):
-        raise InvalidClusterProfile(f"{option}.attributes are texts by name, got {attributes!r}")
+        raise InvalidClusterProfile(
+            Reason(
+                "cluster.options.device_attributes",
+                "{option}.attributes must be an object with string values, got {value}",
+                option=option,
+                value=repr(attributes),
+            )
+        )
     return DeviceClass(**{**value, "attributes": dict(attributes)})
 
 
@@ -256,13 +348,25 @@ def _parse_cidr(value: object, option: str) -> str:
         return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
     except ValueError:
         raise InvalidClusterProfile(
-            f"{option} is a network such as 10.0.0.0/16 or fd00::/64, got {value!r}"
+            Reason(
+                "cluster.options.not_a_network",
+                "{option} must be a network such as 10.0.0.0/16 or fd00::/64, got {value}",
+                option=option,
+                value=repr(value),
+            )
         ) from None
 
 
 def _check_path(path: str, *, option: str) -> str:
     if not _PATH.fullmatch(path) or ".." in path.split("/"):
-        raise InvalidClusterProfile(f"{option} is an absolute path without '..', got {path!r}")
+        raise InvalidClusterProfile(
+            Reason(
+                "cluster.options.not_a_path",
+                "{option} must be an absolute path without '..', got {value}",
+                option=option,
+                value=repr(path),
+            )
+        )
     return path
 
 

@@ -34,6 +34,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     part_of,
 )
 from controlplane.adapters.clusters.kubernetes.node_conditions import signal_levels, signal_table
+from controlplane.domain.common.reasons import Reason, truncated
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterSignal, UnreadableSource
 
@@ -96,7 +97,15 @@ class SignalCollector:
 
     def add_unreadable(self, name: str, node: str, reason: str) -> None:
         """Note a ConfigMap, or its part about a node, that cannot be read."""
-        reason = f"the ConfigMap {name} of MindCluster cannot be read: {reason}"[:_SHOWN]
+        reason = truncated(
+            Reason(
+                "node.signal.config_map_unreadable",
+                "the MindCluster ConfigMap {config_map} cannot be read: {reason}",
+                config_map=name,
+                reason=reason,
+            ),
+            _SHOWN,
+        )
         unread = UnreadableSource(origin=Origin.MINDCLUSTER, node=node, reason=reason)
         self.unreadable.append(unread)
         if node:
@@ -114,7 +123,10 @@ def _read_mindcluster(api: KubernetesApi, *, at: datetime, into: SignalCollector
     for each in maps:
         read_config_map(each, into=into)
     if not maps:
-        reason = "there is no ConfigMap of MindCluster, which says of each card how it is"
+        reason = Reason(
+            "node.signal.config_map_missing",
+            "there is no MindCluster ConfigMap with the state of the cards",
+        )
         into.unreadable.append(UnreadableSource(origin=Origin.MINDCLUSTER, reason=reason))
     with into.reading(Origin.EVENT):
         path = f"/api/v1/namespaces/{signal_table('mindcluster')['own_namespace']}/events"
@@ -175,7 +187,10 @@ def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
                     index=index,
                     code=key,
                     level=FaultLevel.ISOLATE,
-                    message="kept apart by MindCluster until a person lets it go",
+                    message=Reason(
+                        "node.signal.manually_separated",
+                        "isolated by MindCluster until an administrator releases it",
+                    ),
                 )
                 for index in _parse_card_indices(str(text))
             )
@@ -185,7 +200,7 @@ def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
         except (TypeError, ValueError, RecursionError) as error:
             # Some keys hold plain words; what should be JSON begins like it.
             if str(text).lstrip().startswith(("{", "[")):
-                into.add_unreadable(name, owner, f"{key} is not JSON: {error}")
+                into.add_unreadable(name, owner, _invalid_json(key, error))
             continue
         if not isinstance(content, Mapping):
             continue
@@ -195,6 +210,12 @@ def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
         for entry, values in content.items():
             if node := _node_of_config_map(str(entry)):
                 _read_node_entry(node, values, where=f"{name}, {entry}", into=into)
+
+
+def _invalid_json(key: str, error: Exception) -> Reason:
+    return Reason(
+        "node.signal.invalid_json", "{key} is not valid JSON: {detail}", key=key, detail=str(error)
+    )
 
 
 def _node_of_config_map(name: str) -> str:
@@ -207,11 +228,27 @@ def _node_of_config_map(name: str) -> str:
 def _read_node_entry(node: str, values: object, *, where: str, into: SignalCollector) -> None:
     """Of one node: of its cards, its switches or its other parts, as far as it says something of each."""
     if not isinstance(values, Mapping):
-        into.add_unreadable(where, node, f"it is {type(values).__name__}, not an object")
+        into.add_unreadable(
+            where,
+            node,
+            Reason(
+                "node.signal.not_an_object",
+                "the value must be a JSON object, got {type}",
+                type=type(values).__name__,
+            ),
+        )
         return
     inner = next((values[key] for key in ("DeviceInfo", "NodeInfo") if key in values), values)
     if not isinstance(inner, Mapping):
-        into.add_unreadable(where, node, "it holds no object")
+        into.add_unreadable(
+            where,
+            node,
+            Reason(
+                "node.signal.not_an_object",
+                "the value must be a JSON object, got {type}",
+                type=type(inner).__name__,
+            ),
+        )
         return
     if isinstance(cards := inner.get("DeviceList"), Mapping):
         _read_cards(node, cards, where=where, into=into)
@@ -229,7 +266,7 @@ def _read_cards(node: str, lists: Object, *, where: str, into: SignalCollector) 
         try:
             faults = json.loads(text) if isinstance(text, str) else text
         except (ValueError, RecursionError) as error:
-            into.add_unreadable(where, node, f"{key} is not JSON: {error}")
+            into.add_unreadable(where, node, _invalid_json(key, error))
             continue
         for fault in faults if isinstance(faults, list) else ():
             if isinstance(fault, Mapping):
@@ -244,7 +281,7 @@ def _read_cards(node: str, lists: Object, *, where: str, into: SignalCollector) 
                 index=index,
                 code=kind,
                 level=FaultLevel[level],
-                message=f"listed as {kind} without a fault",
+                message=Reason("node.signal.listed", "listed as {list} without a fault", list=kind),
             )
             for key, names in lists.items()
             if key.endswith(f"-{kind}") and isinstance(names, str)
@@ -328,7 +365,7 @@ def _signal(
         origin=origin,
         code=code[:_SHOWN],
         vendor=str(signal_table("mindcluster")["vendor"]),
-        message=message[:_SHOWN],
+        message=truncated(message, _SHOWN),
         **others,
     )
 

@@ -18,6 +18,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     annotations_of,
     part_of,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ClusterUnavailable
 
 ISOLATION_TAINT: Final = f"{object_names.DOMAIN}/isolated"
@@ -80,8 +81,13 @@ def _write_mark(api: KubernetesApi, name: str, *, installation: str, content: st
         else:
             return True
     raise ClusterUnavailable(
-        f"the node {name} was changed by others {_TRIES} times while its mark was being written; "
-        "it is tried again"
+        Reason(
+            "node.taint.conflict",
+            "the taint of node {node} could not be written because the node was changed {count} "
+            "times meanwhile; the update is retried",
+            node=name,
+            count=_TRIES,
+        )
     )
 
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import CredentialRefused
 
 #: Where Kubernetes puts the account of a pod.
@@ -55,19 +56,40 @@ def from_kubeconfig(text: str) -> ApiAccess:
     :raises KubeconfigRefused: if it is no kubeconfig, is incomplete, or refers to exec plug-ins or files.
     """
     if len(text.encode()) > _LARGEST:
-        raise KubeconfigRefused("this is larger than 256 KiB: it is no kubeconfig")
+        raise KubeconfigRefused(
+            Reason("kubeconfig.document.too_large", "the kubeconfig must be at most 256 KiB")
+        )
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         # Without the line itself, which may be the credential.
         mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise KubeconfigRefused(f"this is no YAML: there is an error{where}") from None
+        if mark is None:
+            raise KubeconfigRefused(
+                Reason("kubeconfig.document.not_yaml", "the kubeconfig is not valid YAML")
+            ) from None
+        raise KubeconfigRefused(
+            Reason(
+                "kubeconfig.document.yaml_error",
+                "the kubeconfig is not valid YAML: syntax error in line {line}",
+                line=mark.line + 1,
+            )
+        ) from None
     if not isinstance(document, dict):
-        raise KubeconfigRefused("a kubeconfig is a mapping with clusters, users and contexts")
+        raise KubeconfigRefused(
+            Reason(
+                "kubeconfig.document.not_a_mapping",
+                "the kubeconfig must be a mapping with clusters, users and contexts",
+            )
+        )
     current = str(document.get("current-context") or "")
     if not current:
-        raise KubeconfigRefused("it has no current-context: say which context is meant")
+        raise KubeconfigRefused(
+            Reason(
+                "kubeconfig.context.missing",
+                "the kubeconfig has no current-context; set it to the context to use",
+            )
+        )
     context = _find_named_entry(document, "contexts", "context", current)
     cluster = _find_named_entry(document, "clusters", "cluster", str(context.get("cluster", "")))
     user = _find_named_entry(document, "users", "user", str(context.get("user", "")))
@@ -77,12 +99,20 @@ def from_kubeconfig(text: str) -> ApiAccess:
     token = str(user.get("token") or "")
     if bool(certificate) != bool(key):
         raise KubeconfigRefused(
-            "client-certificate-data and client-key-data belong together; one of them is missing"
+            Reason(
+                "kubeconfig.user.incomplete_certificate",
+                "client-certificate-data and client-key-data must be set together; one of them "
+                "is missing",
+            )
         )
     if not token and not certificate:
         raise KubeconfigRefused(
-            f"user {context.get('user')!r} has neither a token nor client-certificate-data: "
-            "Ninefold needs a credential that stands in the file, such as a service account's token"
+            Reason(
+                "kubeconfig.user.credential_missing",
+                "user {user} has neither a token nor client-certificate-data; the kubeconfig "
+                "must contain a credential, such as the token of a service account",
+                user=repr(context.get("user")),
+            )
         )
     return ApiAccess(
         server=_check_server_url(cluster),
@@ -103,7 +133,11 @@ def in_cluster_access(environment: Mapping[str, str], *, account: Path = _ACCOUN
     port = environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not (account / "token").exists():
         raise KubeconfigRefused(
-            "this process runs in no pod with a service account: give a kubeconfig instead"
+            Reason(
+                "kubeconfig.in_cluster.no_service_account",
+                "this process does not run in a pod with a service account; enter a kubeconfig "
+                "instead",
+            )
         )
     shown = f"[{host}]" if ":" in host else host
     return ApiAccess(
@@ -121,31 +155,54 @@ def _find_named_entry(
         found = entry.get(one) if isinstance(entry, dict) and entry.get("name") == name else None
         if isinstance(found, dict):
             return found
-    raise KubeconfigRefused(f"there is no {one} called {name!r} among its {many}")
+    raise KubeconfigRefused(
+        Reason(
+            "kubeconfig.entry.not_found",
+            "there is no {kind} named {name} in the list {list}",
+            kind=one,
+            name=repr(name),
+            list=many,
+        )
+    )
 
 
 def _refuse_exec_and_file_credentials(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> None:
     for word in _PROGRAMS:
         if user.get(word):
             raise KubeconfigRefused(
-                f"its user has {word!r}, which would run a program here: give a kubeconfig with a token of a "
-                "service account, or with client-certificate-data and client-key-data"
+                Reason(
+                    "kubeconfig.user.exec_not_allowed",
+                    "the user has {key}, which runs a program on this host; use a kubeconfig "
+                    "with the token of a service account, or with client-certificate-data and "
+                    "client-key-data",
+                    key=repr(word),
+                )
             )
     for where, keys in ((user, _FILES), (cluster, ("certificate-authority",))):
         for word in keys:
             if where.get(word):
                 raise KubeconfigRefused(
-                    f"it has {word!r}, the path of a file that lies on another machine: put the content in, "
-                    f"as `kubectl config view --raw --flatten` does"
+                    Reason(
+                        "kubeconfig.entry.file_path",
+                        "{key} is the path of a file, which does not exist on this host; include "
+                        "its content instead: `kubectl config view --raw --flatten`",
+                        key=repr(word),
+                    )
                 )
     if cluster.get("insecure-skip-tls-verify"):
         raise KubeconfigRefused(
-            "it has insecure-skip-tls-verify: anybody in between could read the credential; "
-            "put certificate-authority-data in"
+            Reason(
+                "kubeconfig.cluster.insecure",
+                "insecure-skip-tls-verify is not allowed because the credential could be "
+                "intercepted; set certificate-authority-data instead",
+            )
         )
     if cluster.get("proxy-url"):
         raise KubeconfigRefused(
-            "it has a proxy-url: the product's own egress settings decide on proxies"
+            Reason(
+                "kubeconfig.cluster.proxy_not_allowed",
+                "proxy-url is not allowed; the API server must be reachable directly",
+            )
         )
 
 
@@ -154,7 +211,11 @@ def _check_server_url(cluster: Mapping[str, Any]) -> str:
     parts = urlsplit(server)
     if parts.scheme != "https" or not parts.hostname or parts.username or parts.query:
         raise KubeconfigRefused(
-            f"its server is {server!r}; it must be https://host:port, as a credential goes there"
+            Reason(
+                "kubeconfig.cluster.invalid_server",
+                "the server must be https://host:port without a user name or query, got {server}",
+                server=repr(server),
+            )
         )
     return server
 
@@ -165,7 +226,11 @@ def _decode_pem(where: Mapping[str, Any], word: str) -> str:
     try:
         plain = base64.b64decode(text, validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise KubeconfigRefused(f"{word} is not base64 of a PEM text") from error
+        raise KubeconfigRefused(
+            Reason("kubeconfig.data.not_base64", "{key} is not base64-encoded PEM", key=word)
+        ) from error
     if plain and "-----BEGIN " not in plain:
-        raise KubeconfigRefused(f"{word} holds no PEM text after decoding")
+        raise KubeconfigRefused(
+            Reason("kubeconfig.data.not_pem", "{key} does not contain PEM after decoding", key=word)
+        )
     return plain

@@ -24,6 +24,7 @@ from typing import Self
 from controlplane.adapters.clusters.kubernetes import object_names
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.inventory import NodeCard
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import Launch, LaunchRole
@@ -85,7 +86,11 @@ class LaunchPlan:
         )
         if not image:
             raise LaunchRefused(
-                f"{self.launch.name} brings no image and the cluster's profile names none: set its option image"
+                Reason(
+                    "launch.image.missing",
+                    "neither {launch} nor the cluster has an image; set the cluster option image",
+                    launch=self.launch.name,
+                )
             )
         return image
 
@@ -199,7 +204,13 @@ def runtime_archive() -> RuntimeArchive:
     """:raises FileNotFoundError: if the package is not installed beside the control plane."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
-        raise FileNotFoundError(f"the package {_PACKAGE} is not installed beside the control plane")
+        raise FileNotFoundError(
+            Reason(
+                "launch.environment.package_missing",
+                "the package {package} is not installed with the control plane",
+                package=_PACKAGE,
+            )
+        )
     source = Path(spec.origin).parent
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:

@@ -31,6 +31,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     part_of,
 )
 from controlplane.adapters.clusters.kubernetes.launch_plans import CONTAINER, RECORD
+from controlplane.domain.common.reasons import Reason, reason_from_json, truncated
 from controlplane.ports.clusters import (
     ExitCause,
     ObservedLaunch,
@@ -46,16 +47,24 @@ KUBELET_CONFIRMATION: Final = timedelta(seconds=20)
 #: Longest message of a replica.
 LONGEST_MESSAGE: Final = 600
 _SIGTERM, _SIGKILL = 143, 137
+_OUT_OF_TIME: Final = Reason("attempt.exit.deadline_exceeded", "the time limit was exceeded")
 _EXIT_DISK_FULL, _EXIT_OUT_OF_MEMORY = 28, 12
 _DISK_FULL: Final = "No space left on device"
+_PULL_FAILED: Final = Reason("launch.image.pull_failed", "the image cannot be pulled")
 _WAITING_REASONS: Final = {
-    "ErrImagePull": "the image cannot be pulled",
-    "ImagePullBackOff": "the image cannot be pulled",
-    "InvalidImageName": "the image's name cannot be used",
-    "ErrImageNeverPull": "the image is not on the node, and may not be pulled",
-    "CreateContainerConfigError": "the container's configuration is not complete",
-    "CreateContainerError": "the container cannot be made",
-    "RunContainerError": "the container cannot be started",
+    "ErrImagePull": _PULL_FAILED,
+    "ImagePullBackOff": _PULL_FAILED,
+    "InvalidImageName": Reason("launch.image.invalid_name", "the name of the image is invalid"),
+    "ErrImageNeverPull": Reason(
+        "launch.image.never_pulled", "the image is not on the node, and its pull policy is Never"
+    ),
+    "CreateContainerConfigError": Reason(
+        "launch.container.config_error", "the configuration of the container is invalid"
+    ),
+    "CreateContainerError": Reason(
+        "launch.container.create_error", "the container cannot be created"
+    ),
+    "RunContainerError": Reason("launch.container.run_error", "the container cannot be started"),
 }
 
 
@@ -116,13 +125,17 @@ def found_launch(
                     at=at,
                 )
             elif stop_by is None:
-                observed = replica(phase=ReplicaPhase.PREPARING, message="starting")
+                observed = replica(
+                    phase=ReplicaPhase.PREPARING,
+                    message=Reason("launch.state.starting", "starting"),
+                )
             else:
-                refused = str(marks.get(object_names.REFUSED, ""))
+                refused = _read_refusal(str(marks.get(object_names.REFUSED, "")))
                 observed = replica(
                     phase=ReplicaPhase.EXITED,
                     cause=ExitCause.NOT_PREPARED if refused else ExitCause.STOPPED,
-                    message=refused or "stopped before it started",
+                    message=refused
+                    or Reason("launch.stop.before_start", "stopped before it started"),
                 )
             replicas.append(observed)
     return FoundLaunch(
@@ -214,8 +227,20 @@ def is_fenced(node: Object | None) -> bool:
     )
 
 
-def append_detail(text: str, detail: str) -> str:
-    return f"{text}: {detail}" if detail else text
+def append_detail(reason: str, detail: str) -> str:
+    """Return the reason with text of Kubernetes or the workload, if there is any."""
+    if not detail:
+        return reason
+    return Reason("attempt.exit.last_line", "{reason}: {detail}", reason=reason, detail=detail)
+
+
+def _read_refusal(annotation: str) -> str:
+    """The reason that the launcher wrote; earlier releases wrote its text."""
+    try:
+        stored = json.loads(annotation)
+    except ValueError:
+        return annotation
+    return reason_from_json(stored) if isinstance(stored, dict) else annotation
 
 
 def _container(pod: Object) -> Object:
@@ -239,7 +264,7 @@ def _observed_replica(
     """The state of one replica by its pod; ``replica`` builds it."""
     lost = partial(replica, phase=ReplicaPhase.LOST, cause=ExitCause.LOST)
     if pod is None:
-        return lost(message="the cluster no longer has its pod: it was deleted there")
+        return lost(message=Reason("launch.pod.deleted", "the pod was deleted from the cluster"))
     state, node = _container_state(pod), str(part_of(pod, "spec", "nodeName") or "")
     running, ended = state.get("running"), state.get("terminated")
     started = parse_time((running or ended or {}).get("startedAt"))
@@ -254,22 +279,31 @@ def _observed_replica(
             ended_at=parse_time(ended.get("finishedAt")),
         )
     elif node in unavailable_nodes:
-        return lost(message=f"its node {node} is gone", started_at=started)
+        return lost(
+            message=Reason(
+                "launch.node.gone", "node {node} was deleted or is out of service", node=node
+            ),
+            started_at=started,
+        )
     elif _is_killed_for_time(pod, at=at) or ("running" not in state and _is_never_started(pod)):
         cause, message = _cause_before_start(pod)
         ended_at = parse_time(pod["metadata"].get("deletionTimestamp"))
         observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
     elif "running" in state:
         awaits_probe = probed and not _container(pod).get("ready")
-        message = "waiting for the first answer" if awaits_probe else "running"
+        message = (
+            Reason("launch.probe.waiting", "waiting for the first successful probe")
+            if awaits_probe
+            else Reason("launch.state.running", "running")
+        )
         if pod["metadata"].get("deletionTimestamp"):
-            message = "asked to stop"
+            message = Reason("attempt.stop.requested", "stop requested")
         phase = ReplicaPhase.STARTING if awaits_probe else ReplicaPhase.RUNNING
         observed = partial(observed, phase=phase)
     else:
         message = _preparing_message(pod, state)
         observed = partial(observed, phase=ReplicaPhase.PREPARING)
-    return observed(message=message[:LONGEST_MESSAGE])
+    return observed(message=truncated(message, LONGEST_MESSAGE))
 
 
 def _is_killed_for_time(pod: Object, *, at: datetime) -> bool:
@@ -301,11 +335,13 @@ def _was_stopped(pod: Object) -> bool:
 def _cause_before_start(pod: Object) -> tuple[ExitCause, str]:
     status = part_of(pod, "status")
     if status.get("reason") == "DeadlineExceeded":
-        return ExitCause.OUT_OF_TIME, "its time was over"
+        return ExitCause.OUT_OF_TIME, _OUT_OF_TIME
     if _was_stopped(pod):
-        return ExitCause.STOPPED, "stopped before it started"
+        return ExitCause.STOPPED, Reason("launch.stop.before_start", "stopped before it started")
     detail = str(status.get("message") or status.get("reason") or "")
-    return ExitCause.NOT_PREPARED, f"the node did not take it: {detail}"
+    return ExitCause.NOT_PREPARED, append_detail(
+        Reason("launch.node.refused", "the node rejected the pod"), detail
+    )
 
 
 def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
@@ -315,21 +351,44 @@ def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
     last = lines[-1] if lines else ""
     status = part_of(pod, "status")
     killed = bool(pod["metadata"].get("deletionTimestamp")) and code in (_SIGTERM, _SIGKILL)
-    evicted = f"the node evicted it: {status.get('message', '')}"
-    memory = append_detail("it could not get the memory that it needs", last)
-    disk = append_detail("the disk is full", last)
-    not_started = append_detail("the container could not be started", last)
-    other = append_detail(f"exited with code {code}", last)
+    evicted = append_detail(
+        Reason("attempt.exit.evicted", "evicted by the node"), str(status.get("message") or "")
+    )
+    memory = append_detail(
+        Reason("attempt.exit.allocation_failed", "a memory allocation failed"), last
+    )
+    disk = append_detail(Reason("attempt.exit.disk_full", "the disk is full"), last)
+    not_started = append_detail(
+        Reason("launch.container.run_error", "the container cannot be started"), last
+    )
+    other = append_detail(
+        Reason("attempt.exit.failed", "exited with code {exit_code}", exit_code=code), last
+    )
     judgements = (
-        (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, "its time was over"),
-        (_was_stopped(pod) and code != 0, ExitCause.STOPPED, "stopped"),
-        (code == 0, ExitCause.FINISHED, "finished"),
+        (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, _OUT_OF_TIME),
+        (
+            _was_stopped(pod) and code != 0,
+            ExitCause.STOPPED,
+            Reason("attempt.stop.stopped", "stopped"),
+        ),
+        (code == 0, ExitCause.FINISHED, Reason("attempt.exit.finished", "finished")),
         (status.get("reason") == "Evicted", ExitCause.STOPPED, evicted),
-        (reason == "OOMKilled", ExitCause.OUT_OF_MEMORY, "killed: it used more memory than it may"),
+        (
+            reason == "OOMKilled",
+            ExitCause.OUT_OF_MEMORY,
+            Reason(
+                "attempt.exit.oom_killed",
+                "OOMKilled: the memory limit of the container was exceeded",
+            ),
+        ),
         (code == _EXIT_OUT_OF_MEMORY, ExitCause.OUT_OF_MEMORY, memory),
         (code == _EXIT_DISK_FULL or _DISK_FULL in last, ExitCause.DISK_FULL, disk),
         (reason in ("StartError", "ContainerCannotRun"), ExitCause.NOT_PREPARED, not_started),
-        (killed, ExitCause.STOPPED, "its pod was deleted on the cluster"),
+        (
+            killed,
+            ExitCause.STOPPED,
+            Reason("launch.pod.deleted", "the pod was deleted from the cluster"),
+        ),
         (True, exit_cause_of_code(code), other),
     )
     return next((cause, text) for holds, cause, text in judgements if holds)
@@ -339,8 +398,13 @@ def _preparing_message(pod: Object, state: Mapping[str, Any]) -> str:
     waiting = part_of(state, "waiting")
     reason, detail = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
     if reason in _WAITING_REASONS:
-        return f"{_WAITING_REASONS[reason]}: {detail}"
+        return append_detail(_WAITING_REASONS[reason], detail)
     for condition in part_of(pod, "status", "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"the cluster does not place it: {condition.get('message', '')}"
-    return "the node makes it ready" if part_of(pod, "spec", "nodeName") else "starting"
+            return append_detail(
+                Reason("launch.pod.unschedulable", "the cluster cannot schedule the pod"),
+                str(condition.get("message") or ""),
+            )
+    if part_of(pod, "spec", "nodeName"):
+        return Reason("launch.pod.preparing", "the node is preparing the pod")
+    return Reason("launch.state.starting", "starting")

@@ -7,6 +7,7 @@ that is missing then was taken away, and is never run twice.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import socket
@@ -44,6 +45,7 @@ from controlplane.adapters.clusters.kubernetes.launch_status import (
 )
 from controlplane.adapters.clusters.kubernetes.team_isolation import PodSecurityLevel
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch, check_name
+from controlplane.domain.common.reasons import Reason, reason_as_json, truncated
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import (
@@ -115,18 +117,32 @@ class PodLauncher:
         """
         message = str(refusal)
         if isinstance(refusal, ApiRefused):
-            message = f"the cluster refuses {launch.name}: {refusal} ({refusal.status})"
+            message = Reason(
+                "launch.cluster.refused",
+                "the cluster rejected {launch} with status {status}: {detail}",
+                launch=launch.name,
+                status=refusal.status,
+                detail=message,
+            )
         if not NAME_PATTERN.fullmatch(launch.name):
             raise LaunchRefused(message) from refusal
         pods = self._list_pods(namespace, launch.name)
         if not pods:
             self.withdraw(namespace, launch.name, grace=1)
             if any(moment in message for moment in _TRANSIENT_REFUSALS):
-                raise ClusterUnavailable(f"{namespace} is not ready: {message}") from refusal
+                raise ClusterUnavailable(
+                    Reason(
+                        "launch.namespace.not_ready",
+                        "the namespace {namespace} is not ready: {detail}",
+                        namespace=namespace,
+                        detail=message,
+                    )
+                ) from refusal
             raise LaunchRefused(message) from refusal
         requested = {object_names.STOP_BY: datetime.now(UTC).isoformat()}
         record = f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}"
-        self.api.annotate(record, {**requested, object_names.REFUSED: message[:_LONGEST]})
+        refused = json.dumps(reason_as_json(truncated(message, _LONGEST)))
+        self.api.annotate(record, {**requested, object_names.REFUSED: refused})
         for pod in pods:
             self.api.annotate(pod_path(pod), requested)
             # Its finalizer stays until its end was seen: its cards are free no sooner.
@@ -172,8 +188,13 @@ class PodLauncher:
         )
         if launch.shares_checkpoints and plan.several_nodes and self.profile.work is None:
             raise LaunchRefused(
-                f"the replicas of {launch.name} on several nodes share what one of them converts, and this "
-                "cluster keeps no folder for all of them: set its option work, or let the job run on one node"
+                Reason(
+                    "launch.checkpoints.not_shared",
+                    "the replicas of {launch} share checkpoints across nodes, but the cluster "
+                    "has no shared folder; set the cluster option work, or run the job on one "
+                    "node",
+                    launch=launch.name,
+                )
             )
         # Every refusal comes before the first object.
         draft = {"metadata": {"name": launch.name, "uid": ""}}
@@ -209,7 +230,12 @@ class PodLauncher:
             return plan
         if not found.launch.ended:
             raise LaunchRefused(
-                f"{plan.launch.name} continues {earlier}, which has not ended: stop it first"
+                Reason(
+                    "launch.continuation.not_ended",
+                    "{launch} continues {previous}, which has not ended: stop it first",
+                    launch=plan.launch.name,
+                    previous=earlier,
+                )
             )
         return plan.continuing(found.checkpoints)
 

@@ -38,6 +38,7 @@ from controlplane.adapters.clusters.kubernetes.launch_plans import (
     file_key,
 )
 from controlplane.adapters.clusters.launch_validation import fill_placeholders
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB
 from controlplane.ports import registry
 from controlplane.ports.clusters import LaunchRefused
@@ -74,7 +75,13 @@ def record_manifest(plan: LaunchPlan) -> Manifest:
     size = sum(len(text.encode()) for text in files.values())
     if size > _LARGEST_FILES:
         raise LaunchRefused(
-            f"the files of {launch.name} have {size} bytes; a cluster takes {_LARGEST_FILES} beside a pod"
+            Reason(
+                "launch.files.too_large",
+                "the files of {launch} have {size} bytes; the limit is {limit}",
+                launch=launch.name,
+                size=size,
+                limit=_LARGEST_FILES,
+            )
         )
     metadata = {"name": launch.name, "namespace": plan.namespace, "labels": plan.owner_labels()}
     return api_object("ConfigMap", metadata, data={RECORD: plan.record_json(), **files})
@@ -279,7 +286,12 @@ def _store_volume(plan: LaunchPlan) -> Manifest:
     """:raises LaunchRefused: if the cluster cannot reach the store."""
     if plan.profile.store is None:
         raise LaunchRefused(
-            f"{plan.launch.name} has inputs and this cluster cannot reach the artifact store: set its option store"
+            Reason(
+                "launch.input.store_missing",
+                "{launch} has inputs, but the cluster has no access to the artifact store; set "
+                "the cluster option store",
+                launch=plan.launch.name,
+            )
         )
     source = plan.profile.store.source()
     if plan.profile.store.claim:
@@ -296,14 +308,26 @@ def _input_mounts(plan: LaunchPlan) -> list[Manifest]:
     ]
     if len(files) > _MOST_FILES:
         raise LaunchRefused(
-            f"the inputs of {plan.launch.name} have {len(files)} files; a pod takes {_MOST_FILES}: "
-            "pack them into fewer"
+            Reason(
+                "launch.input.too_many_files",
+                "the inputs of {launch} have {count} files; the limit of a pod is {limit}; pack "
+                "them into fewer files",
+                launch=plan.launch.name,
+                count=len(files),
+                limit=_MOST_FILES,
+            )
         )
     mounts = []
     for path, digest in files:
         found = _DIGEST.fullmatch(digest)
         if found is None:
-            raise LaunchRefused(f"an input needs a digest sha256:<64 hex>, got {digest!r}")
+            raise LaunchRefused(
+                Reason(
+                    "launch.input.digest_format",
+                    "the digest of an input must be sha256:<64 hex>, got {digest}",
+                    digest=repr(digest),
+                )
+            )
         blob = f"sha256/{found[1]}/{found[2]}"
         mounts.append({"mountPath": path, "subPath": blob, "readOnly": True})
     return mounts

@@ -43,6 +43,7 @@ from controlplane.adapters.clusters.local.preparation import APPEARS_WITHIN
 from controlplane.adapters.clusters.local.process_runs import boot_seconds
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.adapters.clusters.local.replica_logs import read_chunk
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
@@ -139,8 +140,13 @@ class LocalCluster:
         check_launch(launch, nodes=self.inventory())
         if launch.image and launch.engine is None:
             raise LaunchRefused(
-                f"this cluster starts no containers, and {launch.image} is one; choose an engine that brings a "
-                "software environment, or a cluster that runs images"
+                Reason(
+                    "launch.image.not_supported",
+                    "this cluster does not run containers, and the launch requires the image "
+                    "{image}; choose an engine with a software environment, or a cluster "
+                    "that runs containers",
+                    image=launch.image,
+                )
             )
         folder = self._home.launch(launch.name)
         if not folder.path.is_dir():
@@ -186,7 +192,13 @@ class LocalCluster:
         if observed is None:
             return
         if not observed.ended:
-            raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
+            raise ClusterError(
+                Reason(
+                    "launch.removal.not_ended",
+                    "the launch {launch} has not ended: stop it before removing it",
+                    launch=name,
+                )
+            )
         self._delete_folder(self._home.launch(name))
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
@@ -235,7 +247,10 @@ class LocalCluster:
             state = record_replica_end(record, replica=replica)
             observed.append(
                 ObservedReplica(
-                    role=role, index=index, phase=ReplicaPhase.PREPARING, message="starting"
+                    role=role,
+                    index=index,
+                    phase=ReplicaPhase.PREPARING,
+                    message=Reason("launch.state.starting", "starting"),
                 )
                 if state is None
                 else state.observed(role=role, index=index)
@@ -248,7 +263,12 @@ class LocalCluster:
         earlier = self.observe([launch.continues]).get(launch.continues)
         if earlier is not None and not earlier.ended:
             raise LaunchRefused(
-                f"{launch.name} continues {launch.continues}, which has not ended: stop it first"
+                Reason(
+                    "launch.continuation.not_ended",
+                    "{launch} continues {previous}, which has not ended: stop it first",
+                    launch=launch.name,
+                    previous=launch.continues,
+                )
             )
 
     @contextmanager
@@ -278,7 +298,12 @@ class LocalCluster:
         except OSError as failure:
             if not self._home.launch(launch.name).path.is_dir():
                 raise ClusterUnavailable(
-                    f"{launch.name} could not be written to disk: {failure.strerror}"
+                    Reason(
+                        "launch.folder.not_written",
+                        "{launch} could not be written to disk: {error}",
+                        launch=launch.name,
+                        error=failure.strerror,
+                    )
                 ) from failure
         finally:
             shutil.rmtree(staging.path, ignore_errors=True)
@@ -323,11 +348,25 @@ class LocalCluster:
                 )
                 code = starter.wait(_STARTS_WITHIN)
         except (OSError, subprocess.TimeoutExpired) as failure:
-            raise ClusterUnavailable(f"the supervisor of {role}-{index}: {failure}") from failure
+            raise ClusterUnavailable(
+                Reason(
+                    "launch.supervisor.start_error",
+                    "the supervisor of {role}-{index} could not be started: {error}",
+                    role=role,
+                    index=index,
+                    error=str(failure),
+                )
+            ) from failure
         if code != 0:
             last = replica.supervisor_log.read_text(errors="replace").strip().splitlines()[-1:]
             raise ClusterUnavailable(
-                f"the supervisor of {role}-{index} did not start: {''.join(last)}"
+                Reason(
+                    "launch.supervisor.start_failed",
+                    "the supervisor of {role}-{index} did not start: {output}",
+                    role=role,
+                    index=index,
+                    output="".join(last),
+                )
             )
 
     def _remove_launch(self, launch: Launch) -> None:
@@ -405,13 +444,16 @@ def _mark_lost(
         state = LocalReplicaState(
             phase=ReplicaPhase.PREPARING, boot=boot, supervisor=ProcessIdentity(pid=0, started=0)
         )
-        message = "its supervisor never came up"
+        message = Reason("launch.supervisor.not_started", "the supervisor did not start")
     elif state.boot != boot:
-        message = "the machine was restarted while it ran"
+        message = Reason("launch.host.rebooted", "the host was rebooted during the run")
     elif processes.kill_until_exited(
         lambda: _surviving_processes(record, replica=replica, state=state), within=_KILL_WITHIN
     ):
-        message = "its supervisor was killed; what it left running has been killed too"
+        message = Reason(
+            "launch.supervisor.killed",
+            "the supervisor was killed; the remaining processes were killed as well",
+        )
     else:
         return state
     lost = state.lost(message=message, at=time.time())

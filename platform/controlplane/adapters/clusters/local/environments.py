@@ -32,6 +32,7 @@ from pathlib import Path
 
 from controlplane.adapters.clusters.local import job_accounts
 from controlplane.adapters.clusters.local.folders import HomeFolder, try_lock
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import GIB, MIB, format_bytes
 from controlplane.ports.launches import EngineEnvironment
 
@@ -96,8 +97,15 @@ def _check_disk_space(environment: EngineEnvironment, *, engines: Path) -> None:
     free = shutil.disk_usage(engines).free
     if free < needed:
         raise EnvironmentBuildFailed(
-            f"the environment {environment.name} needs {format_bytes(needed)} of disk and "
-            f"{format_bytes(free)} are free in {engines}"
+            Reason(
+                "launch.environment.disk_full",
+                "the environment {environment} requires {needed} of disk space, but "
+                "{free} are free in {folder}",
+                environment=environment.name,
+                needed=format_bytes(needed),
+                free=format_bytes(free),
+                folder=str(engines),
+            )
         )
 
 
@@ -249,7 +257,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         if environment is None:
             raise EnvironmentBuildFailed(
-                f"{options.engine} comes as an image only; nothing to install"
+                Reason(
+                    "launch.environment.image_only",
+                    "{engine} is available as an image only; there is nothing to install",
+                    engine=options.engine,
+                )
             )
         created = ensure_environment(
             environment, engines=home.engines, python=python, report=report
@@ -319,7 +331,13 @@ def runtime_path(*, engines: Path) -> Path:
 def _runtime_source() -> Path:
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
-        raise FileNotFoundError(f"the package {_PACKAGE} is not installed beside the control plane")
+        raise FileNotFoundError(
+            Reason(
+                "launch.environment.package_missing",
+                "the package {package} is not installed with the control plane",
+                package=_PACKAGE,
+            )
+        )
     return Path(spec.origin).parent
 
 

@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
+
 
 def write_json(path: Path, value: object) -> None:
     """Replace the file in one step; readers see the old text or the new.
@@ -54,7 +56,14 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     if not isinstance(value, dict):
-        raise ValueError(f"{path.name} holds a {type(value).__name__}, expected an object")
+        raise ValueError(
+            Reason(
+                "launch.file.not_an_object",
+                "{file} contains a {type}; it must be a JSON object",
+                file=path.name,
+                type=type(value).__name__,
+            )
+        )
     return value
 
 

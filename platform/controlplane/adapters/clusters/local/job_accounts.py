@@ -20,6 +20,7 @@ from pathlib import Path
 from controlplane.adapters.clusters.local.folders import HomeFolder, hold_file_lock
 from controlplane.adapters.clusters.local.launch_records import ProcessIsolation
 from controlplane.adapters.clusters.local.processes import processes_of_account
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ClusterUnavailable
 
 #: CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID as in linux/capability.h.
@@ -74,17 +75,24 @@ def accounts_available(*, first: int = FIRST_ACCOUNT, last: int = LAST_ACCOUNT) 
 def _unavailable_reason(*, first: int, last: int) -> str:
     """Why other accounts cannot be used here, or nothing."""
     if os.geteuid() != 0:
-        return "it was not started by root"
+        return Reason("launch.accounts.not_root", "the process was not started by root")
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("CapEff:"))
     used = int(line.split()[1], 16)
     if not all(used >> number & 1 for number in _NEEDED_CAPABILITIES):
-        return "root here may not switch accounts"
+        return Reason(
+            "launch.accounts.capabilities_missing", "root is not allowed to switch accounts here"
+        )
     for entry in Path("/proc/self/uid_map").read_text().splitlines():
         inside, _, count = (int(number) for number in entry.split())
         if inside <= first and last < inside + count:
             return ""
-    return f"the user ids {first} to {last} do not exist in this container"
+    return Reason(
+        "launch.accounts.not_in_container",
+        "the user IDs {first} to {last} do not exist in this container",
+        first=first,
+        last=last,
+    )
 
 
 @contextmanager
@@ -120,7 +128,13 @@ def _free_account_id(used: set[int], *, home: HomeFolder, first: int, last: int)
         account = first + (offset + step) % count
         if account not in used and not processes_of_account(account):
             return account
-    raise ClusterUnavailable(f"all {count} accounts for jobs are held: remove ended launches first")
+    raise ClusterUnavailable(
+        Reason(
+            "launch.accounts.exhausted",
+            "all job accounts ({count}) are in use; remove ended launches first",
+            count=count,
+        )
+    )
 
 
 def release_account(account: int, *, home: HomeFolder) -> None:
@@ -159,11 +173,23 @@ def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
     if preferred:
         path = shutil.which(preferred)
         if path is None:
-            raise InterpreterNotFound(f"{preferred!r} is not an executable Python")
+            raise InterpreterNotFound(
+                Reason(
+                    "launch.python.not_executable",
+                    "{path} is not an executable Python",
+                    path=repr(preferred),
+                )
+            )
         if by_others and not open_to_others(Path(path)):
             raise InterpreterNotFound(
-                f"{preferred!r} lies under {closed_folder(Path(path))}, which a job's account cannot "
-                f"enter; name a Python outside it, for example /usr/bin/python{PYTHON_VERSION}"
+                Reason(
+                    "launch.python.not_accessible",
+                    "{path} is in {folder}, which job accounts cannot access; use a Python "
+                    "outside it, for example /usr/bin/python{version}",
+                    path=repr(preferred),
+                    folder=str(closed_folder(Path(path))),
+                    version=PYTHON_VERSION,
+                )
             )
         return Path(path).resolve()
     for candidate in _candidate_files():
@@ -171,8 +197,14 @@ def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
         if executable and (not by_others or open_to_others(candidate)):
             return candidate.resolve()
     raise InterpreterNotFound(
-        f"no Python {PYTHON_VERSION} was found that a job's account can execute; install the package "
-        f"python{PYTHON_VERSION}, or set NINEFOLD_LOCAL_PYTHON to one outside private folders"
+        Reason(
+            "launch.python.not_found",
+            "no Python {version} was found that job accounts can execute; install "
+            "the package python{package_version}, or set NINEFOLD_LOCAL_PYTHON to a "
+            "Python outside private folders",
+            version=PYTHON_VERSION,
+            package_version=PYTHON_VERSION,
+        )
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from controlplane.adapters.clusters.local.folders import ReplicaFolder, read_json, write_json
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
+from controlplane.domain.common.reasons import reason_as_json, reason_from_json
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
 from controlplane.ports.launches import (
@@ -197,6 +198,7 @@ class LocalReplicaState:
     def write(self, folder: ReplicaFolder) -> None:
         """:raises OSError: if there is no room; the state before stays readable."""
         values = {name: getattr(self, name) for name in self.__slots__}
+        values["message"] = reason_as_json(self.message)
         values["ports"] = dict(self.ports)
         values["supervisor"] = [self.supervisor.pid, self.supervisor.started]
         values["processes"] = [[process.pid, process.started] for process in self.processes]
@@ -212,6 +214,7 @@ class LocalReplicaState:
             **data
             | {
                 "phase": ReplicaPhase(data["phase"]),
+                "message": reason_from_json(data["message"]),
                 "cause": None if data["cause"] is None else ExitCause(data["cause"]),
                 "supervisor": _parse_identity(data["supervisor"]),
                 "processes": tuple(_parse_identity(pair) for pair in data["processes"]),

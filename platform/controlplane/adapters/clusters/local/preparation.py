@@ -25,6 +25,7 @@ from controlplane.adapters.clusters.local.folders import (
     try_lock,
 )
 from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, LocalReplicaState
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import ExitCause
@@ -215,7 +216,12 @@ class Gang:
             if state is None or not state.ended:
                 continue
             if state.cause is ExitCause.NOT_PREPARED or not _is_ready(other):
-                return f"not started, because {name} could not be: {state.message}"
+                return Reason(
+                    "launch.peer.start_failed",
+                    "not started, because {replica} could not be started: {reason}",
+                    replica=name,
+                    reason=state.message,
+                )
         return ""
 
     def _lost_members(self, names: list[str]) -> str:
@@ -223,12 +229,20 @@ class Gang:
             other = self._others[name]
             if LocalReplicaState.read(other) is None:
                 if time.monotonic() - self._since > APPEARS_WITHIN:
-                    return f"not started, because {name} was never launched"
+                    return Reason(
+                        "launch.peer.not_launched",
+                        "not started, because {replica} was not launched",
+                        replica=name,
+                    )
             # Once it has written a state, its supervisor holds the lock until its end.
             elif (lock := try_lock(other.lock)) is not None:
                 os.close(lock)
                 if not _is_ready(other) and not self.broken():
-                    return f"not started, because the supervisor of {name} is gone"
+                    return Reason(
+                        "launch.peer.supervisor_lost",
+                        "not started, because the supervisor of {replica} is no longer running",
+                        replica=name,
+                    )
         return ""
 
 

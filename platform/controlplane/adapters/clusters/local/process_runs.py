@@ -27,6 +27,7 @@ from controlplane.adapters.clusters.local import processes
 from controlplane.adapters.clusters.local.folders import try_lock
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.ports.clusters import ExitCause, exit_cause_of_code
 from controlplane.ports.launches import Launch, LaunchRole
@@ -57,7 +58,14 @@ class PortLease:
             while True:
                 if not candidates:
                     lease.release()
-                    raise NoPortFree(f"no port between {first} and {last} is free")
+                    raise NoPortFree(
+                        Reason(
+                            "launch.port.exhausted",
+                            "no port between {first} and {last} is free",
+                            first=first,
+                            last=last,
+                        )
+                    )
                 number = candidates.pop()
                 lock = try_lock(folder / str(number))
                 if lock is None:
@@ -340,23 +348,42 @@ def classify_exit(
     if forced is not None:
         return ProcessExit(cause=forced.cause, message=forced.message, exit_code=code)
     if code == 0:
-        return ProcessExit(cause=ExitCause.FINISHED, message="finished", exit_code=0)
+        return ProcessExit(
+            cause=ExitCause.FINISHED,
+            message=Reason("attempt.exit.finished", "finished"),
+            exit_code=0,
+        )
     end = "\n".join(output.splitlines()[-_LAST_LINES:])
+    message: str
     if code == EXIT_DISK_FULL or any(phrase in end for phrase in _DISK_FULL_MESSAGES):
-        cause, message = ExitCause.DISK_FULL, "the disk is full"
+        cause, message = ExitCause.DISK_FULL, Reason("attempt.exit.disk_full", "the disk is full")
     elif code == 128 + signal.SIGKILL and killed_by_kernel:
         cause, message = (
             ExitCause.OUT_OF_MEMORY,
-            "killed by the kernel: the machine had no memory left",
+            Reason(
+                "attempt.exit.killed_by_kernel",
+                "killed by the kernel because the machine was out of memory",
+            ),
         )
     elif code == EXIT_OUT_OF_MEMORY:
-        cause, message = ExitCause.OUT_OF_MEMORY, "it could not get the memory that it needs"
+        cause, message = (
+            ExitCause.OUT_OF_MEMORY,
+            Reason("attempt.exit.allocation_failed", "a memory allocation failed"),
+        )
     elif returncode < 0:
-        cause, message = exit_cause_of_code(code), f"killed by {_signal_name(-returncode)}"
+        cause = exit_cause_of_code(code)
+        message = Reason(
+            "attempt.exit.killed_by_signal",
+            "killed by {signal}",
+            signal=_signal_name(-returncode),
+        )
     else:
-        cause, message = exit_cause_of_code(code), f"exited with code {code}"
+        cause = exit_cause_of_code(code)
+        message = Reason("attempt.exit.failed", "exited with code {exit_code}", exit_code=code)
     if last_line:
-        message = f"{message}: {last_line}"
+        message = Reason(
+            "attempt.exit.last_line", "{reason}: {detail}", reason=message, detail=last_line
+        )
     return ProcessExit(cause=cause, message=message, exit_code=code)
 
 
@@ -364,4 +391,4 @@ def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return f"signal {number}"
+        return Reason("attempt.exit.signal_number", "signal {number}", number=number)

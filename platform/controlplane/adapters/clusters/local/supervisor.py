@@ -43,6 +43,7 @@ from controlplane.adapters.clusters.local.process_runs import (
 )
 from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -82,7 +83,10 @@ class ReplicaSupervisor:
         if identity is None:
             raise RuntimeError("/proc does not show this process: is it mounted?")
         self._state = LocalReplicaState(
-            phase=ReplicaPhase.PREPARING, message="starting", boot=boot_id(), supervisor=identity
+            phase=ReplicaPhase.PREPARING,
+            message=Reason("launch.state.starting", "starting"),
+            boot=boot_id(),
+            supervisor=identity,
         )
 
     def announce(self) -> None:
@@ -99,7 +103,10 @@ class ReplicaSupervisor:
         try:
             ending = self._prepare_and_run()
         except ReplicaStopRequested:
-            ending = ProcessExit(cause=ExitCause.STOPPED, message="stopped before it started")
+            ending = ProcessExit(
+                cause=ExitCause.STOPPED,
+                message=Reason("launch.stop.before_start", "stopped before it started"),
+            )
         except (
             preparation.NotPrepared,
             environments.EnvironmentBuildFailed,
@@ -179,7 +186,9 @@ class ReplicaSupervisor:
         first = ProcessIdentity.of(process.pid)
         self._update_state(
             phase=ReplicaPhase.RUNNING if probe is None else ReplicaPhase.STARTING,
-            message="running" if probe is None else "waiting for the first answer",
+            message=Reason("launch.state.running", "running")
+            if probe is None
+            else Reason("launch.probe.waiting", "waiting for the first successful probe"),
             started_at=self._state.started_at or time.time(),
             ports=dict(ports.numbers),
             processes=() if first is None else (first,),
@@ -194,7 +203,9 @@ class ReplicaSupervisor:
                 stop_deadline=self._stop_deadline,
                 broken_gang=self._gang.broken,
                 measured=self._record_measurement,
-                answering=lambda: self._update_state(phase=ReplicaPhase.RUNNING, message="running"),
+                answering=lambda: self._update_state(
+                    phase=ReplicaPhase.RUNNING, message=Reason("launch.state.running", "running")
+                ),
             ),
             deadline=None if within is None else boot_seconds() + within.total_seconds(),
             probe=probe,

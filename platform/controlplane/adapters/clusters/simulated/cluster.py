@@ -17,6 +17,7 @@ from controlplane.adapters.clusters.simulated.launches import (
     stored_launch,
 )
 from controlplane.adapters.clusters.simulated.store import SimulationStore, StoredLaunch
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.simulation import fleets, reports, run_profiles
@@ -73,7 +74,13 @@ class SimulatedCluster:
         clock: Callable[[], datetime] = _system_clock,
     ) -> None:
         if not speed > 0:
-            raise ClusterError(f"the speed of a simulation is above 0, got {speed}")
+            raise ClusterError(
+                Reason(
+                    "cluster.simulation.invalid_speed",
+                    "the speed of a simulation must be above 0, got {speed}",
+                    speed=speed,
+                )
+            )
         try:
             self._fleet = fleets.read_fleet(fleet, chips=registry.chips())
         except fleets.FleetDescriptionRefused as refusal:
@@ -139,8 +146,9 @@ class SimulatedCluster:
         )
 
     def isolation(self) -> str:
-        return (
-            "not isolated: a simulated cluster, where no program runs and every figure is made up"
+        return Reason(
+            "cluster.isolation.simulated",
+            "not isolated: a simulated cluster runs no programs, and its metrics are simulated",
         )
 
     def launch(self, launch: Launch) -> None:
@@ -169,7 +177,13 @@ class SimulatedCluster:
     def remove(self, name: str) -> None:
         current = self.launch_snapshot(name)
         if current is not None and not current.ended:
-            raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
+            raise ClusterError(
+                Reason(
+                    "launch.removal.not_ended",
+                    "the launch {launch} has not ended: stop it before removing it",
+                    launch=name,
+                )
+            )
         self.records.remove(name)
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
@@ -237,7 +251,12 @@ class SimulatedCluster:
         current = launch_snapshot(earlier[0].record, self.records.faults(), at)
         if not current.ended:
             raise LaunchRefused(
-                f"{launch.name} continues {launch.continues}, which has not ended: stop it first"
+                Reason(
+                    "launch.continuation.not_ended",
+                    "{launch} continues {previous}, which has not ended: stop it first",
+                    launch=launch.name,
+                    previous=launch.continues,
+                )
             )
         return current
 
@@ -276,9 +295,19 @@ class FaultInjector:
         :raises ClusterError: if there is no such card, or it would not be slower.
         """
         if not slowness > 1:
-            raise ClusterError(f"a slow card takes more than 1 times as long, got {slowness}")
+            raise ClusterError(
+                Reason(
+                    "cluster.simulation.invalid_slowness",
+                    "the slowdown factor of a card must be above 1, got {slowness}",
+                    slowness=slowness,
+                )
+            )
         self._inject_fault(
-            SimulatedFaultKind.CARD_SLOW, node, index, message="throttled", slowness=slowness
+            SimulatedFaultKind.CARD_SLOW,
+            node,
+            index,
+            message=Reason("card.state.throttled", "throttled"),
+            slowness=slowness,
         )
 
     def make_unreachable(self, node: str, *, message: str = "no heartbeat") -> None:
@@ -329,7 +358,13 @@ class FaultInjector:
             raise ClusterError(unknown_node_message(node, self._cards))
         if card is not None and not 0 <= card < self._cards[node]:
             raise ClusterError(
-                f"the cards of node {node!r} are 0 to {self._cards[node] - 1}, got {card}"
+                Reason(
+                    "cluster.simulation.card_not_found",
+                    "the cards of node {node} are 0 to {last}, got {card}",
+                    node=repr(node),
+                    last=self._cards[node] - 1,
+                    card=card,
+                )
             )
 
 
@@ -337,4 +372,10 @@ def unknown_node_message(name: str, names: Iterable[str]) -> str:
     """That there is none of that name, and which come near."""
     known = sorted(names)
     near = get_close_matches(name, known, n=3) or known[:3]
-    return f"there is no node {name!r} among the {len(known)} here; there are: {', '.join(near)}"
+    return Reason(
+        "cluster.simulation.node_not_found",
+        "node {node} does not exist; the cluster has {count} nodes, for example {nodes}",
+        node=repr(name),
+        count=len(known),
+        nodes=", ".join(near),
+    )

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from controlplane.adapters.clusters.simulated.store import ReportTarget, StoredLaunch
 from controlplane.domain.common.accelerators import Chip, Dtype
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import format_card_groups, network_labels
 from controlplane.domain.simulation import reports, run_profiles
 from controlplane.domain.simulation.fleets import SimulatedNode
@@ -97,7 +98,13 @@ def _observed_replica(
         phase=ReplicaPhase.EXITED,
         cause=ExitCause.STOPPED,
         exit_code=_TERMINATED,
-        message=f"stopped, because {first.role}-{first.index} had failed: {outcome.message}",
+        message=Reason(
+            "launch.peer.failed",
+            "stopped, because {role}-{index} failed: {reason}",
+            role=first.role,
+            index=first.index,
+            reason=outcome.message,
+        ),
     )
 
 

@@ -44,6 +44,7 @@ from controlplane.adapters.clusters.volcano.launch_status import (
     with_replica_indices,
     with_volcano_status,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import Documents
 from controlplane.ports import registry
@@ -74,8 +75,11 @@ class VolcanoCluster(KubernetesCluster):
         )
         if self.profile.device_classes:
             raise InvalidClusterProfile(
-                "device_classes cannot be used with Volcano: its queues count extended resources, which only a "
-                "device plug-in offers; register the cluster with the kind kubernetes"
+                Reason(
+                    "volcano.options.device_classes",
+                    "device_classes is not supported with Volcano, whose queues count extended "
+                    "resources of device plug-ins; register the cluster with the kind kubernetes",
+                )
             )
         self._launcher = VolcanoLauncher(
             self.api,
@@ -138,7 +142,11 @@ class VolcanoCluster(KubernetesCluster):
             f"/api/v1/namespaces/{found.namespace}/events", query={"fieldSelector": "reason=Evict"}
         )
         about_pods = (event for event in events if event["involvedObject"].get("name") in pods)
-        messages = (str(event.get("message") or "the scheduler evicted it") for event in about_pods)
+        messages = (
+            str(event.get("message") or "")
+            or Reason("volcano.eviction.by_scheduler", "evicted by the scheduler")
+            for event in about_pods
+        )
         return next(messages, "")
 
     def _objects_by_launch(self, path: str, names: Sequence[str]) -> Mapping[str, Object]:
@@ -247,7 +255,13 @@ class VolcanoLauncher(PodLauncher):
         try:
             value = int(text)
         except ValueError:
-            raise LaunchRefused(f"a priority is a whole number, got {text!r}") from None
+            raise LaunchRefused(
+                Reason(
+                    "volcano.priority.not_an_integer",
+                    "the priority must be an integer, got {value}",
+                    value=repr(text),
+                )
+            ) from None
         return object_sync.priority_class(value, title=text, installation=self.installation)
 
     def _ensure_namespace(self, plan: LaunchPlan) -> None:
@@ -290,7 +304,12 @@ class VolcanoLauncher(PodLauncher):
         ]
         if not found:
             raise LaunchRefused(
-                f"the work has to stay within one {level}, and no HyperNode of the cluster is one: label its "
-                "nodes with where they stand, or let the work go anywhere"
+                Reason(
+                    "volcano.topology.level_not_found",
+                    "the workload must run within one {level}, but the cluster has no HyperNode "
+                    "of this level; set the topology labels of its nodes, or remove the "
+                    "constraint",
+                    level=level,
+                )
             )
         return int(found[0]["spec"]["tier"])

@@ -29,6 +29,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan, PlannedReplica
 from controlplane.adapters.clusters.volcano import object_names
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import Launch, LaunchRole
 
@@ -160,10 +161,17 @@ def _pod_template(plan: LaunchPlan, role: LaunchRole, target: SchedulingTarget) 
     cards = [sorted(plan.extended_resources(replica).items()) for replica in replicas]
     requested = {", ".join(f"{count} × {name}" for name, count in each) for each in cards}
     if len(requested) > 1:
-        described = " and ".join(sorted(each or "no cards" for each in requested))
+        described = "; ".join(sorted(each or "0" for each in requested))
         raise LaunchRefused(
-            f"role {role.name!r} of {plan.launch.name} asks for {described}; under Volcano all replicas of a role "
-            "ask for the same: choose nodes of one kind, or give the larger replica a role of its own"
+            Reason(
+                "volcano.role.different_resources",
+                "the replicas of role {role} of {launch} request different resources "
+                "({resources}); with Volcano, all replicas of a role must request the same: "
+                "select nodes of one type, or define a separate role",
+                role=repr(role.name),
+                launch=plan.launch.name,
+                resources=described,
+            )
         )
     template = manifests.pod_template(plan, role, replicas[0])
     labels, annotations = template["metadata"]["labels"], template["metadata"]["annotations"]

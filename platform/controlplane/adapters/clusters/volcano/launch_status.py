@@ -37,25 +37,38 @@ from controlplane.adapters.clusters.kubernetes.launch_status import (
 )
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.adapters.clusters.volcano.queues import queue_title
+from controlplane.domain.common.reasons import Reason, truncated
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
 
 ABORTED: Final = ("Aborting", "Aborted")
 _REASONS: Final = {
-    "NotEnoughResources": "no nodes have room for all of it at once",
-    "NotEnoughTasks": "not all of its pods are there yet",
-    "NotEnoughPodsOfTask": "not all pods of one of its roles are there yet",
+    "NotEnoughResources": Reason(
+        "volcano.pending.not_enough_resources", "no nodes have free capacity for all pods at once"
+    ),
+    "NotEnoughTasks": Reason(
+        "volcano.pending.not_enough_pods", "not all pods have been created yet"
+    ),
+    "NotEnoughPodsOfTask": Reason(
+        "volcano.pending.not_enough_pods_of_role", "not all pods of one role have been created yet"
+    ),
 }
 #: Reasons in a pod's conditions that Volcano's scheduler gives before it deletes the pod.
 _EVICTED: Final = ("Evict", "PreemptionByScheduler")
-_RECLAIMED = "Volcano took its cards back"
-_BROKEN = "stopped with its gang, of which a pod was evicted or deleted on the cluster"
-_SIBLING = "stopped, because another replica failed"
+_RECLAIMED: Final = Reason("volcano.eviction.preempted", "preempted or reclaimed by Volcano")
+_BROKEN: Final = Reason(
+    "volcano.eviction.gang",
+    "stopped because a pod of the gang was evicted or deleted on the cluster",
+)
+_SIBLING: Final = Reason("volcano.job.replica_failed", "stopped because another replica failed")
 #: The end of a replica whose pod no longer exists, by its Job's phase.
 _ENDED: Final[Mapping[str, tuple[ExitCause, str]]] = {
     **dict.fromkeys(ABORTED, (ExitCause.STOPPED, _BROKEN)),
     **dict.fromkeys(("Terminating", "Terminated"), (ExitCause.STOPPED, _SIBLING)),
-    **dict.fromkeys(("Completing", "Completed"), (ExitCause.FINISHED, "finished")),
-    "Failed": (ExitCause.FAILED, "Volcano says that it failed"),
+    **dict.fromkeys(
+        ("Completing", "Completed"),
+        (ExitCause.FINISHED, Reason("attempt.exit.finished", "finished")),
+    ),
+    "Failed": (ExitCause.FAILED, Reason("volcano.job.failed", "the Volcano Job failed")),
 }
 
 
@@ -103,7 +116,7 @@ def with_volcano_status(found: FoundLaunch, objects: VolcanoObjects) -> FoundLau
             if pod is None
             else _replica_with_pod(each, pod, found=found, objects=objects)
         )
-        replicas.append(replace(replica, message=replica.message[:LONGEST_MESSAGE]))
+        replicas.append(replace(replica, message=truncated(replica.message, LONGEST_MESSAGE)))
     return replace(found, launch=replace(found.launch, replicas=tuple(replicas)))
 
 
@@ -111,17 +124,36 @@ def pending_reason(objects: VolcanoObjects) -> str:
     """Why it does not run yet, as a sentence with numbers."""
     group, queue = objects.group, objects.queue
     if group is None:
-        return "Volcano has not taken it up yet"
+        return Reason("volcano.pending.no_pod_group", "waiting for Volcano to create the PodGroup")
     title = group["spec"].get("queue", "") if queue is None else queue_title(queue)
     unschedulable = _unschedulable_reason(group)
     if (part_of(group, "status", "phase") or "Pending") != "Pending":
-        return append_detail(f"admitted by queue {title}, waits for nodes", unschedulable)
+        return append_detail(
+            Reason(
+                "volcano.pending.admitted",
+                "admitted by queue {queue}, waiting for nodes",
+                queue=title,
+            ),
+            unschedulable,
+        )
     if full := list(_exceeded_caps(group, queue or {})):
-        return f"queue {title} is full: {'; '.join(full)}"
+        return Reason(
+            "volcano.pending.queue_full",
+            "queue {queue} is full: {limits}",
+            queue=title,
+            limits=full,
+        )
     state = part_of(queue or {}, "status", "state") or "Open"
     if state != "Open":
-        return f"queue {title} is {state.lower()}: nothing of it starts"
-    return append_detail(f"waits in queue {title}", unschedulable)
+        return Reason(
+            "volcano.pending.queue_not_open",
+            "queue {queue} is {state}: its workloads are not started",
+            queue=title,
+            state=state,
+        )
+    return append_detail(
+        Reason("volcano.pending.in_queue", "pending in queue {queue}", queue=title), unschedulable
+    )
 
 
 def _replica_with_pod(
@@ -133,7 +165,9 @@ def _replica_with_pod(
             return replace(replica, cause=ExitCause.STOPPED, message=reason)
         return replica
     if reason and pod["metadata"].get("deletionTimestamp"):
-        return replace(replica, message=f"asked to stop: {reason}")
+        return replace(
+            replica, message=Reason("launch.stop.evicted", "evicting ({reason})", reason=reason)
+        )
     if replica.phase is ReplicaPhase.PREPARING and not part_of(pod, "spec", "nodeName"):
         return replace(replica, message=pending_reason(objects))
     return replica
@@ -145,15 +179,22 @@ def _replica_without_pod(
     if objects.job is None:
         # The record tells whether there ever was one.
         if replica.phase is ReplicaPhase.LOST and objects.group is None:
-            return replace(replica, message="Volcano no longer has it: it was deleted there")
+            return replace(
+                replica,
+                message=Reason(
+                    "volcano.job.deleted", "the Volcano Job was deleted from the cluster"
+                ),
+            )
         return replica
+    text: str
     stopped, state = found.stop_by is not None, objects.job_state
     ended = _ENDED.get(objects.phase)
     if ended is None and not stopped:
         replica = replace(replica, phase=ReplicaPhase.PREPARING, message=pending_reason(objects))
         return replace(replica, cause=None, exit_code=None, ended_at=None)
     if ended is None or (stopped and objects.phase in ABORTED):
-        cause, text = ExitCause.STOPPED, "stopped"
+        cause = ExitCause.STOPPED
+        text = Reason("attempt.stop.stopped", "stopped")
     else:
         cause, text = ended
         text = _eviction_reason(found, objects) or text
@@ -200,7 +241,12 @@ def _exceeded_caps(group: Object, queue: Object) -> Iterator[str]:
         has = allocated.get(resource, 0)
         total = parse_amount(str(has)) + parse_amount(str(wanted[resource]))
         if total > parse_amount(str(caps[resource])):
-            yield (
-                f"it holds {has} of at most {caps[resource]} {resource}, and this needs "
-                f"{wanted[resource]}"
+            yield Reason(
+                "volcano.pending.cap_exceeded",
+                "{allocated} of at most {cap} {resource} are allocated, and this workload "
+                "requires {required}",
+                allocated=str(has),
+                cap=str(caps[resource]),
+                resource=resource,
+                required=str(wanted[resource]),
             )

@@ -46,6 +46,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
 from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
 from controlplane.adapters.clusters.volcano import object_names, queues
 from controlplane.adapters.clusters.volcano.queues import TranslatedQueues
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.topology import NETWORK_LEVELS
 from controlplane.domain.quotas.documents import Documents
@@ -285,7 +286,14 @@ def priority_class(value: int, *, title: str, installation: str) -> Manifest:
     """
     if abs(value) > LARGEST:
         raise LaunchRefused(
-            f"a priority on Kubernetes is from {-LARGEST} to {LARGEST}, got {value}: choose another class"
+            Reason(
+                "volcano.priority.out_of_range",
+                "a priority on Kubernetes must be from {minimum} to {maximum}, got {value}; "
+                "select another priority class",
+                minimum=-LARGEST,
+                maximum=LARGEST,
+                value=value,
+            )
         )
     metadata = {
         "name": object_names.priority_name(value, installation=installation),

@@ -36,6 +36,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     part_of,
 )
 from controlplane.adapters.clusters.volcano import object_names
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import Documents, QueueDocument, ancestor_uids, queue_path
 from controlplane.domain.quotas.queues import TOTAL, QueueState
@@ -204,19 +205,26 @@ def _unsupported_settings(document: QueueDocument, resources: Mapping[str, str])
     name = document.name
     total = document.entitlement(TOTAL)
     if total.reserved or total.guaranteed or total.cap is not None:
-        yield (
-            f"queue {name} states cards of all chips together; Volcano counts each resource by itself, "
-            "so on this cluster that number is not kept: state it chip by chip"
+        yield Reason(
+            "volcano.queue.total_not_supported",
+            "queue {queue} has a quota for all chips together, which Volcano does not enforce; "
+            "set a quota for each chip",
+            queue=name,
         )
     if document.max_running_per_user is not None:
-        yield (
-            f"queue {name} lets one person run {document.max_running_per_user} at once; Volcano knows no "
-            "people: the limit is kept when work is admitted, not by the cluster"
+        yield Reason(
+            "volcano.queue.user_limit_not_supported",
+            "queue {queue} has a limit of {limit} running workloads per user; it is enforced at "
+            "admission by Ninefold, not by Volcano",
+            queue=name,
+            limit=document.max_running_per_user,
         )
     if not document.reclaims:
-        yield (
-            f"queue {name} does not take its guarantee back; on this cluster Volcano reclaims for it all "
-            "the same"
+        yield Reason(
+            "volcano.queue.reclaim_always_on",
+            "queue {queue} does not reclaim its guaranteed quota, but Volcano reclaims it on "
+            "this cluster",
+            queue=name,
         )
     capped = _capped_resources(document, resources)
     for resource in sorted(set(resources.values())):
@@ -224,20 +232,32 @@ def _unsupported_settings(document: QueueDocument, resources: Mapping[str, str])
         stated = [chip for chip in chips if chip in document.entitlements]
         if len(chips) < 2 or not stated:
             continue
-        yield (
-            f"queue {name} states {', '.join(stated)}; on this cluster {' and '.join(chips)} are one "
-            f"resource, {resource}: their numbers are added up"
+        yield Reason(
+            "volcano.queue.shared_resource",
+            "queue {queue} has quotas for {stated}; on this cluster, {chips} are one resource, "
+            "{resource}, and their quotas are added",
+            queue=name,
+            stated=", ".join(stated),
+            chips=", ".join(chips),
+            resource=resource,
         )
         caps = [chip for chip in stated if document.entitlement(chip).cap is not None]
         if caps and resource not in capped:
-            yield (
-                f"queue {name} caps {', '.join(caps)} and not every chip behind {resource}: on this "
-                "cluster the cap is not kept; state one for each of them"
+            yield Reason(
+                "volcano.queue.partial_cap",
+                "queue {queue} has caps for {caps}, but not for every chip of {resource}; the "
+                "caps are not enforced on this cluster until each chip has one",
+                queue=name,
+                caps=", ".join(caps),
+                resource=resource,
             )
     for chip in sorted(set(document.entitlements) - set(resources) - {TOTAL}):
-        yield (
-            f"queue {name} states cards of {chip}, and this cluster has no resource for them: nothing is "
-            "stated for them there"
+        yield Reason(
+            "volcano.queue.chip_not_found",
+            "queue {queue} has a quota for {chip}, which this cluster does not have; the quota "
+            "is not applied",
+            queue=name,
+            chip=chip,
         )
 
 
@@ -269,19 +289,38 @@ def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
     """
     queue = next((each for each in queues if name_of(each) == name), None)
     if name == object_names.ROOT:
-        raise LaunchRefused("the queue root takes no work: choose one below it")
+        raise LaunchRefused(
+            Reason(
+                "volcano.queue.root",
+                "the root queue does not accept workloads; select a queue below it",
+            )
+        )
     if queue is None:
         raise ClusterUnavailable(
-            f"there is no queue {name} on the cluster yet: bring its queues up to date"
+            Reason(
+                "volcano.queue.not_found",
+                "queue {queue} does not exist on the cluster yet; synchronize the queues",
+                queue=name,
+            )
         )
     if any(parent_name(each) == name for each in queues):
         raise LaunchRefused(
-            f"queue {queue_title(queue)} has queues below it, so it takes no work: choose one of those"
+            Reason(
+                "volcano.queue.not_a_leaf",
+                "queue {queue} has child queues and does not accept workloads; select one of its "
+                "child queues",
+                queue=queue_title(queue),
+            )
         )
     state = part_of(queue, "status", "state") or "Open"
     if state != "Open":
         raise ClusterUnavailable(
-            f"queue {queue_title(queue)} is {state.lower()} on the cluster: open it"
+            Reason(
+                "volcano.queue.not_open",
+                "queue {queue} is {state} on the cluster; open it",
+                queue=queue_title(queue),
+                state=state,
+            )
         )
 
 
@@ -289,12 +328,27 @@ def deletion_blocker(queue: Object, *, children: int) -> str:
     """Why that queue cannot be deleted now; empty if it can."""
     name = name_of(queue)
     if name in (object_names.ROOT, object_names.DEFAULT):
-        return f"the queue {name} belongs to Volcano and cannot be deleted"
+        return Reason(
+            "volcano.queue.built_in",
+            "queue {queue} is built into Volcano and cannot be deleted",
+            queue=name,
+        )
     if children:
-        return f"queue {queue_title(queue)} has {children} queues below it on the cluster: delete those first"
+        return Reason(
+            "volcano.queue.has_children",
+            "child queues of queue {queue} on the cluster: {count}; delete them first",
+            queue=queue_title(queue),
+            count=children,
+        )
     pods = int(part_of(queue, "status", "allocated").get("pods") or 0)
     if pods:
-        return f"queue {queue_title(queue)} has {pods} pods on the cluster: it is deleted when they have ended"
+        return Reason(
+            "volcano.queue.has_pods",
+            "pods of queue {queue} on the cluster: {count}; the queue is deleted when they have "
+            "ended",
+            queue=queue_title(queue),
+            count=pods,
+        )
     return ""
 
 
@@ -319,16 +373,29 @@ def _parent_errors(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]
     way = [name_of(queue)]
     while (above := parent_name(queues[way[-1]])) != object_names.ROOT:
         if above not in queues:
-            yield f"queue {queue_title(queue)} stands below {above}, which the cluster does not have"
+            yield Reason(
+                "volcano.queue.parent_not_found",
+                "the parent queue {parent} of queue {queue} does not exist on the cluster",
+                queue=queue_title(queue),
+                parent=above,
+            )
             return
         if above in way:
-            yield f"queue {queue_title(queue)} stands below itself; let one of those above it stand at the top"
+            yield Reason(
+                "volcano.queue.cycle",
+                "queue {queue} is its own ancestor; move one of its ancestors to the top level",
+                queue=queue_title(queue),
+            )
             return
         way.append(above)
     if len(way) > MAX_DEPTH:
-        yield (
-            f"queue {queue_title(queue)} is {len(way)} levels down, and Volcano takes {MAX_DEPTH}: place it "
-            "higher, or raise --max-queue-depth of its admission"
+        yield Reason(
+            "volcano.queue.too_deep",
+            "queue {queue} is at depth {depth}; the limit of Volcano is {limit}; move it up, or "
+            "raise --max-queue-depth of the Volcano admission",
+            queue=queue_title(queue),
+            depth=len(way),
+            limit=MAX_DEPTH,
         )
 
 
@@ -337,20 +404,34 @@ def _amount_errors(queue: Object) -> Iterator[str]:
     capability = queue_amounts(queue, "capability")
     for resource, own in guarantee.items():
         if resource not in deserved:
-            yield (
-                f"queue {queue_title(queue)} keeps {own} {resource} to itself and is guaranteed none: Volcano "
-                "wants a guarantee of at least as many"
+            yield Reason(
+                "volcano.queue.reserved_without_guarantee",
+                "queue {queue} reserves {reserved} {resource} without a guaranteed quota; "
+                "Volcano requires a guaranteed quota of at least the same size",
+                queue=queue_title(queue),
+                reserved=own,
+                resource=resource,
             )
         elif own > deserved[resource]:
-            yield (
-                f"queue {queue_title(queue)} keeps {own} {resource} to itself, more than its guarantee of "
-                f"{deserved[resource]}"
+            yield Reason(
+                "volcano.queue.reserved_above_guarantee",
+                "queue {queue} reserves {reserved} {resource}, more than its guaranteed quota of "
+                "{guaranteed}",
+                queue=queue_title(queue),
+                reserved=own,
+                resource=resource,
+                guaranteed=deserved[resource],
             )
     for resource, guaranteed in deserved.items():
         if resource in capability and guaranteed > capability[resource]:
-            yield (
-                f"queue {queue_title(queue)} is guaranteed {guaranteed} {resource}, more than its cap of "
-                f"{capability[resource]}"
+            yield Reason(
+                "volcano.queue.guarantee_above_cap",
+                "queue {queue} has a guaranteed quota of {guaranteed} {resource}, more than its "
+                "cap of {cap}",
+                queue=queue_title(queue),
+                guaranteed=guaranteed,
+                resource=resource,
+                cap=capability[resource],
             )
 
 
@@ -360,20 +441,42 @@ def _deserved_above_capability(queue: Object, queues: Mapping[str, Object]) -> I
         while above is not None and not queue_amounts(above, "capability").get(resource):
             above = queues.get(parent_name(above))
         if above is not None and most > queue_amounts(above, "capability")[resource]:
-            yield (
-                f"queue {queue_title(queue)} has a cap of {most} {resource}, more than the "
-                f"{queue_amounts(above, 'capability')[resource]} of {queue_title(above)} above it"
+            yield Reason(
+                "volcano.queue.cap_above_ancestor",
+                "queue {queue} has a cap of {cap} {resource}, more than the cap of "
+                "{ancestor_cap} of its ancestor {ancestor}",
+                queue=queue_title(queue),
+                cap=most,
+                resource=resource,
+                ancestor_cap=queue_amounts(above, "capability")[resource],
+                ancestor=queue_title(above),
             )
 
 
 def _oversubscription_errors(queue: Object, children: Sequence[Object]) -> Iterator[str]:
-    for word, verb in (("guarantee", "keep to themselves"), ("deserved", "are guaranteed")):
+    for word in ("guarantee", "deserved"):
         own = queue_amounts(queue, word)
         resources = {resource for child in children for resource in queue_amounts(child, word)}
         for resource in sorted(resources):
             together = sum(queue_amounts(child, word).get(resource, 0) for child in children)
             if together > own.get(resource, 0):
-                yield (
-                    f"the queues below {queue_title(queue)} {verb} {together} {resource} together, and it has "
-                    f"{own.get(resource, 0)}"
-                )
+                if word == "guarantee":
+                    yield Reason(
+                        "volcano.queue.children_reserve_more",
+                        "the child queues of {queue} reserve {total} {resource} together, more "
+                        "than the {own} of {queue}",
+                        queue=queue_title(queue),
+                        total=together,
+                        resource=resource,
+                        own=own.get(resource, 0),
+                    )
+                else:
+                    yield Reason(
+                        "volcano.queue.children_guarantee_more",
+                        "the child queues of {queue} have guaranteed quotas of {total} "
+                        "{resource} together, more than the {own} of {queue}",
+                        queue=queue_title(queue),
+                        total=together,
+                        resource=resource,
+                        own=own.get(resource, 0),
+                    )

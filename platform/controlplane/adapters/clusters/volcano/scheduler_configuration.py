@@ -17,6 +17,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.checks import failed, lacking, passed
 from controlplane.adapters.clusters.volcano import object_names
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterError
 
 CONFIG_MAP: Final = "volcano-scheduler-configmap"
@@ -59,22 +60,40 @@ def check_scheduler_configuration(text: str | None) -> ClusterCheck:
     if text is None:
         return lacking(
             name=name,
-            message=f"the scheduler's configuration {NAMESPACE}/{CONFIG_MAP} cannot be read",
-            remedy=f"let our account read that ConfigMap, or see for yourself that it has what {KEY} needs",
+            message=Reason(
+                "volcano.scheduler.unreadable",
+                "The scheduler configuration {config_map} cannot be read",
+                config_map=f"{NAMESPACE}/{CONFIG_MAP}",
+            ),
+            remedy=Reason(
+                "volcano.scheduler.unreadable_remedy",
+                "Allow the account to read this ConfigMap, or check its key {key} yourself",
+                key=KEY,
+            ),
         )
     try:
         settings = yaml.safe_load(text)
     except yaml.YAMLError as wrong:
         settings, text = None, str(wrong)
-    remedy = "apply the configuration that the cluster's page offers"
+    remedy = Reason(
+        "volcano.scheduler.remedy",
+        "Apply the scheduler configuration that the page of the cluster shows",
+    )
     if not isinstance(settings, Mapping):
-        message = f"the scheduler's configuration is no YAML mapping: {text[:200]}"
+        message = Reason(
+            "volcano.scheduler.not_a_mapping",
+            "The scheduler configuration is not a YAML mapping: {detail}",
+            detail=text[:200],
+        )
         return failed(name=name, message=message, remedy=remedy)
     if problems := tuple(_setting_problems(settings)):
-        return lacking(name=name, message="; ".join(problems), remedy=remedy)
+        return lacking(name=name, message=join_reasons(problems), remedy=remedy)
     return passed(
         name=name,
-        message="the scheduler keeps guarantees, takes them back on demand and knows queues below queues",
+        message=Reason(
+            "volcano.scheduler.suitable",
+            "The scheduler supports guaranteed quotas, reclaim and hierarchical queues",
+        ),
     )
 
 
@@ -121,22 +140,54 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
         for plugin in tier.get("plugins") or ()
     }
     if "proportion" in plugins:
-        yield "the plugin proportion is on: it divides by weights and does not go with guarantees"
+        yield Reason(
+            "volcano.scheduler.proportion_enabled",
+            "The plug-in proportion is enabled; it shares by weight and is incompatible with "
+            "guaranteed quotas",
+        )
     if "capacity" not in plugins:
-        yield "the plugin capacity is off: guarantees and caps of queues are not kept"
+        yield Reason(
+            "volcano.scheduler.capacity_disabled",
+            "The plug-in capacity is disabled: guaranteed quotas and caps of queues are not "
+            "enforced",
+        )
     elif not plugins["capacity"].get("enableHierarchy"):
-        yield "the plugin capacity has no enableHierarchy: queues below queues are not scheduled"
+        yield Reason(
+            "volcano.scheduler.hierarchy_disabled",
+            "The plug-in capacity lacks enableHierarchy: child queues are not scheduled",
+        )
     if "gang" not in plugins:
-        yield "the plugin gang is off: parts of a gang may start and wait for the others for ever"
+        yield Reason(
+            "volcano.scheduler.gang_disabled",
+            "The plug-in gang is disabled: some pods of a gang may start and wait for the others "
+            "indefinitely",
+        )
     if not actions & {"reclaim", "gangreclaim"}:
-        yield "the action reclaim is off: lent cards never come back on demand"
+        yield Reason(
+            "volcano.scheduler.reclaim_disabled",
+            "The action reclaim is disabled: lent cards are not reclaimed",
+        )
     if not actions & {"preempt", "gangpreempt"}:
-        yield "the action preempt is off: urgent work waits behind less urgent work of its queue"
+        yield Reason(
+            "volcano.scheduler.preempt_disabled",
+            "The action preempt is disabled: workloads of a high priority do not preempt those "
+            "of a lower priority in their queue",
+        )
     for plain, gang in (("preempt", "gangpreempt"), ("reclaim", "gangreclaim")):
         if {plain, gang} <= actions:
-            yield f"the actions {plain} and {gang} are both on, which Volcano forbids"
+            yield Reason(
+                "volcano.scheduler.conflicting_actions",
+                "The actions {action} and {gang_action} are both enabled, which Volcano does not "
+                "allow",
+                action=plain,
+                gang_action=gang,
+            )
     if "network-topology-aware" not in plugins:
-        yield "the plugin network-topology-aware is off: work that must lie close together is not kept so"
+        yield Reason(
+            "volcano.scheduler.topology_disabled",
+            "The plug-in network-topology-aware is disabled: topology constraints of workloads "
+            "are not enforced",
+        )
 
 
 #: What is lost without each of its interfaces; empty where nothing can run.
@@ -144,7 +195,9 @@ _REQUIRED_APIS: Final = {
     object_names.QUEUES: "",
     object_names.JOBS: "",
     object_names.COMMANDS: "",
-    object_names.TOPOLOGY: "work that must lie close together is not kept so",
+    object_names.TOPOLOGY: Reason(
+        "volcano.api.topology_lost", "topology constraints of workloads are not enforced"
+    ),
 }
 _INTERFACES: Final = "volcano-interfaces"
 _SCHEDULER: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/volcano-scheduler"
@@ -161,32 +214,68 @@ def volcano_checks(api: KubernetesApi) -> tuple[ClusterCheck, ...]:
     except ClusterError as error:
         unknown = failed(
             name=_INTERFACES,
-            message=f"Volcano's interfaces cannot be asked for: {error}",
-            remedy="see the check of the API",
+            message=Reason(
+                "volcano.api.unreadable",
+                "The Volcano APIs cannot be read: {error}",
+                error=str(error),
+            ),
+            remedy=Reason("volcano.api.unreadable_remedy", "See the check of the Kubernetes API"),
         )
         return (unknown,)
 
 
 def _api_check(api: KubernetesApi) -> ClusterCheck:
-    missing = []
+    missing, described = list[str](), list[str]()
     for version in _REQUIRED_APIS:
         group, _, wanted = version.partition("/")
         found = api.found(f"/apis/{group}") or {}
         versions = [each["version"] for each in found.get("versions") or ()]
         if wanted not in versions:
-            has = f" (the cluster has {', '.join(versions)})" if versions else ""
-            missing.append((version, has))
+            missing.append(version)
+            served_versions = ", ".join(versions)
+            described.append(
+                Reason(
+                    "volcano.api.other_versions",
+                    "{api} (the cluster serves {versions})",
+                    api=version,
+                    versions=served_versions,
+                )
+                if versions
+                else version
+            )
     release = _scheduler_version(api)
     if not missing:
-        served = f"Volcano {release} has " if release else "the cluster has "
-        return passed(name=_INTERFACES, message=served + ", ".join(_REQUIRED_APIS))
-    described = ", ".join(f"{version}{has}" for version, has in missing)
-    lost = [_REQUIRED_APIS[version] for version, _ in missing]
-    return (lacking if all(lost) else failed)(
-        name=_INTERFACES,
-        message=f"the cluster lacks {described}" + (f": {'; '.join(lost)}" if all(lost) else ""),
-        remedy="install Volcano 1.12 or newer with all of its CRDs, or let the cluster be of the kind kubernetes",
+        served = ", ".join(_REQUIRED_APIS)
+        if release:
+            message = Reason(
+                "volcano.api.served_by_release",
+                "Volcano {release} serves {apis}",
+                release=release,
+                apis=served,
+            )
+        else:
+            message = Reason("volcano.api.served", "The cluster serves {apis}", apis=served)
+        return passed(name=_INTERFACES, message=message)
+    lost = [_REQUIRED_APIS[version] for version in missing]
+    remedy = Reason(
+        "volcano.api.missing_remedy",
+        "Install Volcano 1.12 or newer with all of its CRDs, or register the cluster with the "
+        "kind kubernetes",
     )
+    if not all(lost):
+        message = Reason(
+            "volcano.api.missing",
+            "Volcano APIs that the cluster does not serve: {apis}",
+            apis=described,
+        )
+        return failed(name=_INTERFACES, message=message, remedy=remedy)
+    message = Reason(
+        "volcano.api.optional_missing",
+        "Volcano APIs that the cluster does not serve: {apis}; without them, {consequences}",
+        apis=described,
+        consequences=lost,
+    )
+    return lacking(name=_INTERFACES, message=message, remedy=remedy)
 
 
 def _scheduler_version(api: KubernetesApi) -> str:

@@ -13,6 +13,7 @@ from controlplane.adapters.engines import runtime_launches
 from controlplane.domain import quantization
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, fields_named
 from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
@@ -50,31 +51,55 @@ _PRODUCT_FIELDS = frozenset(
     }
 )
 
-_ONE_PROCESS = "this engine runs one process on one node"
+_ONE_PROCESS = Reason(
+    "engine.transformers.single_process", "this engine runs one process on one node"
+)
 _PARALLEL = ("tensor", "pipeline", "data", "context", "expert", "zero_stage")
 
 LIMITS: Mapping[Task, tuple[FieldLimit, ...]] = {
     Task.FINETUNE: (
         FieldLimit(
-            field="precision", values=("float16",), reason="training in it needs loss scaling"
+            field="precision",
+            values=("float16",),
+            reason=Reason(
+                "engine.transformers.loss_scaling_required",
+                "training in this precision requires loss scaling",
+            ),
         ),
         *(FieldLimit(field=f"parallel.{name}", reason=_ONE_PROCESS) for name in _PARALLEL),
         FieldLimit(field="parallel.sequence", values=("on",), reason=_ONE_PROCESS),
         FieldLimit(
             field="communication_dtype",
             values=("float32", "bfloat16", "float16"),
-            reason=f"{_ONE_PROCESS}, which talks to nobody",
+            reason=Reason(
+                "engine.transformers.no_communication",
+                "{reason}, so there is no communication between processes",
+                reason=_ONE_PROCESS,
+            ),
         ),
-        FieldLimit(field="fused_operators", reason="it takes the kernels that torch has"),
+        FieldLimit(
+            field="fused_operators",
+            reason=Reason(
+                "engine.transformers.kernels_not_configurable",
+                "this engine uses the kernels of PyTorch",
+            ),
+        ),
     ),
 }
 
 
 def method_limit(chip: Chip | None) -> FieldLimit:
     """Why weights cannot be loaded in 4 bits there."""
-    reason = "bitsandbytes, which does that, is not among the packages of this engine"
+    reason = Reason(
+        "engine.bitsandbytes.not_installed",
+        "bitsandbytes, which QLoRA requires, is not among the packages of this engine",
+    )
     if chip is not None and chip.kind is not ChipKind.GPU:
-        reason = f"bitsandbytes, which keeps weights in few bits, does not run on {chip.label}"
+        reason = Reason(
+            "engine.bitsandbytes.chip_not_supported",
+            "bitsandbytes, which QLoRA requires, does not run on {chip}",
+            chip=chip.label,
+        )
     return FieldLimit(field="method", values=("qlora",), reason=reason)
 
 
@@ -201,7 +226,10 @@ def _check_model(
         yield from quantization.check_not_quantized(
             name=model.name,
             scheme=model.scheme or model.format,
-            reason="training needs plain weights",
+            reason=Reason(
+                "engine.training.unquantized_weights_required",
+                "training requires unquantized weights",
+            ),
         )
     else:
         yield from quantization.check_loadable(
@@ -214,18 +242,24 @@ def _check_model(
     if task is Task.FINETUNE and model.architecture not in TRAINABLE:
         yield FieldFinding(
             field="model",
-            message=(
-                f"{model.name} is a {model.architecture or 'model of unknown architecture'}, "
-                "which this engine cannot train; "
-                f"it trains {', '.join(sorted(TRAINABLE))}"
+            message=Reason(
+                "engine.transformers.architecture_not_supported",
+                "{model} is a {architecture}, which this engine cannot train; it trains "
+                "{architectures}",
+                model=model.name,
+                architecture=model.architecture or "model of unknown architecture",
+                architectures=", ".join(sorted(TRAINABLE)),
             ),
         )
     elif not model.architecture.endswith("ForCausalLM"):
         yield FieldFinding(
             field="model",
-            message=(
-                f"{model.name} is a {model.architecture or 'model of unknown architecture'}; "
-                "this engine runs causal language models (…ForCausalLM)"
+            message=Reason(
+                "engine.transformers.not_causal_lm",
+                "{model} is a {architecture}; this engine runs causal language models "
+                "(…ForCausalLM)",
+                model=model.name,
+                architecture=model.architecture or "model of unknown architecture",
             ),
         )
     name = {Task.FINETUNE: "max_length", Task.EVALUATE: "max_new_tokens"}.get(task, "")
@@ -237,7 +271,12 @@ def _check_model(
     ):
         yield FieldFinding(
             field=name,
-            message=(
-                f"{name} must be ≤ {model.context_length}, the context of {model.name}, got {length}"
+            message=Reason(
+                "engine.length.too_long",
+                "{field} must be ≤ {limit}, the context length of {model}, got {value}",
+                field=name,
+                limit=model.context_length,
+                model=model.name,
+                value=length,
             ),
         )
