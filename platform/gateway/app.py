@@ -19,6 +19,7 @@ from typing import Any
 
 import aiohttp
 
+from controlplane.domain.common.reasons import Reason
 from gateway import logs
 from gateway.completion_requests import check_supported, parse_completion_request
 from gateway.durable_files import FolderLock
@@ -239,8 +240,13 @@ class GatewayApp:
             await page(exchange)
         else:
             raise bad_request(
-                f"There is nothing at {path[:200]!r}; the gateway has {_MODELS} and "
-                f"{', '.join(self._calls)}.",
+                Reason(
+                    "gateway.url.unknown",
+                    "Unknown URL {path}; the gateway serves {models_path} and {paths}.",
+                    path=repr(path[:200]),
+                    models_path=_MODELS,
+                    paths=", ".join(self._calls),
+                ),
                 code="unknown_url",
                 status=404,
             )
@@ -253,13 +259,20 @@ class GatewayApp:
         table = self._table
         if table is None:
             raise unavailable_error(
-                "The gateway has not heard from its control plane yet.",
+                Reason(
+                    "gateway.snapshot.missing",
+                    "The gateway has not received a configuration from the control plane yet.",
+                ),
                 code="no_snapshot",
                 retry_after_seconds=_RETRY_SECONDS,
             )
         if self._wall() >= table.stale_at:
             raise unavailable_error(
-                "The gateway has not heard from its control plane for too long.",
+                Reason(
+                    "gateway.snapshot.stale",
+                    "The configuration of the gateway is out of date, because the control "
+                    "plane has not updated it.",
+                ),
                 code="stale_snapshot",
                 retry_after_seconds=_RETRY_SECONDS,
             )
@@ -268,13 +281,26 @@ class GatewayApp:
     def _authenticate_key(self, exchange: HttpExchange, table: RoutingTable) -> SnapshotKey:
         secret = exchange.bearer
         if not secret:
-            raise key_refused("An API key is needed: send 'Authorization: Bearer <key>'.")
+            raise key_refused(
+                Reason(
+                    "gateway.api_key.missing",
+                    "An API key is required: send 'Authorization: Bearer <key>'.",
+                )
+            )
         # The digest is looked up, the key is not compared: timing leaks nothing that helps to guess it.
         key = table.keys.get(sha256(secret.encode()).hexdigest())
         if key is None:
-            raise key_refused("This API key is unknown or has been revoked.")
+            raise key_refused(
+                Reason("gateway.api_key.invalid", "This API key is unknown or has been revoked.")
+            )
         if key.expires_at is not None and self._wall() >= key.expires_at.timestamp():
-            raise key_refused(f"This API key expired at {key.expires_at.isoformat()}.")
+            raise key_refused(
+                Reason(
+                    "gateway.api_key.expired",
+                    "This API key expired at {expires_at}.",
+                    expires_at=key.expires_at.isoformat(),
+                )
+            )
         return key
 
     async def _relay_completion(self, exchange: HttpExchange, operation: Operation) -> None:
@@ -309,7 +335,13 @@ class GatewayApp:
 def _require_method(exchange: HttpExchange, method: str) -> None:
     if exchange.method != method:
         raise ApiError(
-            f"{exchange.path} takes {method}, not {exchange.method}.",
+            Reason(
+                "gateway.method.not_allowed",
+                "{path} supports {allowed}, not {method}.",
+                path=exchange.path,
+                allowed=method,
+                method=exchange.method,
+            ),
             status=405,
             kind=ErrorType.INVALID_REQUEST,
             code="method_not_allowed",
@@ -455,7 +487,11 @@ class MonitoringEndpoints:
         """
         if not self._may_read_metrics(exchange):
             raise ApiError(
-                "Send the metrics token as a bearer token: NINEFOLD_METRICS_TOKEN, or var/secrets/metrics_token.",
+                Reason(
+                    "gateway.metrics.forbidden",
+                    "Send the metrics token as a bearer token: NINEFOLD_METRICS_TOKEN, or "
+                    "var/secrets/metrics_token.",
+                ),
                 status=403,
                 kind=ErrorType.PERMISSION,
                 code="metrics_refused",

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, NoReturn
 
+from controlplane.domain.common.reasons import Reason
 from gateway.engine_responses import compact_json
 from gateway.errors import bad_request
 from gateway.snapshots import Operation, SnapshotRoute
@@ -54,7 +55,9 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
+    raise ValueError(
+        Reason("gateway.json.constant_not_allowed", "{constant} is not a JSON value", constant=name)
+    )
 
 
 # json.loads builds a decoder at each call that passes an option; this one is reused.
@@ -73,14 +76,21 @@ def parse_completion_request(body: bytes, *, operation: Operation) -> Completion
     model = payload.get("model")
     if not isinstance(model, str) or not model:
         raise bad_request(
-            "The body must name a model, as GET /v1/models lists them: {'model': '…'}.",
+            Reason(
+                "gateway.model.missing",
+                "The body must name a model that GET /v1/models lists: {'model': '…'}.",
+            ),
             param="model",
             code="missing_required_parameter" if model is None else "invalid_type",
         )
     stream = payload.get("stream")
     if not isinstance(stream, bool | None):
         raise bad_request(
-            f"'stream' must be true or false; it is {_type_name(stream)}.",
+            Reason(
+                "gateway.stream.not_boolean",
+                "'stream' must be true or false; it is {type}.",
+                type=_type_name(stream),
+            ),
             param="stream",
             code="invalid_type",
         )
@@ -102,22 +112,45 @@ def _parse_object(body: bytes) -> dict[str, Any]:
         payload = _DECODER.decode(body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise bad_request(
-            f"The body is not UTF-8: byte {error.start} is 0x{body[error.start]:02x}.",
+            Reason(
+                "gateway.body.not_utf8",
+                "The body is not UTF-8: byte {position} is 0x{byte}.",
+                position=error.start,
+                byte=f"{body[error.start]:02x}",
+            ),
             code="invalid_json",
         ) from None
     except json.JSONDecodeError as error:
         raise bad_request(
-            f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno} "
-            f"(character {error.pos}).",
+            Reason(
+                "gateway.body.json_syntax_error",
+                "The body is not JSON: {error} at line {line}, column {column} "
+                "(character {position}).",
+                error=error.msg,
+                line=error.lineno,
+                column=error.colno,
+                position=error.pos,
+            ),
             code="invalid_json",
         ) from None
     except RecursionError:
-        raise bad_request("The body is nested too deeply.", code="invalid_json") from None
+        raise bad_request(
+            Reason("gateway.body.nested_too_deeply", "The body is nested too deeply."),
+            code="invalid_json",
+        ) from None
     except ValueError as error:
-        raise bad_request(f"The body is not JSON: {error}.", code="invalid_json") from None
+        raise bad_request(
+            Reason("gateway.body.not_json", "The body is not JSON: {error}.", error=str(error)),
+            code="invalid_json",
+        ) from None
     if not isinstance(payload, dict):
         raise bad_request(
-            f"The body must be a JSON object; it is {_type_name(payload)}.", code="invalid_json"
+            Reason(
+                "gateway.body.not_an_object",
+                "The body must be a JSON object; it is {type}.",
+                type=_type_name(payload),
+            ),
+            code="invalid_json",
         )
     return payload
 
@@ -129,8 +162,14 @@ def _check_unicode(payload: dict[str, Any]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise bad_request(
-                f"{path[:200]!r} has the lone surrogate \\u{ord(text[error.start]):04x} at character "
-                f"{error.start}; a surrogate must be one of a pair, as in \\ud83d\\ude00.",
+                Reason(
+                    "gateway.text.lone_surrogate",
+                    "{path} has the lone surrogate \\u{code} at character {position}; a "
+                    "surrogate must be one of a pair, as in \\ud83d\\ude00.",
+                    path=repr(path[:200]),
+                    code=f"{ord(text[error.start]):04x}",
+                    position=error.start,
+                ),
                 param=path[:200],
                 code="invalid_unicode",
             ) from None
@@ -154,15 +193,22 @@ def _strings_with_paths(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _check_messages(messages: object) -> None:
     if not isinstance(messages, list) or not messages:
         raise bad_request(
-            "'messages' must be a list of at least one message: "
-            "[{'role': 'user', 'content': '…'}].",
+            Reason(
+                "gateway.messages.missing",
+                "'messages' must be a list of at least one message: [{'role': 'user', "
+                "'content': '…'}].",
+            ),
             param="messages",
             code="missing_required_parameter" if messages is None else "invalid_type",
         )
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise bad_request(
-                f"'messages[{index}]' must be an object with a 'role'.",
+                Reason(
+                    "gateway.messages.role_missing",
+                    "'messages[{index}]' must be an object with a 'role'.",
+                    index=index,
+                ),
                 param=f"messages[{index}]",
                 code="invalid_type",
             )
@@ -171,7 +217,10 @@ def _check_messages(messages: object) -> None:
 def _check_prompt(prompt: object) -> None:
     if not isinstance(prompt, str | list) or prompt == []:
         raise bad_request(
-            "'prompt' must be a text, or a list of texts or tokens.",
+            Reason(
+                "gateway.prompt.invalid",
+                "'prompt' must be a string, or a list of strings or tokens.",
+            ),
             param="prompt",
             code="missing_required_parameter" if prompt is None else "invalid_type",
         )
@@ -183,7 +232,10 @@ def _include_usage(payload: dict[str, Any], *, stream: bool) -> bool:
         return False
     if not isinstance(options, dict) or not stream:
         raise bad_request(
-            "'stream_options' must be an object, and needs 'stream': true.",
+            Reason(
+                "gateway.stream_options.invalid",
+                "'stream_options' must be an object, and requires 'stream': true.",
+            ),
             param="stream_options",
             code="invalid_type",
         )
@@ -200,7 +252,13 @@ def check_supported(request: CompletionRequest, route: SnapshotRoute) -> None:
     if request.operation not in route.operations:
         offered = ", ".join(sorted(route.operations)) or "nothing"
         raise bad_request(
-            f"The model {route.name!r} does not do {request.operation.value}; it does {offered}.",
+            Reason(
+                "gateway.operation.not_supported",
+                "The model {model} does not support {operation}; it supports {operations}.",
+                model=repr(route.name),
+                operation=request.operation.value,
+                operations=offered,
+            ),
             param="model",
             code="unsupported_operation",
         )
@@ -210,12 +268,25 @@ def check_supported(request: CompletionRequest, route: SnapshotRoute) -> None:
             continue
         if not isinstance(length, int) or isinstance(length, bool) or length < 1:
             raise bad_request(
-                f"'{name}' must be a whole number of at least 1.", param=name, code="invalid_value"
+                Reason(
+                    "gateway.max_tokens.invalid",
+                    "'{field}' must be a whole number of at least 1.",
+                    field=name,
+                ),
+                param=name,
+                code="invalid_value",
             )
         if route.context_length is not None and length > route.context_length:
             raise bad_request(
-                f"'{name}' is {length}; prompt and answer of {route.name!r} together have "
-                f"{route.context_length} tokens.",
+                Reason(
+                    "gateway.max_tokens.context_exceeded",
+                    "'{field}' is {value}; the context length of {model}, for input and "
+                    "output together, is {limit} tokens.",
+                    field=name,
+                    value=length,
+                    model=repr(route.name),
+                    limit=route.context_length,
+                ),
                 param=name,
                 code="context_length_exceeded",
             )

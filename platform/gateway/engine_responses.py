@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from gateway.errors import ApiError, ErrorType, bad_request, unavailable_error, upstream_failed
 
 _MAX_MESSAGE_LENGTH = 1000
@@ -78,7 +79,9 @@ def _error_message(content: object) -> str:
 def redacted_error(content: dict[str, Any], *, route: str, model: str) -> dict[str, Any]:
     """An engine's error in the middle of a stream, in OpenAI's shape."""
     message = redact_message(_error_message(content), route=route, model=model)
-    return upstream_failed(message or "The model's engine failed.").as_object()
+    return upstream_failed(
+        message or Reason("gateway.engine.failed", "The model's engine failed.")
+    ).as_object()
 
 
 def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiError:
@@ -96,14 +99,20 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
         error = content.get("error") if isinstance(content, dict) else None
         details = error if isinstance(error, dict) else {}
         return bad_request(
-            message or "The model's engine refused the request without a reason.",
+            message
+            or Reason(
+                "gateway.engine.request_rejected",
+                "The model's engine rejected the request without a reason.",
+            ),
             param=_text_of(details.get("param")),
             code=_text_of(details.get("code")),
             status=413 if status == 413 else 400,
         )
     if status == 429:
         return ApiError(
-            "The model's engine is full. Try again shortly.",
+            Reason(
+                "gateway.engine.overloaded", "The model's engine is overloaded. Try again shortly."
+            ),
             status=429,
             kind=ErrorType.REQUESTS,
             code="engine_overloaded",
@@ -111,15 +120,32 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
         )
     if status == 503:
         return unavailable_error(
-            f"The engine of {route!r} is not ready. Try again shortly.",
+            Reason(
+                "gateway.engine.not_ready",
+                "The engine of {model} is not ready. Try again shortly.",
+                model=repr(route),
+            ),
             code="engine_not_ready",
             retry_after_seconds=_RETRY_SECONDS,
         )
     if status in (408, 504):
         return upstream_failed(
-            f"The engine of {route!r} gave up on the request.", status=504, code="upstream_timeout"
+            Reason(
+                "gateway.engine.timeout",
+                "The engine of {model} timed out on the request.",
+                model=repr(route),
+            ),
+            status=504,
+            code="upstream_timeout",
         )
-    return upstream_failed(f"The engine of {route!r} failed with status {status}.")
+    return upstream_failed(
+        Reason(
+            "gateway.engine.error_status",
+            "The engine of {model} failed with status {status}.",
+            model=repr(route),
+            status=status,
+        )
+    )
 
 
 def _text_of(value: object) -> str | None:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 
+from controlplane.domain.common.reasons import Reason
+
 
 class ErrorType(StrEnum):
     """The ``type`` field."""
@@ -53,14 +55,16 @@ class ApiError(Exception):
             self.headers["retry-after"] = str(max(1, math.ceil(retry_after_seconds)))
 
     def as_object(self) -> dict[str, object]:
-        return {
-            "error": {
-                "message": self.message,
-                "type": self.kind.value,
-                "param": self.param,
-                "code": self.code,
-            }
+        """Return the error as OpenAI's clients read it; ``reason`` is ours, for pages in other languages."""
+        error: dict[str, object] = {
+            "message": self.message,
+            "type": self.kind.value,
+            "param": self.param,
+            "code": self.code,
         }
+        if isinstance(self.message, Reason):
+            error["reason"] = self.message.as_json()
+        return {"error": error}
 
     def as_json(self) -> bytes:
         return json.dumps(self.as_object()).encode()
@@ -85,8 +89,12 @@ def key_refused(message: str) -> ApiError:
 def model_not_found(name: str) -> ApiError:
     """The same message for "does not exist" and "is another team's", so that neither is disclosed."""
     return bad_request(
-        f"The model {name!r} does not exist or this key may not use it; "
-        "GET /v1/models lists those that it may.",
+        Reason(
+            "gateway.model.not_found",
+            "The model {model} does not exist, or this key is not allowed to use it; "
+            "GET /v1/models lists the allowed models.",
+            model=repr(name),
+        ),
         param="model",
         code="model_not_found",
         status=404,
@@ -109,7 +117,11 @@ def upstream_failed(message: str, *, status: int = 502, code: str = "upstream_er
 
 def internal_error() -> ApiError:
     return ApiError(
-        "The gateway failed on this request; its log has the reason under the x-request-id.",
+        Reason(
+            "gateway.error.internal",
+            "The gateway failed to process this request; its log has the reason "
+            "under the x-request-id.",
+        ),
         status=500,
         kind=ErrorType.INTERNAL,
         code="internal_error",

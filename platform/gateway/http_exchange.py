@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from gateway.errors import ApiError, bad_request
 
 TYPE_JSON = b"application/json"
@@ -90,14 +91,22 @@ class HttpExchange:
         content_type = self.header(b"content-type")
         if content_type.partition(";")[0].strip().lower() != "application/json":
             raise bad_request(
-                f"The Content-Type is {content_type[:100]!r}; it must be application/json.",
+                Reason(
+                    "gateway.content_type.not_supported",
+                    "The Content-Type is {content_type}; it must be application/json.",
+                    content_type=repr(content_type[:100]),
+                ),
                 code="unsupported_media_type",
                 status=415,
             )
         encoding = self.header(b"content-encoding").lower()
         if encoding not in ("", "identity"):
             raise bad_request(
-                f"The Content-Encoding is {encoding[:100]!r}; send the body uncompressed.",
+                Reason(
+                    "gateway.content_encoding.not_supported",
+                    "The Content-Encoding is {encoding}; send the body uncompressed.",
+                    encoding=repr(encoding[:100]),
+                ),
                 code="unsupported_media_type",
                 status=415,
             )
@@ -112,7 +121,11 @@ class HttpExchange:
                     body = await self._read_rest(body, limit=limit)
             except TimeoutError:
                 raise bad_request(
-                    f"The body did not arrive within {BODY_SECONDS:.0f} s.",
+                    Reason(
+                        "gateway.body.timeout",
+                        "The body did not arrive within {seconds} s.",
+                        seconds=f"{BODY_SECONDS:.0f}",
+                    ),
                     code="request_timeout",
                     status=408,
                 ) from None
@@ -232,5 +245,7 @@ class HttpExchange:
 
 def _too_large(limit: int) -> ApiError:
     return bad_request(
-        f"The body is larger than {limit} bytes.", code="request_too_large", status=413
+        Reason("gateway.body.too_large", "The body is larger than {limit} bytes.", limit=limit),
+        code="request_too_large",
+        status=413,
     )

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from controlplane.domain.common.reasons import Reason
 from gateway.errors import ApiError, ErrorType
 from gateway.snapshots import SnapshotKey
 
@@ -170,8 +171,13 @@ class RateLimiter:
         if account.concurrency is not None and account.open_requests >= account.concurrency:
             raise self._limit_exceeded_error(
                 account,
-                f"this key may have {account.concurrency} requests open at a time here "
-                f"and has {account.open_requests}",
+                Reason(
+                    "gateway.concurrency.exceeded",
+                    "the concurrent requests of this key on this gateway are limited to "
+                    "{limit}, and {open_requests} are open",
+                    limit=account.concurrency,
+                    open_requests=account.open_requests,
+                ),
                 kind=ErrorType.REQUESTS,
                 retry_after_seconds=_CONCURRENCY_RETRY_SECONDS,
             )
@@ -180,7 +186,12 @@ class RateLimiter:
             if account.requests.level < 1.0:
                 raise self._limit_exceeded_error(
                     account,
-                    f"this key may make {account.requests.capacity:g} requests a minute here",
+                    Reason(
+                        "gateway.request_rate.exceeded",
+                        "the requests per minute of this key on this gateway are limited to "
+                        "{limit}",
+                        limit=f"{account.requests.capacity:g}",
+                    ),
                     kind=ErrorType.REQUESTS,
                     retry_after_seconds=account.requests.seconds_until(1.0),
                 )
@@ -189,7 +200,11 @@ class RateLimiter:
             if account.tokens.level < 1.0:
                 raise self._limit_exceeded_error(
                     account,
-                    f"this key may use {account.tokens.capacity:g} tokens a minute here",
+                    Reason(
+                        "gateway.token_rate.exceeded",
+                        "the tokens per minute of this key on this gateway are limited to {limit}",
+                        limit=f"{account.tokens.capacity:g}",
+                    ),
                     kind=ErrorType.TOKENS,
                     retry_after_seconds=account.tokens.seconds_until(1.0),
                 )
@@ -198,7 +213,12 @@ class RateLimiter:
         self, account: _KeyUsage, reason: str, *, kind: ErrorType, retry_after_seconds: float
     ) -> ApiError:
         return ApiError(
-            f"Rate limit reached: {reason}. Try again in {retry_after_seconds:.1f} s.",
+            Reason(
+                "gateway.rate_limit.reached",
+                "Rate limit reached: {reason}. Try again in {seconds} s.",
+                reason=reason,
+                seconds=f"{retry_after_seconds:.1f}",
+            ),
             status=429,
             kind=kind,
             code="rate_limit_exceeded",

@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from controlplane.domain.common.reasons import Reason
 from gateway.completion_requests import (
     CompletionRequest,
     estimate_prompt_tokens,
@@ -100,7 +101,10 @@ class EngineClient:
             raise ConnectFailed from error
         except aiohttp.ClientError as error:
             raise upstream_failed(
-                "The model's engine ended the connection without an answer."
+                Reason(
+                    "gateway.engine.connection_closed",
+                    "The model's engine closed the connection without a response.",
+                )
             ) from error
 
 
@@ -114,9 +118,20 @@ async def read_response(response: aiohttp.ClientResponse, *, limit: int) -> byte
         async for chunk in response.content.iter_any():
             body = body + chunk if body else chunk
             if len(body) > limit:
-                raise upstream_failed(f"The engine's answer is longer than {limit} bytes.")
+                raise upstream_failed(
+                    Reason(
+                        "gateway.engine.response_too_large",
+                        "The engine's response is longer than {limit} bytes.",
+                        limit=limit,
+                    )
+                )
     except aiohttp.ClientError as error:
-        raise upstream_failed("The model's engine broke off its answer.") from error
+        raise upstream_failed(
+            Reason(
+                "gateway.engine.response_interrupted",
+                "The response of the model's engine was interrupted.",
+            )
+        ) from error
     return body
 
 
@@ -334,7 +349,11 @@ class EngineRelay:
             choice = self._load_balancer.choose(progress.entry, exclude=failed)
         if choice is None:
             raise unavailable_error(
-                f"No endpoint of {progress.entry.route.name!r} is ready.",
+                Reason(
+                    "gateway.endpoint.not_ready",
+                    "No endpoint of {model} is ready.",
+                    model=repr(progress.entry.route.name),
+                ),
                 code="no_ready_endpoint",
                 retry_after_seconds=EJECTION_SECONDS,
             )
@@ -369,7 +388,12 @@ class EngineRelay:
                 "an engine's stream broke",
                 extra={"route": progress.entry.route.name, "reason": str(error)},
             )
-            failure = upstream_failed("The model's engine broke off its answer.")
+            failure = upstream_failed(
+                Reason(
+                    "gateway.engine.response_interrupted",
+                    "The response of the model's engine was interrupted.",
+                )
+            )
             await self._abort_stream(exchange, progress, failure)
 
     async def _forward_events(
@@ -386,7 +410,10 @@ class EngineRelay:
         """
         if response.content_type != "text/event-stream":
             raise upstream_failed(
-                "The model's engine answered a streamed request without a stream."
+                Reason(
+                    "gateway.engine.not_a_stream",
+                    "The model's engine responded to a streaming request without a stream.",
+                )
             )
         splitter = EventSplitter()
         rewriter = StreamRewriter(
@@ -436,7 +463,13 @@ class EngineRelay:
 
     async def _finish_stream(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         if progress.tally.failed:
-            progress.fail(upstream_failed("The engine reported an error in its stream."))
+            progress.fail(
+                upstream_failed(
+                    Reason(
+                        "gateway.stream.engine_error", "The engine reported an error in its stream."
+                    )
+                )
+            )
         await exchange.finish_events(DONE)
 
     async def _abort_stream(
@@ -470,11 +503,17 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
         content = json.loads(body)
     except (ValueError, RecursionError):
         raise upstream_failed(
-            "The model's engine answered with something that is not JSON."
+            Reason(
+                "gateway.engine.response_not_json",
+                "The response of the model's engine is not JSON.",
+            )
         ) from None
     if not isinstance(content, dict) or "choices" not in content:
         raise upstream_failed(
-            "The model's engine answered with something that is not a completion."
+            Reason(
+                "gateway.engine.response_not_a_completion",
+                "The response of the model's engine is not a completion.",
+            )
         )
     return content
 
@@ -493,7 +532,11 @@ def _token_count_of(content: dict[str, Any], progress: _RequestProgress) -> Toke
 
 def _timeout_error(seconds: float) -> ApiError:
     return upstream_failed(
-        f"The model's engine did not answer within {seconds:g} s.",
+        Reason(
+            "gateway.engine.response_timeout",
+            "The model's engine did not respond within {seconds} s.",
+            seconds=f"{seconds:g}",
+        ),
         status=504,
         code="upstream_timeout",
     )
