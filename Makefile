@@ -81,6 +81,7 @@ check-rest:
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.terms
+	$(BIN)/python -m tests.reasons
 	$(BIN)/python -m tests.settings_reference
 	$(CHECKED) check --fail-level WARNING
 	$(CHECKED) makemigrations --check --dry-run

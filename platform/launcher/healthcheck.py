@@ -21,7 +21,7 @@ def http_error(port: int, path: str) -> str:
         connection.request("GET", path)
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        return f"127.0.0.1:{port} does not answer: {error}"
+        return f"127.0.0.1:{port} is unreachable: {error}"
     finally:
         connection.close()
     return "" if status == http.client.OK else f"{path} answers {status}"

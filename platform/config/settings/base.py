@@ -135,7 +135,7 @@ INSTALLED_APPS = [
 
 #: What the apps above ``apps.models`` store, and which artifacts they require: for quotas, retention and garbage
 #: collection. An app that refers to artifacts or blobs and is missing here loses their bytes.
-NINEFOLD_STORAGE_SOURCES = (
+NINEFOLD_STORAGE_CONSUMERS = (
     "apps.jobs.services.storage.JobStorage",
     "apps.serving.selectors.occupancy.ServingStorage",
     "apps.workflows.services.storage.WorkflowStorage",

@@ -20,7 +20,7 @@ from django_htmx.http import trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 
 Row = TypeVar("Row", bound=Model)
 
@@ -112,7 +112,7 @@ def run_action(
     try:
         outcome = action()
     except refusals as refusal:
-        messages.error(request, translate_message(str(refusal)))
+        messages.error(request, render_reason(str(refusal)))
     else:
         messages.success(request, done or str(outcome))
     return redirect(back)

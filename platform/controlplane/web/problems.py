@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework import exceptions
 from rest_framework.views import set_rollback
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.ports.artifacts import BlobMissing, StorageFull
 from controlplane.web import logs
@@ -53,10 +54,18 @@ class Problem:
             "status": self.status,
             "code": self.code,
             "detail": self.detail,
+            **_reason_member(self.detail),
         }
         if self.errors:
-            body["errors"] = self.errors
+            body["errors"] = [
+                {**error, **_reason_member(error.get("message"))} for error in self.errors
+            ]
         return body
+
+
+def _reason_member(message: object) -> dict[str, Any]:
+    """Code and parameters of a message, for programs; nothing for text without a code."""
+    return {"reason": message.as_json()} if isinstance(message, Reason) else {}
 
 
 #: None: a server error.

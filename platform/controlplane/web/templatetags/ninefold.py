@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from controlplane.domain.common.resources import format_bytes
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
 
 register = template.Library()
@@ -268,8 +268,8 @@ def idempotency_token() -> SafeString:
 
 @register.filter
 def translated(reason: str | None) -> str:
-    """told }}``.|Translate a stored message: ``{{ job.state_reason|translated }}``.|told }}``."""
-    return translate_message(reason or "")
+    """Return a reason in the language of the reader: ``{{ job.state_reason|translated }}``."""
+    return render_reason(reason or "")
 
 
 @register.filter

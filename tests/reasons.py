@@ -1,0 +1,217 @@
+"""The reasons check of ``make check``: every code has a template in each language.
+
+``python -m tests.reasons`` collects the calls of ``Reason`` from the syntax trees of the product and compares
+them with the catalogues in ``templates/locale/*/LC_MESSAGES/reasons.po``. Violations, printed with exit status 1:
+a code with two templates, a parameter without a placeholder, a missing or forgotten translation, a translation
+with other placeholders; and a label, help or fault text of a table without a translation in ``django.po``, or the
+reverse. ``--write`` writes the English catalogue and adds missing codes, without a text, to the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import string
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polib
+
+from controlplane.domain.common.spec_fields import SpecField
+from controlplane.domain.health import faults
+from controlplane.domain.jobs import retries
+from controlplane.domain.quotas.documents import QUEUE_FIELDS
+from controlplane.domain.quotas.queues import QUOTA_FIELDS
+from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
+from controlplane.domain.specs.scripts import SCRIPT
+from controlplane.domain.specs.serving import SERVE
+from controlplane.domain.specs.training import FINETUNE
+from controlplane.ports import registry
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCALES = ROOT / "templates/locale"
+ENGLISH = "en"
+TRANSLATIONS = ("zh_Hans",)
+SOURCES = ("apps/**/*.py", "platform/**/*.py")
+#: Fields whose labels and help are on forms; pages translate them with gettext.
+FORM_TABLES = (*SERVE, *FINETUNE, *retries.FIELDS)
+QUEUE_TABLES = (*QUEUE_FIELDS.values(), *QUOTA_FIELDS.values())
+#: Fields whose labels alone are on pages: in the restrictions of an engine.
+LABEL_TABLES = (*EVALUATE, *QUANTIZE, *SCRIPT)
+_CODE = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+){1,3}|list")
+_PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
+#: The class itself builds reasons from any code.
+_GENERIC = frozenset(
+    {
+        "platform/controlplane/domain/common/reasons.py",
+        "platform/controlplane/persistence/reasons.py",
+    }
+)
+
+
+@dataclass(slots=True)
+class Collected:
+    """The templates of all codes, and what is wrong with the calls."""
+
+    templates: dict[str, str] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+
+
+def _placeholders(template: str) -> frozenset[str]:
+    """Placeholders of a template; text without any may have braces of its own."""
+    return placeholders(template) if _PLACEHOLDER.search(template) else frozenset()
+
+
+def placeholders(template: str) -> frozenset[str]:
+    """:raises ValueError: if the template is malformed."""
+    return frozenset(
+        name for _, name, _, _ in string.Formatter().parse(template) if name is not None
+    )
+
+
+def collect() -> Collected:
+    """Read the calls of ``Reason`` in the product."""
+    found = Collected(templates={"list": "{reasons}"})
+    for pattern in SOURCES:
+        for path in sorted(ROOT.glob(pattern)):
+            name = str(path.relative_to(ROOT))
+            if name in _GENERIC or "/migrations/" in name:
+                continue
+            for call in _calls(ast.parse(path.read_text(encoding="utf-8"))):
+                if problem := read_call(call, found):
+                    found.violations.append(f"{name}:{call.lineno}: {problem}")
+    return found
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reason":
+            yield node
+
+
+def read_call(call: ast.Call, found: Collected) -> str | None:
+    """Add the call's code and template; return what is wrong with it."""
+    literals = [
+        argument.value
+        for argument in call.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
+    names = {keyword.arg for keyword in call.keywords}
+    if len(literals) != len(call.args) or len(literals) != 2 or None in names:
+        return "a reason takes a literal code, a literal template and named parameters"
+    code, template = literals
+    if not _CODE.fullmatch(code):
+        return f"{code!r} is not a code: lower case, 2 to 4 parts separated by dots"
+    if (names or _PLACEHOLDER.search(template)) and placeholders(template) != names:
+        return f"{code}: the placeholders of {template!r} are not the parameters {sorted(names)}"  # type: ignore[type-var]
+    if found.templates.setdefault(code, template) != template:
+        return f"{code} has another template elsewhere: {found.templates[code]!r}"
+    return None
+
+
+def catalogue_path(locale: str) -> Path:
+    return LOCALES / locale / "LC_MESSAGES" / "reasons.po"
+
+
+def catalogue(locale: str) -> dict[str, str]:
+    """Templates of a language, by code."""
+    path = catalogue_path(locale)
+    return {entry.msgid: entry.msgstr for entry in polib.pofile(str(path))} if path.exists() else {}
+
+
+def violations() -> list[str]:
+    """Every violation, with the place or code that it is about."""
+    collected = collect()
+    found = list(collected.violations)
+    if catalogue(ENGLISH) != collected.templates:
+        found.append("the English catalogue is not up to date; run python -m tests.reasons --write")
+    for locale in TRANSLATIONS:
+        translated = catalogue(locale)
+        for code, template in collected.templates.items():
+            if not translated.get(code):
+                found.append(f"{locale}: {code} has no translation of {template!r}")
+            elif _placeholders(translated[code]) != _placeholders(template):
+                found.append(f"{locale}: {code} has other placeholders than {template!r}")
+        found += [
+            f"{locale}: {code} is no code of the product"
+            for code in sorted(translated.keys() - collected.templates.keys())
+        ]
+    for locale in (ENGLISH, *TRANSLATIONS):
+        if not _is_compiled(locale):
+            found.append(
+                f"{locale}: reasons.mo is not up to date; run python -m tests.reasons --write"
+            )
+    return [*found, *table_violations()]
+
+
+def table_texts() -> frozenset[str]:
+    """The texts of tables that pages show."""
+    texts = {text for field in _with_subfields(FORM_TABLES) for text in (field.label, field.help)}
+    texts.update(text for each in QUEUE_TABLES for text in (each.label, each.help))
+    texts.update(field.label for field in _with_subfields(LABEL_TABLES))
+    texts.update(faults.REMEDIES.values())
+    for plugin in registry.chip_plugins().values():
+        for fault_texts in plugin.profile().faults.texts.values():
+            texts.update((fault_texts.cause, fault_texts.remedy))
+    return frozenset(texts - {""})
+
+
+def _with_subfields(fields: Iterable[SpecField]) -> Iterator[SpecField]:
+    for each in fields:
+        yield each
+        yield from _with_subfields(each.fields)
+
+
+def table_violations() -> Iterator[str]:
+    texts = table_texts()
+    for locale in TRANSLATIONS:
+        entries = polib.pofile(str(LOCALES / locale / "LC_MESSAGES/django.po"))
+        # gettext finds by the text alone what has no context; a reference says that a table declares it.
+        plain = [entry for entry in entries if not entry.msgctxt]
+        translated = {entry.msgid for entry in plain if entry.msgstr}
+        yield from (f"{locale}: no translation of {text!r}" for text in sorted(texts - translated))
+        declared = {entry.msgid for entry in plain if entry.occurrences}
+        yield from (f"{locale}: no table has {text!r}" for text in sorted(declared - texts))
+
+
+def _is_compiled(locale: str) -> bool:
+    compiled = catalogue_path(locale).with_suffix(".mo")
+    if not compiled.exists():
+        return False
+    entries = {entry.msgid: entry.msgstr for entry in polib.mofile(str(compiled))}
+    return entries == {code: text for code, text in catalogue(locale).items() if text}
+
+
+def write() -> None:
+    """Write the English catalogue, and add to the others what they lack."""
+    templates = collect().templates
+    for locale in (ENGLISH, *TRANSLATIONS):
+        earlier = catalogue(locale)
+        document = polib.POFile(wrapwidth=0)
+        document.metadata = {
+            "Language": locale,
+            "Content-Type": "text/plain; charset=UTF-8",
+            "MIME-Version": "1.0",
+            "Content-Transfer-Encoding": "8bit",
+        }
+        for code, template in sorted(templates.items()):
+            text = template if locale == ENGLISH else earlier.get(code, "")
+            document.append(polib.POEntry(msgid=code, msgstr=text))
+        path = catalogue_path(locale)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document.save(str(path))
+        document.save_as_mofile(str(path.with_suffix(".mo")))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the English catalogue")
+    if parser.parse_args().write:
+        write()
+    failed = violations()
+    for violation in failed:
+        sys.stdout.write(f"{violation}\n")
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,58 @@
+"""The reasons check: what it refuses, and that nothing of the product is refused."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from django.utils import translation
+
+from controlplane.domain.common.reasons import Reason, join_reasons
+from controlplane.web.reasons import reason_response, render_reason
+from tests import reasons
+
+CANCELLED = Reason("transition.by_user.cancelled", "cancelled by {user}", user="ada")
+
+
+def test_every_code_has_a_template_in_each_language() -> None:
+    assert reasons.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        ('Reason("job.lost", "lost on {node}", node=name)', None),
+        ('Reason("job.lost", "Send [{}].")', None),
+        ('Reason("Job.Lost", "lost")', "is not a code"),
+        ('Reason("lost", "lost")', "is not a code"),
+        ('Reason("job.lost", "lost on {node}")', "are not the parameters"),
+        ('Reason("job.lost", "lost", node=name)', "are not the parameters"),
+        ('Reason("job.lost", template)', "a literal code, a literal template"),
+        ('Reason("job.lost", "lost on {node}", **params)', "named parameters"),
+        ('Reason("job.ended", "lost")', "has another template elsewhere"),
+    ],
+)
+def test_a_call_that_no_catalogue_could_follow_is_refused(call: str, problem: str | None) -> None:
+    found = reasons.Collected(templates={"job.ended": "ended"})
+    node = ast.parse(call, mode="eval").body
+    assert isinstance(node, ast.Call)
+    refused = reasons.read_call(node, found)
+    assert (refused is None) if problem is None else (refused is not None and problem in refused)
+
+
+def test_a_reader_of_chinese_gets_the_translation_and_foreign_text_verbatim() -> None:
+    with translation.override("zh-hans"):
+        assert render_reason(CANCELLED) == "由 ada 取消"
+        assert render_reason("CUDA error: out of memory") == "CUDA error: out of memory"
+        assert render_reason(join_reasons([CANCELLED, "ENOSPC"])) == "由 ada 取消；ENOSPC"
+    with translation.override("en"):
+        assert render_reason(CANCELLED) == "cancelled by ada"
+
+
+def test_rest_gives_code_parameters_and_message() -> None:
+    assert reason_response(CANCELLED) == {
+        "code": "transition.by_user.cancelled",
+        "params": {"user": "ada"},
+        "message": "cancelled by ada",
+    }
+    assert reason_response("ENOSPC") == {"code": "", "params": {}, "message": "ENOSPC"}
