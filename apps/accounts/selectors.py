@@ -24,6 +24,7 @@ from controlplane.domain.common.permissions import (
     TeamRole,
     roles_grant,
 )
+from controlplane.domain.common.reasons import Reason
 
 RequestUser = User | AnonymousUser
 
@@ -175,25 +176,39 @@ def require(user: RequestUser, permission: Permission, *, team: Team | None) -> 
         return
     roles = roles_of(user, team)
     if not roles_grant(roles, permission):
-        current = ", ".join(sorted(roles)) or "no role"
+        current = ", ".join(sorted(roles)) or Reason("permission.team.no_role", "none")
         raise PermissionRefused(
-            f"this needs the permission to {permission.value.replace('_', ' ')} in team "
-            f"{team.name}; you have {current} there. An administrator of the company can change that."
+            Reason(
+                "permission.team.missing",
+                "this requires the permission to {permission} in team {team}; your role "
+                "there: {role}. An administrator of the company can change that.",
+                permission=permission.value.replace("_", " "),
+                team=team.name,
+                role=current,
+            )
         )
 
 
 def _company_refusal(user: RequestUser, permission: Permission) -> str:
     if isinstance(user, User) and user.confined_to is not None:
-        return (
-            f"this belongs to every team, and the token is confined to the team {user.confined_to.name}; "
-            "use a token without a team"
+        return Reason(
+            "permission.token.confined_to_team",
+            "this object belongs to every team, and the token is confined to team "
+            "{team}; use a token without a team",
+            team=user.confined_to.name,
         )
     roles = [role for role in CompanyRole if permission in COMPANY_GRANTS[role]]
     if not roles:
-        return "this belongs to every team; only an administrator of the company can change it"
-    return (
-        f"this belongs to every team and needs the company role {' or '.join(roles)}; "
-        "an administrator of the company can grant it under Teams, People"
+        return Reason(
+            "permission.company.administrator_required",
+            "this object belongs to every team; only an administrator of the company can change it",
+        )
+    return Reason(
+        "permission.company.role_missing",
+        "this object belongs to every team and requires the company role "
+        "{roles}; an administrator of the company can grant it under Teams, "
+        "People",
+        roles=" or ".join(roles),
     )
 
 

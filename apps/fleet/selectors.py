@@ -16,6 +16,7 @@ from apps.accounts import selectors as accounts
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState, Chip
 from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import CardLocality
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
@@ -51,7 +52,13 @@ def _decrypt_credentials(sealed: bytes) -> str:
     try:
         return decrypt(sealed).decode() if sealed else ""
     except Undecryptable as error:
-        raise ClusterUnavailable(f"its kubeconfig cannot be read: {error}") from error
+        raise ClusterUnavailable(
+            Reason(
+                "cluster.kubeconfig.undecryptable",
+                "the kubeconfig of the cluster cannot be decrypted: {error}",
+                error=str(error),
+            )
+        ) from error
 
 
 def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
@@ -103,14 +110,25 @@ def inspect_cluster(cluster: Cluster, question: Callable[[InspectableCluster], R
     except registry.UnknownAdapter as unknown:
         raise ClusterError(str(unknown)) from unknown
     if not isinstance(adapter, InspectableCluster):
-        raise ClusterError(f"a cluster of kind {cluster.kind!r} says nothing of itself")
+        raise ClusterError(
+            Reason(
+                "cluster.kind.inspection_unsupported",
+                "a cluster of kind {kind} cannot be inspected",
+                kind=repr(cluster.kind),
+            )
+        )
     answer = _inspection_pool.submit(question, adapter)
     try:
         return answer.result(timeout=INSPECTION_TIMEOUT_SECONDS)
     except TimeoutError:
         answer.cancel()
         raise ClusterUnavailable(
-            f"the cluster {cluster.name} did not answer within {INSPECTION_TIMEOUT_SECONDS:.0f} s"
+            Reason(
+                "cluster.inspection.timeout",
+                "the cluster {cluster} did not answer within {seconds} s",
+                cluster=cluster.name,
+                seconds=f"{INSPECTION_TIMEOUT_SECONDS:.0f}",
+            )
         ) from None
 
 

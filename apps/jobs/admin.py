@@ -13,12 +13,12 @@ from apps.jobs import services
 from apps.jobs.models import (
     Attempt,
     AttemptTransition,
+    AttemptUpload,
     Job,
     JobTransition,
     ProgressPoint,
     SavedFilter,
     SecretVariable,
-    UploadedFile,
 )
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
@@ -85,8 +85,8 @@ class SecretVariableAdmin(ScopedReadOnlyAdmin[SecretVariable]):
     exclude = ("value",)
 
 
-@admin.register(UploadedFile)
-class UploadedFileAdmin(ScopedReadOnlyAdmin[UploadedFile]):
+@admin.register(AttemptUpload)
+class AttemptUploadAdmin(ScopedReadOnlyAdmin[AttemptUpload]):
     team_path = "attempt__job__team"
     list_display = ("path", "attempt", "size", "digest_shortened")
     search_fields = ("path", "attempt__uid")
@@ -96,7 +96,7 @@ class UploadedFileAdmin(ScopedReadOnlyAdmin[UploadedFile]):
     ordering = ("-id",)
 
     @admin.display(description="digest")
-    def digest_shortened(self, file: UploadedFile) -> str:
+    def digest_shortened(self, file: AttemptUpload) -> str:
         return shorten_digest(file.digest.rpartition(":")[2])
 
 

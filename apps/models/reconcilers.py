@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from apps.models.models import ModelVersion
 from apps.models.selectors.versions import due_hub_imports
 from apps.models.services import hub_imports, versions
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.registry.versions import ModelRefused, ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
@@ -73,7 +74,11 @@ def _lease_heartbeat(lease: LeaderLease) -> Callable[[], None]:
         if time.monotonic() - renewed < RENEW_EVERY.total_seconds():
             return
         if not lease.renew(ttl=LEASE_TTL):
-            raise LeaseLost("the models are being imported by somebody else")
+            raise LeaseLost(
+                Reason(
+                    "model_import.lease.lost", "another worker has the lease of the model imports"
+                )
+            )
         renewed = time.monotonic()
 
     return beat

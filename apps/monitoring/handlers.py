@@ -20,6 +20,7 @@ from apps.notifications import reconcilers as notification_controllers
 from apps.notifications.services.notifications import NotificationEvent, notification_send
 from apps.serving.models import Deployment
 from controlplane.domain.alerts.notifications import NotificationKind
+from controlplane.domain.common.reasons import StoredReason
 from controlplane.domain.jobs.lifecycle import JobState
 
 _JOB_KINDS = {
@@ -30,7 +31,9 @@ _JOB_KINDS = {
 
 
 @shared_task
-def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: str) -> None:
+def on_job_ended(
+    *, event_uid: str, job_uid: str, state: str, reason: StoredReason, at: str
+) -> None:
     job = Job.objects.select_related("team", "created_by").filter(uid=job_uid).first()
     if job is None:
         return
@@ -51,7 +54,7 @@ def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: s
 
 @shared_task
 def on_job_ended_note_crash(
-    *, event_uid: str, job_uid: str, state: str, reason: str, at: str
+    *, event_uid: str, job_uid: str, state: str, reason: StoredReason, at: str
 ) -> None:
     del event_uid, reason
     if state == JobState.FAILED:
@@ -100,7 +103,7 @@ def on_pipeline_ended(
     team_uid: str,
     actor_name: str,
     state: str,
-    reason: str,
+    reason: StoredReason,
     at: str,
     creator_uid: str = "",
     **earlier: str,
@@ -127,20 +130,22 @@ def on_pipeline_ended(
 
 @shared_task
 def on_deployment_ready(
-    *, event_uid: str, deployment_uid: str, recovered: bool, reason: str, at: str
+    *, event_uid: str, deployment_uid: str, recovered: bool, reason: StoredReason, at: str
 ) -> None:
     kind = NotificationKind.DEPLOYMENT_RECOVERED if recovered else NotificationKind.DEPLOYMENT_READY
     _notify_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 
 @shared_task
-def on_deployment_degraded(*, event_uid: str, deployment_uid: str, reason: str, at: str) -> None:
+def on_deployment_degraded(
+    *, event_uid: str, deployment_uid: str, reason: StoredReason, at: str
+) -> None:
     kind = NotificationKind.DEPLOYMENT_DEGRADED
     _notify_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
 
 
 def _notify_of_deployment(
-    uid: str, kind: NotificationKind, *, event_uid: str, reason: str, at: str
+    uid: str, kind: NotificationKind, *, event_uid: str, reason: StoredReason, at: str
 ) -> None:
     rows = Deployment.objects.select_related("team", "created_by")
     deployment = rows.filter(uid=uid).first()
@@ -161,21 +166,21 @@ def _notify_of_deployment(
 
 
 @shared_task
-def on_model_imported(*, event_uid: str, version_uid: str, reason: str, at: str) -> None:
+def on_model_imported(*, event_uid: str, version_uid: str, reason: StoredReason, at: str) -> None:
     _notify_of_model(
         version_uid, NotificationKind.MODEL_IMPORTED, event_uid=event_uid, reason=reason, at=at
     )
 
 
 @shared_task
-def on_model_refused(*, event_uid: str, version_uid: str, reason: str, at: str) -> None:
+def on_model_refused(*, event_uid: str, version_uid: str, reason: StoredReason, at: str) -> None:
     _notify_of_model(
         version_uid, NotificationKind.MODEL_REFUSED, event_uid=event_uid, reason=reason, at=at
     )
 
 
 def _notify_of_model(
-    uid: str, kind: NotificationKind, *, event_uid: str, reason: str, at: str
+    uid: str, kind: NotificationKind, *, event_uid: str, reason: StoredReason, at: str
 ) -> None:
     rows = ModelVersion.objects.select_related("line__team", "created_by")
     version = rows.filter(uid=uid).first()

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -28,6 +28,7 @@ from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.problems import Problem, problem_translator
+from controlplane.web.reasons import ReasonSerializerField, reason_response
 from controlplane.web.rest import (
     Filters,
     M,
@@ -73,8 +74,9 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
     def get_title(self, row: Notification) -> str:
         return render_notification(row.event).title
 
-    def get_reason(self, row: Notification) -> str:
-        return str(row.event.payload.get("reason", ""))
+    @extend_schema_field(ReasonSerializerField)
+    def get_reason(self, row: Notification) -> dict[str, Any]:
+        return reason_response(row.event.reason)
 
     def get_link(self, row: Notification) -> str:
         return event_url(row.event)

@@ -43,6 +43,7 @@ from apps.notifications.services.notifications import (
 )
 from apps.notifications.services.webhooks import DeliveryOutcome, delivery_record, post_delivery
 from controlplane.domain.alerts.notifications import BURST, MAILS_IN_A_BURST
+from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.persistence.leases import LeaderLease, leader_lease
 
@@ -101,7 +102,10 @@ def _group_into_emails(
     """
     recipient = mails[0].recipient
     if not recipient.is_active or not recipient.email:
-        reason = "nobody reads there any more"
+        reason = Reason(
+            "notification.recipient.unavailable",
+            "the recipient is inactive or has no e-mail address",
+        )
         emails_record_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
         return []
     if len(lately) >= MAILS_IN_A_BURST:
@@ -131,28 +135,51 @@ def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetim
         message.send()
     except SMTPRecipientsRefused as refused:
         code, text = next(iter(refused.recipients.values()))
-        reason = f"the mail server refused the address: {code} {text.decode('utf-8', 'replace')}"
+        reason = Reason(
+            "notification.mail.address_refused",
+            "the mail server refused the address: {status} {error}",
+            status=code,
+            error=text.decode("utf-8", "replace"),
+        )
         emails_record_failed(
             mails=mails, error=reason, at=at, spread=_JITTER.random(), final=code >= 500
         )
         connection.close()
         return 0
     except SMTPDataError as refused:
-        reason = f"the mail server refused the message: {_smtp_error_text(refused)}"
+        reason = Reason(
+            "notification.mail.message_refused",
+            "the mail server refused the message: {error}",
+            error=_smtp_error_text(refused),
+        )
         final = refused.smtp_code >= 500
         emails_record_failed(mails=mails, error=reason, at=at, spread=_JITTER.random(), final=final)
         return 0
     except ValueError as error:
         # An address that is none: it must not stop the turn, and with it everybody's e-mail.
-        reason = f"the address or the message cannot be sent: {error}"
+        reason = Reason(
+            "notification.mail.invalid",
+            "the message cannot be sent to this address: {error}",
+            error=str(error),
+        )
         emails_record_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
         return 0
     except SMTPResponseException as refused:
         raise _ServerUnresponsive(
-            f"the mail server answered {_smtp_error_text(refused)}"
+            Reason(
+                "notification.mail.server_error",
+                "the mail server answered {error}",
+                error=_smtp_error_text(refused),
+            )
         ) from refused
     except (SMTPException, OSError) as error:
-        raise _ServerUnresponsive(f"the mail server cannot be reached: {error}") from error
+        raise _ServerUnresponsive(
+            Reason(
+                "notification.mail.server_unreachable",
+                "the mail server cannot be reached: {error}",
+                error=str(error),
+            )
+        ) from error
     emails_record_sent(mails=mails, message_id=message_id, at=at)
     return 1
 
@@ -224,7 +251,11 @@ def _webhook_call(delivery: WebhookDelivery) -> WebhookCall | str:
     try:
         secret = decrypt(delivery.webhook.secret)
     except Undecryptable as error:
-        return f"the webhook's secret cannot be read: {error}"
+        return Reason(
+            "webhook.secret.undecryptable",
+            "the secret of the webhook cannot be decrypted: {error}",
+            error=str(error),
+        )
     return WebhookCall(
         url=delivery.webhook.url,
         body=webhooks.delivery_body(delivery.event),

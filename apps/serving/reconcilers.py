@@ -17,6 +17,7 @@ from apps.quotas.models import Claim
 from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Replica
 from apps.serving.services import deployments as services
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason
 from controlplane.domain.serving.lifecycle import (
@@ -51,8 +52,9 @@ DEPLOYMENT_BATCH = 32
 REPLICA_LEASE = timedelta(seconds=60)
 REPLICA_BATCH = 64
 #: The message of a replica whose reconciliation raised an unexpected exception.
-INTERNAL_ERROR = (
-    "a fault of ours keeps it from going on; it is tried again, and the worker's log says more"
+INTERNAL_ERROR = Reason(
+    "controller.reconcile.internal_error",
+    "internal error in the controller; it is retried, and the log of the worker has the details",
 )
 STOP_GRACE = timedelta(seconds=20)
 HTTP_PORT_NAME = "http"
@@ -97,7 +99,11 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
         services.replicas_stop(
             replicas=older,
             reason=ReleaseReason.FINISHED,
-            message=f"revision {backend.revision.number} serves now",
+            message=Reason(
+                "replica.stop.revision_ready",
+                "replaced by revision {revision}, which is ready",
+                revision=backend.revision.number,
+            ),
             at=at,
         )
     _update_state(deployment, current, len(ready), at)
@@ -106,11 +112,17 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
 def _stop_replicas(deployment: Deployment, live: list[Replica], at: datetime) -> None:
     if live:
         services.replicas_stop(
-            replicas=live, reason=ReleaseReason.FINISHED, message="the deployment stops", at=at
+            replicas=live,
+            reason=ReleaseReason.FINISHED,
+            message=Reason("replica.stop.deployment_stopping", "the deployment is stopping"),
+            at=at,
         )
     else:
         services.deployment_transition(
-            deployment, DeploymentEvent.CONFIRM, at=at, reason="nothing of it runs any more"
+            deployment,
+            DeploymentEvent.CONFIRM,
+            at=at,
+            reason=Reason("deployment.state.stopped", "all replicas have stopped"),
         )
 
 
@@ -126,7 +138,7 @@ def _scale_backend(
         services.replicas_stop(
             replicas=remaining[missing:],
             reason=ReleaseReason.FINISHED,
-            message="the deployment was scaled down",
+            message=Reason("replica.stop.scaled_down", "the deployment was scaled down"),
             at=at,
         )
 
@@ -139,7 +151,11 @@ def _stop_superseded(
     services.replicas_stop(
         replicas=[replica for replica in older if replica.backend_id not in serving],
         reason=ReleaseReason.FINISHED,
-        message=f"revision {backend.revision.number} takes its place",
+        message=Reason(
+            "replica.stop.revision_replaced",
+            "replaced by revision {revision}",
+            revision=backend.revision.number,
+        ),
         at=at,
     )
 
@@ -153,7 +169,13 @@ def _update_state(deployment: Deployment, current: list[Replica], ready: int, at
         event, reason = DeploymentEvent.BECOME_READY, f"{ready} of {desired} replicas are ready"
     elif crashed:
         event = DeploymentEvent.DEGRADE
-        reason = f"{ready} of {desired} replicas are ready; {crashed[0].message}"
+        reason = Reason(
+            "deployment.state.replicas_crashed",
+            "{ready} of {replicas} replicas are ready; {reason}",
+            ready=ready,
+            replicas=desired,
+            reason=crashed[0].message,
+        )
     elif state is DeploymentState.READY:
         event, reason = DeploymentEvent.DEGRADE, f"{ready} of {desired} replicas are ready"
     else:
@@ -183,7 +205,11 @@ def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
             # Its deployment stopped it meanwhile, or another worker has the lease.
             log.info("a turn gave way", extra={"replica": replica.uid, "race": str(conflict)})
         except ClusterUnavailable as error:
-            message = f"the cluster does not answer: {error}"
+            message = Reason(
+                "cluster.connection.unresponsive",
+                "the cluster does not respond: {error}",
+                error=str(error),
+            )
             if replica.cluster_id is not None:
                 unreachable[replica.cluster_id] = message
             _set_message(replica, message)
@@ -205,7 +231,13 @@ def _set_message(replica: Replica, message: str) -> None:
 def _cluster_adapter(replica: Replica) -> ClusterAdapter:
     """:raises ValueError: if the replica has not been admitted to a cluster."""
     if replica.cluster is None:
-        raise ValueError(f"replica {replica.uid} is on no cluster yet")
+        raise ValueError(
+            Reason(
+                "replica.cluster.missing",
+                "replica {replica} has not been admitted to a cluster",
+                replica=replica.uid,
+            )
+        )
     return fleet.cluster_adapter(replica.cluster)
 
 
@@ -237,9 +269,17 @@ def _reconcile_admitted(replica: Replica, at: datetime) -> None:
     try:
         _cluster_adapter(replica).launch(_render_launch(replica))
     except (LaunchRefused, ArtifactError, ValueError) as refusal:
-        _record_crash(replica, at, reason=f"could not be started: {refusal}")
+        _record_crash(
+            replica,
+            at,
+            reason=Reason(
+                "launch.start.failed", "could not be started: {reason}", reason=str(refusal)
+            ),
+        )
         return
-    services.replica_transition(replica, ReplicaEvent.LAUNCH, at=at, reason="starting")
+    services.replica_transition(
+        replica, ReplicaEvent.LAUNCH, at=at, reason=Reason("launch.state.starting", "starting")
+    )
 
 
 def _render_launch(replica: Replica) -> Launch:
@@ -248,7 +288,13 @@ def _render_launch(replica: Replica) -> Launch:
     claim = Claim.objects.select_related("queue").get(uid=replica.claim_uid)
     artifact = revision.model_version.artifact
     if artifact is None:
-        raise ValueError(f"{revision.model_version} has no files")
+        raise ValueError(
+            Reason(
+                "model_version.files.missing",
+                "{version} has no files",
+                version=str(revision.model_version),
+            )
+        )
     launch = registry.engine(revision.engine).render(
         RenderRequest(
             task=Task.SERVE,
@@ -275,10 +321,23 @@ def _reconcile_running(replica: Replica, at: datetime) -> None:
         return
     observed = _observe_replica(replica)
     if observed is None:
-        _record_crash(replica, at, reason="the cluster no longer knows it")
+        _record_crash(
+            replica,
+            at,
+            reason=Reason(
+                "launch.state.not_reported", "the cluster no longer reports the workload"
+            ),
+        )
     elif observed.ended:
         end = observed.replicas[0]
-        _record_crash(replica, at, reason=end.message or f"ended with exit code {end.exit_code}")
+        _record_crash(
+            replica,
+            at,
+            reason=end.message
+            or Reason(
+                "launch.state.exited", "ended with exit code {exit_code}", exit_code=end.exit_code
+            ),
+        )
     elif replica.state == ReplicaState.STARTING:
         _check_started(replica, observed, at)
 
@@ -295,7 +354,7 @@ def _check_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> 
             replica,
             ReplicaEvent.BECOME_READY,
             at=at,
-            reason="ready",
+            reason=Reason("replica.state.ready", "ready"),
             url=endpoint.url,
             ready_at=at,
         )
@@ -310,7 +369,13 @@ def _record_crash(replica: Replica, at: datetime, *, reason: str) -> None:
         replica,
         ReplicaEvent.CRASH,
         at=at,
-        reason=f"{reason}; restarts in {delay.total_seconds():.0f} s (crash {crashes} in a row)",
+        reason=Reason(
+            "replica.state.crashed",
+            "{reason}; restart in {seconds} s (consecutive crashes: {crashes})",
+            reason=reason,
+            seconds=f"{delay.total_seconds():.0f}",
+            crashes=crashes,
+        ),
         crashes=crashes,
         restart_at=at + delay,
         ready_at=None,
@@ -340,7 +405,7 @@ def _reconcile_backoff(replica: Replica, at: datetime) -> None:
         replica,
         ReplicaEvent.RESTART,
         at=at,
-        reason="restarting",
+        reason=Reason("replica.state.restarting", "restarting"),
         generation=replica.generation + 1,
         restart_at=None,
     )
@@ -356,7 +421,7 @@ def _stop_if_revoked(replica: Replica, at: datetime) -> bool:
         replica,
         ReplicaEvent.STOP,
         at=at,
-        reason=f"its cards are taken back ({claim.release_reason})",
+        reason=Reason("launch.stop.evicted", "evicting ({reason})", reason=claim.release_reason),
         stop_reason=claim.release_reason,
     )
     _reconcile_stopping(replica, at)
@@ -373,7 +438,13 @@ def _reconcile_stopping(replica: Replica, at: datetime) -> None:
         adapter.remove(replica.launch_name)
     reason = ReleaseReason(replica.stop_reason or ReleaseReason.FINISHED)
     with transaction.atomic():
-        services.replica_transition(replica, ReplicaEvent.CONFIRM, at=at, reason="stopped", url="")
+        services.replica_transition(
+            replica,
+            ReplicaEvent.CONFIRM,
+            at=at,
+            reason=Reason("launch.state.stopped", "stopped"),
+            url="",
+        )
         quotas.claim_release(uid=replica.claim_uid, reason=reason, at=at)
 
 

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from apps.workflows import reconcilers
 from apps.workflows.models import Pipeline
+from controlplane.domain.common.reasons import StoredReason
 from controlplane.domain.pipelines import PipelineState
 
 
@@ -16,7 +17,9 @@ def on_pipeline_changed(*, pipeline_uid: str) -> None:
 
 
 @shared_task
-def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: str) -> None:
+def on_job_ended(
+    *, event_uid: str, job_uid: str, state: str, reason: StoredReason, at: str
+) -> None:
     del event_uid, state, reason, at
     rows = Pipeline.objects.filter(state=PipelineState.RUNNING, steps__job__uid=job_uid)
     _reconcile_pipeline(rows.values_list("uid", flat=True).first())
@@ -24,7 +27,7 @@ def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: s
 
 @shared_task
 def on_deployment_ready(
-    *, event_uid: str, deployment_uid: str, recovered: bool, reason: str, at: str
+    *, event_uid: str, deployment_uid: str, recovered: bool, reason: StoredReason, at: str
 ) -> None:
     del event_uid, recovered, reason, at
     rows = Pipeline.objects.filter(

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines import (
     FINAL_EVENTS,
@@ -32,8 +33,9 @@ BATCH = 32
 #: Each step begins and ends at most once per run; more would be an endless loop.
 _MAX_ACTIONS = 2 * MAX_STEPS + 1
 #: State reason after an unexpected exception.
-INTERNAL_ERROR = (
-    "a fault of ours keeps it from going on; it is tried again, and the worker's log says more"
+INTERNAL_ERROR = Reason(
+    "controller.reconcile.internal_error",
+    "internal error in the controller; it is retried, and the log of the worker has the details",
 )
 
 
@@ -105,13 +107,32 @@ def _rest_reason(pipeline: Pipeline, next_action: NextAction, steps: list[Step])
     """Why the pipeline stops running."""
     if next_action.action is PipelineAction.CANCEL:
         asked = pipeline.cancel_requested_by
-        return f"cancelled by {asked.username}" if asked else "cancelled"
+        return (
+            Reason("transition.by_user.cancelled", "cancelled by {user}", user=asked.username)
+            if asked
+            else "cancelled"
+        )
     if next_action.step_index is not None:
         step = steps[next_action.step_index]
         if next_action.action is PipelineAction.HOLD:
-            return f"step {step.number} misses its gate: {step.gate_verdict}"
-        return f"step {step.number} failed: {step.state_reason}"
+            return Reason(
+                "pipeline.state.gate_not_passed",
+                "step {step} did not pass its gate: {verdict}",
+                step=step.number,
+                verdict=step.gate_verdict,
+            )
+        return Reason(
+            "pipeline.state.step_failed",
+            "step {step} failed: {reason}",
+            step=step.number,
+            reason=step.state_reason,
+        )
     missed = selectors.step_held_by_gate(steps)
     if missed is not None:
-        return f"ended at the gate of step {missed.number}: {missed.gate_verdict}"
-    return "every step is done"
+        return Reason(
+            "pipeline.state.ended_at_gate",
+            "ended at the gate of step {step}: {verdict}",
+            step=missed.number,
+            verdict=missed.gate_verdict,
+        )
+    return Reason("pipeline.state.succeeded", "all steps have finished")

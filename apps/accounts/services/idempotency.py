@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db import OperationalError, connection, transaction
 
 from apps.accounts.models import IdempotencyRecord, User
+from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import decrypt, encrypt
 
 #: An answer is repeated for this long; then its key is free again.
@@ -58,15 +59,29 @@ def idempotency_begin(
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", "") != _LOCK_NOT_AVAILABLE:
             raise
-        raise IdempotencyBusy("this request is still being answered; ask again shortly") from None
+        raise IdempotencyBusy(
+            Reason(
+                "idempotency.request.in_progress",
+                "this request is still in progress; retry shortly",
+            )
+        ) from None
     if fresh:
         return record, None
     if record.fingerprint != fingerprint:
         raise IdempotencyMismatch(
-            f"the Idempotency-Key {key!r} came with another request before; use a new one"
+            Reason(
+                "idempotency.key.reused",
+                "the Idempotency-Key {key} was used with a different request; use a new one",
+                key=repr(key),
+            )
         )
     if record.status is None or record.body is None:
-        raise IdempotencyBusy("this request has not been answered; ask again shortly")
+        raise IdempotencyBusy(
+            Reason(
+                "idempotency.request.not_completed",
+                "this request has not been completed; retry shortly",
+            )
+        )
     encrypted = str(record.body["sealed"]).encode("ascii")
     return record, StoredResponse(status=record.status, body=decrypt(encrypted))
 

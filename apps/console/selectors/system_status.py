@@ -25,6 +25,7 @@ from apps.monitoring.selectors.controllers import (
 from apps.serving import selectors as serving
 from apps.serving.models import Gateway
 from apps.telemetry.selectors.sources import agent_counts
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.controllers import Culprit, find_culprit
 from controlplane.outbox import broker, messages
 from controlplane.persistence.leases import lease_holder
@@ -373,6 +374,10 @@ def require_product_status(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if it is not."""
     if not can_view_product_status(user):
         raise accounts.PermissionRefused(
-            "how the product itself does is for operators, queue admins and administrators; you are none of"
-            " these. An administrator of the company can change that."
+            Reason(
+                "permission.system_status.role_missing",
+                "the system status is for operators, queue admins and administrators; "
+                "you have none of these roles. An administrator of the company can "
+                "change that.",
+            )
         )

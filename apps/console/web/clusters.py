@@ -29,8 +29,8 @@ from apps.serving.selectors import workloads_using
 from controlplane.domain.common.permissions import Permission
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck
 from controlplane.web.forms import PlainForm
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import row_action
+from controlplane.web.reasons import render_reason
 from controlplane.web.tables import Column, FilterForm, Table
 
 KINDS = {"kubernetes": _("Kubernetes"), "volcano": _("Kubernetes with Volcano")}
@@ -309,8 +309,8 @@ def _check_rows(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]]:
         {
             "name": check.name,
             "verdict": check.verdict.value,
-            "message": translate_message(check.message),
-            "remedy": translate_message(check.remedy),
+            "message": render_reason(check.message),
+            "remedy": render_reason(check.remedy),
         }
         for check in sorted(checks, key=lambda check: order.index(check.verdict))
     ]
@@ -385,7 +385,7 @@ def _refusal_context(
     if isinstance(refusal, services.ClusterUnfit):
         return {"checks": _check_rows(refusal.checks), "unfit": True}
     form.add_error(
-        refusal.field if refusal.field in form.fields else None, translate_message(str(refusal))
+        refusal.field if refusal.field in form.fields else None, render_reason(str(refusal))
     )
     return {}
 
@@ -409,7 +409,7 @@ def _in_use_message(cluster_row: Cluster, occupants: tuple[str, ...]) -> str:
     """Who uses it, each in the reader's language."""
     return gettext("%(name)s is in use by %(who)s. Stop or relocate these workloads first.") % {
         "name": cluster_row.name,
-        "who": _first_error_message([translate_message(one) for one in occupants]),
+        "who": _first_error_message([render_reason(one) for one in occupants]),
     }
 
 

@@ -48,8 +48,8 @@ from apps.telemetry.web.card_metric_labels import metric_summaries
 from controlplane.domain.common.accelerators import CardState, ChipKind
 from controlplane.ports import registry
 from controlplane.ports.clusters import ClusterError, NodeInspection
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import is_fragment, run_action
+from controlplane.web.reasons import render_reason
 
 #: Of the faults that stand, the page shows the worst.
 FAULTS_SHOWN = 5
@@ -333,7 +333,7 @@ def _node_inspection_context(found: Node) -> dict[str, Any]:
     try:
         view = fleet.inspect_cluster(found.cluster, lambda cluster: cluster.node(found.name))
     except ClusterError as error:
-        return {"silent": translate_message(str(error))}
+        return {"silent": render_reason(str(error))}
     if view is None:
         return {"silent": _("The cluster no longer has a node with this name.")}
     return {"view": view, **_inspection_sections(view)}

@@ -24,8 +24,8 @@ from apps.monitoring.selectors.controllers import Controller, lagging_controller
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.health.controllers import ControllerHealth
 from controlplane.persistence.reconcile_runs import RECENT_RUNS
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import render_page
+from controlplane.web.reasons import render_reason
 from controlplane.web.response_cache import TimedCache
 from controlplane.web.templatetags.ninefold import duration
 
@@ -221,7 +221,7 @@ def _cluster_watch_summary(it: Component) -> str:
 
 def _cluster_summary(it: Component) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return translate_message(str(it.facts["error"]))
+        return render_reason(str(it.facts["error"]))
     return _("responds") if it.condition is ComponentCondition.WELL else _("not checked recently")
 
 

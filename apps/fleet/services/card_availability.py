@@ -14,10 +14,13 @@ from apps.accounts.services import audit
 from apps.fleet.models import Card, Node
 from apps.fleet.selectors import require_operator
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.bulk_writes import bulk_update_rows
 
 #: Why a card is unknown after its return to service; the next observation clears it.
-UNREADY = "it was given back while its node was not ready"
+UNREADY = Reason(
+    "card.state.node_not_ready", "the card was returned to service while its node was not ready"
+)
 #: States that withhold a card from scheduling; observations and plans do not clear them.
 WITHHELD = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
@@ -95,7 +98,7 @@ def node_taint_record(*, node: int, tainted: bool) -> bool:
 
 
 #: Why a card without recent metrics is unknown. Only this reason is cleared when metrics arrive again.
-METRICS_STALE = "its figures have stopped coming"
+METRICS_STALE = Reason("card.metrics.stale", "no metrics within the heartbeat timeout")
 
 
 @transaction.atomic
@@ -177,7 +180,15 @@ class NodeIsolated(Exception):
 
     def __init__(self, node: Node, *, since: datetime) -> None:
         when = f"{since.astimezone(UTC):%Y-%m-%d %H:%M}"
-        super().__init__(f"{node} is out of use since {when} UTC: give it back instead")
+        super().__init__(
+            Reason(
+                "node.isolation.whole_node",
+                "node {node} has been isolated since {since} UTC; return the whole node "
+                "to service instead",
+                node=str(node),
+                since=when,
+            )
+        )
         self.since = since
 
 

@@ -9,12 +9,15 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.fleet.models import Cluster
+from controlplane.domain.common.reasons import Reason
 from controlplane.outbox.messages import publish_each, publish_message
 
 #: The leader lease of the process that watches clusters.
 LEASE = "fleet.watch-clusters"
-UNRESPONSIVE = (
-    "the connection that watches it has been silent for a minute: what runs there goes on unseen"
+UNRESPONSIVE = Reason(
+    "cluster.watch.stale",
+    "the watch connection to the cluster has had no heartbeat for a minute; "
+    "workloads there continue, but their state is not updated",
 )
 #: Names in one message: the maximum that one task reconciles.
 _NAMES = 100
@@ -44,19 +47,21 @@ def cluster_unresponsive_record(*, cluster: Cluster) -> None:
     Cluster.objects.filter(pk=cluster.pk, error="").update(error=UNRESPONSIVE)
 
 
-def _stale_message(reason: str) -> str:
-    return f"its copy of our queues is out of date: {reason}"
-
-
-#: Prefix of this error: an inventory neither sets nor clears it.
-QUEUE_SYNC_STALE = _stale_message("")
-_QUEUE_SYNC_ERROR = Q(error__startswith=QUEUE_SYNC_STALE)
+#: Code of this error: an inventory neither sets nor clears it.
+QUEUE_SYNC_FAILED = "cluster.queue_sync.failed"
+_QUEUE_SYNC_ERROR = Q(error__code=QUEUE_SYNC_FAILED)
 
 
 def queue_sync_failed(*, cluster: Cluster, reason: str) -> None:
     """Record why the queue sync failed, unless another error is recorded."""
     rows = Cluster.objects.filter(Q(error="") | _QUEUE_SYNC_ERROR, pk=cluster.pk)
-    rows.update(error=_stale_message(reason))
+    rows.update(
+        error=Reason(
+            "cluster.queue_sync.failed",
+            "the queues on the cluster are out of date: {reason}",
+            reason=reason,
+        )
+    )
 
 
 def queue_sync_succeeded(*, cluster: Cluster) -> None:

@@ -18,6 +18,7 @@ from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.persistence.encryption import encrypt, reencrypt
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.clusters import (
@@ -30,7 +31,7 @@ from controlplane.ports.clusters import (
 )
 from controlplane.ports.registry import UnknownAdapter
 
-REMOVED = "its cluster was removed"
+REMOVED = Reason("cluster.state.removed", "the cluster was removed")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 #: Workloads that an error names.
 _NAMED = 5
@@ -51,7 +52,7 @@ class ClusterUnfit(Exception):
 
     def __init__(self, checks: tuple[ClusterCheck, ...]) -> None:
         failed = [check for check in checks if check.verdict is CheckVerdict.FAILED]
-        super().__init__("; ".join(check.message for check in failed))
+        super().__init__(join_reasons(check.message for check in failed))
         self.checks = checks
         self.failed = failed
 
@@ -60,8 +61,14 @@ class ClusterInUse(Exception):
     """Workloads still use the cluster."""
 
     def __init__(self, name: str, occupants: tuple[str, ...]) -> None:
-        which = _first_error(occupants)
-        super().__init__(f"{name} is still in use by {which}; stop or move that first")
+        super().__init__(
+            Reason(
+                "cluster.removal.in_use",
+                "cluster {cluster} is in use by {occupants}; stop or move these workloads first",
+                cluster=name,
+                occupants=_first_names(occupants),
+            )
+        )
         self.occupants = occupants
 
 
@@ -69,19 +76,24 @@ class ClusterHasIsolatedNodes(Exception):
     """Some of its nodes are marked as isolated; nothing would remove the mark any more."""
 
     def __init__(self, name: str, nodes: tuple[str, ...]) -> None:
-        which = _first_error(nodes)
         super().__init__(
-            f"{name} bears our mark on {which}: give these nodes back first, and wait until their mark is off"
+            Reason(
+                "cluster.removal.isolated_nodes",
+                "cluster {cluster} has isolated nodes: {nodes}. Return them to service "
+                "first, and wait until Ninefold has removed its taint",
+                cluster=name,
+                nodes=_first_names(nodes),
+            )
         )
         self.nodes = nodes
 
 
-def _first_error(occupants: tuple[str, ...]) -> str:
-    named = ", ".join(occupants[:_NAMED])
-    more = len(occupants) - _NAMED
-    if more > 0:
-        named += f" and {more} more"
-    return named
+def _first_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The first names, and how many more there are."""
+    more = len(names) - _NAMED
+    if more <= 0:
+        return names
+    return (*names[:_NAMED], Reason("cluster.occupants.more", "and {count} more", count=more))
 
 
 #: Returns a description of each workload that uses a cluster. The caller passes it, because jobs and deployments
@@ -167,7 +179,11 @@ def cluster_change(
         changed.append("binding")
     if change.kubeconfig is not None:
         if cluster.kind not in selectors.REMOTE_KINDS:
-            message = f"a cluster of kind {cluster.kind!r} takes no kubeconfig"
+            message = Reason(
+                "cluster.kubeconfig.not_supported",
+                "a cluster of kind {kind} does not use a kubeconfig",
+                kind=repr(cluster.kind),
+            )
             raise ClusterRefused(message, field="kubeconfig")
         cluster.kubeconfig = _encrypt_kubeconfig(change.kubeconfig)
         changed.append("kubeconfig")
@@ -210,7 +226,11 @@ def _check_location_unchanged(
     lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
     stored = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).first()
     if stored is None:
-        message = f"{cluster.name} was removed meanwhile; register it anew"
+        message = Reason(
+            "cluster.change.removed",
+            "cluster {cluster} has been removed; register it again",
+            cluster=cluster.name,
+        )
         raise ClusterRefused(message, field="name")
     changed_copy = copy(stored)
     for column in changed:
@@ -223,8 +243,15 @@ def _check_location_unchanged(
     list(cards.filter(node__cluster=stored).order_by("uid").values_list("pk", flat=True))
     if occupants := workloads_using(stored):
         raise ClusterRefused(
-            f"{moved} would point {cluster.name} elsewhere while it is in use by {_first_error(occupants)}: "
-            "that work would be started a second time; stop or move it first",
+            Reason(
+                "cluster.change.in_use",
+                "a change of {field} would point cluster {cluster} to another location "
+                "while it is in use by {occupants}, and these workloads would be started "
+                "a second time; stop or move them first",
+                field=moved,
+                cluster=cluster.name,
+                occupants=_first_names(occupants),
+            ),
             field=moved,
         )
 
@@ -310,8 +337,12 @@ def kubeconfigs_reencrypt() -> int:
 def _validate_registration(registration: ClusterRegistration) -> None:
     if not _NAME.fullmatch(registration.name):
         raise ClusterRefused(
-            "a name has 1 to 40 small Latin letters, digits and hyphens, and neither begins nor ends with a "
-            f"hyphen; got {registration.name!r}",
+            Reason(
+                "cluster.name.invalid",
+                "a name must have 1 to 40 lower-case letters, digits and hyphens, and "
+                "must not begin or end with a hyphen; got {name}",
+                name=repr(registration.name),
+            ),
             field="name",
         )
     if Cluster.objects.filter(name=registration.name).exists():
@@ -320,7 +351,12 @@ def _validate_registration(registration: ClusterRegistration) -> None:
     if registration.kind not in known:
         listed = ", ".join(known) or "none"
         raise ClusterRefused(
-            f"clusters of kind {registration.kind!r} cannot be registered; installed: {listed}",
+            Reason(
+                "cluster.kind.not_supported",
+                "clusters of kind {kind} cannot be registered; installed are {kinds}",
+                kind=repr(registration.kind),
+                kinds=listed,
+            ),
             field="kind",
         )
     _validate_binding(registration.binding)
@@ -328,24 +364,50 @@ def _validate_registration(registration: ClusterRegistration) -> None:
 
 
 def _refuse_taken(name: str) -> Never:
-    raise ClusterRefused(f"there is a cluster named {name} already; choose another", field="name")
+    raise ClusterRefused(
+        Reason(
+            "cluster.name.already_exists",
+            "a cluster named {name} already exists; choose another name",
+            name=name,
+        ),
+        field="name",
+    )
 
 
 def _validate_binding(binding: str) -> None:
     if binding not in Cluster.BindingMode.values:
-        raise ClusterRefused(f"the binding is card or node, got {binding!r}", field="binding")
+        raise ClusterRefused(
+            Reason(
+                "cluster.binding.invalid",
+                "the binding must be card or node, got {binding}",
+                binding=repr(binding),
+            ),
+            field="binding",
+        )
 
 
 def _validate_options(options: Mapping[str, Any]) -> None:
     for option in ("kubeconfig", "installation"):
         if option in options:
             raise ClusterRefused(
-                f"{option!r} is no option: a kubeconfig has a field of its own, where it is kept encrypted",
+                Reason(
+                    "cluster.options.reserved",
+                    "{option} is not an option; enter the kubeconfig in its own field, where "
+                    "it is stored encrypted",
+                    option=repr(option),
+                ),
                 field="options",
             )
     inside = options.get("in_cluster", False)
     if not isinstance(inside, bool):
-        raise ClusterRefused(f"in_cluster is true or false, got {inside!r}", field="options")
+        raise ClusterRefused(
+            Reason(
+                "cluster.options.in_cluster_not_boolean",
+                "in_cluster must be true or false, got {value}",
+                value=repr(inside),
+            ),
+            field="options",
+        )
 
 
 def _encrypt_kubeconfig(kubeconfig: str) -> bytes | None:

@@ -7,21 +7,25 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import card_localities
 from apps.fleet.services.card_availability import UNREADY
-from apps.fleet.services.cluster_status import QUEUE_SYNC_STALE
+from apps.fleet.services.cluster_status import QUEUE_SYNC_FAILED
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import format_card_groups, nic_groups, numa_groups
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.chips import NICS, NUMA, RINGS
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 
-UNSEEN = "the cluster no longer reports it"
-UNHEALTHY = "the cluster reports it as not healthy"
-TAKEN = "work that is not ours has it"
-PARTITIONED = "it is divided into slices, which are given out one by one"
+UNSEEN = Reason("card.state.not_reported", "the cluster no longer reports the card")
+UNHEALTHY = Reason("card.state.unhealthy", "the cluster reports the card as unhealthy")
+TAKEN = Reason("card.state.external_workload", "in use by a workload outside Ninefold")
+PARTITIONED = Reason(
+    "card.state.partitioned", "the card is partitioned into slices, which are allocated one by one"
+)
 #: Columns of a card that follow what its cluster reports.
 _OBSERVED = ("chip", "memory", "serial", "state", "state_reason", "parent_id")
 
@@ -42,7 +46,9 @@ def inventory_record(
     cards = list(locked.filter(node__cluster=cluster).order_by("uid"))
     _record_cards(cards, _record_nodes(cluster, nodes, at=at))
     row.update(last_seen_at=at, isolation=isolation)
-    row.exclude(error="").exclude(error__startswith=QUEUE_SYNC_STALE).update(error="")
+    # An error without a code is text of an adapter; SQL neither includes nor excludes it by its code.
+    of_inventory = Q(error__code__isnull=True) | ~Q(error__code=QUEUE_SYNC_FAILED)
+    row.filter(of_inventory).exclude(error="").update(error="")
 
 
 def _record_nodes(

@@ -23,6 +23,7 @@ from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.ports.engines import FlagsChecked
 from controlplane.web.log_responses import LogQuery
+from controlplane.web.reasons import ReasonSerializerField, reason_response
 from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference, VisibleField
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
@@ -161,7 +162,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 
 
 class WaitSerializer(serializers.Serializer[Any]):
-    explanation = serializers.CharField()
+    explanation = ReasonSerializerField()
     numbers = serializers.DictField()
 
 
@@ -207,7 +208,10 @@ class JobDetailSerializer(JobSerializer):
         claim = selectors.pending_claim(job)
         if claim is None:
             return None
-        return {"explanation": claim.explanation, "numbers": claim.explanation_numbers}
+        return {
+            "explanation": reason_response(claim.explanation),
+            "numbers": claim.explanation_numbers,
+        }
 
     @extend_schema_field(OutputsSerializer)
     def get_outputs(self, job: Job) -> dict[str, Any]:

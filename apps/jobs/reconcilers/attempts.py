@@ -32,6 +32,7 @@ from apps.models.services.storage import RegistrationRefused
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.jobs.lifecycle import (
     ATTEMPT,
     AttemptEvent,
@@ -180,20 +181,33 @@ def _reconcile_admitted(attempt: Attempt, context: ReconcileContext) -> None:
         )
     except (LaunchRefused, ArtifactError, Undecryptable, ValueError) as refusal:
         reason = selectors.masked_text(str(refusal), job=attempt.job)
-        _fail_attempt(attempt, at, reason=f"could not be started: {reason}")
+        _fail_attempt(
+            attempt,
+            at,
+            reason=Reason("launch.start.failed", "could not be started: {reason}", reason=reason),
+        )
         return
     with transaction.atomic():
-        services.attempt_transition(attempt, AttemptEvent.LAUNCH, at=at, reason="starting")
+        services.attempt_transition(
+            attempt, AttemptEvent.LAUNCH, at=at, reason=Reason("launch.state.starting", "starting")
+        )
         job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
         if job.state == JobState.WAITING:
-            services.job_transition(job, JobEvent.START, at=at, reason="running")
+            services.job_transition(
+                job, JobEvent.START, at=at, reason=Reason("launch.state.running", "running")
+            )
 
 
 def _reconcile_launched(attempt: Attempt, context: ReconcileContext) -> None:
     observed, at = context.observed(attempt), context.at
     if observed is None:
         _fail_attempt(
-            attempt, at, reason="the cluster no longer knows it", exit_cause=ExitCause.LOST
+            attempt,
+            at,
+            reason=Reason(
+                "launch.state.not_reported", "the cluster no longer reports the workload"
+            ),
+            exit_cause=ExitCause.LOST,
         )
     elif observed.ended:
         _reconcile_exit(attempt, observed, at)
@@ -206,7 +220,11 @@ def _reconcile_alive(attempt: Attempt, observed: ObservedLaunch, at: datetime) -
     messages = [replica.message for replica in observed.replicas if replica.message]
     if attempt.state == AttemptState.LAUNCHED and phases == {ReplicaPhase.RUNNING}:
         services.attempt_transition(
-            attempt, AttemptEvent.RUN, at=at, reason="running", started_at=at
+            attempt,
+            AttemptEvent.RUN,
+            at=at,
+            reason=Reason("launch.state.running", "running"),
+            started_at=at,
         )
     elif attempt.state == AttemptState.LAUNCHED:
         message = messages[0] if messages else "starting"
@@ -231,7 +249,11 @@ def _reconcile_exit(attempt: Attempt, observed: ObservedLaunch, at: datetime) ->
     if bad is None:
         with transaction.atomic():
             services.attempt_transition(
-                attempt, AttemptEvent.FINISH, at=at, reason="registering what it made", exit_code=0
+                attempt,
+                AttemptEvent.FINISH,
+                at=at,
+                reason=Reason("attempt.state.registering_outputs", "registering the outputs"),
+                exit_code=0,
             )
             quotas.claim_release(uid=attempt.claim_uid, reason=ReleaseReason.FINISHED, at=at)
         _complete_attempt(attempt, at)
@@ -242,7 +264,9 @@ def _reconcile_exit(attempt: Attempt, observed: ObservedLaunch, at: datetime) ->
         cause = ExitCause.OUT_OF_MEMORY
     # Some clusters use the last lines of the log as the message.
     message = selectors.masked_text(bad.message, job=attempt.job)
-    reason = message or f"ended with exit code {bad.exit_code}"
+    reason = message or Reason(
+        "launch.state.exited", "ended with exit code {exit_code}", exit_code=bad.exit_code
+    )
     exit_fields = {"exit_code": bad.exit_code, "exit_cause": cause, **archived}
     if cause is ExitCause.OUT_OF_MEMORY:
         _retry_with_smaller_batches(attempt, at, reason=reason, **exit_fields)
@@ -252,7 +276,11 @@ def _reconcile_exit(attempt: Attempt, observed: ObservedLaunch, at: datetime) ->
         archived.get("log_tail", ""), ended_at=bad.ended_at, at=at
     ):
         # If it is, its claim is revoked within seconds, and its job continues on other cards.
-        message = f"{reason}; waiting a moment to hear whether its cards are at fault"
+        message = Reason(
+            "attempt.state.hardware_check",
+            "{reason}; checking whether the cards have a fault",
+            reason=reason,
+        )
         services.attempt_log_store(attempt=attempt, message=message, **archived)
     else:
         _retry_by_policy(attempt, at, cause=cause, reason=reason, **exit_fields)
@@ -286,14 +314,14 @@ def _retry_with_smaller_batches(
     """Retry with smaller batches, from the newest checkpoint, if the spec allows it."""
     retry = services.out_of_memory_retry(attempt)
     if retry.overrides is None:
-        _fail_attempt(attempt, at, reason=f"{reason}; {retry.reason}", **exit_fields)
+        _fail_attempt(attempt, at, reason=join_reasons((reason, retry.reason)), **exit_fields)
         return
     services.attempt_end(
         attempt=attempt,
         event=AttemptEvent.FAIL,
         job_event=JobEvent.REQUEUE,
         at=at,
-        reason=f"{reason}; {retry.reason}",
+        reason=join_reasons((reason, retry.reason)),
         release=ReleaseReason.FINISHED,
         overrides=retry.overrides,
         **exit_fields,
@@ -307,7 +335,7 @@ def _requeue_lost(attempt: Attempt, at: datetime, *, reason: str, **exit_fields:
         event=AttemptEvent.FAIL,
         job_event=JobEvent.REQUEUE,
         at=at,
-        reason=f"{reason}; waiting for cards again",
+        reason=Reason("attempt.state.requeued", "{reason}; waiting for cards again", reason=reason),
         release=ReleaseReason.FAULT,
         **exit_fields,
     )
@@ -338,7 +366,10 @@ def _complete_attempt(attempt: Attempt, at: datetime) -> None:
         _fail_attempt(
             attempt,
             at,
-            reason="the program ended without saying what it made (no manifest arrived)",
+            reason=Reason(
+                "attempt.manifest.missing",
+                "the program ended without sending the manifest of its outputs",
+            ),
         )
         return
     archived = launches.archive_log(attempt)
@@ -393,7 +424,11 @@ def attempt_outputs_register(attempt: Attempt) -> str:
             files=files,
             metrics=manifest.get("metrics", {}),
         )
-        return f"evaluated {evaluation.model_version}"
+        return Reason(
+            "attempt.output.evaluation",
+            "evaluated {version}",
+            version=str(evaluation.model_version),
+        )
     if job.output_name:
         version = registry.model_version_register(
             origin=origin,
@@ -406,7 +441,11 @@ def attempt_outputs_register(attempt: Attempt) -> str:
         )
         return _version_message(version)
     artifact = registry.outputs_register(origin=origin, files=files)
-    return f"made {len(artifact.files)} files" if artifact.files else "finished"
+    return (
+        Reason("attempt.output.files", "output files: {count}", count=len(artifact.files))
+        if artifact.files
+        else "finished"
+    )
 
 
 def _quantization_verdict(job: Job, metrics: Mapping[str, Any]) -> QuantizationVerdict | None:
@@ -420,5 +459,10 @@ def _quantization_verdict(job: Job, metrics: Mapping[str, Any]) -> QuantizationV
 
 def _version_message(version: ModelVersion) -> str:
     if version.acceptance == GateDecision.REJECTED:
-        return f"made {version}, which is not accepted: {version.acceptance_reason}"
-    return f"made {version}"
+        return Reason(
+            "attempt.output.version_not_accepted",
+            "created {version}, which is not accepted: {reason}",
+            version=str(version),
+            reason=version.acceptance_reason,
+        )
+    return Reason("attempt.output.version_created", "created {version}", version=str(version))

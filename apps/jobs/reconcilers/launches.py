@@ -14,6 +14,7 @@ from apps.jobs.models import Attempt
 from apps.models import selectors as registry_selectors
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Claim
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.ports import registry
@@ -32,7 +33,13 @@ _CHUNK_BYTES = 1 << 20
 def attempt_cluster_adapter(attempt: Attempt) -> ClusterAdapter:
     """:raises ValueError: if the attempt has not been admitted to a cluster."""
     if attempt.cluster is None:
-        raise ValueError(f"attempt {attempt.uid} is on no cluster yet")
+        raise ValueError(
+            Reason(
+                "attempt.cluster.missing",
+                "attempt {attempt} has not been admitted to a cluster",
+                attempt=attempt.uid,
+            )
+        )
     return fleet.cluster_adapter(attempt.cluster)
 
 

@@ -18,6 +18,7 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, AttemptTransition
 from apps.jobs.reconcilers import launches
 from apps.jobs.reconcilers.context import ReconcileContext
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptEvent, AttemptState, JobEvent
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.persistence.state_transitions import RowTransition, apply_transitions
@@ -87,8 +88,8 @@ def _stop_attempts(attempts: Sequence[Attempt], context: ReconcileContext) -> No
             stop_reason, reason = ReleaseReason.CANCELLED, cancelled_by(attempt)
         else:
             stop_reason = ReleaseReason(context.claim(attempt).release_reason)
-            reason = f"its cards are taken back ({stop_reason})"
-        reason = f"stopping: {reason}"
+            reason = Reason("launch.stop.evicted", "evicting ({reason})", reason=stop_reason)
+        reason = Reason("attempt.state.stopping", "stopping: {reason}", reason=reason)
         changes = {"message": reason, "stop_reason": stop_reason}
         steps.append(RowTransition(row=attempt, reason=reason, changes=changes))
     apply_transitions(
@@ -97,7 +98,9 @@ def _stop_attempts(attempts: Sequence[Attempt], context: ReconcileContext) -> No
 
 
 def cancelled_by(attempt: Attempt) -> str:
-    return f"cancelled by {attempt.job.cancel_requested_by}"
+    return Reason(
+        "transition.by_user.cancelled", "cancelled by {user}", user=attempt.job.cancel_requested_by
+    )
 
 
 def _remaining_grace(attempt: Attempt, context: ReconcileContext) -> timedelta:
@@ -126,7 +129,11 @@ def _stopped_attempt(attempt: Attempt, *, after_chunk: Callable[[], None]) -> _S
             attempt=attempt,
             reason=cancelled_by(attempt)
             if cancelled
-            else f"waiting for cards again ({attempt.stop_reason})",
+            else Reason(
+                "attempt.state.requeued_after_stop",
+                "waiting for cards again ({reason})",
+                reason=attempt.stop_reason,
+            ),
             changes=launches.archive_log(attempt, after_chunk=after_chunk),
         ),
         event=JobEvent.CANCEL if cancelled else JobEvent.REQUEUE,

@@ -41,6 +41,7 @@ from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
 from controlplane.domain.common.permissions import Permission, roles_grant
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -70,10 +71,16 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     resolved = job_resolve(request)
     findings = [*resolved.findings, *_check_storage(team), *_check_queue(request.queue)]
     if request.output_shared and not is_company_administrator(actor):
-        message = "only an administrator of the company can share a model with every team"
+        message = Reason(
+            "job.output_shared.not_permitted",
+            "only an administrator of the company can share a model with every team",
+        )
         findings.append(FieldFinding(field="output_shared", message=message))
     if request.priority > 0 and not roles_grant(roles_of(actor, team), Permission.MANAGE_QUEUES):
-        message = "only a queue admin of the team can ask for more than 0; others wait their turn"
+        message = Reason(
+            "job.priority.not_permitted",
+            "only a queue admin of the team can set a priority above 0",
+        )
         findings.append(FieldFinding(field="priority", message=message))
     if findings:
         raise SpecRefused(findings)
@@ -97,7 +104,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         priority=request.priority,
         run_seconds=request.run_seconds,
         retry_policy=RetryPolicy.from_json(request.retry_policy).as_json(),
-        state_reason="waiting for cards",
+        state_reason=Reason("claim.pending.cards", "waiting for cards"),
     )
     secret_variables_store(job=job, variables=request.secret_variables)
     audit(actor=actor, action="job.submit", team=team, uid=job.uid, name=job.name, kind=job.kind)
@@ -157,9 +164,13 @@ def attempt_request_claim(*, attempt: Attempt) -> None:
     since = quotas_selectors.queued_since_by_claim([before.claim_uid])[before.claim_uid]
     (claim,) = quotas.claims_request(requests=(claim_request_of(attempt, in_line_since=since),))
     rows = Attempt.objects.filter(pk=attempt.pk, lease_token=attempt.lease_token, claim_uid="")
-    if not rows.update(claim_uid=claim.uid, message="waiting for cards"):
+    if not rows.update(
+        claim_uid=claim.uid, message=Reason("claim.pending.cards", "waiting for cards")
+    ):
         raise LeaseLost(str(attempt))
-    Job.objects.filter(pk=attempt.job_id).update(state_reason="waiting for cards")
+    Job.objects.filter(pk=attempt.job_id).update(
+        state_reason=Reason("claim.pending.cards", "waiting for cards")
+    )
 
 
 def claim_request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quotas.ClaimRequest:
@@ -242,7 +253,7 @@ def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
         row,
         JobEvent.RETRY,
         at=at,
-        reason="waiting for cards",
+        reason=Reason("claim.pending.cards", "waiting for cards"),
         actor=actor.username,
         cancel_requested_at=None,
         cancel_requested_by="",

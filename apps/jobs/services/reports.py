@@ -11,11 +11,12 @@ from django.db import transaction
 
 from apps.jobs.models import (
     Attempt,
+    AttemptUpload,
     ProgressPoint,
-    UploadedFile,
 )
 from apps.models import selectors as registry_selectors
 from apps.quotas import services as quotas
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull
 
 #: Maximum number of characters in the path of an output file.
@@ -49,7 +50,12 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
                 continue
         step = values.pop("step", None)
         if not isinstance(step, int) or isinstance(step, bool) or step < 0:
-            raise ReportRefused("each point needs a whole, non-negative number as its step")
+            raise ReportRefused(
+                Reason(
+                    "attempt.progress.invalid_step",
+                    "each point must have a whole, non-negative number as its step",
+                )
+            )
         _check_metrics(values)
         merged = {**(rows[step].values if step in rows else {}), **values}
         rows[step] = fresh[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
@@ -74,7 +80,14 @@ def _check_metrics(values: Mapping[str, Any]) -> None:
     for name in METRICS:
         value = values.get(name)
         if value is not None and not _is_double(value):
-            raise ReportRefused(f"{name} must be a number or null, got {str(value)[:40]!r}")
+            raise ReportRefused(
+                Reason(
+                    "attempt.metric.not_a_number",
+                    "{metric} must be a number or null, got {value}",
+                    metric=name,
+                    value=repr(str(value)[:40]),
+                )
+            )
 
 
 def _is_double(value: object) -> bool:
@@ -106,7 +119,14 @@ def file_receive(*, attempt: Attempt, path: str, sha256: str, chunks: Iterable[b
     except StorageFull:
         raise
     except ArtifactError as error:
-        raise ReportRefused(f"{path!r} did not arrive whole: {error}") from None
+        raise ReportRefused(
+            Reason(
+                "attempt.output.upload_incomplete",
+                "the upload of {path} is incomplete: {error}",
+                path=repr(path),
+                error=str(error),
+            )
+        ) from None
     file_record(attempt=attempt, path=path, digest=blob.digest, size=blob.size)
     return blob
 
@@ -116,14 +136,19 @@ def check_output_path(path: str) -> None:
     plain = path.isprintable() and "\\" not in path and len(path) <= MAX_OUTPUT_PATH_LENGTH
     if not plain or any(part in ("", ".", "..") for part in path.split("/")):
         raise ReportRefused(
-            f'a file\'s path is relative, without "..", and has at most {MAX_OUTPUT_PATH_LENGTH} '
-            f"characters; got {path!r}"
+            Reason(
+                "attempt.output.invalid_path",
+                'a file path must be relative, without "..", and have at most {limit} '
+                "characters; got {path}",
+                limit=MAX_OUTPUT_PATH_LENGTH,
+                path=repr(path),
+            )
         )
 
 
 def file_record(*, attempt: Attempt, path: str, digest: str, size: int) -> None:
     """Record an uploaded file; uploading the same path again replaces it."""
-    UploadedFile.objects.update_or_create(
+    AttemptUpload.objects.update_or_create(
         attempt=attempt, path=path, defaults={"digest": digest, "size": size}
     )
 
@@ -138,7 +163,19 @@ def manifest_record(*, attempt: Attempt, manifest: Mapping[str, Any]) -> None:
     for file in manifest["files"]:
         upload = uploads.get(file["path"])
         if upload is None:
-            raise ReportRefused(f"the manifest lists {file['path']!r}, which was not uploaded")
+            raise ReportRefused(
+                Reason(
+                    "attempt.manifest.file_missing",
+                    "the manifest lists {path}, which was not uploaded",
+                    path=repr(file["path"]),
+                )
+            )
         if upload.digest != f"sha256:{file['sha256']}" or upload.size != file["size"]:
-            raise ReportRefused(f"{file['path']!r} arrived with other content than the manifest's")
+            raise ReportRefused(
+                Reason(
+                    "attempt.manifest.digest_mismatch",
+                    "the content of {path} differs from the manifest",
+                    path=repr(file["path"]),
+                )
+            )
     Attempt.objects.filter(pk=attempt.pk).update(manifest=dict(manifest))

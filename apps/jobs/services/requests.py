@@ -20,9 +20,11 @@ from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.common.accelerators import Chip, check_cards
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
     FieldKind,
+    describe_findings,
     device_variable_error,
     variable_name_error,
 )
@@ -42,7 +44,7 @@ class SpecRefused(Exception):
     """The request is invalid; it carries one finding for each error."""
 
     def __init__(self, findings: Sequence[FieldFinding]) -> None:
-        super().__init__("; ".join(f"{finding.field}: {finding.message}" for finding in findings))
+        super().__init__(describe_findings(findings))
         self.findings = tuple(findings)
 
 
@@ -153,15 +155,24 @@ def engine_check(request: JobRequest) -> list[FieldFinding]:
     """Check that the engine exists and supports the kind of job."""
     names = registry.engine_names()
     if request.engine not in names:
-        message = f"no engine is called {request.engine!r}; use {', '.join(names)}"
+        message = Reason(
+            "job.engine.not_found",
+            "engine {engine} does not exist; use {engines}",
+            engine=repr(request.engine),
+            engines=", ".join(names),
+        )
         return [FieldFinding(field="engine", message=message)]
     engine = registry.engine(request.engine)
     if Task(request.kind) not in engine.tasks:
         does = ", ".join(sorted(engine.tasks))
         able = [name for name in names if Task(request.kind) in registry.engine(name).tasks]
-        message = (
-            f"{request.engine} does not {request.kind}; it does {does}; "
-            f"use {', '.join(able) or 'another engine'}"
+        message = Reason(
+            "job.engine.kind_not_supported",
+            "{engine} does not support {kind}; it supports {kinds}; use {engines}",
+            engine=request.engine,
+            kind=request.kind,
+            kinds=does,
+            engines=", ".join(able) or "another engine",
         )
         return [FieldFinding(field="engine", message=message)]
     return []
@@ -172,7 +183,13 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[FieldFindin
     if not 1 <= request.cards <= MOST_CARDS:
         findings.append(
             FieldFinding(
-                field="cards", message=f"must be between 1 and {MOST_CARDS}, got {request.cards}"
+                field="cards",
+                message=Reason(
+                    "spec.value.out_of_range",
+                    "must be 1 to {limit}, got {value}",
+                    limit=MOST_CARDS,
+                    value=request.cards,
+                ),
             )
         )
     else:
@@ -185,7 +202,12 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[FieldFindin
         findings += [finding for finding in wrong if finding]
     if request.memory < 0:
         findings.append(
-            FieldFinding(field="memory", message=f"cannot be negative, got {request.memory}")
+            FieldFinding(
+                field="memory",
+                message=Reason(
+                    "spec.value.negative", "must not be negative, got {value}", value=request.memory
+                ),
+            )
         )
     return findings
 
@@ -214,9 +236,14 @@ def _check_containers(engine: Engine, chips: Sequence[Chip]) -> list[FieldFindin
     return [
         FieldFinding(
             field="engine",
-            message=(
-                f"{engine.profile().title} comes as an image, and the clusters with {chip.label} start no "
-                f"containers ({', '.join(clusters)}); choose another engine, or compare what it would run"
+            message=Reason(
+                "job.engine.containers_not_supported",
+                "{engine} requires a container image, and the clusters with {chip} do "
+                "not run containers ({clusters}); choose another engine, or check the "
+                "rendered launch",
+                engine=engine.profile().title,
+                chip=chip.label,
+                clusters=", ".join(clusters),
             ),
         )
         for chip, clusters in without
@@ -227,28 +254,53 @@ def _check_containers(engine: Engine, chips: Sequence[Chip]) -> list[FieldFindin
 def _check_inputs(request: JobRequest) -> list[FieldFinding]:
     findings = []
     if not request.name.strip():
-        findings.append(FieldFinding(field="name", message="give the job a name"))
+        findings.append(
+            FieldFinding(
+                field="name", message=Reason("job.name.missing", "enter a name for the job")
+            )
+        )
     if request.kind in (JobKind.FINETUNE, JobKind.EVALUATE, JobKind.QUANTIZE):
         if request.model_version is None:
-            findings.append(FieldFinding(field="model_version", message="choose a model version"))
+            findings.append(
+                FieldFinding(
+                    field="model_version",
+                    message=Reason("job.model_version.missing", "choose a model version"),
+                )
+            )
         elif request.model_version.state != ModelState.READY:
             findings.append(
                 FieldFinding(
                     field="model_version",
-                    message=f"{request.model_version} is {request.model_version.state}, not ready",
+                    message=Reason(
+                        "model_version.state.not_ready",
+                        "{version} is {state}, not ready",
+                        version=str(request.model_version),
+                        state=request.model_version.state,
+                    ),
                 )
             )
         if request.dataset_version is None:
             findings.append(
-                FieldFinding(field="dataset_version", message="choose a dataset version")
+                FieldFinding(
+                    field="dataset_version",
+                    message=Reason("job.dataset_version.missing", "choose a dataset version"),
+                )
             )
         elif not request.dataset_version.artifact.usable:
-            message = f"{request.dataset_version} has been deleted; choose one whose rows are here"
+            message = Reason(
+                "job.dataset_version.deleted",
+                "{version} has been deleted; choose another dataset version",
+                version=str(request.dataset_version),
+            )
             findings.append(FieldFinding(field="dataset_version", message=message))
     if request.kind in (JobKind.FINETUNE, JobKind.QUANTIZE) and not request.output_name:
         findings.append(
             FieldFinding(
-                field="output_name", message="name the model that the new version belongs to"
+                field="output_name",
+                message=Reason(
+                    "job.output_name.missing",
+                    "enter the name of the model that the new version belongs to",
+                ),
             )
         )
     measures = request.kind in (JobKind.EVALUATE, JobKind.QUANTIZE)
@@ -260,7 +312,11 @@ def _check_inputs(request: JobRequest) -> list[FieldFinding]:
             findings.append(
                 FieldFinding(
                     field="dataset_version",
-                    message=f"{request.dataset_version} has no rows to train on",
+                    message=Reason(
+                        "job.dataset_version.no_training_examples",
+                        "{version} has no training examples",
+                        version=str(request.dataset_version),
+                    ),
                 )
             )
         findings += _check_rows(request, request.dataset_version)
@@ -272,13 +328,20 @@ def _check_rows(request: JobRequest, dataset: DatasetVersion) -> list[FieldFindi
     objective = request.spec.get("objective", "sft")
     schema = dataset.statistics.get("schema", "")
     if objective == "dpo" and schema != Schema.PREFERENCE:
-        message = (
-            f"{dataset} has rows of the kind {schema or 'unknown'}; dpo learns from rows with prompt, "
-            "chosen and rejected"
+        message = Reason(
+            "job.dataset_version.dpo_columns_missing",
+            "{version} has examples of type {schema}; dpo requires examples with "
+            "prompt, chosen and rejected",
+            version=str(dataset),
+            schema=schema or "unknown",
         )
     elif objective in ("sft", "grpo") and schema == Schema.TEXT:
-        message = (
-            f"{dataset} has texts without answers; {objective} learns from questions and answers"
+        message = Reason(
+            "job.dataset_version.answers_missing",
+            "{version} has plain text without answers; {objective} requires examples "
+            "with a prompt and an answer",
+            version=str(dataset),
+            objective=objective,
         )
     else:
         return []
@@ -296,8 +359,12 @@ def deleted_inputs_check(job: Job) -> tuple[FieldFinding, ...]:
     return tuple(
         FieldFinding(
             field=at,
-            message=f"{name} has been deleted; have it back on the storage page, or clone the job "
-            "and choose another",
+            message=Reason(
+                "job.input.deleted",
+                "{version} has been deleted; restore it on the storage page, or clone "
+                "the job and choose another",
+                version=name,
+            ),
         )
         for at, name, artifact in inputs
         if artifact is not None and not artifact.usable
@@ -322,6 +389,12 @@ def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[FieldFin
         split = spec.get(name)
         # A value that is not a string is refused by the engine's own check.
         if isinstance(split, str) and not rows.get(split):
-            message = f"{dataset} has no rows in {split!r}; it has {filled}"
+            message = Reason(
+                "job.dataset_version.split_empty",
+                "{version} has no examples in the split {split}; it has {splits}",
+                version=str(dataset),
+                split=repr(split),
+                splits=filled,
+            )
             findings.append(FieldFinding(field=name, message=message))
     return findings

@@ -19,6 +19,7 @@ from apps.quotas import selectors as quotas
 from controlplane.domain import sizing
 from controlplane.domain.architectures import Architecture, ConfigRefused, parse_architecture
 from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, check_limits
 from controlplane.domain.jobs import parallelism
@@ -47,7 +48,11 @@ def expand_chip_names(
     chosen: dict[str, Chip] = {}
     findings = []
     if not requested:
-        findings.append(_resource_finding(message="name at least one acceptable chip"))
+        findings.append(
+            _resource_finding(
+                message=Reason("job.chips.missing", "choose at least one acceptable chip")
+            )
+        )
     for group in requested:
         if group in groups:
             found = _fleet_chips(group, engine=engine, task=task, free=free)
@@ -61,10 +66,24 @@ def expand_chip_names(
             whole = (one.name for one in registry.chips().values() if not one.slice_of)
             known = ", ".join((*CHIP_GROUPS, *whole, *sorted(_known_profiles())))
             findings.append(
-                _resource_finding(message=f"no chip is called {group!r}; known: {known}")
+                _resource_finding(
+                    message=Reason(
+                        "job.chip.unknown",
+                        "unknown chip {chip}; choose one of {chips}",
+                        chip=repr(group),
+                        chips=known,
+                    )
+                )
             )
         elif reason := engine.runs_on(task, chip):
-            message = f"{engine.name} does not {task} on {chip.name}: {reason}"
+            message = Reason(
+                "job.engine.chip_not_supported",
+                "{engine} does not support {task} on {chip}: {reason}",
+                engine=engine.name,
+                task=task,
+                chip=chip.name,
+                reason=reason,
+            )
             findings.append(_resource_finding(message=message))
         else:
             chosen[chip.name] = chip
@@ -127,10 +146,32 @@ def _no_chip_message(group: str, *, engine: Engine, task: Task, free: Mapping[st
     in_fleet = [known[name] for name in free if name in known]
     matching = [chip for chip in in_fleet if _chips_of_group(group, chip)]
     if not matching:
-        has = ", ".join(sorted(chip.name for chip in in_fleet)) or "no cards at all"
-        return f"the fleet has no card that {group!r} means; it has {has}"
-    reasons = "; ".join(f"{chip.name}: {engine.runs_on(task, chip)}" for chip in matching)
-    return f"{engine.name} does not {task} on any card that {group!r} means ({reasons})"
+        has = ", ".join(sorted(chip.name for chip in in_fleet)) or Reason(
+            "fleet.chips.none", "no cards"
+        )
+        return Reason(
+            "job.chips.not_in_fleet",
+            "the fleet has no cards of the chip group {group}; it has {chips}",
+            group=repr(group),
+            chips=has,
+        )
+    reasons = [
+        Reason(
+            "job.engine.chip_reason",
+            "{chip}: {reason}",
+            chip=chip.name,
+            reason=engine.runs_on(task, chip),
+        )
+        for chip in matching
+    ]
+    return Reason(
+        "job.engine.group_not_supported",
+        "{engine} does not support {task} on any chip of the group {group} ({reasons})",
+        engine=engine.name,
+        task=task,
+        group=repr(group),
+        reasons=reasons,
+    )
 
 
 def _chips_of_group(group: str, chip: Chip) -> bool:
@@ -248,11 +289,18 @@ def _propose_plan(
 
 def _impossible_finding(request: ParallelPlanRequest, architecture: Architecture) -> FieldFinding:
     plan = ParallelPlan(data=request.cards)
-    reasons = "; ".join(finding.message for finding in _plan_findings(plan, request, architecture))
+    reasons = [finding.message for finding in _plan_findings(plan, request, architecture)]
     return FieldFinding(
         field="cards",
-        message=f"{request.engine.name} cannot share {request.model.name} among {request.cards} cards of "
-        f"{request.chips[0].label}: {reasons}",
+        message=Reason(
+            "job.parallelism.impossible",
+            "{engine} cannot distribute {model} over {cards} cards of {chip}: {reasons}",
+            engine=request.engine.name,
+            model=request.model.name,
+            cards=request.cards,
+            chip=request.chips[0].label,
+            reasons=reasons,
+        ),
     )
 
 
@@ -273,8 +321,16 @@ def _weights_finding(
         advice = "train an adapter (method lora), or take another engine or chip"
     return FieldFinding(
         field="cards",
-        message=f"the weights alone take {format_bytes(weights)} on each of {request.cards} cards of "
-        f"{small.label}, which hold {format_bytes(small.memory)}; {advice}",
+        message=Reason(
+            "job.memory.weights_too_large",
+            "the weights alone require {weights} on each of {cards} cards of {chip}, "
+            "which have {memory} of memory; {advice}",
+            weights=format_bytes(weights),
+            cards=request.cards,
+            chip=small.label,
+            memory=format_bytes(small.memory),
+            advice=advice,
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.jobs.models import Job, SecretVariable
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
     device_variable_error,
@@ -45,11 +46,20 @@ def _variable_error(name: str, value: str, *, spec: Mapping[str, Any]) -> str | 
         return device_variable_error(name, at=FIELD)
     plain = spec.get("environment")
     if isinstance(plain, Mapping) and name in plain:
-        return f"{name} is set in environment as well; remove one of the two"
+        return Reason(
+            "job.secret_variable.duplicate",
+            "{name} is also set in environment; remove one of the two",
+            name=name,
+        )
     if not MIN_VALUE_LENGTH <= len(value) <= MAX_VALUE_LENGTH or "\0" in value:
-        return (
-            f"the value of {name} must have {MIN_VALUE_LENGTH} to {MAX_VALUE_LENGTH} characters and no NUL, "
-            f"got {len(value)}; shorter ones cannot be masked in logs"
+        return Reason(
+            "job.secret_variable.invalid_value",
+            "the value of {name} must have {minimum} to {maximum} characters and no "
+            "NUL, got {length}; shorter values cannot be masked in logs",
+            name=name,
+            minimum=MIN_VALUE_LENGTH,
+            maximum=MAX_VALUE_LENGTH,
+            length=len(value),
         )
     return None
 
@@ -67,7 +77,11 @@ def secret_variables_missing(job: Job) -> tuple[FieldFinding, ...]:
     return tuple(
         FieldFinding(
             field=FIELD,
-            message=f"the value of {name} has been deleted; clone the job and enter it again",
+            message=Reason(
+                "job.secret_variable.deleted",
+                "the value of {name} has been deleted; clone the job and enter it again",
+                name=name,
+            ),
         )
         for name in deleted
     )

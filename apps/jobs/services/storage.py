@@ -13,10 +13,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
-from apps.jobs.models import Attempt, Job, UploadedFile
+from apps.jobs.models import Attempt, AttemptUpload, Job
 from apps.models.models import StorageMeasure
 from apps.models.selectors import artifact_store
-from apps.models.selectors.storage_sources import Hold
+from apps.models.selectors.storage_consumers import Hold
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import (
     ENDED_ATTEMPT_STATES,
     ENDED_JOB_STATES,
@@ -47,10 +48,10 @@ _ITEM_COLUMNS = (
 
 
 class JobStorage:
-    """Implements ``apps.models.selectors.storage_sources.StorageSource``."""
+    """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``."""
 
     def digests(self) -> Iterator[str]:
-        yield from UploadedFile.objects.values_list("digest", flat=True).iterator()
+        yield from AttemptUpload.objects.values_list("digest", flat=True).iterator()
         logs = Attempt.objects.exclude(log_digest="")
         yield from logs.values_list("log_digest", flat=True).iterator()
 
@@ -66,7 +67,13 @@ class JobStorage:
         # Live jobs last, because their reason takes precedence.
         for name, state, *inputs in sorted(rows, key=lambda row: row[1] not in ENDED_JOB_STATES):
             firm = state not in ENDED_JOB_STATES
-            reason = f"job {name} is {state}" if firm else f"job {name} can still be tried again"
+            reason = (
+                Reason("artifact.hold.job_active", "job {job} is {state}", job=name, state=state)
+                if firm
+                else Reason(
+                    "artifact.hold.job_retryable", "job {job} can still be retried", job=name
+                )
+            )
             hold = Hold(reason=reason, firm=firm)
             sizes |= {key: hold for key in inputs if key and (of is None or key in of)}
         return sizes
@@ -80,7 +87,7 @@ class JobStorage:
             Q(kind=StorageKind.CHECKPOINTS, owner_uid__in=ended.filter(_FOLDER).values("uid"))
             | Q(kind=StorageKind.LOGS, owner_uid__in=ended.filter(_LOG).values("uid"))
         )
-        uploaded = UploadedFile.objects.filter(attempt__in=ended).order_by().values("attempt__uid")
+        uploaded = AttemptUpload.objects.filter(attempt__in=ended).order_by().values("attempt__uid")
         uploaded = uploaded.annotate(total=Sum("size")).order_by("-total")
         uids = {
             *measured.order_by("-size").values_list("owner_uid", flat=True)[:count],
@@ -93,7 +100,7 @@ class JobStorage:
 
     def usage(self) -> Iterable[tuple[int, StorageKind, int]]:
         # Uploads of succeeded attempts are charged as the outputs that they became.
-        uploads = UploadedFile.objects.exclude(attempt__state=AttemptState.SUCCEEDED).order_by()
+        uploads = AttemptUpload.objects.exclude(attempt__state=AttemptState.SUCCEEDED).order_by()
         totals = uploads.values(team=F("attempt__job__team")).annotate(total=Sum("size"))
         for row in totals:
             yield row["team"], StorageKind.JOB_FILES, row["total"]
@@ -127,7 +134,7 @@ class JobStorage:
             case RetentionItemKind.CHECKPOINTS:
                 return checkpoints_remove(attempt, at=at)
             case RetentionItemKind.UPLOADS:
-                return bool(UploadedFile.objects.filter(attempt=attempt).delete()[0])
+                return bool(AttemptUpload.objects.filter(attempt=attempt).delete()[0])
             case RetentionItemKind.LOG:
                 return _log_remove(attempt)
             case _:
@@ -179,7 +186,7 @@ def _retention_items(attempts: QuerySet[Attempt]) -> Iterator[RetentionItem]:
     continued = Attempt.objects.filter(continues=OuterRef("pk")).exclude(
         state__in=ENDED_ATTEMPT_STATES
     )
-    uploads = UploadedFile.objects.filter(attempt=OuterRef("pk")).order_by().values("attempt")
+    uploads = AttemptUpload.objects.filter(attempt=OuterRef("pk")).order_by().values("attempt")
     rows = (
         attempts.filter(_FOLDER | _LOG | Exists(uploads), state__in=ENDED_ATTEMPT_STATES)
         .annotate(

@@ -20,6 +20,7 @@ from apps.jobs.models import Attempt, AttemptTransition, Job, JobTransition
 from apps.jobs.services.lifecycle import claim_request_of, has_ended, resumable_attempt
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.snapshots import Blame
 from controlplane.domain.health.suspicions import crash_signature
 from controlplane.domain.jobs import retries
@@ -270,9 +271,17 @@ def out_of_memory_retry(attempt: Attempt) -> OutOfMemoryRetry:
     """Retry with smaller batches while the spec allows another retry and batches can become smaller."""
     job = attempt.job
     if job.kind != JobKind.FINETUNE:
-        return OutOfMemoryRetry(overrides=None, reason="ask for less at once, or for more memory")
+        return OutOfMemoryRetry(
+            overrides=None,
+            reason=Reason(
+                "attempt.out_of_memory.advice", "reduce the batch size, or request more memory"
+            ),
+        )
     if job.cancel_requested_at is not None:
-        return OutOfMemoryRetry(overrides=None, reason="it was being cancelled")
+        return OutOfMemoryRetry(
+            overrides=None,
+            reason=Reason("attempt.out_of_memory.cancelling", "the job was being cancelled"),
+        )
     spec = {**job.spec, **(attempt.overrides or {})}
     smaller = retries.smaller_batches(spec)
     if smaller is None:
@@ -280,13 +289,25 @@ def out_of_memory_retry(attempt: Attempt) -> OutOfMemoryRetry:
     before = job.attempts.filter(exit_cause=ExitCause.OUT_OF_MEMORY).exclude(pk=attempt.pk)
     allowed = spec.get("out_of_memory_retries", 0)
     if before.count() >= allowed:
-        reason = (
-            f"batch_size {spec['batch_size']} is still too much after {allowed} retries; run it again with "
-            f"batch_size {smaller['batch_size']} and gradient_accumulation {smaller['gradient_accumulation']}"
+        reason = Reason(
+            "attempt.out_of_memory.retries_exhausted",
+            "batch_size {batch_size} is still too large after {retries} retries; run "
+            "the job again with batch_size {smaller_batch_size} and "
+            "gradient_accumulation {gradient_accumulation}",
+            batch_size=spec["batch_size"],
+            retries=allowed,
+            smaller_batch_size=smaller["batch_size"],
+            gradient_accumulation=smaller["gradient_accumulation"],
         )
         return OutOfMemoryRetry(overrides=None, reason=reason)
-    reason = (
-        f"it is tried again with batch_size {spec['batch_size']} → {smaller['batch_size']} and "
-        f"gradient_accumulation {spec['gradient_accumulation']} → {smaller['gradient_accumulation']}"
+    reason = Reason(
+        "attempt.out_of_memory.retrying",
+        "retrying with batch_size {batch_size} → {smaller_batch_size} and "
+        "gradient_accumulation {gradient_accumulation} → "
+        "{larger_gradient_accumulation}",
+        batch_size=spec["batch_size"],
+        smaller_batch_size=smaller["batch_size"],
+        gradient_accumulation=spec["gradient_accumulation"],
+        larger_gradient_accumulation=smaller["gradient_accumulation"],
     )
     return OutOfMemoryRetry(overrides=smaller, reason=reason)

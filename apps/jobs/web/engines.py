@@ -25,7 +25,7 @@ from apps.jobs.selectors.engines import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.ports import registry
 from controlplane.ports.engines import FlagsChecked, Task
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 
 TASK_LABELS: Mapping[str, Promise] = {
     Task.FINETUNE: _("fine-tune"),
@@ -110,7 +110,7 @@ def engine(request: AuthenticatedRequest, name: str) -> HttpResponse:
             _task_context(view, in_fleet=in_fleet, version=described.default_version)
             for view in selectors.engine_task_support(name)
         ],
-        "remarks": [translate_message(remark) for remark in described.remarks],
+        "remarks": [render_reason(remark) for remark in described.remarks],
     }
     return render(request, "jobs/engine.html", context)
 
@@ -139,7 +139,7 @@ def _support_context(
     return {
         "chips": _chip_labels(support.chips),
         "image": support.image.replace("{version}", version),
-        "reason": translate_message(support.reason),
+        "reason": render_reason(support.reason),
         "in_fleet": [chip.label for chip in support.chips if chip.name in in_fleet],
         "run_on_hardware": any(_has_run_on(chip) for chip in support.chips),
     }
@@ -149,7 +149,7 @@ def _restriction_context(restriction: FieldRestriction) -> dict[str, Any]:
     return {
         "label": " › ".join(gettext(part) for part in restriction.label),
         "values": [str(value) for value in restriction.values],
-        "reason": translate_message(restriction.reason),
+        "reason": render_reason(restriction.reason),
         "chips": _chip_labels(restriction.chips),
     }
 

@@ -27,14 +27,14 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import PriorityClass
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecField
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 
 
 def limited_label(choice: Any, reason: str) -> str:
     """The label of a disabled choice, with the reason."""
     return gettext("%(choice)s; not available: %(reason)s") % {
         "choice": choice,
-        "reason": translate_message(reason),
+        "reason": render_reason(reason),
     }
 
 

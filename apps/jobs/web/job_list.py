@@ -29,8 +29,8 @@ from apps.jobs.models import Job, SavedFilter
 from apps.jobs.selectors.jobs import MAX_COUNTED
 from apps.jobs.selectors.progress import JobProgress, job_progress_of
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, render_page, run_action
+from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import BulkAction, Column, Table
 
@@ -248,7 +248,7 @@ def _job_row(job: Any, *, at: datetime) -> JobRow:
     return JobRow(
         job=job,
         job_progress=job_progress,
-        reason=Truncator(translate_message(reason or job.state_reason)).chars(_REASON_CHARACTERS),
+        reason=Truncator(render_reason(reason or job.state_reason)).chars(_REASON_CHARACTERS),
     )
 
 
@@ -318,7 +318,7 @@ def jobs_cancel(request: AuthenticatedRequest) -> HttpResponse:
         names = Truncator(", ".join(cancelled)).chars(200)
         messages.success(request, message % {"count": len(cancelled), "names": names})
     for one in refused[:_MAX_REFUSAL_MESSAGES]:
-        messages.error(request, f"{one.job.name}: {translate_message(one.refusal)}")
+        messages.error(request, f"{one.job.name}: {render_reason(one.refusal)}")
     if more := len(refused[_MAX_REFUSAL_MESSAGES:]):
         message = ngettext(
             "%(count)d more job was not cancelled.",

@@ -49,8 +49,8 @@ from controlplane.ports.clusters import (
     ClusterObject,
     InspectableCluster,
 )
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, is_fragment, render_page, row_action
+from controlplane.web.reasons import render_reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +303,7 @@ def _cluster_details(attempt: Attempt, where: Cluster) -> dict[str, Any]:
     try:
         objects, events = fleet.inspect_cluster(where, both)
     except ClusterError as error:
-        return {"cluster_error": translate_message(str(error))}
+        return {"cluster_error": render_reason(str(error))}
     # A pod's status repeats the last lines of its log.
     masked = selectors.secret_masker(attempt.job)
     return {

@@ -22,6 +22,7 @@ from controlplane.domain.datasets import ColumnMapping, FileFormat, MessageRole,
 from controlplane.domain.datasets.inspection import WarningKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.ports import registry
+from controlplane.web.reasons import ReasonSerializerField, reason_response
 from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
 
 _SPLITS = [(split.value, split.value) for split in Split]
@@ -285,9 +286,10 @@ class ModelVersionDetailSerializer(ModelVersionSerializer):
         found = hub_import_of(version)
         return ArrivalSerializer(found).data if found else None
 
-    def get_state_reason(self, version: ModelVersion) -> str:
+    @extend_schema_field(ReasonSerializerField)
+    def get_state_reason(self, version: ModelVersion) -> dict[str, Any]:
         last = version.transitions.last()
-        return last.reason if last else ""
+        return reason_response(last.reason if last else "")
 
 
 @extend_schema_serializer(

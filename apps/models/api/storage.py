@@ -29,6 +29,7 @@ from apps.models.services.storage_cleanup import retention_plan, retention_previ
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.storage.retention import RetentionPlan, RetentionRules
 from controlplane.domain.storage.usage import StorageKind, StorageLevel
+from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     Filters,
     Query,
@@ -114,7 +115,7 @@ class RemovalSerializer(serializers.Serializer[Any]):
     team = serializers.CharField(source="item.team", help_text="A team's uid.")
     size = serializers.IntegerField(source="item.size", help_text="Bytes.")
     rule = serializers.CharField()
-    reason = serializers.CharField()
+    reason = ReasonSerializerField()
 
 
 class SparedSerializer(serializers.Serializer[Any]):

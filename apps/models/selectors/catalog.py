@@ -53,6 +53,7 @@ from controlplane.domain.catalog.entries import (
 )
 from controlplane.domain.catalog.parsing import Catalog, read_catalog
 from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.engines import Engine, EngineProfile, ModelFacts, Task
@@ -266,18 +267,30 @@ def _rendering_refusal(
     entry: CatalogEntry, task: CatalogTask, vendor: str, engine: str, installed: frozenset[str]
 ) -> str:
     if engine not in installed:
-        return "no plug-in for it is installed"
+        return Reason("engine.plugin.not_installed", "no plug-in for this engine is installed")
     if (plugin := registry.chip_plugins().get(vendor)) is None:
-        return "no plug-in for these chips is installed"
+        return Reason(
+            "chip.plugin.not_installed", "no plug-in for chips of this vendor is installed"
+        )
     plug_in, asked = registry.engine(engine), TASKS[task]
     if asked not in plug_in.tasks:
-        return f"its plug-in does not {asked}"
+        return Reason(
+            "engine.plugin.task_not_supported",
+            "the plug-in of this engine does not support the task {task}",
+            task=asked,
+        )
     if entry.modality not in _RENDERED_MODALITIES:
-        return "only models that write text are rendered"
+        return Reason(
+            "engine.modality.not_supported", "only models that generate text are supported"
+        )
     chips = plugin.chips()
     running = [chip for chip in chips if not plug_in.runs_on(asked, chip)]
     if not running:
-        return plug_in.runs_on(asked, chips[0]) if chips else "no chip of this vendor is known"
+        return (
+            plug_in.runs_on(asked, chips[0])
+            if chips
+            else Reason("chip.vendor.no_chips", "no chip of this vendor is known")
+        )
     return _first_refusal(
         _refusal_on_chip(chip, entry, task=asked, engine=plug_in) for chip in running
     )

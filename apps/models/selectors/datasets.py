@@ -26,6 +26,7 @@ from apps.models.selectors.storage import (
     parse_json_or_none,
 )
 from apps.models.selectors.versions import model_versions_visible
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import BlobMissing
 
 #: Bytes. Larger versions are not compared row by row.
@@ -193,7 +194,14 @@ def dataset_rows(
     pattern = text.casefold()
     with stream:
         if not 0 <= offset <= size:
-            raise ArtifactFileMissing(f"the rows end at byte {size}, there is nothing at {offset}")
+            raise ArtifactFileMissing(
+                Reason(
+                    "dataset.offset.out_of_range",
+                    "offset {offset} is out of range; the split has {size} bytes",
+                    size=size,
+                    offset=offset,
+                )
+            )
         stream.seek(offset)
         for line in _read_lines(stream):
             if len(found) == ROWS_PER_PAGE or at - offset > MAX_BYTES_SEARCHED:

@@ -20,6 +20,7 @@ from controlplane.domain.architectures import (
 )
 from controlplane.domain.catalog.entries import architecture_facts
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.spec_fields import FieldFinding, check_fields, with_defaults
 from controlplane.domain.sizing import (
     DEFAULT_ENGINE_MEMORY,
@@ -42,7 +43,7 @@ class SizingRefused(Exception):
     """The request cannot be estimated; ``findings`` names each invalid field."""
 
     def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
-        super().__init__("; ".join(finding.message for finding in findings))
+        super().__init__(join_reasons(finding.message for finding in findings))
         self.findings = findings
 
 
@@ -104,7 +105,11 @@ def sizing_subject_of_entry(key: str) -> SizingSubject:
     """:raises SizingRefused: if the catalog has no such model, or its architecture is unknown."""
     entry = catalog_snapshot().entries.get(key)
     if entry is None:
-        message = f"the catalog has no model called {key!r:.80}"
+        message = Reason(
+            "model.catalog_entry.not_found",
+            "the model catalog has no entry {key}",
+            key=f"{key!r:.80}",
+        )
         raise SizingRefused((FieldFinding(field="catalog", message=message),))
     facts = architecture_facts(entry)
     try:
@@ -135,8 +140,10 @@ def sizing_subject(name: str, *, user: accounts.RequestUser) -> SizingSubject:
         return sizing_subject_of_entry(key)
     version = model_versions_visible(user).filter(uid=key).first()
     if kind != "version" or version is None:
-        message = (
-            f"model must be catalog:KEY or version:UID of something that is there, got {name!r:.80}"
+        message = Reason(
+            "sizing.model.not_found",
+            "model must be catalog:KEY or version:UID of an existing model, got {model}",
+            model=f"{name!r:.80}",
         )
         raise SizingRefused((FieldFinding(field="model", message=message),))
     return sizing_subject_of_version(version)
@@ -157,7 +164,13 @@ def estimate_memory(
         raise SizingRefused(
             (
                 FieldFinding(
-                    field="chip", message=f"chip {chip!r:.80} is not known; known are {known}"
+                    field="chip",
+                    message=Reason(
+                        "sizing.chip.unknown",
+                        "unknown chip {chip}; known are {chips}",
+                        chip=f"{chip!r:.80}",
+                        chips=known,
+                    ),
                 ),
             )
         )
@@ -183,7 +196,12 @@ def _engine_memory(engine: str) -> EngineMemory:
         return DEFAULT_ENGINE_MEMORY
     known = ports.engine_names()
     if engine not in known:
-        message = f"engine {engine!r:.80} is not known; known are {', '.join(known)}"
+        message = Reason(
+            "sizing.engine.unknown",
+            "unknown engine {engine}; known are {engines}",
+            engine=f"{engine!r:.80}",
+            engines=", ".join(known),
+        )
         raise SizingRefused((FieldFinding(field="engine", message=message),))
     return ports.engine(engine).profile().memory
 

@@ -27,7 +27,8 @@ from apps.models.models import (
     StorageRun,
     StoreSize,
 )
-from apps.models.selectors.storage_sources import storage_sources
+from apps.models.selectors.storage_consumers import storage_consumers
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind, RetentionRules
 from controlplane.domain.storage.usage import StorageKind, StorageUse
 from controlplane.ports import registry
@@ -55,8 +56,13 @@ def input_tree(name: str, artifact: Artifact) -> InputTree:
     """
     if artifact.removed_at is not None:
         raise BlobMissing(
-            f"the bytes of {name} are gone since {artifact.removed_at:%Y-%m-%d}: "
-            f"{artifact.deletion_reason}"
+            Reason(
+                "artifact.input.files_removed",
+                "the files of {artifact} were removed on {date}: {reason}",
+                artifact=name,
+                date=f"{artifact.removed_at:%Y-%m-%d}",
+                reason=artifact.deletion_reason,
+            )
         )
     return InputTree(name=name, files=artifact.tree)
 
@@ -87,12 +93,22 @@ def artifact_file(artifact: Artifact, path: str) -> tuple[BinaryIO, int]:
     """
     if artifact.removed_at is not None:
         raise ArtifactFileMissing(
-            f"its bytes are gone since {artifact.removed_at:%Y-%m-%d}: {artifact.deletion_reason}"
+            Reason(
+                "artifact.files.removed",
+                "the files were removed on {date}: {reason}",
+                date=f"{artifact.removed_at:%Y-%m-%d}",
+                reason=artifact.deletion_reason,
+            )
         )
     digest = artifact.tree.get(path)
     if digest is None:
         raise ArtifactFileMissing(
-            f"there is no file {path!r}; there are {', '.join(artifact.tree)}"
+            Reason(
+                "artifact.file.not_found",
+                "file {path} does not exist; the artifact has {files}",
+                path=repr(path),
+                files=", ".join(artifact.tree),
+            )
         )
     store = artifact_store()
     return store.open(digest), store.size(digest)
@@ -143,8 +159,8 @@ def _artifact_charges(keys: list[int]) -> Iterator[tuple[int, StorageKind, int]]
     for team, kind, size in measures.values_list("team_id", "kind").annotate(total=Sum("size")):
         yield team, StorageKind(kind), size
     requested_teams = frozenset(keys)
-    for source in storage_sources():
-        yield from (charge for charge in source.usage() if charge[0] in requested_teams)
+    for consumer in storage_consumers():
+        yield from (charge for charge in consumer.usage() if charge[0] in requested_teams)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +250,11 @@ def artifact_title(artifact: Artifact) -> str:
         if version is not None:
             return str(version)
     evaluation = getattr(artifact, "evaluation", None)
-    return f"report of {evaluation}" if evaluation is not None else str(artifact)
+    return (
+        Reason("artifact.title.evaluation_report", "report of {evaluation}", evaluation=evaluation)
+        if evaluation is not None
+        else str(artifact)
+    )
 
 
 def artifact_owner(artifact: Artifact) -> Team | None:
@@ -246,8 +266,8 @@ def artifact_owner(artifact: Artifact) -> Team | None:
 def retention_holds(*, at: datetime) -> dict[int, list[str]]:
     """Reasons why retention rules must keep artifacts, by primary key."""
     found: dict[int, list[str]] = defaultdict(list)
-    for source in storage_sources():
-        for key, hold in source.holds(at=at).items():
+    for consumer in storage_consumers():
+        for key, hold in consumer.holds(at=at).items():
             found[key].append(hold.reason)
     return found
 
@@ -256,8 +276,8 @@ def deletion_blockers(artifact: Artifact, *, at: datetime, by_rule: bool = False
     """Reasons why a user, or a rule, cannot delete it; empty if nothing prevents it."""
     found = [
         hold.reason
-        for source in storage_sources()
-        for hold in source.holds(at=at, of=[artifact.pk]).values()
+        for consumer in storage_consumers()
+        for hold in consumer.holds(at=at, of=[artifact.pk]).values()
         if hold.firm or by_rule
     ]
     if artifact.pinned_at is not None:
@@ -337,8 +357,8 @@ def digests_referenced() -> Iterator[str]:
     imports = HubImport.objects.filter(version__artifact=None).order_by("pk")
     for stored in imports.values_list("stored", flat=True).iterator(chunk_size=200):
         yield from (digest for _, digest, _ in stored)
-    for source in storage_sources():
-        yield from source.digests()
+    for consumer in storage_consumers():
+        yield from consumer.digests()
 
 
 def artifacts_expired(*, at: datetime) -> QuerySet[Artifact]:
@@ -387,8 +407,8 @@ def largest_stored_items(
     names = {team.uid: team.name for team in teams}
     left = [
         _item_from_attempt(item, team=names[item.team])
-        for source in storage_sources()
-        for item in source.items_largest(teams=[team.pk for team in teams], count=count)
+        for consumer in storage_consumers()
+        for item in consumer.items_largest(teams=[team.pk for team in teams], count=count)
         if item.size
     ]
     return sorted([*artifacts, *left], key=lambda item: -item.size)[:count]
@@ -406,8 +426,8 @@ def attempt_item(
     teams = frozenset(accounts.teams_of(user).values_list("uid", flat=True))
     found = (
         item
-        for source in storage_sources()
-        for item in source.items_of(uid)
+        for consumer in storage_consumers()
+        for item in consumer.items_of(uid)
         if item.kind is kind and item.team in teams
     )
     return next(found, None)
@@ -417,8 +437,8 @@ def _items_from_artifacts(artifacts: Sequence[Artifact]) -> list[StoredItem]:
     uids = [_attempt_uid(artifact) for artifact in artifacts]
     attempt_labels = {
         uid: label
-        for source in storage_sources()
-        for uid, label in source.attempt_labels(uids).items()
+        for consumer in storage_consumers()
+        for uid, label in consumer.attempt_labels(uids).items()
     }
     return [_item_from_artifact(artifact, attempt_labels) for artifact in artifacts]
 

@@ -15,6 +15,7 @@ from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import ArtifactKind, Dataset, DatasetVersion
 from apps.models.services.storage import File, artifact_create, artifact_revive, storage_check_fits
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.datasets.inspection import Inspection, inspect_dataset
 from controlplane.domain.datasets.schemas import ColumnMapping
 from controlplane.domain.datasets.validation import FileLimits
@@ -28,7 +29,13 @@ class DuplicateUpload(Exception):
     """A version with the same rows already exists."""
 
     def __init__(self, existing: DatasetVersion) -> None:
-        super().__init__(f"these rows are already there as {existing}; nothing was added")
+        super().__init__(
+            Reason(
+                "dataset.version.already_exists",
+                "this data already exists as {version}; no version was added",
+                version=str(existing),
+            )
+        )
         self.existing = existing
 
 

@@ -30,6 +30,7 @@ from apps.models.services.versions import (
     model_version_failed,
     model_version_imported,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.domain.registry.hubs import (
@@ -156,7 +157,7 @@ def hub_import_cancel(*, version: ModelVersion, actor: User, at: datetime) -> No
         uid=version.uid,
         name=str(version),
     )
-    reason = f"cancelled by {actor.username}"
+    reason = Reason("transition.by_user.cancelled", "cancelled by {user}", user=actor.username)
     apply_transition(
         version,
         MODEL,
@@ -201,7 +202,12 @@ def hub_import_fetch(row: HubImport, *, at: datetime, on_progress: Callable[[], 
 def _schedule_retry(row: HubImport, *, error: str, at: datetime) -> None:
     failures = row.failures + 1
     if failures > len(RETRY_DELAYS):
-        reason = f"{error} (tried {failures} times; what has arrived is kept for another try)"
+        reason = Reason(
+            "model_import.retries.exhausted",
+            "{reason} (attempts: {attempts}; the downloaded files are kept for the next attempt)",
+            reason=error,
+            attempts=failures,
+        )
         HubImport.objects.filter(pk=row.pk).update(failures=0, error="", retry_at=None)
         model_version_failed(version=row.version, reason=reason, at=at)
         return
@@ -366,17 +372,31 @@ class RangeDownloader:
     def _range_body(self, answer: OutboundResponse, *, offset: int, last: int) -> bytes:
         if answer.status in (401, 403, 404):
             raise HubRefused(
-                f"the hub does not give {self._url} out (status {answer.status}); its owner may ask for "
-                "consent, or the file is gone"
+                Reason(
+                    "model_import.file.access_denied",
+                    "the hub refused {url} (status {status}); accept the terms of the "
+                    "repository on the hub, or check that the file still exists",
+                    url=self._url,
+                    status=answer.status,
+                )
             )
         whole = answer.status == 200 and offset == 0 and len(answer.body) == self._size
         if answer.status != 206 and not whole:
             raise HubUnreachable(
-                f"the hub answered {answer.status} when asked for a piece of a file"
+                Reason(
+                    "model_import.range.unexpected_status",
+                    "the hub returned status {status} for a range request of a file",
+                    status=answer.status,
+                )
             )
         if not whole and len(answer.body) != last - offset + 1:
             raise HubUnreachable(
-                f"{len(answer.body)} bytes came where {last - offset + 1} were asked for"
+                Reason(
+                    "model_import.range.size_mismatch",
+                    "the hub returned {received} bytes instead of the {requested} requested",
+                    received=len(answer.body),
+                    requested=last - offset + 1,
+                )
             )
         return answer.body
 
@@ -393,7 +413,13 @@ class RangeDownloader:
                 self._redirect_target = url if url != self._url else ""
                 return answer
             url = urljoin(url, answer.headers.get("location", ""))
-        raise HubUnreachable(f"the hub redirects more than {_MAX_REDIRECTS} times")
+        raise HubUnreachable(
+            Reason(
+                "model_import.redirects.too_many",
+                "the hub redirected more than {limit} times",
+                limit=_MAX_REDIRECTS,
+            )
+        )
 
     def _request_range(self, url: str, offset: int, last: int) -> OutboundResponse:
         own = is_same_origin(before=self._url, after=url)

@@ -14,6 +14,7 @@ from apps.models.models import Artifact, ArtifactKind, DatasetVersion, Evaluatio
 from apps.models.services.catalog import version_facts
 from apps.models.services.storage import File, RegistrationRefused, artifact_create
 from apps.models.services.versions import model_line_next_number, read_model_files
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quantization import QuantizationVerdict
 from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefused
 
@@ -52,7 +53,13 @@ def model_version_register(
     try:
         config, parameters = read_model_files(files)
     except ModelRefused as refusal:
-        raise RegistrationRefused(f"what it made is no model: {refusal}") from None
+        raise RegistrationRefused(
+            Reason(
+                "attempt.output.not_a_model",
+                "the output of the job is not a model: {reason}",
+                reason=str(refusal),
+            )
+        ) from None
     facts = version_facts(config=config, parameters=parameters)
     if base is not None:
         facts["catalog_model"] = base.catalog_model
@@ -94,7 +101,11 @@ def _quantization_facts(
     """:raises RegistrationRefused: if the weights are not quantized."""
     if not facts["format"]:
         raise RegistrationRefused(
-            "what it made is not quantized: its config.json has no quantization_config"
+            Reason(
+                "attempt.output.not_quantized",
+                "the output of the job is not quantized: its config.json has no "
+                "quantization_config",
+            )
         )
     quantized = {"acceptance": verdict.acceptance, "acceptance_reason": verdict.reason}
     # Quantized weights are packed, so the parameter count is taken from the base.
@@ -115,7 +126,12 @@ def evaluation_register(
     :raises RegistrationRefused: if the model version or dataset version is missing.
     """
     if model_version is None or dataset_version is None:
-        raise RegistrationRefused("an evaluation needs a model version and a dataset version")
+        raise RegistrationRefused(
+            Reason(
+                "evaluation.inputs.missing",
+                "an evaluation requires a model version and a dataset version",
+            )
+        )
     known = Evaluation.objects.filter(attempt_uid=origin.attempt_uid).first()
     if known is not None:
         return known

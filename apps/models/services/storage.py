@@ -29,7 +29,8 @@ from apps.models.selectors.storage import (
     deletion_blockers,
     storage_use,
 )
-from apps.models.selectors.storage_sources import storage_sources
+from apps.models.selectors.storage_consumers import storage_consumers
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import MODEL, ModelEvent
 from controlplane.domain.storage.retention import RetentionItem, RetentionRules
@@ -109,7 +110,11 @@ def code_archive_name(filename: str) -> str:
         if lowered.endswith(ending):
             return name
     raise RegistrationRefused(
-        f"{filename!r} is no archive that can be unpacked; send .tar.gz, .tar or .zip"
+        Reason(
+            "code_archive.format.not_supported",
+            "{filename} is not a supported archive; upload .tar.gz, .tar or .zip",
+            filename=repr(filename),
+        )
     )
 
 
@@ -123,7 +128,14 @@ class DeletionRefused(Exception):
     """The artifact or item cannot be deleted; the message says what depends on it."""
 
     def __init__(self, name: str, reasons: Sequence[str]) -> None:
-        super().__init__(f"{name} cannot be deleted: {'; '.join(reasons)}")
+        super().__init__(
+            Reason(
+                "artifact.deletion.refused",
+                "{name} cannot be deleted: {reasons}",
+                name=name,
+                reasons=list(reasons),
+            )
+        )
         self.reasons = tuple(reasons)
 
 
@@ -199,7 +211,7 @@ def artifact_delete(*, artifact: Artifact, actor: User, at: datetime) -> None:
         raise DeletionRefused(artifact_title(row), ["it is deleted already"])
     if reasons := deletion_blockers(row, at=at):
         raise DeletionRefused(artifact_title(row), reasons)
-    reason = f"deleted by {actor.username}"
+    reason = Reason("transition.by_user.deleted", "deleted by {user}", user=actor.username)
     _update_artifact(row, deleted_at=at, deleted_by=actor.username, deletion_reason=reason)
     _move_version(row, ModelEvent.DELETE, at=at, reason=reason, actor=actor.username)
     _audit_artifact(
@@ -221,7 +233,7 @@ def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
         row,
         ModelEvent.RESTORE,
         at=at,
-        reason=f"had back by {actor.username}",
+        reason=Reason("transition.by_user.restored", "restored by {user}", user=actor.username),
         actor=actor.username,
     )
     _audit_artifact(row, actor=actor, action="storage.restore")
@@ -238,7 +250,12 @@ def artifact_remove_now(*, artifact: Artifact, actor: User, at: datetime) -> Non
         raise DeletionRefused(artifact_title(row), ["delete it first"])
     if reasons := deletion_blockers(row, at=at):
         raise DeletionRefused(artifact_title(row), reasons)
-    artifact_remove(row, at=at, reason=f"removed by {actor.username}", by=actor.username)
+    artifact_remove(
+        row,
+        at=at,
+        reason=Reason("transition.by_user.removed", "removed by {user}", user=actor.username),
+        by=actor.username,
+    )
     _audit_artifact(row, actor=actor, action="storage.remove")
 
 
@@ -327,7 +344,7 @@ def item_delete(*, item: RetentionItem, actor: User, at: datetime) -> None:
             kind=item.kind.value,
             size=format_bytes(item.size),
         )
-        if not any(source.remove(item, at=at) for source in storage_sources()):
+        if not any(consumer.remove(item, at=at) for consumer in storage_consumers()):
             raise DeletionRefused(item.name, ["it is gone already, or its job has come to need it"])
 
 

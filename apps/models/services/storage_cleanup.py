@@ -31,8 +31,9 @@ from apps.models.models import Artifact, ArtifactKind, StorageRun, StorageRunKin
 from apps.models.selectors import artifact_store
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import digests_referenced
-from apps.models.selectors.storage_sources import storage_sources
+from apps.models.selectors.storage_consumers import storage_consumers
 from apps.models.services.storage import artifact_remove, lock_for_removal
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.storage.retention import (
     Removal,
     RetentionItem,
@@ -139,12 +140,14 @@ def storage_measure(*, at: datetime) -> bool:
         StoreSize.objects.update_or_create(
             pk=1, defaults={"counted_at": at, "blobs": count, "size": size, "set_aside": aside}
         )
-        for source in storage_sources():
-            source.measure(at=at)
+        for consumer in storage_consumers():
+            consumer.measure(at=at)
         return True
 
 
-INTERRUPTED = "it was cut off; the next round went on where it was"
+INTERRUPTED = Reason(
+    "storage_run.state.interrupted", "interrupted; the next run continued from the same position"
+)
 
 
 @contextmanager
@@ -191,7 +194,7 @@ def retention_items(*, at: datetime) -> list[RetentionItem]:
     reasons = selectors.retention_holds(at=at)
     return [
         *_version_items(reasons),
-        *(item for source in storage_sources() for item in source.items()),
+        *(item for consumer in storage_consumers() for item in consumer.items()),
     ]
 
 
@@ -217,7 +220,7 @@ def _version_items(reasons: dict[int, list[str]]) -> Iterator[RetentionItem]:
             series=version.line.uid,
             number=version.number,
             pinned=artifact.pinned_at is not None,
-            held="; ".join(reasons.get(artifact.pk, ())),
+            held=join_reasons(reasons.get(artifact.pk, ())),
             needs=selectors.required_versions(version),
         )
 
@@ -307,7 +310,7 @@ def removal_apply(removal: Removal, *, at: datetime) -> bool:
     item = removal.item
     if item.kind is RetentionItemKind.VERSION:
         return _remove_version(removal, at=at)
-    removed = any(source.remove(item, at=at) for source in storage_sources())
+    removed = any(consumer.remove(item, at=at) for consumer in storage_consumers())
     if removed:
         log.info("bytes were removed by rule", extra={"kind": item.kind.value, "uid": item.uid})
     return removed
@@ -321,7 +324,16 @@ def _remove_version(removal: Removal, *, at: datetime) -> bool:
     row = lock_for_removal(artifact)
     if not row.usable or selectors.deletion_blockers(row, at=at, by_rule=True):
         return False
-    artifact_remove(row, at=at, reason=f"removed by a rule: {removal.reason}", by=REMOVED_BY_RULE)
+    artifact_remove(
+        row,
+        at=at,
+        reason=Reason(
+            "artifact.removal.retention_rule",
+            "removed by a retention rule: {reason}",
+            reason=removal.reason,
+        ),
+        by=REMOVED_BY_RULE,
+    )
     audit(
         actor=None,
         action="storage.retention",

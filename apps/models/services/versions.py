@@ -26,6 +26,7 @@ from apps.models.models import (
 )
 from apps.models.services.catalog import version_facts
 from apps.models.services.storage import File, artifact_create, read_chunks, storage_check_fits
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import (
     MODEL,
@@ -88,7 +89,14 @@ def _read_config(stream: IO[bytes]) -> ModelConfig:
 def _read_json(stream: IO[bytes], path: str) -> Any:
     content = stream.read(_MAX_CONFIG_SIZE + 1)
     if len(content) > _MAX_CONFIG_SIZE:
-        raise ModelRefused(f"{path} has more than {format_bytes(_MAX_CONFIG_SIZE)}")
+        raise ModelRefused(
+            Reason(
+                "model_version.file.too_large",
+                "{path} is larger than {limit}",
+                path=path,
+                limit=format_bytes(_MAX_CONFIG_SIZE),
+            )
+        )
     return _parse_json(content, path)
 
 
@@ -109,9 +117,18 @@ def _parse_json(content: bytes, path: str) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
-        raise ModelRefused(f"{path} is not valid JSON: {error}") from None
+        raise ModelRefused(
+            Reason(
+                "model_version.file.invalid_json",
+                "{path} is not valid JSON: {error}",
+                path=path,
+                error=str(error),
+            )
+        ) from None
     except RecursionError:
-        raise ModelRefused(f"{path} is nested too deeply") from None
+        raise ModelRefused(
+            Reason("model_version.file.nested_too_deeply", "{path} is nested too deeply", path=path)
+        ) from None
 
 
 def _count_parameters(stream: IO[bytes], path: str) -> int:
@@ -122,11 +139,21 @@ def _count_parameters(stream: IO[bytes], path: str) -> int:
     start = stream.read(8)
     size = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
     if not 0 < size <= _MAX_HEADER_SIZE:
-        raise ModelRefused(f"{path} is not a safetensors file")
+        raise ModelRefused(
+            Reason(
+                "model_version.file.not_safetensors", "{path} is not a safetensors file", path=path
+            )
+        )
     try:
         return count_parameters(_parse_json(stream.read(size), path))
     except (KeyError, TypeError, AttributeError):
-        raise ModelRefused(f"{path} has a header that names no shapes") from None
+        raise ModelRefused(
+            Reason(
+                "model_version.file.shapes_missing",
+                "the header of {path} has no tensor shapes",
+                path=path,
+            )
+        ) from None
 
 
 def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
@@ -135,19 +162,36 @@ def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
     :raises ModelRefused: otherwise, with the reason.
     """
     if "\0" in path:
-        raise ModelRefused(f"{path!r} is not a path: it holds a NUL character")
+        raise ModelRefused(
+            Reason(
+                "model_version.folder.nul_character",
+                "{path} is not a path: it contains a NUL character",
+                path=repr(path),
+            )
+        )
     roots = [Path(root).resolve() for root in settings.NINEFOLD_MODEL_ROOTS]
     if not roots:
         raise ModelRefused(
-            "no folder may be registered until NINEFOLD_MODEL_ROOTS names where models lie"
+            Reason(
+                "model_version.folder.roots_not_configured",
+                "no folder can be registered until NINEFOLD_MODEL_ROOTS lists the "
+                "folders of the models",
+            )
         )
     folder = Path(path).resolve()
     if not any(folder.is_relative_to(root) for root in roots):
         raise ModelRefused(
-            f"{path} is outside of the model roots: {', '.join(str(root) for root in roots)}"
+            Reason(
+                "model_version.folder.outside_roots",
+                "{path} is outside the model roots: {roots}",
+                path=path,
+                roots=", ".join(str(root) for root in roots),
+            )
         )
     if not folder.is_dir():
-        raise ModelRefused(f"{path} is not a folder")
+        raise ModelRefused(
+            Reason("model_version.folder.not_a_folder", "{path} is not a folder", path=path)
+        )
     files = _files_below(folder)
     check_files(frozenset(file.name for file in files if file.parent == folder))
     with (folder / "config.json").open("rb") as stream:
@@ -171,9 +215,21 @@ def _files_below(folder: Path) -> list[Path]:
         for name in names:
             file = Path(parent, name)
             if not file.resolve().is_relative_to(folder):
-                raise ModelRefused(f"{file.relative_to(folder)} is a link that leaves the folder")
+                raise ModelRefused(
+                    Reason(
+                        "model_version.file.link_outside_folder",
+                        "{path} is a link to a target outside the folder",
+                        path=str(file.relative_to(folder)),
+                    )
+                )
             if not file.is_file():
-                raise ModelRefused(f"{file.relative_to(folder)} is not a regular file")
+                raise ModelRefused(
+                    Reason(
+                        "model_version.file.not_a_regular_file",
+                        "{path} is not a regular file",
+                        path=str(file.relative_to(folder)),
+                    )
+                )
             files.append(file)
     return sorted(files)
 
@@ -245,7 +301,7 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
     config, parameters = read_model_files(files)
     files = _strip_remote_code(files)
     artifact = artifact_create(team=version.line.team, kind=ArtifactKind.MODEL, files=files)
-    reason = f"copied {len(files)} files"
+    reason = Reason("model_version.import.files_copied", "files copied: {count}", count=len(files))
     apply_transition(
         version,
         MODEL,
@@ -301,7 +357,7 @@ def model_version_retry(*, version: ModelVersion, actor: User, at: datetime) -> 
         ModelEvent.RETRY,
         into=ModelVersionTransition,
         at=at,
-        reason="asked to try again",
+        reason=Reason("model_version.import.retry_requested", "retry requested"),
         actor=actor.username,
     )
 
@@ -356,14 +412,39 @@ def _override_gate(
 ) -> ModelVersion:
     justification = " ".join(reason.split())
     if not justification:
-        raise GateOverrideRefused("say why, for those who will ask later")
+        raise GateOverrideRefused(
+            Reason(
+                "model_version.gate_override.reason_missing",
+                "enter a reason; it is stored in the history",
+            )
+        )
     row = ModelVersion.objects.select_for_update(of=("self",), no_key=True).get(pk=version.pk)
     if not row.scheme and not row.format:
-        raise GateOverrideRefused(f"{row} is not quantized; only quantized versions are judged")
+        raise GateOverrideRefused(
+            Reason(
+                "model_version.gate_override.not_quantized",
+                "{version} is not quantized; only quantized versions have an acceptance decision",
+                version=str(row),
+            )
+        )
     if row.state != ModelState.READY:
-        raise GateOverrideRefused(f"{row} is {row.state}, not ready")
+        raise GateOverrideRefused(
+            Reason(
+                "model_version.state.not_ready",
+                "{version} is {state}, not ready",
+                version=str(row),
+                state=row.state,
+            )
+        )
     if row.acceptance not in from_:
-        raise GateOverrideRefused(f"{row} is {row.acceptance} already")
+        raise GateOverrideRefused(
+            Reason(
+                "model_version.gate_override.unchanged",
+                "{version} is already {state}",
+                version=str(row),
+                state=row.acceptance,
+            )
+        )
     before, row.acceptance = row.acceptance, to
     row.acceptance_reason = f"{actor.username}: {justification}"
     row.save(update_fields=["acceptance", "acceptance_reason"])

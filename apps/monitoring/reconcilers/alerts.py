@@ -31,6 +31,7 @@ from apps.notifications.services.webhooks import DeliveryOutcome, post_delivery
 from controlplane.domain.alerts import messages
 from controlplane.domain.alerts.messages import Call, Message, ReceiverKind, response_error
 from controlplane.domain.alerts.rules import RuleInvalid
+from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.persistence.leases import leader_lease
 
@@ -65,10 +66,21 @@ def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:
             samples = rule_alert_samples(rule_spec_of(rule), at=at) if rule.enabled else ()
         return rule_evaluate(rule=rule, samples=samples, at=at)
     except RuleInvalid as invalid:
-        rule_failed(rule=rule, reason=f"the rule cannot be read: {invalid}")
+        rule_failed(
+            rule=rule,
+            reason=Reason(
+                "alert_rule.definition.invalid", "the rule is invalid: {error}", error=str(invalid)
+            ),
+        )
     except Exception:
         log.exception("an alert rule could not be judged", extra={"rule": rule.name})
-        rule_failed(rule=rule, reason="what it measures could not be read; the log has more")
+        rule_failed(
+            rule=rule,
+            reason=Reason(
+                "alert_rule.evaluation.failed",
+                "the metric of the rule could not be read; the log of the worker has the details",
+            ),
+        )
     return 0
 
 
@@ -116,7 +128,11 @@ def _build_post(delivery: AlertDelivery) -> _Post | str:
         url = b"" if receiver.url is None else decrypt(receiver.url)
         secret = b"" if receiver.secret is None else decrypt(receiver.secret)
     except Undecryptable as error:
-        return f"the receiver's address or secret cannot be read: {error}"
+        return Reason(
+            "receiver.secret.undecryptable",
+            "the URL or secret of the receiver cannot be decrypted: {error}",
+            error=str(error),
+        )
     with translation.override(receiver.language or settings.LANGUAGE_CODE):
         message = notice_message(notice)
     return _Post(
@@ -175,7 +191,10 @@ def _webhook_call_of(post: _Post, *, timestamp: int) -> Call:
 def _send_email(post: _Post) -> DeliveryOutcome:
     at, began = timezone.now(), time.monotonic()
     if not mail_configured():
-        reason = "no mail server is configured; an administrator can set one up"
+        reason = Reason(
+            "receiver.mail.server_not_configured",
+            "no mail server is configured; ask an administrator to configure one",
+        )
         return DeliveryOutcome(at=at, seconds=0.0, error=reason)
     # A name with a line break must not become a header of its own.
     subject = " ".join(post.message.title.split())
@@ -186,9 +205,13 @@ def _send_email(post: _Post) -> DeliveryOutcome:
         to=list(post.addresses),
         headers={"Auto-Submitted": "auto-generated"},
     )
-    reason = ""
+    refusal = ""
     try:
         mail.send()
     except (SMTPException, OSError, ValueError) as failure:
-        reason = f"the mail server did not take it: {failure}"
-    return DeliveryOutcome(at=at, seconds=time.monotonic() - began, error=reason)
+        refusal = Reason(
+            "receiver.mail.refused",
+            "the mail server did not accept the message: {error}",
+            error=str(failure),
+        )
+    return DeliveryOutcome(at=at, seconds=time.monotonic() - began, error=refusal)

@@ -47,6 +47,7 @@ from apps.monitoring.services.decisions import (
 from apps.monitoring.services.faults import faults_lapse, signals_record
 from apps.monitoring.services.health_rules import default_health_rules_create
 from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
+from controlplane.domain.common.reasons import Reason, truncated
 from controlplane.domain.health.decisions import Action, Decided, HealthSnapshot, decide_actions
 from controlplane.domain.health.faults import FaultLevel, FaultMap, Origin, Signal
 from controlplane.domain.health.rules import (
@@ -77,7 +78,9 @@ BATCH = 50
 NOTES = 1000
 #: An event that is not told of again for so long is over, though nobody says so.
 _EVENT_RETENTION = timedelta(hours=1)
-MANUAL_DECISION_REASON = "decisions are left to people by the health policy"
+MANUAL_DECISION_REASON = Reason(
+    "health_policy.decision.manual", "the health policy requires a manual decision"
+)
 
 
 def health_reconcile(*, at: datetime) -> int:
@@ -203,7 +206,14 @@ def _rule_signal(
         level=FaultLevel(rule.level),
         at=at,
         active=fires,
-        message=f"{rule.title}: {condition.metric} {condition.how} is {finding.value:g}"
+        message=Reason(
+            "fault.signal.health_rule",
+            "{rule}: {metric} {aggregation} is {value}",
+            rule=rule.title,
+            metric=condition.metric,
+            aggregation=condition.how,
+            value=f"{finding.value:g}",
+        )
         if fires
         else "",
     )
@@ -380,6 +390,6 @@ def _cluster_signal(
         level=sign.level or known.level(sign.code, minor=sign.minor),
         at=sign.since if moment and sign.since is not None else at,
         active=sign.active,
-        message=sign.message[:_LONGEST_MESSAGE],
+        message=truncated(sign.message, _LONGEST_MESSAGE),
         vendor=sign.vendor,
     )

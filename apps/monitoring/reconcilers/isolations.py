@@ -33,6 +33,7 @@ from apps.monitoring.selectors.health import health_policy_state, health_snapsho
 from apps.monitoring.services import burn_ins as moves
 from apps.monitoring.services import burn_ins as runs
 from apps.monitoring.services.isolations import covered_by
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import FaultView, HealthSnapshot, IsolationView, Policy
 from controlplane.domain.health.isolations import IsolationState, disproved_reason, unsettled_reason
@@ -288,7 +289,12 @@ def _follow_burn_in(row: Isolation, at: datetime) -> None:
                 runs.burn_in_launch(name=name, node=row.node, cards=_isolated_cards(row))
             )
         except (LaunchRefused, runs.BurnInImpossible) as refusal:
-            result = runs.BurnInResult(passed=False, message=f"it could not be started: {refusal}")
+            result = runs.BurnInResult(
+                passed=False,
+                message=Reason(
+                    "launch.start.failed", "could not be started: {reason}", reason=str(refusal)
+                ),
+            )
             moves.burn_in_end(row=row, result=result, at=at)
     elif observed.ended:
         result = runs.burn_in_result(adapter, name, observed)

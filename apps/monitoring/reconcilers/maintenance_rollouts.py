@@ -17,6 +17,7 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Card
 from apps.monitoring.models import Isolation, Rollout, RolloutNode
 from apps.monitoring.services import maintenance_rollouts
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.isolations import IsolationState
@@ -79,7 +80,11 @@ def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
         except IllegalTransition as race:
             log.info("a node of a rollout gave way", extra={**details, "race": str(race)})
         except (ClusterError, UnknownAdapter) as error:
-            reason = f"its cluster does not answer: {error}"
+            reason = Reason(
+                "cluster.connection.unresponsive",
+                "the cluster does not respond: {error}",
+                error=str(error),
+            )
         except PermissionRefused as refusal:
             reason = _lost_permission_reason(rollout, refusal)
     try:
@@ -91,7 +96,12 @@ def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
 
 
 def _lost_permission_reason(rollout: Rollout, refusal: PermissionRefused) -> str:
-    return f"{rollout.created_by.username}, in whose name it goes on, may not any more: {refusal}"
+    return Reason(
+        "maintenance_rollout.permission.lost",
+        "{user}, who created the rollout, no longer has the required permission: {reason}",
+        user=rollout.created_by.username,
+        reason=str(refusal),
+    )
 
 
 def _advance_node(row: RolloutNode, *, at: datetime) -> bool:
@@ -120,12 +130,19 @@ def _node_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
     isolation = row.isolation
     if isolation is None or isolation.ended_at is not None:
         return _RolloutContext(
-            seen=Seen(returned=True), message="it was given back by a person or a rule"
+            seen=Seen(returned=True),
+            message=Reason(
+                "maintenance_rollout.node.returned_to_service",
+                "returned to service by a user or a rule",
+            ),
         )
     if row.state == NodeState.DRAINING:
         empty = isolation.state != IsolationState.DRAINING
         return _RolloutContext(
-            seen=Seen(empty=empty), message="nothing runs there any more" if empty else ""
+            seen=Seen(empty=empty),
+            message=Reason("maintenance_rollout.node.drained", "no workloads remain on the node")
+            if empty
+            else "",
         )
     if row.state == NodeState.WORKING:
         return _script_context(row, at=at)
@@ -136,18 +153,33 @@ def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
     evidence = isolation.evidence
     if isolation.proved_at is not None:
         return _RolloutContext(
-            seen=Seen(proved=True), message=f"the burn-in passed: {evidence.get('words', '')}"
+            seen=Seen(proved=True),
+            message=Reason(
+                "burn_in.run.passed",
+                "the burn-in passed: {result}",
+                result=evidence.get("words", ""),
+            ),
         )
     pending = isolation.test_asked_at is not None or isolation.burn_ins <= row.burn_ins_before
     if pending or isolation.state == IsolationState.TESTING:
-        return _RolloutContext(seen=Seen(), message="the burn-in is under way")
+        return _RolloutContext(
+            seen=Seen(), message=Reason("burn_in.run.running", "the burn-in is running")
+        )
     if impossible := evidence.get("impossible"):
         return _RolloutContext(
             seen=Seen(),
-            message=f"no program can test it there ({impossible}): a person has to give it back",
+            message=Reason(
+                "burn_in.run.impossible",
+                "no burn-in is possible on the node ({reason}); return the node to "
+                "service manually",
+                reason=impossible,
+            ),
         )
     return _RolloutContext(
-        seen=Seen(proved=False), message=f"the burn-in failed: {evidence.get('words', '')}"
+        seen=Seen(proved=False),
+        message=Reason(
+            "burn_in.run.failed", "the burn-in failed: {reason}", reason=evidence.get("words", "")
+        ),
     )
 
 
@@ -158,19 +190,33 @@ def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
         if row.launched_at is not None:
             return _RolloutContext(
                 seen=Seen(worked=False),
-                message="its process is gone; nobody knows whether it did its work",
+                message=Reason(
+                    "maintenance_rollout.command.lost",
+                    "the process of the command no longer exists; its result is unknown",
+                ),
             )
         try:
             adapter.launch(_script_launch(row))
         except LaunchRefused as refusal:
             return _RolloutContext(
-                seen=Seen(worked=False), message=f"the command could not be started: {refusal}"
+                seen=Seen(worked=False),
+                message=Reason(
+                    "maintenance_rollout.command.start_failed",
+                    "the command could not be started: {reason}",
+                    reason=str(refusal),
+                ),
             )
         maintenance_rollouts.command_began(row=row, at=at)
-        return _RolloutContext(seen=Seen(), message="the command runs")
+        return _RolloutContext(
+            seen=Seen(),
+            message=Reason("maintenance_rollout.command.running", "the command is running"),
+        )
     maintenance_rollouts.command_began(row=row, at=at)
     if not observed.ended:
-        return _RolloutContext(seen=Seen(), message="the command runs")
+        return _RolloutContext(
+            seen=Seen(),
+            message=Reason("maintenance_rollout.command.running", "the command is running"),
+        )
     return _ended_script_context(row, adapter, observed)
 
 
@@ -185,9 +231,17 @@ def _ended_script_context(
     tail = chunk.content.decode("utf-8", "replace").replace("\0", "")
     maintenance_rollouts.command_ended(row=row, exit_code=code, log_tail=tail)
     if code == 0:
-        return _RolloutContext(seen=Seen(worked=True), message="the command ended well")
+        return _RolloutContext(
+            seen=Seen(worked=True),
+            message=Reason("maintenance_rollout.command.succeeded", "the command succeeded"),
+        )
     how = f"exit code {code}" if code is not None else "without an exit code"
-    return _RolloutContext(seen=Seen(worked=False), message=f"the command failed: {how}")
+    return _RolloutContext(
+        seen=Seen(worked=False),
+        message=Reason(
+            "maintenance_rollout.command.failed", "the command failed: {reason}", reason=how
+        ),
+    )
 
 
 def _script_launch(row: RolloutNode) -> Launch:

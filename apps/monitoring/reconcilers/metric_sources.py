@@ -35,6 +35,7 @@ from apps.telemetry.services.sources import (
     source_stalled,
 )
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.leases import lease_rows, release_row
 from controlplane.ports.telemetry import TelemetryBatch, TelemetryError
 
@@ -190,14 +191,25 @@ def _stalled_ingestion_reason(
     if not silence.cards:
         return ""
     if source.error:
-        return "the source itself cannot be read, so silence of its cards says nothing"
+        return Reason(
+            "telemetry_source.staleness.source_unreadable",
+            "the source cannot be read, so missing metrics of its cards are ignored",
+        )
     if source.read_at is None or at - source.read_at > heartbeat_timeout(source):
-        return "nothing has come from the source for too long, so silence of its cards says nothing"
+        return Reason(
+            "telemetry_source.staleness.source_stale",
+            "the source has sent no data within its heartbeat timeout, so missing "
+            "metrics of its cards are ignored",
+        )
     stale_nodes = silence.nodes | silence.given_up
     stale, total = len(stale_nodes), len(stale_nodes | silence.fresh_nodes)
     if stale > 1 and stale * 1000 > share * total:
-        return (
-            f"{stale} of {total} nodes are silent together; beyond {share / 10:g} % that is more likely "
-            "a failure of the source than of the nodes"
+        return Reason(
+            "telemetry_source.staleness.many_nodes",
+            "{stale} of {nodes} nodes are stale at the same time; above {threshold} "
+            "%, a failure of the source is more likely than failures of the nodes",
+            stale=stale,
+            nodes=total,
+            threshold=f"{share / 10:g}",
         )
     return ""

@@ -186,10 +186,12 @@ def _pending_decisions() -> QuerySet[Decision]:
     )
     unread = Q(fault__acknowledged_at=None) | Q(fault__acknowledged_at__lt=F("at"))
     # What took no new work before may have become stricter in the row that it had.
+    # A reason that is no list has no such key, and SQL neither includes nor excludes it by that.
+    alone = Q(reason__params__reasons__0__code__isnull=True) | ~Q(
+        reason__params__reasons__0__code=TOGETHER.code
+    )
     return (
-        rows.filter(unread)
-        .exclude(card__state=CardState.ISOLATED)
-        .exclude(Q(reason__startswith=TOGETHER) | Exists(gone_out))
+        rows.filter(unread, alone).exclude(card__state=CardState.ISOLATED).exclude(Exists(gone_out))
     )
 
 

@@ -40,6 +40,7 @@ from controlplane.domain.alerts.rules import (
     parse_matcher,
     parse_rule,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt, reencrypt
@@ -92,7 +93,11 @@ def rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> Al
     require_operator(actor)
     rule = parse_rule(document)
     if AlertRule.objects.count() >= MOST_RULES:
-        message = f"there are {MOST_RULES} rules already; delete one that is no longer needed"
+        message = Reason(
+            "alert_rule.limit.reached",
+            "the maximum of {limit} rules is reached; delete one that is no longer needed",
+            limit=MOST_RULES,
+        )
         raise AlertRefused(message, field="name")
     try:
         with transaction.atomic():
@@ -104,7 +109,11 @@ def rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> Al
             )
             _audit_rule(row, actor=actor, action="alert_rule.create")
     except IntegrityError:
-        message = f"there is a rule named {rule.name} already; choose another name"
+        message = Reason(
+            "alert_rule.name.already_exists",
+            "a rule named {name} already exists; choose another name",
+            name=rule.name,
+        )
         raise AlertRefused(message, field="name") from None
     return row
 
@@ -138,7 +147,11 @@ def rule_delete(*, rule: AlertRule, actor: User, at: datetime) -> None:
     """
     require_operator(actor)
     if rule.shipped:
-        message = f"the product comes with the rule {rule.name}; switch it off instead"
+        message = Reason(
+            "alert_rule.deletion.built_in",
+            "rule {rule} is built in and cannot be deleted; disable it instead",
+            rule=rule.name,
+        )
         raise AlertRefused(message, field="name")
     rule_end(rule=rule, at=at)
     _audit_rule(rule, actor=actor, action="alert_rule.delete")
@@ -160,19 +173,29 @@ def silence_create(
     """
     require_operator(actor)
     if not matchers or len(matchers) > MOST_MATCHERS:
-        message = f"give 1 to {MOST_MATCHERS} conditions, such as rule=card-hot"
+        message = Reason(
+            "silence.matchers.invalid_count",
+            "enter 1 to {limit} matchers, such as rule=card-hot",
+            limit=MOST_MATCHERS,
+        )
         raise AlertRefused(message, field="matchers")
     try:
         read = [parse_matcher(text) for text in matchers]
     except ValueError as error:
         raise AlertRefused(str(error), field="matchers") from None
     if not at < ends_at <= at + LONGEST_SILENCE:
-        message = (
-            f"a silence ends within {LONGEST_SILENCE.days} days from now; choose a time until then"
+        message = Reason(
+            "silence.end.too_late",
+            "a silence must end within {days} days from now; choose an earlier time",
+            days=LONGEST_SILENCE.days,
         )
         raise AlertRefused(message, field="ends_at")
     if not reason.strip() or len(reason) > _LONGEST_REASON:
-        message = f"say why in 1 to {_LONGEST_REASON} characters, for those who wonder later"
+        message = Reason(
+            "silence.reason.invalid_length",
+            "enter a reason of 1 to {limit} characters; it is stored in the history",
+            limit=_LONGEST_REASON,
+        )
         raise AlertRefused(message, field="reason")
     silence = AlertSilence.objects.create(
         matchers=[str(matcher) for matcher in read],
@@ -244,7 +267,11 @@ def receiver_create(*, request: ReceiverRequest, actor: User) -> AlertReceiver:
     require_operator(actor)
     _check_receiver(request)
     if AlertReceiver.objects.count() >= MOST_RECEIVERS:
-        message = f"there are {MOST_RECEIVERS} receivers already; delete one that is not needed"
+        message = Reason(
+            "receiver.limit.reached",
+            "the maximum of {limit} receivers is reached; delete one that is no longer needed",
+            limit=MOST_RECEIVERS,
+        )
         raise AlertRefused(message, field="name")
     try:
         with transaction.atomic():
@@ -259,29 +286,46 @@ def receiver_create(*, request: ReceiverRequest, actor: User) -> AlertReceiver:
             )
             _audit_receiver(receiver, actor=actor, action="alert_receiver.create")
     except IntegrityError:
-        message = f"there is a receiver named {request.name.strip()} already; choose another name"
+        message = Reason(
+            "receiver.name.already_exists",
+            "a receiver named {name} already exists; choose another name",
+            name=request.name.strip(),
+        )
         raise AlertRefused(message, field="name") from None
     return receiver
 
 
 def _check_receiver(request: ReceiverRequest) -> None:
     if not request.name.strip():
-        raise AlertRefused("give it a name, so that others know who is told", field="name")
+        raise AlertRefused(Reason("name.value.missing", "enter a name"), field="name")
     if request.kind is not ReceiverKind.EMAIL:
         if not request.url:
-            raise AlertRefused("give the address that is to be called", field="url")
+            raise AlertRefused(
+                Reason("receiver.url.missing", "enter the URL of the receiver"), field="url"
+            )
         try:
             configured_outbound().check(request.url)
         except EgressRefused as refusal:
             raise AlertRefused(str(refusal), field="url") from None
         return
     if not request.addresses or len(request.addresses) > MOST_ADDRESSES:
-        raise AlertRefused(f"give 1 to {MOST_ADDRESSES} e-mail addresses", field="addresses")
+        raise AlertRefused(
+            Reason(
+                "receiver.addresses.invalid_count",
+                "enter 1 to {limit} e-mail addresses",
+                limit=MOST_ADDRESSES,
+            ),
+            field="addresses",
+        )
     for address in request.addresses:
         try:
             validate_email(address)
         except ValidationError:
-            message = f"{address[:80]!r} is no e-mail address; write name@example.com"
+            message = Reason(
+                "receiver.address.invalid",
+                "{address} is not an e-mail address; write name@example.com",
+                address=repr(address[:80]),
+            )
             raise AlertRefused(message, field="addresses") from None
 
 
@@ -318,7 +362,12 @@ def receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -> Aler
     """
     require_operator(actor)
     if not receiver.active:
-        raise AlertRefused("it is paused; let it go on before you test it", field="active")
+        raise AlertRefused(
+            Reason(
+                "notification.test.paused", "notifications are paused; resume them before the test"
+            ),
+            field="active",
+        )
     notice = AlertNotice.objects.create(
         group=None, kind=NoticeKind.TEST, content={"by": actor.username}, at=at
     )
@@ -354,7 +403,11 @@ def route_create(*, request: RouteRequest, actor: User) -> AlertRoute:
     """
     require_operator(actor)
     if AlertRoute.objects.count() >= MOST_ROUTES:
-        message = f"there are {MOST_ROUTES} routes already; delete one that is not needed"
+        message = Reason(
+            "notification_route.limit.reached",
+            "the maximum of {limit} routes is reached; delete one that is no longer needed",
+            limit=MOST_ROUTES,
+        )
         raise AlertRefused(message, field="name")
     return _route_save(AlertRoute(), request=request, actor=actor, action="alert_route.create")
 
@@ -371,13 +424,21 @@ def _route_save(
     route: AlertRoute, *, request: RouteRequest, actor: User, action: str
 ) -> AlertRoute:
     if not request.name.strip():
-        raise AlertRefused("give it a name, so that others know what it is for", field="name")
+        raise AlertRefused(Reason("name.value.missing", "enter a name"), field="name")
     if not request.receivers:
         raise AlertRefused(
-            "choose at least one receiver; without one nobody is told", field="receivers"
+            Reason("notification_route.receivers.missing", "choose at least one receiver"),
+            field="receivers",
         )
     if len(request.matchers) > MOST_MATCHERS:
-        raise AlertRefused(f"give at most {MOST_MATCHERS} conditions", field="matchers")
+        raise AlertRefused(
+            Reason(
+                "notification_route.matchers.too_many",
+                "enter at most {limit} matchers",
+                limit=MOST_MATCHERS,
+            ),
+            field="matchers",
+        )
     try:
         matchers = [str(parse_matcher(text)) for text in request.matchers]
     except ValueError as error:
@@ -399,7 +460,11 @@ def _route_save(
                 enabled=route.enabled,
             )
     except IntegrityError:
-        message = f"there is a route named {request.name.strip()} already; choose another name"
+        message = Reason(
+            "notification_route.name.already_exists",
+            "a route named {name} already exists; choose another name",
+            name=request.name.strip(),
+        )
         raise AlertRefused(message, field="name") from None
     return route
 

@@ -17,6 +17,7 @@ from django.db import transaction
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Isolation, IsolationTransition
 from controlplane.domain.common.accelerators import CardState, Chip, ChipKind, Dtype
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.outbox.messages import publish_message
@@ -63,21 +64,42 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
     :raises BurnInImpossible: if nothing runs there, or no environment of ours reaches the chip.
     """
     if node.cluster.kind in _NOTHING_RUNS:
-        raise BurnInImpossible(f"a cluster of kind {node.cluster.kind} runs no program")
+        raise BurnInImpossible(
+            Reason(
+                "burn_in.cluster.not_supported",
+                "a cluster of kind {kind} does not run workloads",
+                kind=node.cluster.kind,
+            )
+        )
     if any(card.parent_id is not None and card.state != CardState.UNKNOWN for card in cards):
-        raise BurnInImpossible("a card that is divided into slices cannot be tested as a whole")
+        raise BurnInImpossible(
+            Reason(
+                "burn_in.card.partitioned",
+                "a card that is partitioned into slices cannot be tested",
+            )
+        )
     whole = sorted((card for card in cards if card.parent_id is None), key=lambda card: card.index)
     chips = {card.chip for card in whole}
     if len(chips) != 1:
         raise BurnInImpossible(
-            "it has no cards to test" if not chips else "its cards are of several chips"
+            Reason("burn_in.cards.missing", "the node has no cards to test")
+            if not chips
+            else Reason("burn_in.cards.mixed_chips", "the cards are of different chips")
         )
     chip = registry.chip_by_name(chips.pop())
     if chip is None:
-        raise BurnInImpossible(f"no plug-in knows the chip {whole[0].chip}")
+        raise BurnInImpossible(
+            Reason("burn_in.chip.unknown", "no plug-in supports chip {chip}", chip=whole[0].chip)
+        )
     engine = registry.engine(_ENGINE)
     if wrong := engine.runs_on(Task.EVALUATE, chip):
-        raise BurnInImpossible(f"the program cannot reach it: {wrong}")
+        raise BurnInImpossible(
+            Reason(
+                "burn_in.chip.not_supported",
+                "the burn-in program does not run on this chip: {reason}",
+                reason=wrong,
+            )
+        )
     launch = engine.render(
         RenderRequest(
             task=Task.SCRIPT,
@@ -137,7 +159,12 @@ def burn_in_result(adapter: ClusterAdapter, name: str, observed: ObservedLaunch)
     one = observed.replicas[0] if observed.replicas else None
     if content is None:
         how = (one.message or f"exit code {one.exit_code}") if one else "nothing ran"
-        return BurnInResult(passed=False, message=f"it ended without a result: {how}")
+        return BurnInResult(
+            passed=False,
+            message=Reason(
+                "burn_in.result.missing", "the burn-in ended without a result: {reason}", reason=how
+            ),
+        )
     passed = content.get("passed") is True and one is not None and one.exit_code == 0
     return BurnInResult(
         passed=passed, message=_result_message(content, passed=passed), content=content
@@ -156,14 +183,20 @@ def _parse_result(log: str) -> Mapping[str, Any] | None:
 def _result_message(content: Mapping[str, Any], *, passed: bool) -> str:
     tests = [test for test in content.get("tests", ()) if isinstance(test, dict)]
     if passed:
-        return f"{len(tests)} tests, none failed"
+        return Reason("burn_in.result.passed", "tests passed: {count}", count=len(tests))
     failed = [test for test in tests if test.get("verdict") == "failed"]
     if not failed:
-        return "nothing was tested"
+        return Reason("burn_in.result.empty", "no test was run")
     first = failed[0]
     # The runtime of the last release calls it words.
     message = first.get("message", first.get("words"))
-    return f"{first.get('test')} of card {first.get('card')} failed: {message}"
+    return Reason(
+        "burn_in.result.failed",
+        "test {test} of card {card} failed: {reason}",
+        test=first.get("test"),
+        card=first.get("card"),
+        reason=message,
+    )
 
 
 #: In the evidence: the Launch that may be on its cluster still.
@@ -185,7 +218,7 @@ def burn_in_begin(*, row: Isolation, at: datetime) -> None:
     evidence = {LAUNCH: launch_name(row)}
     changes: dict[str, Any] = {"burn_ins": row.burn_ins, "evidence": evidence}
     changes |= {"tested_at": at, "test_asked_at": None, "proved_at": None}
-    reason = f"burn-in {row.burn_ins}"
+    reason = Reason("burn_in.run.started", "burn-in run {number}", number=row.burn_ins)
     apply_transition(
         row,
         ISOLATION,
@@ -212,7 +245,9 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
             IsolationEvent.FAIL,
             into=IsolationTransition,
             at=at,
-            reason=f"the burn-in failed: {result.message}",
+            reason=Reason(
+                "burn_in.run.failed", "the burn-in failed: {reason}", reason=result.message
+            ),
             evidence=evidence,
         )
         publish_message("isolation.unproved", isolation_uid=row.uid)

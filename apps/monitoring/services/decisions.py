@@ -23,6 +23,7 @@ from apps.monitoring.services.isolations import (
 from apps.quotas.models import Allocation
 from apps.quotas.services import claims_evict
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.health.decisions import Action, Decided
 from controlplane.domain.health.faults import Origin
 from controlplane.domain.health.isolations import IsolationEvent, IsolationState
@@ -175,9 +176,11 @@ def _known_card(each: Decided, context: _DecisionContext) -> Card | None:
 
 
 def _format_card_count(count: int) -> str:
-    return (
-        "which job has the card is not known on a cluster that binds by node; "
-        f"{count} jobs held cards there since it began"
+    return Reason(
+        "fault.jobs.ambiguous",
+        "the cluster binds by node, so the job that uses the card is unknown; "
+        "jobs with cards on the node since the fault began: {count}",
+        count=count,
     )
 
 
@@ -275,7 +278,9 @@ def _release_targets(
             rows.append(row)
             done.add(id(each))
     if rows:
-        reason = "what was wrong is over, and the burn-in passed"
+        reason = Reason(
+            "isolation.end.burn_in_passed", "the fault has ended and the burn-in passed"
+        )
         isolations_end(rows=rows, event=IsolationEvent.PROVE, reason=reason, at=at)
     return done
 
@@ -289,7 +294,7 @@ def _decision_row(
         outcome = Outcome.HELD_BACK
     else:
         outcome = Outcome.DONE if done else Outcome.OVERTAKEN
-    reason = f"{each.reason}; {each.held_back}" if each.held_back else each.reason
+    reason = join_reasons(filter(None, (each.reason, each.held_back)))
     return Decision(
         node=context.nodes[each.node],
         card=context.card_of.get(each.card),

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Greatest
+from psycopg.types.json import Jsonb
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
@@ -17,6 +18,7 @@ from apps.fleet.selectors import require_operator
 from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Fault, Isolation
 from apps.quotas.models import Allocation
+from controlplane.domain.common.reasons import Reason, truncated
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.domain.health.snapshots import Blame
@@ -24,6 +26,7 @@ from controlplane.domain.health.suspicions import Crash, crash_signature
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.outbox.messages import publish_once
 from controlplane.persistence.models import new_uid
+from controlplane.persistence.reasons import reason_as_json
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +142,7 @@ def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_
             *key,
             worst.vendor[:40],
             int(worst.level),
-            worst.message[:_LONGEST_MESSAGE],
+            Jsonb(reason_as_json(truncated(worst.message, _LONGEST_MESSAGE))),
             min(group.first, worst.at),
             worst.at,
             group.times,
@@ -153,7 +156,7 @@ def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_
             """
             WITH told AS (
                 SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[],
-                                     %s::smallint[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::int[])
+                                     %s::smallint[], %s::jsonb[], %s::timestamptz[], %s::timestamptz[], %s::int[])
                     AS told(uid, node_id, card_id, origin, code, vendor, level, message, began_at, reported_at,
                             times)
             ), before AS (
@@ -325,6 +328,10 @@ def _crash_signal(crash: Crash, *, cluster: str, node: str, index: int, at: date
         code=crash.fault or crash.code,
         level=FaultLevel.NOTE,
         at=at,
-        message=f"the log of a job that crashed here says so ({crash.code})",
+        message=Reason(
+            "fault.signal.job_log",
+            "reported in the log of a job that crashed here ({fault_code})",
+            fault_code=crash.code,
+        ),
         vendor=crash.vendor,
     )

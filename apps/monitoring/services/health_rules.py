@@ -14,7 +14,8 @@ from apps.accounts.services import audit
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import HealthPolicy, HealthRule
 from apps.monitoring.selectors.health import HealthPolicyState, policy_json, policy_state_of
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.spec_fields import FieldFinding, describe_findings
 from controlplane.domain.health.decisions import Policy
 from controlplane.domain.health.default_rules import DEFAULT_RULES
 from controlplane.domain.health.rules import RuleRefused, document_of, rule_of
@@ -68,7 +69,14 @@ def rule_create(
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        raise RuleRefused("name", f"there is a rule called {name} already; change that") from None
+        raise RuleRefused(
+            "name",
+            Reason(
+                "health_rule.name.already_exists",
+                "a rule named {name} already exists; change that rule instead",
+                name=name,
+            ),
+        ) from None
     audit(actor=actor, action="health_rule.create", uid=row.uid, name=name, **_audit_detail(row))
     return row
 
@@ -128,7 +136,7 @@ class PolicyRefused(Exception):
     """The policy cannot be like this; one finding for each thing wrong."""
 
     def __init__(self, findings: list[FieldFinding]) -> None:
-        super().__init__("; ".join(f"{each.field}: {each.message}" for each in findings))
+        super().__init__(describe_findings(findings))
         self.findings = tuple(findings)
 
 
@@ -176,7 +184,11 @@ def _changed_policy(policy: Policy, settings: Mapping[str, float]) -> Policy:
     findings, changes = [], dict[str, Any]()
     for name, value in settings.items():
         if name not in known:
-            message = f"there is no such setting; use one of {', '.join(sorted(known))}"
+            message = Reason(
+                "health_policy.setting.unknown",
+                "unknown setting; use one of {settings}",
+                settings=", ".join(sorted(known)),
+            )
             findings.append(FieldFinding(field=name, message=message))
         elif (wrong := _setting_error(name, value)) is not None:
             findings.append(FieldFinding(field=name, message=wrong))
@@ -193,5 +205,10 @@ def _changed_policy(policy: Policy, settings: Mapping[str, float]) -> Policy:
 def _setting_error(name: str, value: float) -> str | None:
     most = 1000 if name in _THOUSANDTHS else _MOST
     if not 0 <= value <= most:
-        return f"must be from 0 to {most}, got {value:g}"
+        return Reason(
+            "health_policy.setting.out_of_range",
+            "must be 0 to {limit}, got {value}",
+            limit=most,
+            value=f"{value:g}",
+        )
     return None

@@ -35,6 +35,7 @@ from apps.telemetry.selectors.sources import PUSH
 from apps.telemetry.services import node_tokens, sources
 from apps.telemetry.services.metric_storage import hourly_sums_store, start_of_hour
 from apps.telemetry.services.readings import AHEAD, OLD, OpenFaults, Recorded, readings_store
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.domain.telemetry.batches import MetricBatch
@@ -165,7 +166,13 @@ class AnotherNode(Exception):
     """A token was used to speak for a node that it is not of."""
 
     def __init__(self, *, own: str) -> None:
-        super().__init__(f"this token is of the node {own}; every card of the batch is of another")
+        super().__init__(
+            Reason(
+                "telemetry_source.token.wrong_node",
+                "this token belongs to node {node}; all cards of the batch belong to other nodes",
+                node=own,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,16 +220,31 @@ def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
     except OperationalError as error:
         if not isinstance(error.__cause__, LockNotAvailable):
             raise
-        raise PushBusy("what it changes is held up by others; send it again shortly") from None
+        raise PushBusy(
+            Reason(
+                "telemetry_source.push.busy",
+                "other requests are changing the same cards; send the batch again shortly",
+            )
+        ) from None
 
 
 def _require_time(measured_at: datetime, *, at: datetime) -> None:
     reported, now = measured_at.isoformat(), at.isoformat()
     if measured_at > at + AHEAD:
-        message = f"{reported} is more than a minute ahead of {now}; is the node's clock right?"
+        message = Reason(
+            "telemetry_source.time.in_future",
+            "{reported} is more than a minute ahead of {now}; check the clock of the node",
+            reported=reported,
+            now=now,
+        )
         raise PushRefused(message, field="X-Ninefold-At")
     if measured_at < at - OLD:
-        message = f"{reported} is more than a day behind {now}; is the node's clock right?"
+        message = Reason(
+            "telemetry_source.time.too_old",
+            "{reported} is more than a day behind {now}; check the clock of the node",
+            reported=reported,
+            now=now,
+        )
         raise PushOutdated(message, field="X-Ninefold-At")
 
 
@@ -313,7 +335,10 @@ def _reader_signal(token: NodeToken, push: Push, *, stands: bool) -> Signal:
         level=FaultLevel.NOTE,
         at=push.measured_at,
         active=stands,
-        message="the tool that reads the node's cards does not answer",
+        message=Reason(
+            "fault.signal.reader_unresponsive",
+            "the tool that reads the cards of the node does not respond",
+        ),
         vendor=push.vendor,
     )
 
@@ -331,7 +356,11 @@ def source_delete(*, source: Source, actor: User, at: datetime) -> None:
     if source.kind != PUSH:
         faults_end(
             faults=_open_faults_of_source(source),
-            reason=f"the source {source.name} was deleted: nobody else would say that it is over",
+            reason=Reason(
+                "fault.end.source_deleted",
+                "source {source} was deleted; no other source reports this fault",
+                source=source.name,
+            ),
             actor=actor,
             at=at,
         )
@@ -358,7 +387,11 @@ def token_revoke(*, token: NodeToken, actor: User, at: datetime) -> None:
         node = token.node
         faults_end(
             faults=Fault.objects.filter(node=node, origin=Origin.AGENT),
-            reason=f"the last token of {node.name} was revoked: nobody else would say that it is over",
+            reason=Reason(
+                "fault.end.token_revoked",
+                "the last token of node {node} was revoked; no other source reports this fault",
+                node=node.name,
+            ),
             actor=actor,
             at=at,
         )

@@ -21,6 +21,7 @@ from apps.quotas.models import Allocation, Claim
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.services import claims_evict
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.outbox.messages import publish_each
@@ -150,7 +151,12 @@ def _create_isolated_cards(
         known, ["reason", "fault", "actor_name", "proved_at", "cordoned_node"]
     )
     tested = [row for row in known if row.state == IsolationState.TESTING]
-    _move_isolations(tested, IsolationEvent.FAIL, reason="something went wrong meanwhile", at=at)
+    _move_isolations(
+        tested,
+        IsolationEvent.FAIL,
+        reason=Reason("isolation.burn_in.isolated_again", "isolated again during the burn-in"),
+        at=at,
+    )
     for grace in sorted({order.grace for order, _ in begun}):
         _evict_workloads([order for order, _ in begun if order.grace == grace], cards, grace, at)
     publish_each("isolation.begun", ({"isolation_uid": row.uid} for _, row in begun))
@@ -256,7 +262,12 @@ def isolations_request(
     check_reason(reason)
     if not 1 <= len(nodes) + len(cards) <= MOST_AT_ONCE:
         raise IsolationRefused(
-            f"name 1 to {MOST_AT_ONCE} cards and nodes, not {len(nodes) + len(cards)}"
+            Reason(
+                "isolation.request.invalid_count",
+                "select 1 to {limit} cards and nodes, got {count}",
+                limit=MOST_AT_ONCE,
+                count=len(nodes) + len(cards),
+            )
         )
     those = list(Node.objects.filter(uid__in=nodes).select_related("cluster").order_by("uid"))
     single = list(
@@ -265,7 +276,11 @@ def isolations_request(
     known = {each.uid for each in (*those, *single)}
     if unknown := sorted({*nodes, *cards} - known):
         raise IsolationRefused(
-            f"there is no node or card {unknown[0]!r}; it may be gone, look again"
+            Reason(
+                "isolation.request.not_found",
+                "node or card {uid} does not exist; it may have been removed",
+                uid=repr(unknown[0]),
+            )
         )
     places: dict[tuple[Node, Card | None], str] = {(node, None): reason for node in those}
     for card in single:
@@ -287,7 +302,12 @@ def isolations_request(
 
 
 def _with_node_isolations(reason: str) -> str:
-    return f"{reason}; the whole node goes, since its cluster binds by node and any job there may have the card"
+    return Reason(
+        "isolation.request.whole_node",
+        "{reason}; the whole node is isolated, because its cluster binds by node "
+        "and any job on it may use the card",
+        reason=reason,
+    )
 
 
 def _claim_for_user(orders: Sequence[IsolationRequest], *, actor: User) -> list[Isolation]:
@@ -347,7 +367,11 @@ def burn_ins_request(*, uids: Sequence[str], actor: User, at: datetime) -> int:
     asked = list(rows.exclude(under_way).select_related("node", "card"))
     passed = [row for row in asked if row.state == IsolationState.TESTING]
     _move_isolations(
-        passed, IsolationEvent.FAIL, reason="it is to be tested again", at=at, proved_at=None
+        passed,
+        IsolationEvent.FAIL,
+        reason=Reason("isolation.burn_in.requested_again", "another burn-in was requested"),
+        at=at,
+        proved_at=None,
     )
     for row in asked:
         row.test_asked_at = at
@@ -359,7 +383,9 @@ def burn_ins_request(*, uids: Sequence[str], actor: User, at: datetime) -> int:
 def check_reason(reason: str) -> None:
     """:raises IsolationRefused: without one."""
     if not reason.strip():
-        raise IsolationRefused("say why: the reason is kept in the history; it was empty")
+        raise IsolationRefused(
+            Reason("isolation.reason.missing", "enter a reason; it is stored in the history")
+        )
 
 
 def _audit_isolation(row: Isolation, *, actor: User, action: str, **detail: Any) -> None:
@@ -375,7 +401,11 @@ def isolations_removed(*, at: datetime) -> int:
     rows = Isolation.objects.filter(ended_at=None, node__removed_at__isnull=False)
     gone = list(rows.select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by("pk"))
     _move_isolations(
-        gone, IsolationEvent.RELEASE, reason="its cluster was removed", at=at, ended_at=at
+        gone,
+        IsolationEvent.RELEASE,
+        reason=Reason("cluster.state.removed", "the cluster was removed"),
+        at=at,
+        ended_at=at,
     )
     card_availability.nodes_return(nodes=[row.node_id for row in gone if row.card_id is None])
     return len(gone)
@@ -396,7 +426,11 @@ def isolations_emptied(*, at: datetime) -> list[Isolation]:
         row for row in rows.select_related("node").order_by("pk") if not _runs_without_cards(row)
     ]
     _move_isolations(
-        emptied, IsolationEvent.EMPTIED, reason="nothing holds it any more", at=at, drained_at=at
+        emptied,
+        IsolationEvent.EMPTIED,
+        reason=Reason("isolation.state.empty", "no workloads remain"),
+        at=at,
+        drained_at=at,
     )
     return emptied
 

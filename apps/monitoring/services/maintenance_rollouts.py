@@ -20,6 +20,7 @@ from apps.monitoring.services.isolations import (
     isolations_release,
     isolations_request,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.common.topology import network_domains
 from controlplane.domain.health.maintenance_rollouts import (
@@ -28,7 +29,7 @@ from controlplane.domain.health.maintenance_rollouts import (
     NodeEvent,
     NodeState,
     RolloutEvent,
-    RolloutMember,
+    RolloutNodeState,
     RolloutState,
     nodes_to_begin,
     rollout_event,
@@ -103,12 +104,21 @@ def rollout_begin(*, request: RolloutRequest, actor: User, at: datetime) -> Roll
         and not is_company_administrator(actor)
     ):
         raise PermissionRefused(
-            "a command on this machine is for administrators of the company; leave it out or ask one"
+            Reason(
+                "maintenance_rollout.command.not_permitted",
+                "only an administrator of the company can run a command on the Ninefold "
+                "host; leave the command out, or ask an administrator",
+            )
         )
     nodes = rollout_nodes(request)
     if not 1 <= len(nodes) <= MOST_NODES:
         raise RolloutRefused(
-            f"{len(nodes)} usable nodes have these labels; choose labels of 1 to {MOST_NODES}",
+            Reason(
+                "maintenance_rollout.labels.invalid_node_count",
+                "the labels select {nodes} usable nodes; choose labels that select 1 to {limit}",
+                nodes=len(nodes),
+                limit=MOST_NODES,
+            ),
             field="labels",
         )
     rollout = Rollout.objects.create(
@@ -133,24 +143,43 @@ def rollout_begin(*, request: RolloutRequest, actor: User, at: datetime) -> Roll
 
 def _check_request(request: RolloutRequest) -> None:
     if not request.name.strip():
-        raise RolloutRefused("give it a name, so that others know what it is for", field="name")
+        raise RolloutRefused(Reason("name.value.missing", "enter a name"), field="name")
     if not 1 <= request.parallel <= MOST_PARALLEL:
         raise RolloutRefused(
-            f"{request.parallel} nodes at once is not possible; choose 1 to {MOST_PARALLEL}",
+            Reason(
+                "maintenance_rollout.parallel.out_of_range",
+                "{nodes} nodes at the same time is out of range; choose 1 to {limit}",
+                nodes=request.parallel,
+                limit=MOST_PARALLEL,
+            ),
             field="parallel",
         )
     if len(request.argv) > MOST_ARGUMENTS or any(not word or "\0" in word for word in request.argv):
         raise RolloutRefused(
-            f"a command has at most {MOST_ARGUMENTS} words, none of them empty", field="argv"
+            Reason(
+                "maintenance_rollout.command.invalid",
+                "a command must have at most {limit} arguments, none of them empty",
+                limit=MOST_ARGUMENTS,
+            ),
+            field="argv",
         )
     if not 1 <= request.run_within <= LONGEST_RUN:
         raise RolloutRefused(
-            f"{request.run_within} seconds is no limit for a command; choose 1 to {LONGEST_RUN}",
+            Reason(
+                "maintenance_rollout.timeout.out_of_range",
+                "a command timeout of {seconds} seconds is out of range; choose 1 to {limit}",
+                seconds=request.run_within,
+                limit=LONGEST_RUN,
+            ),
             field="run_within",
         )
     if not request.argv and not request.burn_in:
         raise RolloutRefused(
-            "there is nothing to do; give a command, ask for a burn-in, or both", field="argv"
+            Reason(
+                "maintenance_rollout.action.missing",
+                "a rollout requires a command, a burn-in, or both",
+            ),
+            field="argv",
         )
 
 
@@ -190,10 +219,11 @@ def _move_node(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
 # -- By the loop --
 
 
-def rollout_members(rollout: Rollout) -> list[RolloutMember]:
+def rollout_node_states(rollout: Rollout) -> list[RolloutNodeState]:
     rows = rollout.nodes.order_by("id").values_list("id", "domain", "state")
     return [
-        RolloutMember(key=key, domain=domain, state=NodeState(state)) for key, domain, state in rows
+        RolloutNodeState(key=key, domain=domain, state=NodeState(state))
+        for key, domain, state in rows
     ]
 
 
@@ -207,7 +237,7 @@ def rollout_reconcile(*, rollout: Rollout, at: datetime) -> int:
     )
     if row.state not in (RolloutState.RUNNING, RolloutState.PAUSED):
         return 0
-    members = rollout_members(row)
+    members = rollout_node_states(row)
     event = rollout_event(members)
     if event is not None:
         _move_node(row, event, at=at)
@@ -222,14 +252,28 @@ def rollout_reconcile(*, rollout: Rollout, at: datetime) -> int:
 def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
     standing = Isolation.objects.filter(node=row.node_id, card=None, ended_at=None)
     if standing.exists():
-        reason = "it went out of use meanwhile; whoever took it out gives it back"
+        reason = Reason(
+            "maintenance_rollout.node.already_isolated",
+            "the node was isolated outside this rollout; return it to service separately",
+        )
         node_move(row=row, event=NodeEvent.FAIL, reason=reason, at=at)
         return
-    explanation = f"{rollout.name}: taken out to be worked on"
+    explanation = Reason(
+        "maintenance_rollout.node.isolated",
+        "{rollout}: isolated for maintenance",
+        rollout=rollout.name,
+    )
     isolations_request(nodes=[row.node.uid], reason=explanation, actor=rollout.created_by, at=at)
     row.isolation, row.began_at = standing.get(), at
     row.save(update_fields=["isolation", "began_at"])
-    node_move(row=row, event=NodeEvent.BEGIN, reason="what runs there saves and stops", at=at)
+    node_move(
+        row=row,
+        event=NodeEvent.BEGIN,
+        reason=Reason(
+            "maintenance_rollout.node.draining", "evicting workloads with time to save a checkpoint"
+        ),
+        at=at,
+    )
 
 
 @transaction.atomic
@@ -248,7 +292,11 @@ def node_move(*, row: RolloutNode, event: NodeEvent, reason: str, at: datetime) 
         row.burn_ins_before = isolation.burn_ins
         burn_ins_request(uids=[isolation.uid], actor=actor, at=at)
     if isolation is not None and event is NodeEvent.FINISH:
-        explanation = f"{row.rollout.name}: it is done"
+        explanation = Reason(
+            "maintenance_rollout.node.finished",
+            "{rollout}: maintenance finished",
+            rollout=row.rollout.name,
+        )
         isolations_release(uids=[isolation.uid], reason=explanation, actor=actor, at=at)
     row.state, row.reason, row.changed_at = state, reason, at
     row.save(update_fields=["state", "reason", "changed_at", "burn_ins_before"])

@@ -52,8 +52,8 @@ from controlplane.domain.alerts.lifecycle import AlertState
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import RuleInvalid, parse_rule
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, render_page
+from controlplane.web.reasons import render_reason
 from controlplane.web.tables import Column, FilterForm, Table
 
 
@@ -238,7 +238,7 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
         except services.AlertRefused as refusal:
             form.add_error(
                 refusal.field if refusal.field in form.fields else None,
-                translate_message(str(refusal)),
+                render_reason(str(refusal)),
             )
         else:
             messages.success(
@@ -338,7 +338,7 @@ def _save_rule(
     except RuleInvalid as invalid:
         form.add_findings(_rule_findings(invalid))
     except services.AlertRefused as refusal:
-        form.add_error(refusal.field, translate_message(str(refusal)))
+        form.add_error(refusal.field, render_reason(str(refusal)))
     return None
 
 
@@ -352,7 +352,7 @@ def _try_rule(form: RuleForm, document: dict[str, object]) -> AlertRuleTrial | N
 
 def _rule_findings(invalid: RuleInvalid) -> list[FieldFinding]:
     return [
-        FieldFinding(field=one.field, message=translate_message(one.message))
+        FieldFinding(field=one.field, message=render_reason(one.message))
         for one in invalid.findings
     ]
 
@@ -365,7 +365,7 @@ def rule_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     try:
         services.rule_delete(rule=row, actor=request.user, at=timezone.now())
     except services.AlertRefused as refusal:
-        messages.error(request, translate_message(str(refusal)))
+        messages.error(request, render_reason(str(refusal)))
         return redirect("alert-rule", uid)
     messages.success(request, _("Rule %(name)s deleted.") % {"name": row.name})
     return redirect("alert-rules")
@@ -409,7 +409,7 @@ def receiver_new(request: AuthenticatedRequest) -> HttpResponse:
         try:
             services.receiver_create(request=form.to_request(), actor=request.user)
         except AlertRefused as refusal:
-            form.add_error(refusal.field, translate_message(str(refusal)))
+            form.add_error(refusal.field, render_reason(str(refusal)))
         else:
             messages.success(request, _("Receiver created. Send a test notification to verify it."))
             return redirect("alert-routes")
@@ -430,7 +430,7 @@ def receiver_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     try:
         services.receiver_test(receiver=found, actor=request.user, at=timezone.now())
     except AlertRefused as refusal:
-        messages.error(request, translate_message(str(refusal)))
+        messages.error(request, render_reason(str(refusal)))
     else:
         messages.success(request, _("Test notification queued. The result appears here."))
     return redirect("alert-routes")
@@ -484,7 +484,7 @@ def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpRe
             else:
                 services.route_change(route=row, request=form.to_request(), actor=request.user)
         except AlertRefused as refusal:
-            form.add_error(refusal.field, translate_message(str(refusal)))
+            form.add_error(refusal.field, render_reason(str(refusal)))
         else:
             messages.success(request, _("Route saved."))
             return redirect("alert-routes")

@@ -16,7 +16,7 @@ from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.faults import REMEDIES, FaultLevel, Origin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.ports import registry
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 
 ORIGINS: Mapping[Origin, Promise] = {
     Origin.EXPORTER: gettext_lazy("card exporter"),
@@ -101,7 +101,7 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
     """``operates``: the reader operates the fleet, and may read what machines and logs say."""
     level, origin = FaultLevel(fault.level), Origin(fault.origin)
     cause, remedy = _cause_and_remedy(fault)
-    message = translate_message(fault.message) if operates or origin is not Origin.JOB else ""
+    message = render_reason(fault.message) if operates or origin is not Origin.JOB else ""
     if not cause:
         cause = (
             str(_CAUSES.get(origin, "")) or message or _("The vendor has not documented this code.")

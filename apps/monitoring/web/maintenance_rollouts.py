@@ -27,8 +27,8 @@ from apps.monitoring.services import maintenance_rollouts as services
 from apps.monitoring.services.maintenance_rollouts import RolloutRefused, RolloutRequest
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent, RolloutState
 from controlplane.web.forms import PlainForm
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import render_page, run_action
+from controlplane.web.reasons import render_reason
 from controlplane.web.tables import Column, Table
 
 COLUMNS = (
@@ -161,9 +161,9 @@ def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
             )
         except RolloutRefused as refusal:
             name = "command" if refusal.field == "argv" else refusal.field
-            form.add_error(name, translate_message(str(refusal)))
+            form.add_error(name, render_reason(str(refusal)))
         except PermissionRefused as refusal:
-            form.add_error("command", translate_message(str(refusal)))
+            form.add_error("command", render_reason(str(refusal)))
         else:
             messages.success(request, _("Rollout started."))
             return redirect("rollout", rollout.uid)

@@ -16,7 +16,7 @@ from controlplane.domain.alerts.notifications import (
     NotificationSeverity,
     Subject,
 )
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ def render_notification(event: Event) -> RenderedNotification:
     labels = NOTIFICATION_LABELS[kind]
     return RenderedNotification(
         title=str(labels.title) % {"name": event.subject_name},
-        detail=translate_message(str(event.payload.get("reason", ""))),
+        detail=render_reason(event.reason),
         href=event_url(event),
         icon=labels.icon,
         colour=_COLOURS[NOTIFICATION_TYPES[kind].severity],

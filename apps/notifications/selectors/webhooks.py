@@ -76,7 +76,7 @@ def delivery_body(event: Event) -> bytes:
         "at": event.at.isoformat(),
         "team": event.team.slug if event.team else None,
         "subject": subject,
-        "reason": str(event.payload.get("reason", "")),
+        "reason": event.reason,
         "link": f"{settings.NINEFOLD_PUBLIC_URL}{event_url(event)}",
     }
     if evidence := event.payload.get("evidence"):

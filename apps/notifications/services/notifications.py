@@ -41,6 +41,7 @@ from controlplane.domain.alerts.notifications import (
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
+from controlplane.persistence.reasons import with_reasons_as_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def notification_send(happening: NotificationEvent) -> bool:
             "subject_kind": happening.subject_kind or NOTIFICATION_TYPES[kind].subject,
             "subject_uid": happening.subject_uid,
             "subject_name": happening.subject_name[:200],
-            "payload": dict(happening.payload),
+            "payload": with_reasons_as_json(happening.payload),
             "at": happening.at,
         },
     )

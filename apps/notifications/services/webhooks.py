@@ -28,6 +28,7 @@ from controlplane.domain.alerts.deliveries import (
 )
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationKind
 from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt, reencrypt
@@ -68,7 +69,7 @@ class DeliveryOutcome:
 
 def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
     if not name.strip():
-        raise WebhookRefused("give it a name, so that others know what it is for", field="name")
+        raise WebhookRefused(Reason("name.value.missing", "enter a name"), field="name")
     try:
         configured_outbound().check(url)
     except EgressRefused as refusal:
@@ -77,7 +78,12 @@ def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
     if unknown or not kinds:
         known = ", ".join(SENDABLE)
         raise WebhookRefused(
-            f"{unknown[0] if unknown else 'nothing'} cannot be sent; choose among {known}",
+            Reason(
+                "webhook.kind.not_supported",
+                "{kind} cannot be sent; choose from {kinds}",
+                kind=unknown[0] if unknown else "nothing",
+                kinds=known,
+            ),
             field="kinds",
         )
 
@@ -97,7 +103,11 @@ def webhook_create(
     require(actor, Permission.MANAGE_TEAM, team=team)
     _check_webhook(name=name, url=url, kinds=kinds)
     if Webhook.objects.filter(team=team).count() >= MOST_WEBHOOKS:
-        message = f"a team can have {MOST_WEBHOOKS} webhooks; delete one that is no longer needed"
+        message = Reason(
+            "webhook.limit.reached",
+            "a team can have at most {limit} webhooks; delete one that is no longer needed",
+            limit=MOST_WEBHOOKS,
+        )
         raise WebhookRefused(message, field="name")
     secret = _new_secret()
     try:
@@ -112,7 +122,11 @@ def webhook_create(
             )
             _audit_webhook(webhook, actor=actor, action="webhook.create")
     except IntegrityError:
-        message = f"the team has a webhook named {name.strip()} already; choose another name"
+        message = Reason(
+            "webhook.name.already_exists",
+            "the team already has a webhook named {name}; choose another name",
+            name=name.strip(),
+        )
         raise WebhookRefused(message, field="name") from None
     return webhook, secret
 
@@ -225,7 +239,12 @@ def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDeliv
     """
     require(actor, Permission.MANAGE_TEAM, team=webhook.team)
     if not webhook.active:
-        raise WebhookRefused("it is paused; let it go on before you test it", field="active")
+        raise WebhookRefused(
+            Reason(
+                "notification.test.paused", "notifications are paused; resume them before the test"
+            ),
+            field="active",
+        )
     event = Event.objects.create(
         uid=new_uid(),
         kind=NotificationKind.TEST,
@@ -324,7 +343,12 @@ def _is_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
     kind = NotificationKind.WEBHOOK_GIVEN_UP
     if webhook.given_up >= MOST_GIVEN_UP:
         webhook.active = False
-        reason = f"{webhook.given_up} deliveries in a row were given up; {outcome.error}"
+        reason = Reason(
+            "webhook.delivery.disabled_after_failures",
+            "consecutive failed deliveries: {count}; {reason}",
+            count=webhook.given_up,
+            reason=outcome.error,
+        )
         webhook.error = reason
         kind = NotificationKind.WEBHOOK_DISABLED
     notification_send(
@@ -371,5 +395,13 @@ def _status_error(status: int) -> str:
     if is_delivered(status):
         return ""
     if 300 <= status < 400:
-        return f"it answered {status}, a redirect, which is not followed; enter the final address"
-    return f"it answered {status} where 200 to 299 was expected"
+        return Reason(
+            "webhook.response.redirect",
+            "the response was {status}, a redirect, which is not followed; enter the final URL",
+            status=status,
+        )
+    return Reason(
+        "webhook.response.unexpected_status",
+        "the response was {status}; expected 200 to 299",
+        status=status,
+    )

@@ -27,8 +27,8 @@ from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, Notific
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.forms import PlainForm
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import keyset_page, render_page, row_action
+from controlplane.web.reasons import render_reason
 
 #: The rail's entry, although an address begins otherwise.
 _SECTION = {"section": "teams"}
@@ -108,7 +108,7 @@ def webhook_new(request: AuthenticatedRequest, slug: str) -> HttpResponse:
                 kinds=values["kinds"],
             )
         except services.WebhookRefused as refusal:
-            form.add_error(refusal.field, translate_message(str(refusal)))
+            form.add_error(refusal.field, render_reason(str(refusal)))
         else:
             return _secret_page(request, webhook, secret, new=True)
     context = {**_SECTION, "form": form, "team": team}
@@ -174,7 +174,7 @@ def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
                 kinds=values["kinds"],
             )
         except services.WebhookRefused as refusal:
-            form.add_error(refusal.field, translate_message(str(refusal)))
+            form.add_error(refusal.field, render_reason(str(refusal)))
         else:
             if secret:
                 return _secret_page(request, row, secret, new=False)

@@ -40,7 +40,7 @@ from controlplane.domain.scheduling.queue_change_preview import (
     QueueGain,
     TreePreview,
 )
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
 
 
@@ -264,7 +264,7 @@ def review_response(
             concurrent_changes = _concurrent_changes(proposal, user)
             proposal.saving = _with_current_tree(proposal.saving)
         except (queue_trees.TreeRefused, PermissionRefused) as refusal:
-            proposal.saving.add_error(None, translate_message(str(refusal)))
+            proposal.saving.add_error(None, render_reason(str(refusal)))
     shown = {
         **context,
         "review": review,

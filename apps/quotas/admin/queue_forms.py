@@ -10,16 +10,17 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.functional import lazy
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from controlplane.domain.quotas.documents import QUEUE_FIELDS, QueueDocument
 from controlplane.domain.quotas.queue_fields import QueueField
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, TOTAL_NAME, ChipQuota
 from controlplane.web.forms import PlainForm
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
 
-_translated = lazy(translate_message, str)
+_translated = lazy(gettext, str)
 #: A text that may be longer is edited in several lines.
 _LONGEST_LINE = 200
 
@@ -66,7 +67,7 @@ class DeclaredValueField(forms.Field):
         if self.declared.value_type is not str and isinstance(entered, str):
             entered = _parse_number(entered)
         if message := self.declared.error(entered):
-            raise ValidationError(translate_message(message))
+            raise ValidationError(render_reason(message))
         return self.declared.from_json(entered)
 
 
@@ -213,10 +214,7 @@ class EntitlementTable:
     @property
     def hints(self) -> list[tuple[str, str]]:
         """Label and help text of each column."""
-        return [
-            (translate_message(each.label), translate_message(each.help))
-            for each in QUOTA_FIELDS.values()
-        ]
+        return [(gettext(each.label), gettext(each.help)) for each in QUOTA_FIELDS.values()]
 
     @property
     def chips(self) -> tuple[str, ...]:

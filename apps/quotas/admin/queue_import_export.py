@@ -19,7 +19,7 @@ from controlplane.domain.quotas.documents import TreeEdit
 from controlplane.domain.quotas.files import InvalidQueueFile
 from controlplane.domain.quotas.permissions import may_change
 from controlplane.web.forms import PlainForm
-from controlplane.web.message_translation import translate_message
+from controlplane.web.reasons import render_reason
 
 
 class FileForm(PlainForm):
@@ -113,5 +113,5 @@ def _tree_edit_of(form: FileForm) -> TreeEdit | None:
         return file_edit(form.cleaned_data["text"], prune=form.cleaned_data["prune"])
     except InvalidQueueFile as refusal:
         for finding in refusal.findings:
-            form.add_error("text", translate_message(finding.message))
+            form.add_error("text", render_reason(finding.message))
         return None

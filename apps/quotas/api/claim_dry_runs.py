@@ -21,6 +21,7 @@ from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.what_if import DryRunOutcome
+from controlplane.web.reasons import ReasonSerializerField, reason_response
 from controlplane.web.rest import LARGEST_INTEGER, BoundedJSONParser, Query, StrictSerializer
 
 _OUTCOMES = [(outcome.value, outcome.value) for outcome in DryRunOutcome]
@@ -94,7 +95,7 @@ class StoppedSerializer(serializers.Serializer[Any]):
     chip = serializers.CharField()
     cards = serializers.IntegerField()
     lost_seconds = serializers.IntegerField(help_text="Work that would be done again.")
-    reason = serializers.CharField()
+    reason = ReasonSerializerField()
 
 
 class ClaimDryRunSerializer(serializers.Serializer[Any]):
@@ -105,7 +106,7 @@ class ClaimDryRunSerializer(serializers.Serializer[Any]):
     chip = serializers.CharField(help_text="The chip that it would get; empty while it waits.")
     nodes = NodeCardsSerializer(many=True)
     code = serializers.CharField(help_text="A short name of why it waits; empty if it starts.")
-    reason = serializers.CharField()
+    reason = ReasonSerializerField()
     stopped = StoppedSerializer(many=True)
 
 
@@ -148,7 +149,7 @@ class ClaimDryRunView(APIView):
                 "chip": answer.chip,
                 "nodes": [{"node": node, "cards": cards} for node, cards in answer.nodes],
                 "code": answer.code,
-                "reason": answer.reason,
+                "reason": reason_response(answer.reason),
                 "stopped": answer.stopped,
             }
         )

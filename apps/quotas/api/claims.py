@@ -35,6 +35,7 @@ from controlplane.domain.scheduling.what_if import (
     DrainNode,
     WhatIfChange,
 )
+from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     Filters,
     Query,
@@ -87,7 +88,7 @@ def forecast_json(outlook: VisibleForecast | None) -> dict[str, Any]:
 
 class ClaimExplanationSerializer(serializers.Serializer[Any]):
     state = serializers.CharField(source="claim.state")
-    explanation = serializers.CharField(source="claim.explanation")
+    explanation = ReasonSerializerField(source="claim.explanation")
     numbers = serializers.DictField(source="claim.explanation_numbers")
     queue = Reference(source="claim.queue")
     shares = ShareSerializer(many=True, help_text="What its queue has of the chips it asks for.")
@@ -206,12 +207,12 @@ class LoserSerializer(serializers.Serializer[Any]):
     queue = serializers.CharField()
     cards = serializers.IntegerField()
     lost = serializers.DurationField(help_text="Done since it last saved.")
-    reason = serializers.CharField()
+    reason = ReasonSerializerField()
 
 
 class ReclaimPreviewSerializer(serializers.Serializer[Any]):
     starts = serializers.BooleanField(help_text="It would start at once, and nobody stop.")
-    reason = serializers.CharField(allow_blank=True)
+    reason = ReasonSerializerField()
     cards = serializers.IntegerField(help_text="Cards that would come back.")
     losers = LoserSerializer(many=True)
 
@@ -332,7 +333,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
     shape = RoleShapeSerializer(many=True)
     chips = serializers.ListField(child=serializers.CharField())
     placement = ReplicaPlacementSerializer(many=True)
-    explanation = serializers.CharField(help_text="Why it waits, or why it got these cards.")
+    explanation = ReasonSerializerField(help_text="Why it waits, or why it got these cards.")
     explanation_numbers = serializers.DictField()
 
     class Meta:

@@ -28,6 +28,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationPurpose,
     DefragmentationState,
 )
+from controlplane.web.reasons import ReasonSerializerField, reason_response
 from controlplane.web.rest import Filters, ResourceViewSet, StrictSerializer, VisibleField
 
 MAX_NODES = 16
@@ -101,8 +102,8 @@ class DefragmentationPlanSerializer(serializers.Serializer[Any]):
     uid = serializers.CharField(allow_null=True, help_text="Null in a dry run.")
     purpose = serializers.CharField()
     state = serializers.CharField(allow_null=True)
-    state_reason = serializers.CharField()
-    reason = serializers.CharField(help_text="What comes of it.")
+    state_reason = ReasonSerializerField()
+    reason = ReasonSerializerField(help_text="What comes of it.")
     whole_before = serializers.IntegerField()
     whole_after = serializers.IntegerField()
     whole_found = serializers.IntegerField(allow_null=True, help_text="Measured at its end.")
@@ -124,7 +125,7 @@ def defragmentation_json(
         "uid": row.uid,
         "purpose": row.purpose,
         "state": row.state,
-        "state_reason": row.state_reason,
+        "state_reason": reason_response(row.state_reason),
         **_plan_values(row),
         "whole_found": row.whole_found,
         "fragments_found": row.fragments_found,
@@ -157,7 +158,7 @@ def proposal_json(
         "uid": None,
         "purpose": purpose.value,
         "state": None,
-        "state_reason": "",
+        "state_reason": reason_response(""),
         **_plan_values(plan),
         "whole_found": None,
         "fragments_found": None,
@@ -181,7 +182,7 @@ def proposal_json(
 
 def _plan_values(plan: Defragmentation | DefragmentationPlan) -> dict[str, Any]:
     return {
-        "reason": plan.reason,
+        "reason": reason_response(plan.reason),
         "whole_before": plan.whole_before,
         "whole_after": plan.whole_after,
         "fragments_before": plan.fragments_before,

@@ -46,6 +46,7 @@ from controlplane.domain.quotas.documents import (
 from controlplane.domain.quotas.queue_fields import QueueField
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, ChipQuota
 from controlplane.ports import registry
+from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import Query, Reference, StrictSerializer, VisibleField
 
 _KINDS = [(kind.value, kind.value) for kind in DifferenceKind]
@@ -248,7 +249,7 @@ class ReclaimSerializer(serializers.Serializer[Any]):
     cards = serializers.IntegerField()
     lost_seconds = serializers.IntegerField(help_text="Work that would be done again.")
     beneficiary = serializers.CharField(help_text="Uid of the claim that gets its cards.")
-    reason = serializers.CharField()
+    reason = ReasonSerializerField()
 
 
 class TreePreviewSerializer(serializers.Serializer[Any]):

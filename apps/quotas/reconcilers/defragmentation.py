@@ -17,6 +17,7 @@ from apps.quotas.models import Defragmentation, DefragmentationMove, Defragmenta
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.free_capacity import fleet_fragmentation
 from apps.quotas.services import defragmentation
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.scheduling.defragmentation_runs import (
     ACTIVE,
@@ -63,8 +64,8 @@ def _is_expired(row: Defragmentation, at: datetime) -> bool:
             DefragmentationEvent.EXPIRE,
             into=DefragmentationTransition,
             at=at,
-            reason="nobody approved it in time",
-            state_reason="nobody approved it in time",
+            reason=Reason("defragmentation.approval.expired", "not approved in time"),
+            state_reason=Reason("defragmentation.approval.expired", "not approved in time"),
             ended_at=at,
         )
     except IllegalTransition:
@@ -114,7 +115,12 @@ def _next_step(row: Defragmentation, at: datetime) -> Callable[[], None] | None:
         return _relocation_step(current, at)
     missed = next((one for one in moves if one.state == RelocationState.MISSED), None)
     if missed is not None:
-        reason = f"move {missed.number} did not land in time; what was left has not been begun"
+        reason = Reason(
+            "defragmentation.state.relocation_timeout",
+            "relocation {relocation} did not finish in time; the remaining "
+            "relocations were not started",
+            relocation=missed.number,
+        )
         return lambda: defragmentation.defragmentation_end(
             row=row, event=DefragmentationEvent.FAIL, at=at, reason=reason
         )
@@ -125,7 +131,13 @@ def _next_step(row: Defragmentation, at: datetime) -> Callable[[], None] | None:
         finished = sum(
             one.state in (RelocationState.LANDED, RelocationState.ENDED) for one in moves
         )
-        reason = f"stopped by {row.stop_asked_by} after {finished} of {len(moves)} moves"
+        reason = Reason(
+            "defragmentation.state.stopped",
+            "stopped by {user} after {finished} of {relocations} relocations",
+            user=row.stop_asked_by,
+            finished=finished,
+            relocations=len(moves),
+        )
         return lambda: defragmentation.defragmentation_end(
             row=row, event=DefragmentationEvent.DISMISS, at=at, reason=reason
         )
@@ -145,7 +157,9 @@ def _relocation_step(current: DefragmentationMove, at: datetime) -> Callable[[],
 
 
 def _finish_plan(row: Defragmentation, moves: list[DefragmentationMove], at: datetime) -> None:
-    reason = f"all {len(moves)} moves made"
+    reason = Reason(
+        "defragmentation.state.finished", "relocations finished: {count}", count=len(moves)
+    )
     defragmentation.defragmentation_end(
         row=row, event=DefragmentationEvent.FINISH, at=at, reason=reason
     )

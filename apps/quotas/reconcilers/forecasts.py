@@ -18,6 +18,7 @@ from apps.quotas import selectors
 from apps.quotas.models import Claim, ForecastRun, WhatIf
 from apps.quotas.selectors import forecasts
 from apps.quotas.services.forecasts import forecasts_write, what_if_answer, what_if_refuse
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.forecast import Forecast, forecast_starts
 from controlplane.domain.scheduling.plans import SchedulingPolicy
@@ -135,7 +136,10 @@ def _answer_what_if(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: dateti
     by_claim = {each.claim: each for each in found.differences}
     own = by_claim.get(what_if_row.claim.uid) if what_if_row.claim else None
     if what_if_row.claim and own is None:
-        reason = "the claim does not wait any more; it was given its cards, or it is gone"
+        reason = Reason(
+            "what_if.claim.not_pending",
+            "the claim is no longer pending; it has been admitted or released",
+        )
         return what_if_refuse(uid=what_if_row.uid, reason=reason, at=at)
     answer = {
         "own": _difference_json(own) if own else None,

@@ -25,6 +25,7 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     claims_by_class,
 )
+from controlplane.persistence.reasons import reason_from_json
 
 #: Size of the caches of parsed JSON; most claims have the same shape as others.
 CACHE_SIZE = 4096
@@ -152,7 +153,7 @@ _ROWS = """
     SELECT claim.id, claim.uid, claim.state, queue.uid, claim.shape::text, claim.chips::text,
            claim.priority, (extract(epoch FROM claim.created_at) * 1000000)::bigint,
            (extract(epoch FROM claim.in_line_since) * 1000000)::bigint, claim.speeds::text,
-           claim.where::text, claim.runtime, coalesce(account.username, ''), claim.explanation,
+           claim.where::text, claim.runtime, coalesce(account.username, ''), claim.explanation::text,
            claim.preemptible, claim.chip, claim.placement::text,
            (extract(epoch FROM claim.admitted_at) * 1000000)::bigint,
            (extract(epoch FROM claim.checkpointed_at) * 1000000)::bigint,
@@ -285,7 +286,7 @@ def _pending_view(row: _ClaimRow) -> _PendingClaim:
         near=where.near,
         runtime=None if row.runtime is None else timedelta(seconds=row.runtime),
         user=row.user,
-        reason=row.explanation,
+        reason=reason_from_json(json.loads(row.explanation)),
     )
 
 

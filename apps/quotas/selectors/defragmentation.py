@@ -16,6 +16,7 @@ from apps.quotas.models import Claim, Defragmentation, DefragmentationMove
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.snapshots import scheduling_snapshot
 from controlplane.domain.common.permissions import Permission, roles_grant
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.scheduling.defragmentation_runs import RelocationState, relocation_blockers
 from controlplane.domain.scheduling.relocation import Relocation
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement, SchedulingSnapshot
@@ -57,8 +58,12 @@ def require_proposing(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if the user may not propose plans."""
     if not can_propose(user):
         raise accounts.PermissionRefused(
-            "moves are proposed by queue admins of a team and operators of the company; you are neither. "
-            "An administrator can change that."
+            Reason(
+                "permission.defragmentation.propose",
+                "defragmentation plans can be proposed by queue admins of a team and "
+                "operators of the company; you have neither role. An administrator can "
+                "change that.",
+            )
         )
 
 
@@ -71,8 +76,13 @@ def require_moving(user: accounts.RequestUser, teams: Iterable[Team]) -> None:
     """:raises PermissionRefused: naming the teams for which the user has no permission."""
     if missing := _not_permitted(user, teams):
         raise accounts.PermissionRefused(
-            f"this moves work of {', '.join(team.name for team in missing)}, where you neither manage "
-            "queues nor operate the fleet; an administrator of the company can approve it"
+            Reason(
+                "permission.defragmentation.approve",
+                "this plan relocates workloads of {teams}, where you neither manage "
+                "queues nor operate the fleet; an administrator of the company can "
+                "approve it",
+                teams=", ".join(team.name for team in missing),
+            )
         )
 
 

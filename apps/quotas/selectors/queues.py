@@ -17,6 +17,7 @@ from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.snapshots import queue_view
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot, QueueState
 from controlplane.domain.quotas.status import QueueStatus, chips_of_queue, queue_statuses
@@ -245,18 +246,34 @@ def _intake_refusal(
     queue: Queue, rows: Mapping[int, _QueueState], with_others_below: Collection[int | None]
 ) -> str:
     if queue.pk not in rows:
-        return f"queue {queue.name} does not exist any more; choose another"
+        return Reason(
+            "queue.selection.retired",
+            "queue {queue} no longer exists; choose another",
+            queue=queue.name,
+        )
     if queue.pk in with_others_below:
-        return f"queue {queue.name} has queues below it; choose one of those"
+        return Reason(
+            "queue.selection.not_a_leaf",
+            "queue {queue} has child queues; choose one of those",
+            queue=queue.name,
+        )
     seen: set[int] = set()
     above: int | None = queue.pk
     while above is not None and above in rows and above not in seen:
         seen.add(above)
         row = rows[above]
         if row.state == QueueState.DRAINING:
-            return f"queue {row.name} is being drained and takes nothing new; choose another"
+            return Reason(
+                "queue.selection.draining",
+                "queue {queue} is draining and accepts no new claims; choose another",
+                queue=row.name,
+            )
         if row.state == QueueState.CLOSED:
-            return f"queue {row.name} is closed and takes nothing new; choose another"
+            return Reason(
+                "queue.selection.closed",
+                "queue {queue} is closed and accepts no new claims; choose another",
+                queue=row.name,
+            )
         above = row.parent
     return ""
 

@@ -15,6 +15,7 @@ from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
 from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.snapshots import scheduling_snapshot
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of_replicas
@@ -194,8 +195,14 @@ def reclaim_preview(
         or reclaim_request.cards % reclaim_request.together
     ):
         raise ValueError(
-            f"{reclaim_request.cards} cards are no whole number of groups of {reclaim_request.together}; "
-            f"ask for a multiple of {reclaim_request.together}"
+            Reason(
+                "reclaim_preview.cards.not_a_multiple",
+                "the number of cards is {cards}, which is not a multiple of the group "
+                "size {group_size}; use a multiple of {multiple}",
+                cards=reclaim_request.cards,
+                group_size=reclaim_request.together,
+                multiple=reclaim_request.together,
+            )
         )
     with transaction.atomic():
         current = scheduling_snapshot()

@@ -18,6 +18,7 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.free_capacity import CardUse, NodeOccupancy, fleet_nodes
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import Geometry
 
 FLEET = "fleet"
@@ -147,7 +148,13 @@ class FleetTopology:
         kind, _, name = key.partition(":")
         matches = [one for one in self.by_key.values() if (one.kind, one.name) == (kind, name)]
         if len(matches) != 1:
-            raise NoSuchDomain(f"the fleet has no {key!r}")
+            raise NoSuchDomain(
+                Reason(
+                    "topology.domain.not_found",
+                    "the fleet has no topology domain {domain}",
+                    domain=repr(key),
+                )
+            )
         return matches[0]
 
     def can_name(self, claim: AllocatedClaim) -> bool:

@@ -36,6 +36,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
 from apps.quotas.models import Allocation, CardRate, Claim, Queue, UsageDay, UsageRecord
 from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.usage import (
     DAY,
@@ -174,9 +175,13 @@ class Discrepancy:
     allocated: int
 
     def __str__(self) -> str:
-        return (
-            f"claim {self.claim}: {self.recorded} card-microseconds are recorded, "
-            f"its cards were held for {self.allocated}"
+        return Reason(
+            "usage.ledger.claim_discrepancy",
+            "claim {claim}: {recorded} card-microseconds are recorded, and "
+            "{allocated} were allocated",
+            claim=self.claim,
+            recorded=self.recorded,
+            allocated=self.allocated,
         )
 
 

@@ -24,6 +24,7 @@ from apps.quotas.selectors.snapshots import (
     running_claims_of,
 )
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.quotas.claims import CLAIM, ClaimEvent, ClaimState
 from controlplane.domain.scheduling.commit_validation import (
@@ -85,9 +86,15 @@ def _validate_placement(
     claim: Claim | None, placement: ClaimPlacement, validator: CommitValidator
 ) -> tuple[Claim, ClaimPlacement]:
     if claim is None:
-        raise PlacementConflict("the claim does not exist")
+        raise PlacementConflict(
+            Reason("claim.placement.claim_not_found", "the claim does not exist")
+        )
     if claim.state != ClaimState.PENDING:
-        raise PlacementConflict(f"the claim is {claim.state} by now")
+        raise PlacementConflict(
+            Reason(
+                "claim.placement.claim_not_pending", "the claim is now {state}", state=claim.state
+            )
+        )
     username = claim.user.username if claim.user else ""
     applicant = CommitClaim(uid=claim.uid, queue=claim.queue.uid, user=username)
     return claim, validator.admit(applicant, placement)

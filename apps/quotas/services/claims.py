@@ -20,6 +20,7 @@ from apps.quotas.selectors.snapshots import queues_locked
 from apps.quotas.services.admissions import nominations_create, nominations_reassign
 from apps.quotas.services.queue_trees import queue_lock_shared
 from apps.quotas.services.usage import usage_record_releases
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import (
     CLAIM,
     NOT_EVALUATED_REASON,
@@ -32,6 +33,7 @@ from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.plans import PendingClaim, Revocation
 from controlplane.outbox.messages import publish_each, publish_message
 from controlplane.persistence.bulk_writes import bulk_insert_rows
+from controlplane.persistence.reasons import reason_as_json
 from controlplane.persistence.state_transitions import (
     RowTransition,
     apply_transition,
@@ -218,8 +220,16 @@ def pending_limit_check(*, user: User, more: int) -> None:
     pending = Claim.objects.filter(user=user, state=ClaimState.PENDING).count()
     if pending + more > limit:
         raise PendingLimitExceeded(
-            f"user {user.username} has {pending} pending claims and submits {more} more; the limit is {limit} for "
-            f"each user; wait until some have started, or cancel some"
+            Reason(
+                "claim.pending_limit.exceeded",
+                "user {user} has {pending} pending claims and submits {submitted} more; "
+                "the limit is {limit} per user; wait until some have started, or cancel "
+                "some",
+                user=user.username,
+                pending=pending,
+                submitted=more,
+                limit=limit,
+            )
         )
 
 
@@ -246,14 +256,18 @@ def claims_reasons_update(*, refusals: Sequence[PendingClaim]) -> None:
             """
             UPDATE quotas_claim AS claim
                SET explanation = told.reason, explanation_numbers = told.numbers
-              FROM json_to_recordset(%(told)s::json) AS told(uid text, reason text, numbers jsonb)
+              FROM json_to_recordset(%(told)s::json) AS told(uid text, reason jsonb, numbers jsonb)
              WHERE claim.uid = told.uid AND claim.state = %(waiting)s AND claim.explanation <> told.reason
             """,
             {
                 # One JSON parameter is much faster than arrays of texts.
                 "told": json.dumps(
                     [
-                        {"uid": each.claim, "reason": each.reason, "numbers": dict(each.numbers)}
+                        {
+                            "uid": each.claim,
+                            "reason": reason_as_json(each.reason),
+                            "numbers": dict(each.numbers),
+                        }
                         for each in refusals
                     ]
                 ),

@@ -27,6 +27,7 @@ from apps.quotas.models import (
 )
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.services.claims import claim_revoke
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.defragmentation import (
@@ -127,7 +128,7 @@ def _build_plan(
         return "", plan_defragmentation(snapshot, ReduceFragments(), at=at)
     view = next((one for one in snapshot.claims if one.uid == plan_request.claim.uid), None)
     if view is None:
-        raise NothingToMove("the claim does not wait any more")
+        raise NothingToMove(Reason("claim.state.not_pending", "the claim is no longer pending"))
     plans = (
         (chip, plan_defragmentation(snapshot, FitClaim(claim=view, chip=chip), at=at))
         for chip in view.chips
@@ -206,17 +207,26 @@ def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime)
     other = Defragmentation.objects.filter(state__in=ACTIVE).exclude(pk=plan.pk).first()
     if other is not None:
         raise AnotherUnderWay(
-            f"{other} by {other.proposed_by_name} is being carried out; approve this one when it has ended"
+            Reason(
+                "defragmentation.approval.another_running",
+                "{plan} by {user} is in progress; approve this plan when it has ended",
+                plan=str(other),
+                user=other.proposed_by_name,
+            )
         )
     if changes := selectors.changes_since_proposal(plan):
         raise DefragmentationPlanStale(
-            f"the fleet has changed since it was proposed: {'; '.join(changes)}. Propose it anew"
+            Reason(
+                "defragmentation.approval.plan_outdated",
+                "the fleet has changed since the proposal: {changes}. Create a new plan",
+                changes="; ".join(changes),
+            )
         )
     defragmentation_transition(
         plan,
         DefragmentationEvent.APPROVE,
         at=at,
-        reason=f"approved by {actor.username}",
+        reason=Reason("transition.by_user.approved", "approved by {user}", user=actor.username),
         actor=actor.username,
         approved_by_name=actor.username,
         approved_at=at,
@@ -244,7 +254,7 @@ def defragmentation_dismiss(*, plan: Defragmentation, actor: User, at: datetime)
         plan,
         DefragmentationEvent.DISMISS,
         at=at,
-        reason=f"dismissed by {actor.username}",
+        reason=Reason("transition.by_user.dismissed", "dismissed by {user}", user=actor.username),
         actor=actor.username,
         ended_at=at,
     )
@@ -277,7 +287,12 @@ def defragmentation_begin(*, row: Defragmentation, at: datetime) -> None:
     _lock_cards({*row.room, *(card for step in moves for card in _target_cards(step))})
     _check_state(row)
     cards_reserve(row=row, at=at)
-    defragmentation_transition(row, DefragmentationEvent.BEGIN, at=at, reason="moving")
+    defragmentation_transition(
+        row,
+        DefragmentationEvent.BEGIN,
+        at=at,
+        reason=Reason("defragmentation.state.running", "relocating workloads"),
+    )
 
 
 def cards_reserve(*, row: Defragmentation, at: datetime) -> None:
@@ -308,7 +323,11 @@ def move_begin(*, step: DefragmentationMove, at: datetime) -> None:
     """
     _check_state(step.defragmentation)
     cards_reserve(row=step.defragmentation, at=at)
-    explanation = f"it goes on elsewhere, so that {step.defragmentation.reason}"
+    explanation = Reason(
+        "defragmentation.relocation.eviction",
+        "relocated by a defragmentation plan: {reason}",
+        reason=step.defragmentation.reason,
+    )
     claim_revoke(
         claim=step.claim,
         reason=ReleaseReason.MOVED,
@@ -318,7 +337,15 @@ def move_begin(*, step: DefragmentationMove, at: datetime) -> None:
     )
     until = at + RELOCATION_TIMEOUT
     _move_relocation(
-        step, RelocationEvent.STOP, at=at, reason="told to save and stop", begun_at=at, until=until
+        step,
+        RelocationEvent.STOP,
+        at=at,
+        reason=Reason(
+            "defragmentation.relocation.evicting",
+            "evicting the workload with time to save a checkpoint",
+        ),
+        begun_at=at,
+        until=until,
     )
 
 
@@ -338,16 +365,29 @@ def move_advance(*, step: DefragmentationMove, event: RelocationEvent, at: datet
     successor = _successor_claim(step)
     if event is RelocationEvent.LEAVE:
         _move_relocation(
-            step, event, at=at, reason="stopped; waiting for its cards", successor=successor
+            step,
+            event,
+            at=at,
+            reason=Reason(
+                "defragmentation.relocation.stopped", "stopped; waiting for the reserved cards"
+            ),
+            successor=successor,
         )
         return
     if event is RelocationEvent.LAND:
         reason = _landing_node(step, successor)
     elif event is RelocationEvent.END:
-        reason = "the work is over; its cards are free"
+        reason = Reason(
+            "defragmentation.relocation.workload_ended",
+            "the workload has ended; its cards are free",
+        )
     else:
         minutes = round(RELOCATION_TIMEOUT.total_seconds() / 60)
-        reason = f"it did not go on elsewhere within {minutes} min"
+        reason = Reason(
+            "defragmentation.relocation.timeout",
+            "the workload did not restart on other cards within {minutes} min",
+            minutes=minutes,
+        )
     if event is not RelocationEvent.MISS:
         # A late workload may still get the cards until the reservation expires.
         _release_nominations(_target_cards(step), step.claim.work_uid, successor)
@@ -358,8 +398,10 @@ def _landing_node(step: DefragmentationMove, successor: Claim | None) -> str:
     planned = {replica.node for replica in selectors.replicas_of(step.target)}
     placed = {replica["node"] for replica in successor.placement} if successor else set()
     if placed <= planned:
-        return "it goes on where it was to go"
-    return "it goes on, on other nodes than planned"
+        return Reason("defragmentation.relocation.finished", "restarted on the planned nodes")
+    return Reason(
+        "defragmentation.relocation.other_nodes", "restarted, but not on the planned nodes"
+    )
 
 
 def defragmentation_end(
@@ -372,7 +414,13 @@ def defragmentation_end(
     """End the plan and drop relocations that have not begun. Cards freed for a claim stay reserved for a while."""
     for step in selectors.relocations_of(row).filter(state=RelocationState.PLANNED):
         _release_nominations(_target_cards(step), step.claim.work_uid, None)
-        _move_relocation(step, RelocationEvent.DROP, at=at, reason="not begun", ended_at=at)
+        _move_relocation(
+            step,
+            RelocationEvent.DROP,
+            at=at,
+            reason=Reason("defragmentation.relocation.not_started", "not started"),
+            ended_at=at,
+        )
     if event is DefragmentationEvent.FINISH and row.claim is not None:
         _reserve_room(row, at)
     else:
@@ -388,7 +436,13 @@ def _lock_cards(cards: Iterable[str]) -> None:
 
 def _check_state(row: Defragmentation) -> None:
     if changes := selectors.changes_since_proposal(row):
-        raise PlanOutOfDate(f"the fleet has changed: {'; '.join(changes)}")
+        raise PlanOutOfDate(
+            Reason(
+                "defragmentation.plan.outdated",
+                "the fleet has changed: {changes}",
+                changes="; ".join(changes),
+            )
+        )
 
 
 def _nominate_cards(

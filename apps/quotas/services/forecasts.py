@@ -14,6 +14,7 @@ from apps.accounts.models import User
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue, WhatIf
 from apps.quotas.selectors.forecasts import HORIZON
 from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.forecast import Forecast
 from controlplane.domain.scheduling.what_if import WhatIfChange, WhatIfState, changes_as_json
@@ -120,15 +121,21 @@ def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
     else:
         accounts.require(actor, Permission.VIEW, team=claim.team)
         if claim.state != ClaimState.PENDING:
-            raise WhatIfRefused("it does not wait any more, so nothing can make it start earlier")
+            raise WhatIfRefused(Reason("claim.state.not_pending", "the claim is no longer pending"))
     if not question.changes:
-        raise WhatIfRefused("nothing would be different; say at least one thing that would be")
+        raise WhatIfRefused(
+            Reason("what_if.changes.missing", "the request has no changes; add at least one")
+        )
     # Locked, so that concurrent requests count each other.
     asking = User.objects.select_for_update(no_key=True).get(pk=actor.pk)
     open_count = WhatIf.objects.filter(user=asking, state=WhatIfState.ASKED).count()
     if open_count >= MAX_OPEN:
         raise WhatIfRefused(
-            f"{open_count} of your questions are not answered yet; ask again when they are"
+            Reason(
+                "what_if.limit.reached",
+                "{count} of your what-if requests are still in progress; wait for their results",
+                count=open_count,
+            )
         )
     row = WhatIf.objects.create(
         user=asking,

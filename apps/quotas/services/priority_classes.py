@@ -11,6 +11,7 @@ from apps.accounts.selectors import require
 from apps.accounts.services import audit
 from apps.quotas.models import Claim, PriorityClass
 from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
 
 #: Priority classes of a new installation.
@@ -60,12 +61,22 @@ def priority_class_save(
     for other in others:
         if other.name == name:
             raise PriorityRefused(
-                "name", f"there is a priority class {name} already; choose another name"
+                "name",
+                Reason(
+                    "priority_class.name.already_exists",
+                    "a priority class named {name} already exists; choose another name",
+                    name=name,
+                ),
             )
         if other.value == value:
             raise PriorityRefused(
                 "value",
-                f"priority class {other.name} has the value {value} already; choose another",
+                Reason(
+                    "priority_class.value.already_exists",
+                    "priority class {name} already has the value {value}; choose another value",
+                    name=other.name,
+                    value=value,
+                ),
             )
     before = _audited_columns(row) if existing else None
     row.name, row.value, row.description = name, value, description
@@ -93,14 +104,24 @@ def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = Fals
     if row.value == 0:
         raise PriorityRefused(
             "value",
-            f"priority class {row.name} is what work has unless somebody says otherwise; it stays",
+            Reason(
+                "priority_class.deletion.default",
+                "priority class {name} is the default and cannot be deleted",
+                name=row.name,
+            ),
         )
     live = Claim.objects.exclude(state=ClaimState.RELEASED).filter(priority=row.value).count()
     if live and not force:
         raise PriorityRefused(
             "value",
-            f"{live} claims that wait or run have priority {row.value}; they keep it without the name "
-            f"{row.name}. Say that you mean it to delete the class all the same",
+            Reason(
+                "priority_class.deletion.in_use",
+                "{claims} pending or running claims have priority {value}; they keep the "
+                "value without the name {name}. Set force to delete the class",
+                claims=live,
+                value=row.value,
+                name=row.name,
+            ),
         )
     uid = row.uid
     before = _audited_columns(row)

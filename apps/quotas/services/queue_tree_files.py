@@ -11,6 +11,7 @@ import yaml
 
 from apps.quotas.models import Queue
 from apps.quotas.selectors.queue_trees import tree_documents
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import TreeAction, TreeEdit, documents_fingerprint
 from controlplane.domain.quotas.files import (
@@ -94,7 +95,14 @@ def load_yaml(text: str) -> Any:
     """
     size = len(text.encode("utf-8", errors="replace"))
     if size > MAX_FILE_BYTES:
-        raise _invalid_file(f"the file has {size} bytes; {MAX_FILE_BYTES} are the most")
+        raise _invalid_file(
+            Reason(
+                "queue.file.too_large",
+                "the file has {size} bytes; the limit is {limit} bytes",
+                size=size,
+                limit=MAX_FILE_BYTES,
+            )
+        )
     try:
         _check_events(text)
         loader = yaml.CSafeLoader(text)
@@ -103,11 +111,22 @@ def load_yaml(text: str) -> Any:
         return None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = _line_number(error.problem_mark or error.context_mark)
-        raise _invalid_file(f"line {line} is no YAML: {error.problem or error.context}") from error
+        raise _invalid_file(
+            Reason(
+                "queue.file.invalid_yaml_line",
+                "line {line} is not valid YAML: {error}",
+                line=line,
+                error=error.problem or error.context,
+            )
+        ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidQueueFile):
             raise
-        raise _invalid_file(f"the file is no YAML: {error}") from error
+        raise _invalid_file(
+            Reason(
+                "queue.file.invalid_yaml", "the file is not valid YAML: {error}", error=str(error)
+            )
+        ) from error
 
 
 def _check_events(text: str) -> None:
@@ -119,13 +138,25 @@ def _check_events(text: str) -> None:
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             line = _line_number(event.start_mark)
-            raise _invalid_file(f"line {line} has an anchor or refers to one; write it out instead")
+            raise _invalid_file(
+                Reason(
+                    "queue.file.yaml_anchor",
+                    "line {line} has a YAML anchor or alias; write the value out instead",
+                    line=line,
+                )
+            )
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
             line = _line_number(event.start_mark)
             raise _invalid_file(
-                f"line {line} is more than {_MAX_DEPTH} levels deep; queues need fewer"
+                Reason(
+                    "queue.file.nested_too_deeply",
+                    "line {line} is nested more than {limit} levels deep; use at most "
+                    "{limit} levels",
+                    line=line,
+                    limit=_MAX_DEPTH,
+                )
             )
 
 
@@ -141,7 +172,14 @@ def _check_keys(node: yaml.Node | None) -> None:
         name = key.value if isinstance(key, yaml.ScalarNode) else id(key)
         if name in seen:
             line = _line_number(key.start_mark)
-            raise _invalid_file(f"line {line}: {key.value} is there twice; write it once")
+            raise _invalid_file(
+                Reason(
+                    "queue.file.duplicate_key",
+                    "line {line}: duplicate key {key}; write it once",
+                    line=line,
+                    key=key.value,
+                )
+            )
         seen.add(name)
         _check_keys(value)
 

@@ -24,6 +24,7 @@ from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.queue_trees import tree_context, tree_documents, tree_rights
 from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.visibility import visibility_of
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.documents import (
     PLAIN_FIELDS,
@@ -58,7 +59,7 @@ class TreeRefused(Exception):
     """The tree would be invalid; ``findings`` say why, each with the queue and the numbers."""
 
     def __init__(self, *findings: FieldFinding) -> None:
-        super().__init__("; ".join(finding.message for finding in findings))
+        super().__init__(join_reasons(finding.message for finding in findings))
         self.findings = findings
 
 
@@ -121,7 +122,9 @@ def tree_apply(
     after = apply_tree_edit(documents, edit)
     _require_permission(documents, after, actor)
     if not edit.queues:
-        message = "nothing would change: the queues are like that already"
+        message = Reason(
+            "queue.tree.unchanged", "nothing to save: the queues already have this configuration"
+        )
         raise TreeUnchanged(FieldFinding(field="", message=message))
     if wrong := (
         *_unknown_queues(edit, documents),
@@ -165,8 +168,14 @@ def change_revert_edit(change: QueueChange, *, note: str = "") -> TreeEdit:
     left = _documents_of(change.after)
     now = {uid: documents[uid] for uid in change.after if uid in documents}
     if since := tree_differences(left, now):
-        messages = "; ".join(one.message for one in since)
-        raise TreeConflict(f"the queues were changed again since: {messages}", *since)
+        raise TreeConflict(
+            Reason(
+                "queue.revert.changed_since",
+                "the queues have been changed since: {changes}",
+                changes=[one.message for one in since],
+            ),
+            *since,
+        )
     before = _documents_of(change.before)
     return TreeEdit(
         queues={uid: before.get(uid) for uid in change.before},
@@ -224,7 +233,7 @@ def _lock_tree(edit: TreeEdit) -> Documents:
 def _require_permission(before: Documents, after: Documents, user: User) -> None:
     """:raises PermissionRefused: if that user may not make this change of the tree."""
     if refused := permission_errors(before, after, tree_rights(user)):
-        raise PermissionRefused("; ".join(refused))
+        raise PermissionRefused(join_reasons(refused))
 
 
 def _unknown_queues(edit: TreeEdit, documents: Documents) -> tuple[FieldFinding, ...]:
@@ -235,7 +244,10 @@ def _unknown_queues(edit: TreeEdit, documents: Documents) -> tuple[FieldFinding,
     unknown -= set(known.values_list("uid", flat=True))
     return tuple(
         FieldFinding(
-            field=uid, message=f"there is no queue with the uid {uid}; look at the tree again"
+            field=uid,
+            message=Reason(
+                "queue.tree.uid_not_found", "no queue has the UID {uid}; reload the queues", uid=uid
+            ),
         )
         for uid in sorted(unknown)
     )
@@ -246,7 +258,11 @@ def _tree_outdated_error() -> TreeOutdated:
     if last is None:
         return TreeOutdated("the queues were changed meanwhile; look at them again, then save")
     since = tree_differences(_documents_of(last.before), _documents_of(last.after))
-    message = f"the queues were changed meanwhile, last by {last.actor_name}; look at them again, then save"
+    message = Reason(
+        "queue.tree.changed_by_other_user",
+        "the queues have been changed in the meantime, last by {user}; reload them, then save",
+        user=last.actor_name,
+    )
     return TreeOutdated(message, *since)
 
 

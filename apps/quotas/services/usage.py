@@ -25,6 +25,7 @@ from apps.quotas.selectors.usage import (
     records_by_day,
     usage_discrepancies,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.usage import TimeSpan, cards_by_day, midnight_before
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
@@ -186,11 +187,14 @@ class LedgerDisagrees(Exception):
     """Ledger records differ from allocations."""
 
     def __init__(self, found: list[Discrepancy]) -> None:
-        named = "; ".join(map(str, found[:_MAX_NAMED]))
-        more = f"; and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
         super().__init__(
-            f"the ledger differs from the allocations of {len(found)} claims: {named}{more}. "
-            "manage.py usage_check lists all"
+            Reason(
+                "usage.ledger.discrepancy",
+                "claims whose ledger entries differ from their allocations: {claims}, for example "
+                "{examples}. manage.py usage_check lists all",
+                claims=len(found),
+                examples=[str(each) for each in found[:_MAX_NAMED]],
+            )
         )
 
 

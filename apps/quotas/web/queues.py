@@ -38,8 +38,8 @@ from apps.quotas.selectors.visibility import QueueVisibility
 from apps.quotas.web.claims import claim_label, format_start_short
 from controlplane.domain.quotas.documents import from_json, tree_differences
 from controlplane.domain.quotas.queues import TOTAL
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, keyset_page
+from controlplane.web.reasons import render_reason
 from controlplane.web.tables import Column, FilterForm, Table
 
 
@@ -87,7 +87,7 @@ def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[Column, 
         Column(
             key="why",
             label=lazy("Pending reason"),
-            csv=lambda row: translate_message(row.explanation),
+            csv=lambda row: render_reason(row.explanation),
         ),
         Column(
             key="starts",

@@ -13,6 +13,7 @@ from apps.models.selectors import catalog
 from apps.serving.models import Revision
 from controlplane.domain.catalog import CatalogTask
 from controlplane.domain.common.accelerators import Chip, check_cards
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.registry.versions import GateDecision, ModelState
@@ -68,9 +69,13 @@ def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> s
         return reason
     if engine.environment() is None and (clusters := fleet.clusters_without_images(chip.name)):
         names = ", ".join(clusters)
-        return (
-            f"{engine.profile().title} comes as an image, and the clusters with {chip.label} start no "
-            f"containers ({names})"
+        return Reason(
+            "engine.containers.not_supported",
+            "{engine} requires a container image, and the clusters with {chip} do "
+            "not run containers ({clusters})",
+            engine=engine.profile().title,
+            chip=chip.label,
+            clusters=names,
         )
     if model is None or not model.format:
         return ""
@@ -147,18 +152,41 @@ def _check_numbers(
     version = configuration.model_version
     if version.state != ModelState.READY:
         yield FieldFinding(
-            field="model_version", message=f"{version} is {version.state}, not ready"
+            field="model_version",
+            message=Reason(
+                "model_version.state.not_ready",
+                "{version} is {state}, not ready",
+                version=str(version),
+                state=version.state,
+            ),
         )
     if version.acceptance == GateDecision.REJECTED:
-        message = (
-            f"{version} is not accepted ({version.acceptance_reason}); accept it, or choose another"
+        message = Reason(
+            "model_version.acceptance.missing",
+            "{version} is not accepted ({reason}); accept it, or choose another version",
+            version=str(version),
+            reason=version.acceptance_reason,
         )
         yield FieldFinding(field="model_version", message=message)
     if not 1 <= replicas <= MAX_REPLICAS:
-        yield FieldFinding(field="replicas", message=f"must be 1 to {MAX_REPLICAS}, got {replicas}")
+        yield FieldFinding(
+            field="replicas",
+            message=Reason(
+                "spec.value.out_of_range",
+                "must be 1 to {limit}, got {value}",
+                limit=MAX_REPLICAS,
+                value=replicas,
+            ),
+        )
     if not 1 <= configuration.cards <= MOST_CARDS:
         yield FieldFinding(
-            field="cards", message=f"must be 1 to {MOST_CARDS}, got {configuration.cards}"
+            field="cards",
+            message=Reason(
+                "spec.value.out_of_range",
+                "must be 1 to {limit}, got {value}",
+                limit=MOST_CARDS,
+                value=configuration.cards,
+            ),
         )
 
 
@@ -168,7 +196,13 @@ def _check_chips(configuration: RevisionConfiguration) -> Iterator[FieldFinding]
     if unknown or not configuration.chips:
         given = ", ".join(unknown) or "nothing"
         yield FieldFinding(
-            field="chips", message=f"{given} is no known chip; use {', '.join(known)}"
+            field="chips",
+            message=Reason(
+                "spec.chips.unknown",
+                "unknown chip {chip}; use {chips}",
+                chip=given,
+                chips=", ".join(known),
+            ),
         )
         return
     for name in configuration.chips:
@@ -178,8 +212,14 @@ def _check_chips(configuration: RevisionConfiguration) -> Iterator[FieldFinding]
         elif 0 < chip.cards_per_node < configuration.cards:
             yield FieldFinding(
                 field="cards",
-                message=f"a replica stays on one node, and one of {chip.label} has {chip.cards_per_node} cards; "
-                f"got {configuration.cards}",
+                message=Reason(
+                    "deployment.cards.exceed_node",
+                    "a replica runs on one node, and a node with {chip} has {node_cards} "
+                    "cards; got {cards}",
+                    chip=chip.label,
+                    node_cards=chip.cards_per_node,
+                    cards=configuration.cards,
+                ),
             )
 
 
@@ -187,10 +227,20 @@ def _check_engine(configuration: RevisionConfiguration) -> Iterator[FieldFinding
     name, names = configuration.engine, registry.engine_names()
     serving = [each for each in names if Task.SERVE in registry.engine(each).tasks]
     if name not in names:
-        message = f"no engine is called {name!r}; those that serve are {', '.join(serving)}"
+        message = Reason(
+            "deployment.engine.not_found",
+            "engine {engine} does not exist; engines for serving are {engines}",
+            engine=repr(name),
+            engines=", ".join(serving),
+        )
         yield FieldFinding(field="engine", message=message)
     elif name not in serving:
-        message = f"{name} does not serve; those that do are {', '.join(serving)}"
+        message = Reason(
+            "deployment.engine.serving_not_supported",
+            "{engine} does not support serving; engines for serving are {engines}",
+            engine=name,
+            engines=", ".join(serving),
+        )
         yield FieldFinding(field="engine", message=message)
     else:
         yield from _check_engine_chips(configuration, registry.engine(name), serving=serving)
@@ -207,8 +257,23 @@ def _check_engine_chips(
             for each in serving
             if not engine_refusal(registry.engine(each), chip=chip, model=None)
         ]
-        instead = f"; {', '.join(others)} would" if others else ""
-        message = f"{engine.name} does not serve on {chip.name}: {reason}{instead}"
+        if others:
+            message = Reason(
+                "deployment.engine.chip_not_supported_use",
+                "{engine} does not serve on {chip}: {reason}; use {engines}",
+                engine=engine.name,
+                chip=chip.name,
+                reason=reason,
+                engines=", ".join(others),
+            )
+        else:
+            message = Reason(
+                "deployment.engine.chip_not_supported",
+                "{engine} does not serve on {chip}: {reason}",
+                engine=engine.name,
+                chip=chip.name,
+                reason=reason,
+            )
         yield FieldFinding(field="engine", message=message)
 
 

@@ -10,13 +10,14 @@ from apps.accounts import selectors as accounts
 from apps.fleet.models import Cluster, Node
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Attempt
-from apps.models.selectors.storage_sources import Hold, HoldsOnlySource
+from apps.models.selectors.storage_consumers import Hold, HoldsOnlyConsumer
 from apps.quotas.models import Allocation
 from apps.serving.models import (
     Replica,
     Revision,
 )
 from apps.serving.selectors.deployments import LIVE_REPLICAS, OWNER_KIND
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import LIVE_ATTEMPT_STATES
 
 
@@ -34,19 +35,19 @@ def _workload_descriptions(cluster: Cluster) -> Iterator[str]:
     attempts = Attempt.objects.filter(uid__in=uids.get(jobs.OWNER_KIND, ()))
     running = Attempt.objects.filter(cluster=cluster, state__in=LIVE_ATTEMPT_STATES)
     for name in (attempts | running).values_list("job__name", flat=True).distinct():
-        yield f"the job {name}"
+        yield Reason("cluster.occupant.job", "job {job}", job=name)
     replicas = Replica.objects.filter(uid__in=uids.get(OWNER_KIND, ()))
     serving = Replica.objects.filter(cluster=cluster, state__in=LIVE_REPLICAS)
     path = "backend__revision__deployment__name"
     for name in (replicas | serving).values_list(path, flat=True).distinct():
-        yield f"the deployment {name}"
+        yield Reason("cluster.occupant.deployment", "deployment {deployment}", deployment=name)
     for kind, _, team in owners:
         if kind not in (jobs.OWNER_KIND, OWNER_KIND):
-            yield f"a claim of team {team}"
+            yield Reason("cluster.occupant.claim", "a claim of team {team}", team=team)
 
 
-class ServingStorage(HoldsOnlySource):
-    """Implements ``apps.models.selectors.storage_sources.StorageSource``.
+class ServingStorage(HoldsOnlyConsumer):
+    """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``.
 
     A deployment stores nothing of its own: replicas write to their cluster's scratch space. It needs the model
     of each of its revisions: it can be rolled back to any of them until it is deleted, and a stopped one can be
@@ -66,7 +67,15 @@ class ServingStorage(HoldsOnlySource):
             live = live.filter(model_version__artifact__in=of)
         rows = live.values_list("model_version__artifact", "deployment__name", "number")
         return {
-            key: Hold(reason=f"deployment {name} can serve it (revision {number})", firm=True)
+            key: Hold(
+                reason=Reason(
+                    "artifact.hold.deployment_revision",
+                    "revision {revision} of deployment {deployment} uses it",
+                    deployment=name,
+                    revision=number,
+                ),
+                firm=True,
+            )
             for key, name, number in rows.order_by("pk")
         }
 

@@ -31,6 +31,7 @@ from apps.serving.selectors.configurations import (
     RevisionConfiguration,
     configuration_check,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -97,7 +98,7 @@ def deployment_create(
                 name=name,
                 queue=queue,
                 replica_count=replicas,
-                state_reason="waiting for cards",
+                state_reason=Reason("claim.pending.cards", "waiting for cards"),
             )
             backend = _revision_create(deployment, configuration, actor)
             route = Route.objects.create(name=name, deployment=deployment)
@@ -115,7 +116,12 @@ def deployment_create(
     except IntegrityError:
         taken = FieldFinding(
             field="name",
-            message=f"{name!r} is taken; model names are unique across the company, choose another",
+            message=Reason(
+                "deployment.name.already_exists",
+                "{name} is already in use; model names are unique across the company, "
+                "choose another",
+                name=repr(name),
+            ),
         )
         raise SpecRefused([taken]) from None
     return deployment
@@ -152,7 +158,12 @@ def deployment_revise(
     row = _lock_deployment(deployment)
     _require_valid(configuration, replicas=max(1, row.replica_count))
     backend = _revision_create(row, configuration, actor)
-    reason = f"moving to revision {backend.revision.number} ({configuration.model_version})"
+    reason = Reason(
+        "deployment.rollout.started",
+        "rolling out revision {revision} ({version})",
+        revision=backend.revision.number,
+        version=str(configuration.model_version),
+    )
     _request_change(row, actor=actor, action="deployment.revise", at=at, reason=reason)
     return backend.revision
 
@@ -165,12 +176,22 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
     if not 1 <= replicas <= MAX_REPLICAS:
-        message = f"must be 1 to {MAX_REPLICAS}, got {replicas}; to serve nothing, stop it"
+        message = Reason(
+            "deployment.replicas.out_of_range",
+            "must be 1 to {limit}, got {value}; to use no replicas, stop the deployment",
+            limit=MAX_REPLICAS,
+            value=replicas,
+        )
         raise SpecRefused([FieldFinding(field="replicas", message=message)])
     row = _lock_deployment(deployment)
     if replicas > row.replica_count:
         _require_open_queue(row.queue)
-    reason = f"scaling from {row.replica_count} to {replicas} replicas"
+    reason = Reason(
+        "deployment.scaling.started",
+        "scaling from {before} to {after} replicas",
+        before=row.replica_count,
+        after=replicas,
+    )
     row.replica_count = replicas
     row.save(update_fields=["replica_count"])
     _request_change(row, actor=actor, action="deployment.scale", at=at, reason=reason)
@@ -187,7 +208,7 @@ def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> Non
         row,
         DeploymentEvent.STOP,
         at=at,
-        reason=f"stopped by {actor.username}",
+        reason=Reason("transition.by_user.stopped", "stopped by {user}", user=actor.username),
         actor=actor.username,
     )
     audit(actor=actor, action="deployment.stop", team=row.team, uid=row.uid, name=row.name)
@@ -207,7 +228,7 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
         row,
         DeploymentEvent.START,
         at=at,
-        reason=f"started by {actor.username}",
+        reason=Reason("transition.by_user.started", "started by {user}", user=actor.username),
         actor=actor.username,
     )
     audit(actor=actor, action="deployment.start", team=row.team, uid=row.uid, name=row.name)
@@ -331,7 +352,9 @@ def replicas_create(*, backend: Backend, deployment: Deployment, count: int) -> 
     """
     row = Deployment.objects.select_for_update(no_key=True).get(pk=deployment.pk)
     if row.lease_token != deployment.lease_token:
-        raise LeaseLost("the deployment is being worked on by somebody else")
+        raise LeaseLost(
+            Reason("deployment.lease.lost", "another worker has the lease of the deployment")
+        )
     if row.state in (DeploymentState.STOPPING, DeploymentState.STOPPED):
         raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event="get replicas")
     for _ in range(count):
@@ -345,7 +368,9 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
     The claim of the first replica of a backend is not preemptible; those of the others are.
     """
     has_firm = _has_firm_replica(backend)
-    replica = Replica.objects.create(backend=backend, message="waiting for cards")
+    replica = Replica.objects.create(
+        backend=backend, message=Reason("claim.pending.cards", "waiting for cards")
+    )
     cards = backend.revision.cards
     claim = quotas.claim_request(
         owner=(OWNER_KIND, replica.uid),

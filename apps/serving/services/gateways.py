@@ -15,6 +15,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import audit, new_key, token_digest
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Gateway, GatewayCall, GatewaySnapshot, UsageBatch
+from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import decrypt, encrypt
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
@@ -185,8 +186,19 @@ def key_rotate(
 
 def _check_rotation(key: ApiKey, *, at: datetime, overlap: timedelta) -> None:
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= at):
-        raise KeyRefused(f"key {key.name} has ended, so nothing can replace it; make a new key")
+        raise KeyRefused(
+            Reason(
+                "api_key.rotation.ended",
+                "key {key} has expired or been revoked and cannot be rotated; create a new key",
+                key=key.name,
+            )
+        )
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
         raise KeyRefused(
-            f"the old key may work for 0 to {MAX_OVERLAP.days} days more, got {overlap.days}"
+            Reason(
+                "api_key.rotation.overlap_out_of_range",
+                "the old key can stay valid for 0 to {limit} more days, got {days}",
+                limit=MAX_OVERLAP.days,
+                days=overlap.days,
+            )
         )

@@ -17,6 +17,7 @@ from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.jobs.services import SpecRefused
 from apps.serving.models import Backend, Deployment, Revision, Route, RouteBackend
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 
 
@@ -90,7 +91,14 @@ def _lock_route(route: Route, backends: Collection[Backend]) -> None:
     if deleted:
         raise SpecRefused(
             [
-                FieldFinding(field="weights", message=f"the deployment {name} was deleted")
+                FieldFinding(
+                    field="weights",
+                    message=Reason(
+                        "deployment.state.deleted",
+                        "deployment {deployment} has been deleted",
+                        deployment=name,
+                    ),
+                )
                 for name in deleted
             ]
         )
@@ -112,19 +120,29 @@ def _check_deployments(
     given = {backend.revision.deployment for backend in wanted}
     for deployment in remove:
         if deployment == owner:
-            message = (
-                f"the route {route.name} belongs to the deployment {owner.name}; give it weight 0 "
-                "instead of removing it"
+            message = Reason(
+                "route.deployment.own",
+                "route {route} belongs to deployment {deployment}; set its weight to 0 "
+                "instead of removing it",
+                route=route.name,
+                deployment=owner.name,
             )
             yield FieldFinding(field="remove", message=message)
         elif deployment in given:
-            message = f"{deployment.name} is both given a weight and removed; choose one of them"
+            message = Reason(
+                "route.deployment.weighted_and_removed",
+                "deployment {deployment} has a weight and is removed; choose one of the two",
+                deployment=deployment.name,
+            )
             yield FieldFinding(field="remove", message=message)
     before = {backend.revision.deployment for backend in current} | {owner}
     for deployment in sorted(before - given - set(remove), key=lambda one: one.name):
-        message = (
-            f"{deployment.name} is a backend of the route {route.name} and is missing; give it a weight "
-            "(0 for no requests) or remove it by name"
+        message = Reason(
+            "route.backend.missing",
+            "deployment {deployment} is a backend of route {route} and is missing; "
+            "set its weight (0 for no requests) or remove it by name",
+            deployment=deployment.name,
+            route=route.name,
         )
         yield FieldFinding(field="weights", message=message)
 
@@ -138,10 +156,21 @@ def check_weights(weights: Mapping[str, int], *, route: str) -> Iterator[FieldFi
     for name, weight in weights.items():
         # bool is a subclass of int.
         if type(weight) is not int or not 0 <= weight <= MAX_WEIGHT:
-            message = f"the weight of {name} is {weight}; it must be a whole number from 0 to {MAX_WEIGHT}"
+            message = Reason(
+                "route.weight.out_of_range",
+                "the weight of {deployment} is {weight}; it must be a whole number from "
+                "0 to {limit}",
+                deployment=name,
+                weight=weight,
+                limit=MAX_WEIGHT,
+            )
             yield FieldFinding(field="weights", message=message)
     if weights and not any(weights.values()):
-        message = f"the weights of the route {route} are all 0; one of them must be at least 1"
+        message = Reason(
+            "route.weights.all_zero",
+            "the weights of route {route} are all 0; at least one must be 1 or more",
+            route=route,
+        )
         yield FieldFinding(field="weights", message=message)
 
 
@@ -159,22 +188,35 @@ def _check_backends(
     )
     for name, count in Counter(map(_backend_name, wanted)).items():
         if count > 1:
-            message = (
-                f"{name} has {count} backends in the weights; a deployment has one backend in a route, "
-                "since its newest revision takes all of its requests"
+            message = Reason(
+                "route.backend.duplicate",
+                "deployment {deployment} has {count} backends in the weights; a "
+                "deployment can have one backend in a route, because its newest revision "
+                "receives all of its requests",
+                deployment=name,
+                count=count,
             )
             yield FieldFinding(field="weights", message=message)
     for backend in wanted:
         revision, deployment = backend.revision, backend.revision.deployment
         if deployment.team_id != owner.team_id:
-            message = (
-                f"{deployment.name} belongs to the team {deployment.team.name}; backends of the route "
-                f"{route.name} must belong to the team {owner.team.name}"
+            message = Reason(
+                "route.backend.wrong_team",
+                "deployment {deployment} belongs to team {team}; backends of route "
+                "{route} must belong to team {owner}",
+                deployment=deployment.name,
+                team=deployment.team.name,
+                route=route.name,
+                owner=owner.team.name,
             )
             yield FieldFinding(field="weights", message=message)
         if backend.pk not in weighted and revision.number < newest[deployment.pk]:
-            message = (
-                f"revision {revision.number} of {deployment.name} is no longer served; "
-                f"use revision {newest[deployment.pk]}"
+            message = Reason(
+                "route.backend.revision_outdated",
+                "revision {revision} of deployment {deployment} is no longer served; use "
+                "revision {newest}",
+                revision=revision.number,
+                deployment=deployment.name,
+                newest=newest[deployment.pk],
             )
             yield FieldFinding(field="weights", message=message)

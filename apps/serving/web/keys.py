@@ -34,8 +34,8 @@ from apps.serving.selectors.gateways import (
 from apps.serving.services import gateways as services
 from apps.serving.web.forms import KeyForm, RotationForm
 from controlplane.domain.common.permissions import Permission, roles_grant
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import render_page
+from controlplane.web.reasons import render_reason
 from controlplane.web.tables import Column, FilterForm, Table
 
 _ENDED, _ALL = "ended", "all"
@@ -220,7 +220,7 @@ def key_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             key=old, actor=request.user, at=timezone.now(), overlap=overlap
         )
     except services.KeyRefused as refusal:
-        messages.error(request, translate_message(str(refusal)))
+        messages.error(request, render_reason(str(refusal)))
         return redirect("key", uid=old.uid)
     old.refresh_from_db()
     return _show_new_key(request, new_key, text, replaced=old)

@@ -40,7 +40,8 @@ from apps.serving.web.forms import PlaygroundForm
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
-from controlplane.web.message_translation import translate_message
+from controlplane.persistence.reasons import reason_from_json
+from controlplane.web.reasons import render_reason
 
 #: A key that expires sooner is replaced, so that it does not expire during a response.
 MIN_KEY_LIFETIME = timedelta(minutes=2)
@@ -241,10 +242,11 @@ def _unreachable_message(error: Exception) -> str:
 def _error_message(status: int, content: bytes) -> str:
     """The message in the gateway's error, or at least its status."""
     try:
-        message = json.loads(content)["error"]["message"]
-    except (ValueError, LookupError, TypeError):
+        error = json.loads(content)["error"]
+        message = reason_from_json(error.get("reason")) or str(error["message"])
+    except (ValueError, LookupError, TypeError, AttributeError):
         return _("The gateway returned status %(status)s.") % {"status": status}
-    return translate_message(str(message))
+    return render_reason(message)
 
 
 @login_required
@@ -266,7 +268,7 @@ def playground_chat(request: AuthenticatedRequest, uid: str) -> HttpResponseBase
     try:
         reply = _call_deployment(request, found, {**body, **streaming})
     except accounts.PermissionRefused as refusal:
-        return _json_error(HTTPStatus.FORBIDDEN, translate_message(str(refusal)))
+        return _json_error(HTTPStatus.FORBIDDEN, render_reason(str(refusal)))
     except GatewayUnreachable as unreachable:
         return _json_error(HTTPStatus.BAD_GATEWAY, _unreachable_message(unreachable))
     if reply.status != HTTPStatus.OK:

@@ -19,6 +19,7 @@ from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Cluster, Node
 from apps.fleet.selectors import operates_fleet
 from apps.telemetry.models import CardMetrics, NodeToken, Source
+from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
 from controlplane.ports.telemetry import Telemetry, TelemetryError, TelemetryFailed
@@ -119,7 +120,13 @@ def _cached_adapter(kind: str, options: str, sealed: bytes) -> Telemetry:
     try:
         token = decrypt(sealed).decode() if sealed else ""
     except Undecryptable as error:
-        raise TelemetryFailed(f"its token cannot be read: {error}") from error
+        raise TelemetryFailed(
+            Reason(
+                "telemetry_source.token.undecryptable",
+                "the token of the source cannot be decrypted: {error}",
+                error=str(error),
+            )
+        ) from error
     return adapter_for_kind(kind=kind, options=json.loads(options), token=token)
 
 

@@ -43,6 +43,7 @@ from apps.telemetry.services.metric_storage import (
     metrics_write,
     start_of_hour,
 )
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.domain.telemetry.batches import MetricBatch, Numbers
 from controlplane.domain.telemetry.metrics import MEASURES, Metric, Reading
@@ -302,7 +303,13 @@ class _Refusals:
 
 def _count_message(reason: str, *, what: str, times: int) -> str:
     # What came from outside is shown in plain ASCII: it may hold anything.
-    return f"{times}× {reason} (such as {what[:60]!a})"
+    return Reason(
+        "telemetry_source.refusal.count",
+        "{count}× {reason} (for example {example})",
+        count=times,
+        reason=reason,
+        example=ascii(what[:60]),
+    )
 
 
 #: Primary key of a card → code → level of its open faults.
@@ -426,7 +433,12 @@ def _refusal_messages(
     latest = dict(before)
     for reading in readings:
         if node is not None and reading.node != node:
-            notes.add(reason="it speaks of another node", what=reading.node)
+            notes.add(
+                reason=Reason(
+                    "telemetry_source.sample.wrong_node", "the sample belongs to another node"
+                ),
+                what=reading.node,
+            )
             continue
         card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
         if card is None:
@@ -434,7 +446,13 @@ def _refusal_messages(
             card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
         if card is None:
             known = reading.node in places.nodes
-            reason = "the node has no such card" if known else "the cluster has no such node"
+            reason = (
+                Reason("telemetry_source.sample.card_not_found", "the node has no such card")
+                if known
+                else Reason(
+                    "telemetry_source.sample.node_not_found", "the cluster has no such node"
+                )
+            )
             notes.add(
                 reason=reason, what=f"{reading.node}/{reading.index} {reading.serial}".rstrip()
             )
@@ -447,11 +465,20 @@ def _valid_row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -
     """The figures that can be, at a time that can be; None if nothing is left."""
     if reading.at > at + AHEAD:
         notes.add(
-            reason="its time is more than a minute ahead of ours", what=reading.at.isoformat()
+            reason=Reason(
+                "telemetry_source.sample.in_future",
+                "the timestamp is more than a minute in the future",
+            ),
+            what=reading.at.isoformat(),
         )
         return None
     if reading.at < at - OLD:
-        notes.add(reason="it is more than a day old", what=reading.at.isoformat())
+        notes.add(
+            reason=Reason(
+                "telemetry_source.sample.too_old", "the timestamp is more than a day old"
+            ),
+            what=reading.at.isoformat(),
+        )
         return None
     values: list[float | None] = []
     metrics, some = reading.metrics, reading.faults is not None
@@ -463,10 +490,20 @@ def _valid_row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -
             values.append(value if abs(value) >= TINY else 0.0)
             some = True
         else:
-            notes.add(reason=f"no {metric.value} of a card can be that", what=_format_value(value))
+            notes.add(
+                reason=Reason(
+                    "telemetry_source.sample.out_of_range",
+                    "the value of {metric} is out of range",
+                    metric=metric.value,
+                ),
+                what=_format_value(value),
+            )
             values.append(None)
     if not some:
-        notes.add(reason="nothing is said of the card", what=f"{reading.node}/{reading.index}")
+        notes.add(
+            reason=Reason("telemetry_source.sample.empty", "the sample has no metrics of the card"),
+            what=f"{reading.node}/{reading.index}",
+        )
         return None
     serial = reading.serial if reading.serial.isprintable() else ""
     # A clock that is a little ahead is set right: nothing was measured after it came.
@@ -555,10 +592,18 @@ def _refusal_note(card: int, renumbered: SerialChange, places: CardIndex) -> tup
     before = places.by_serial.get(renumbered.after)
     if before is not None and before != card:
         place = places.of[before]
-        message = (
-            f"the card with the serial number {renumbered.after} is here now; "
-            f"it was in {place.node}, place {place.index}"
+        message = Reason(
+            "card.serial.moved",
+            "the card with serial number {serial} has been moved here from {node}, index {index}",
+            serial=renumbered.after,
+            node=place.node,
+            index=place.index,
         )
         return MOVED, message
-    message = f"the serial number was {renumbered.before} and is {renumbered.after} now"
+    message = Reason(
+        "card.serial.replaced",
+        "the serial number has changed from {before} to {after}",
+        before=renumbered.before,
+        after=renumbered.after,
+    )
     return REPLACED, message

@@ -18,6 +18,7 @@ from apps.fleet.selectors import require_operator
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors.sources import PUSH, adapter_for_kind, readable_source_kinds
 from apps.telemetry.services.readings import MAX_EXAMPLES, Recorded
+from controlplane.domain.common.reasons import Reason, truncated
 from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.persistence.models import new_uid
@@ -56,7 +57,15 @@ class SourceTrial:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        return tuple(f"{one.reason} ({one.what})" for one in self.refused)
+        return tuple(
+            Reason(
+                "telemetry_source.reading.rejected",
+                "{reason} ({reading})",
+                reason=one.reason,
+                reading=one.what,
+            )
+            for one in self.refused
+        )
 
 
 def source_create(
@@ -77,11 +86,23 @@ def source_create(
     """
     require_operator(actor)
     if not _NAME.fullmatch(name):
-        message = "use up to 60 lower-case letters, digits and hyphens, for example dcgm-east"
+        message = Reason(
+            "telemetry_source.name.invalid",
+            "enter a name of up to 60 lower-case letters, digits and hyphens, for "
+            "example dcgm-east",
+        )
         raise SourceRefused(message, field="name")
     if kind not in readable_source_kinds():
         known = ", ".join(readable_source_kinds())
-        raise SourceRefused(f"{kind!r} is no kind of source; choose among {known}", field="kind")
+        raise SourceRefused(
+            Reason(
+                "telemetry_source.kind.not_supported",
+                "{kind} is not a kind of source; choose from {kinds}",
+                kind=repr(kind),
+                kinds=known,
+            ),
+            field="kind",
+        )
     _check_source(kind=kind, options=options, every=every, token=token)
     try:
         with transaction.atomic():
@@ -97,7 +118,11 @@ def source_create(
             )
             _audit_source(source, actor=actor, action="source.create", kind=kind)
     except IntegrityError:
-        message = f"there is a source named {name} already; choose another name"
+        message = Reason(
+            "telemetry_source.name.already_exists",
+            "a source named {name} already exists; choose another name",
+            name=name,
+        )
         raise SourceRefused(message, field="name") from None
     return source
 
@@ -121,12 +146,19 @@ def source_change(
     row = Source.objects.select_for_update(no_key=True, of=("self",)).get(pk=source.pk)
     if row.kind == PUSH and enabled is False:
         # It would hold up nothing that they send, and only keep their silence from being noticed.
-        message = "its agents come by themselves and cannot be paused; revoke their tokens instead"
+        message = Reason(
+            "telemetry_source.push.pause_not_supported",
+            "agents push their metrics to this source, so it cannot be paused; "
+            "revoke their tokens instead",
+        )
         raise SourceRefused(message, field="enabled")
     if options is not None:
         keeps_credential = token is None and row.credential is not None
         if keeps_credential and not is_same_origin(before=row.options, after=options):
-            message = "the credential must be given again: the URL's host changed"
+            message = Reason(
+                "telemetry_source.credential.host_changed",
+                "the host of the URL has changed; enter the credential again",
+            )
             raise SourceRefused(message, field="token")
         row.options = dict(options)
     if every is not None:
@@ -173,7 +205,10 @@ def source_try(*, source: Source, actor: User) -> SourceTrial:
     """
     require_operator(actor)
     if source.kind == PUSH:
-        message = "its agents come by themselves; there is nothing to be read"
+        message = Reason(
+            "telemetry_source.push.read_not_supported",
+            "agents push their metrics to this source, so it cannot be read on request",
+        )
         raise SourceRefused(message, field="kind")
     try:
         adapter = adapter_for_kind(
@@ -196,17 +231,38 @@ def source_try(*, source: Source, actor: User) -> SourceTrial:
 
 def _check_source(*, kind: str, options: Mapping[str, Any], every: int, token: str) -> None:
     if not SHORTEST <= every <= LONGEST:
-        message = f"must be {SHORTEST} to {LONGEST} seconds, got {every}"
+        message = Reason(
+            "telemetry_source.interval.out_of_range",
+            "must be {minimum} to {maximum} seconds, got {value}",
+            minimum=SHORTEST,
+            maximum=LONGEST,
+            value=every,
+        )
         raise SourceRefused(message, field="every")
     if not token.isascii() or not token.isprintable():
-        raise SourceRefused("a token is made of ASCII characters", field="token")
+        raise SourceRefused(
+            Reason("telemetry_source.token.not_ascii", "a token must consist of ASCII characters"),
+            field="token",
+        )
     if kind == PUSH:
         if options:
-            raise SourceRefused("a source that is pushed to has no options", field="options")
+            raise SourceRefused(
+                Reason(
+                    "telemetry_source.push.options_not_supported", "a push source has no options"
+                ),
+                field="options",
+            )
         return
     reserved = sorted({"outbound", "token", "clock"} & set(options))
     if reserved:
-        raise SourceRefused(f"{reserved[0]} is no option of a source", field="options")
+        raise SourceRefused(
+            Reason(
+                "telemetry_source.options.reserved",
+                "{option} is not an option of a source",
+                option=reserved[0],
+            ),
+            field="options",
+        )
     try:
         adapter_for_kind(kind=kind, options=dict(options), token=token)
     except TelemetryError as error:
@@ -246,7 +302,7 @@ def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: Tele
 
 def source_failed(*, source: Source, error: str) -> None:
     """Remember why it could not be read. What was known of its cards stays what it was."""
-    Source.objects.filter(pk=source.pk).update(error=error[:2000])
+    Source.objects.filter(pk=source.pk).update(error=truncated(error, 2000))
 
 
 def source_stalled(*, source: Source, reason: str) -> bool:
@@ -267,12 +323,18 @@ def unreachable_reason(source: Source, part: str) -> str | None:
 
 def _stored_refusals(batch: TelemetryBatch) -> dict[str, str]:
     unreachable = sorted(batch.unreachable.items())[:_MAX_UNREACHABLE_STORED]
-    return {_storable_text(name): _storable_text(reason) for name, reason in unreachable}
+    return {_storable_text(name): _storable_reason(reason) for name, reason in unreachable}
 
 
 def _storable_text(text: str) -> str:
     """As a database takes it, whatever an exporter answered."""
     return "".join(one if one.isprintable() else "?" for one in text[:300])
+
+
+def _storable_reason(reason: str) -> str:
+    """As :func:`_storable_text`; a reason that is storable as it is keeps its code."""
+    text = _storable_text(reason)
+    return reason if text == reason else text
 
 
 def push_source(cluster: Cluster, *, standing: int | None = None) -> Source:

@@ -52,8 +52,8 @@ from apps.telemetry.web.source_forms import (
     source_form_class,
 )
 from controlplane.ports.telemetry import exporter_name
-from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, render_page, row_action
+from controlplane.web.reasons import render_reason
 from controlplane.web.tables import Column, FilterForm, Table
 
 #: Of many exporters a list shows so many addresses, and how many more there are.
@@ -185,9 +185,9 @@ def source_new(request: AuthenticatedRequest) -> HttpResponse:
             )
         except SourceRefused as refusal:
             if refusal.field in which.fields:
-                which.add_error(refusal.field, translate_message(str(refusal)))
+                which.add_error(refusal.field, render_reason(str(refusal)))
             else:
-                form.refused(refusal.field, translate_message(str(refusal)))
+                form.refused(refusal.field, render_reason(str(refusal)))
         else:
             messages.success(request, _("Source created. Use “Test source” to verify it."))
             return redirect("source", source.uid)
@@ -219,7 +219,7 @@ def source_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
                 token=form.chosen_token,
             )
         except SourceRefused as refusal:
-            form.refused(refusal.field, translate_message(str(refusal)))
+            form.refused(refusal.field, render_reason(str(refusal)))
         else:
             messages.success(request, _("Source saved."))
             return redirect("source", found.uid)
@@ -235,7 +235,7 @@ def source_try(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     try:
         trial = services.source_try(source=found, actor=request.user)
     except SourceRefused as refusal:
-        return _source_page(request, found, refusal=translate_message(str(refusal)))
+        return _source_page(request, found, refusal=render_reason(str(refusal)))
     return _source_page(request, found, trial=trial)
 
 

@@ -15,6 +15,7 @@ from apps.workflows.services import MAX_REASON_LENGTH, PipelineRequest, StepRequ
 from controlplane.domain.pipelines import Gate, GateFailureAction, PipelineState, StepKind
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs.evaluation import METRICS
+from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     Filters,
     Reference,
@@ -135,7 +136,7 @@ class PipelineEventSerializer(serializers.Serializer[Any]):
     from_state = serializers.CharField(source="transition.from_state")
     event = serializers.CharField(source="transition.event")
     to_state = serializers.CharField(source="transition.to_state")
-    reason = serializers.CharField(source="transition.reason")
+    reason = ReasonSerializerField(source="transition.reason")
     actor = serializers.CharField(source="transition.actor")
     at = serializers.DateTimeField(source="transition.at")
 

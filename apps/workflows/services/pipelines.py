@@ -25,6 +25,7 @@ from apps.serving.selectors.configurations import RevisionConfiguration, configu
 from apps.workflows import selectors
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from apps.workflows.selectors import engine_task
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import JobKind
@@ -101,7 +102,12 @@ def pipeline_check(request: PipelineRequest, *, team: Team) -> tuple[FieldFindin
     """
     findings: list[FieldFinding] = []
     if not request.name.strip():
-        findings.append(FieldFinding(field="name", message="give the pipeline a name"))
+        findings.append(
+            FieldFinding(
+                field="name",
+                message=Reason("pipeline.name.missing", "enter a name for the pipeline"),
+            )
+        )
     if refusal := step_order_error(request.kinds):
         findings.append(FieldFinding(field="steps", message=refusal))
     expected_version = request.model_version
@@ -147,21 +153,38 @@ def _measured_metrics(step: StepRequest) -> list[str] | None:
 def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[FieldFinding]:
     name = step.deployment_name
     if not name:
-        yield FieldFinding(field="deployment_name", message="name the deployment")
+        yield FieldFinding(
+            field="deployment_name",
+            message=Reason("pipeline.deployment.name_missing", "enter a name for the deployment"),
+        )
         return
     found = Deployment.objects.filter(name=name, deleted_at=None).first()
     if found is None:
         return
     if found.team_id != team.pk:
-        message = f"{name!r} is taken; model names are unique across the company, choose another"
+        message = Reason(
+            "deployment.name.already_exists",
+            "{name} is already in use; model names are unique across the company, choose another",
+            name=repr(name),
+        )
         yield FieldFinding(field="deployment_name", message=message)
     elif not DEPLOYMENT.allows(DeploymentState(found.state), DeploymentEvent.CHANGE):
-        message = f"the deployment {name} is {found.state}; start it first, or choose another name"
+        message = Reason(
+            "pipeline.deployment.not_running",
+            "deployment {deployment} is {state}; start it first, or choose another name",
+            deployment=name,
+            state=found.state,
+        )
         yield FieldFinding(field="deployment_name", message=message)
     elif step.replicas not in (None, found.replica_count):
-        message = (
-            f"must be {found.replica_count}, as the deployment {name} has now, got {step.replicas}; "
-            "a pipeline scales no deployment that is there: scale it on its own page"
+        message = Reason(
+            "pipeline.deployment.replicas_mismatch",
+            "must be {expected}, the current number of replicas of deployment "
+            "{deployment}, got {value}; a pipeline does not scale an existing "
+            "deployment: scale it on its own page",
+            expected=found.replica_count,
+            deployment=name,
+            value=step.replicas,
         )
         yield FieldFinding(field="replicas", message=message)
 
@@ -271,7 +294,7 @@ def pipeline_submit(*, actor: User, team: Team, request: PipelineRequest) -> Pip
         name=request.name.strip(),
         model_version=request.model_version,
         queue=request.queue,
-        state_reason="about to begin",
+        state_reason=Reason("pipeline.state.starting", "starting"),
     )
     for number, step in enumerate(request.steps, start=1):
         Step.objects.create(
@@ -316,7 +339,7 @@ def pipeline_cancel(*, pipeline: Pipeline, actor: User, at: datetime) -> bool:
     audit(actor=actor, action="pipeline.cancel", team=row.team, uid=row.uid, name=row.name)
     if row.state == PipelineState.HELD:
         # No step is running.
-        reason = f"cancelled by {actor.username}"
+        reason = Reason("transition.by_user.cancelled", "cancelled by {user}", user=actor.username)
         pipeline_move(row, PipelineEvent.CANCEL, at=at, reason=reason, actor=actor.username)
     else:
         publish_message("pipeline.changed", pipeline_uid=row.uid)
@@ -334,10 +357,15 @@ def pipeline_retry(*, pipeline: Pipeline, actor: User, at: datetime) -> None:
     if not selectors.pipeline_can_be_retried(row):
         raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be tried again")
     for step in row.steps.filter(state__in=RETRIABLE_STATES).order_by("number"):
-        reason = f"tried again by {actor.username}"
+        reason = Reason("transition.by_user.retried", "retried by {user}", user=actor.username)
         step_move(step, StepEvent.RETRY, at=at, reason=reason, actor=actor.username, ended_at=None)
     audit(actor=actor, action="pipeline.retry", team=row.team, uid=row.uid, name=row.name)
-    _resume_pipeline(row, actor=actor, at=at, reason=f"tried again by {actor.username}")
+    _resume_pipeline(
+        row,
+        actor=actor,
+        at=at,
+        reason=Reason("transition.by_user.retried", "retried by {user}", user=actor.username),
+    )
 
 
 @transaction.atomic
@@ -352,14 +380,24 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
     """
     given = reason.strip()
     if not given or len(given) > MAX_REASON_LENGTH:
-        message = f"say in 1 to {MAX_REASON_LENGTH} characters why it may go on, got {len(given)}"
+        message = Reason(
+            "pipeline.gate_override.invalid_reason",
+            "enter a reason of 1 to {limit} characters, got {length}",
+            limit=MAX_REASON_LENGTH,
+            length=len(given),
+        )
         raise SpecRefused([FieldFinding(field="reason", message=message)])
     row = _lock_pipeline(pipeline)
     steps = selectors.pipeline_steps(row)
     step = selectors.step_held_by_gate(steps)
     if step is None or row.state not in (PipelineState.HELD, PipelineState.SUCCEEDED):
         raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be approved anyway")
-    explanation = f"approved despite the failed gate by {actor.username}: {given}"
+    explanation = Reason(
+        "pipeline.gate_override.approved",
+        "approved despite the failed gate by {user}: {reason}",
+        user=actor.username,
+        reason=given,
+    )
     override = {"overridden_by": actor.username, "override_reason": given}
     if step.state == StepState.HELD:
         step_move(

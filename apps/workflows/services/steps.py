@@ -29,6 +29,7 @@ from apps.workflows.services.pipelines import (
     step_move,
     steps_require_permissions,
 )
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, JOB, JobEvent, JobState
 from controlplane.domain.pipelines import (
@@ -55,7 +56,9 @@ def lock_leased_pipeline(pipeline: Pipeline, *, cancelling: bool) -> None:
     row = Pipeline.objects.select_for_update(no_key=True).get(pk=pipeline.pk)
     same = row.lease_token == pipeline.lease_token and row.state == pipeline.state
     if not same or (row.cancel_requested_at is not None) != cancelling:
-        raise LeaseLost("the pipeline is not as it was any more")
+        raise LeaseLost(
+            Reason("pipeline.lease.lost", "the pipeline has been changed in the meantime")
+        )
 
 
 def step_begin(step: Step, *, pipeline: Pipeline, at: datetime) -> None:
@@ -65,7 +68,7 @@ def step_begin(step: Step, *, pipeline: Pipeline, at: datetime) -> None:
     try:
         with transaction.atomic():
             lock_leased_pipeline(pipeline, cancelling=False)
-            reason = "waiting for cards"
+            reason = Reason("claim.pending.cards", "waiting for cards")
             step_move(
                 step, StepEvent.BEGIN, at=at, reason=reason, began_at=at, model_version=version
             )
@@ -76,7 +79,12 @@ def step_begin(step: Step, *, pipeline: Pipeline, at: datetime) -> None:
                 _submit_job(step, pipeline=pipeline, version=version, at=at)
             step.save(update_fields=["job", "deployment", "revision"])
             Pipeline.objects.filter(pk=pipeline.pk).update(
-                state_reason=f"step {step.number} of {len(steps)} is under way"
+                state_reason=Reason(
+                    "pipeline.state.step_running",
+                    "step {step} of {steps} is running",
+                    step=step.number,
+                    steps=len(steps),
+                )
             )
     except (jobs.SpecRefused, PermissionRefused) as refusal:
         raise StepRefused(str(refusal)) from refusal
@@ -167,14 +175,14 @@ def step_stop(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
     :raises LeaseLost: if another worker has the pipeline's lease.
     """
     actor = pipeline.cancel_requested_by or pipeline.runs_as
-    reason = f"cancelled by {actor.username}"
+    reason: str = Reason("transition.by_user.cancelled", "cancelled by {user}", user=actor.username)
     if step.kind == StepKind.DEPLOY:
         if _observe_deployment(step, pipeline=pipeline, at=at):
             return True
         with transaction.atomic():
             lock_leased_pipeline(pipeline, cancelling=True)
             if left := _withdraw_deployment(step, actor=actor, at=at):
-                reason = f"{reason}; {left}"
+                reason = join_reasons((reason, left))
             step_move(step, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
         return True
     job = _job_of_step(step)
@@ -190,7 +198,7 @@ def step_stop(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
         with transaction.atomic():
             lock_leased_pipeline(pipeline, cancelling=True)
             jobs.job_cancel(job=job, actor=actor, at=at)
-    _update_reason(step, reason="its job is being cancelled")
+    _update_reason(step, reason=Reason("pipeline.step.job_cancelling", "cancelling the job"))
     return False
 
 
@@ -204,14 +212,22 @@ def _withdraw_deployment(step: Step, *, actor: User, at: datetime) -> str:
     # Locked until the step has ended, so that no other revision is added between check and change.
     deployment = Deployment.objects.select_for_update(no_key=True).get(pk=step.deployment_id)
     if reason := _ownership_lost_reason(deployment, step):
-        return f"{reason} and was left so"
+        return Reason(
+            "pipeline.step.deployment_unchanged",
+            "{reason}; the deployment was left unchanged",
+            reason=reason,
+        )
     try:
         with transaction.atomic():
             _restore_previous_revision(deployment, step.revision, actor=actor, at=at)
     except (jobs.SpecRefused, IllegalTransition) as refusal:
-        return (
-            f"the deployment {deployment.name} stays at revision {step.revision.number}, "
-            f"for it could not be taken back: {refusal}"
+        return Reason(
+            "pipeline.step.rollback_failed",
+            "deployment {deployment} stays at revision {revision}, because the "
+            "rollback failed: {reason}",
+            deployment=deployment.name,
+            revision=step.revision.number,
+            reason=str(refusal),
         )
     return ""
 
@@ -219,11 +235,25 @@ def _withdraw_deployment(step: Step, *, actor: User, at: datetime) -> str:
 def _ownership_lost_reason(deployment: Deployment, step: Step) -> str:
     """Why the deployment no longer belongs to the step; empty while it does."""
     if deployment.deleted_at is not None:
-        return f"the deployment {deployment.name} was deleted"
+        return Reason(
+            "deployment.state.deleted",
+            "deployment {deployment} has been deleted",
+            deployment=deployment.name,
+        )
     if not _is_current(step, deployment):
-        return f"the deployment {deployment.name} was given another revision meanwhile"
+        return Reason(
+            "pipeline.step.revision_replaced",
+            "deployment {deployment} has been changed to another revision",
+            deployment=deployment.name,
+        )
     if deployment.state in (DeploymentState.STOPPING, DeploymentState.STOPPED):
-        return f"the deployment {deployment.name} is {deployment.state}: {deployment.state_reason}"
+        return Reason(
+            "pipeline.step.deployment_not_running",
+            "deployment {deployment} is {state}: {reason}",
+            deployment=deployment.name,
+            state=deployment.state,
+            reason=deployment.state_reason,
+        )
     return ""
 
 
@@ -295,9 +325,13 @@ def _serving_reason(deployment: Deployment, step: Step) -> str:
     serves = f"the deployment {deployment.name} serves {step.model_version}"
     if deployment.replica_count == step.replicas:
         return serves
-    return (
-        f"{serves}; its replicas are {deployment.replica_count}, not the {step.replicas} asked for: "
-        "it was scaled meanwhile"
+    return Reason(
+        "pipeline.step.replicas_changed",
+        "{reason}; it has {replicas} replicas instead of {expected}, because it "
+        "has been scaled in the meantime",
+        reason=serves,
+        replicas=deployment.replica_count,
+        expected=step.replicas,
     )
 
 
@@ -309,7 +343,12 @@ def _deployment_failure_reason(deployment: Deployment, step: Step, *, at: dateti
         last = deployment.transitions.order_by("-id").first()
         since = max(last.at if last else at, step.began_at or at)
         if at - since >= DEGRADED_TIMEOUT:
-            return f"the deployment {deployment.name} is degraded: {deployment.state_reason}"
+            return Reason(
+                "pipeline.step.deployment_degraded",
+                "deployment {deployment} is degraded: {reason}",
+                deployment=deployment.name,
+                reason=deployment.state_reason,
+            )
     return ""
 
 
@@ -318,7 +357,12 @@ def _complete_step(step: Step, job: Job, *, pipeline: Pipeline, at: datetime) ->
     outputs = jobs_selectors.job_outputs(job)
     version, evaluation = outputs.model_version, outputs.evaluation
     if version is None and step.kind in MODEL_PRODUCING_KINDS:
-        step_fail(step, pipeline=pipeline, at=at, reason="its job made no model version")
+        step_fail(
+            step,
+            pipeline=pipeline,
+            at=at,
+            reason=Reason("pipeline.step.no_model_version", "the job produced no model version"),
+        )
         return
     changes: dict[str, Any] = {
         "output_version": version,
@@ -350,7 +394,12 @@ def _skip_rest(step: Step, *, at: datetime, reason: str) -> None:
         pipeline=step.pipeline_id, number__gt=step.number, state=StepState.WAITING
     )
     for each in later.order_by("number"):
-        explanation = f"skipped by the gate of step {step.number}: {reason}"
+        explanation = Reason(
+            "pipeline.step.skipped_by_gate",
+            "skipped by the gate of step {step}: {reason}",
+            step=step.number,
+            reason=reason,
+        )
         step_move(each, StepEvent.SKIP, at=at, reason=explanation)
 
 

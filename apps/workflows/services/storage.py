@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from apps.models.selectors.storage_sources import Hold, HoldsOnlySource
+from apps.models.selectors.storage_consumers import Hold, HoldsOnlyConsumer
 from apps.workflows.models import Step
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.pipelines import PipelineState
 
 #: How long after its end the inputs of a pipeline are kept, so that it can be retried.
@@ -19,8 +20,8 @@ _READ_ARTIFACTS = (
 )
 
 
-class WorkflowStorage(HoldsOnlySource):
-    """Implements ``apps.models.selectors.storage_sources.StorageSource``.
+class WorkflowStorage(HoldsOnlyConsumer):
+    """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``.
 
     A pipeline stores nothing itself: outputs of steps are stored by their jobs. It holds the inputs of later
     steps, which no job reads yet.
@@ -41,7 +42,18 @@ class WorkflowStorage(HoldsOnlySource):
                 "pipeline__name", "pipeline__state", *_READ_ARTIFACTS
             ):
                 reason = (
-                    f"pipeline {name} is {state}" if firm else f"pipeline {name} can still go on"
+                    Reason(
+                        "artifact.hold.pipeline_active",
+                        "pipeline {pipeline} is {state}",
+                        pipeline=name,
+                        state=state,
+                    )
+                    if firm
+                    else Reason(
+                        "artifact.hold.pipeline_resumable",
+                        "pipeline {pipeline} can still be resumed",
+                        pipeline=name,
+                    )
                 )
                 hold = Hold(reason=reason, firm=firm)
                 found |= {key: hold for key in read if key and (of is None or key in of)}

@@ -1,8 +1,8 @@
-"""Storage sources: what the apps above this one store and which artifacts they require.
+"""Storage consumers: what the apps above this one store and which artifacts they require.
 
 Jobs, deployments and pipelines refer to blobs and versions of the registry, and this app cannot import them. Each
-of these apps has a *source* that answers for its own rows. ``settings.NINEFOLD_STORAGE_SOURCES`` lists them: the
-artifacts of an app that is missing there would look unused.
+of these apps has a *consumer* that answers for its own rows. ``settings.NINEFOLD_STORAGE_CONSUMERS`` lists
+them: the artifacts of an app that is missing there would look unused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Hold:
     firm: bool
 
 
-class StorageSource(Protocol):
+class StorageConsumer(Protocol):
     """What one app stores in the artifact store and on clusters, and which artifacts it requires."""
 
     def digests(self) -> Iterator[str]:
@@ -68,8 +68,8 @@ class StorageSource(Protocol):
         ...
 
 
-class HoldsOnlySource:
-    """Base of a source of an app that stores nothing itself; subclasses add ``holds``."""
+class HoldsOnlyConsumer:
+    """Base of a consumer of an app that stores nothing itself; subclasses add ``holds``."""
 
     def digests(self) -> Iterator[str]:
         return iter(())
@@ -96,9 +96,9 @@ class HoldsOnlySource:
         return False
 
 
-def storage_sources() -> tuple[StorageSource, ...]:
-    """The sources that ``settings.NINEFOLD_STORAGE_SOURCES`` lists.
+def storage_consumers() -> tuple[StorageConsumer, ...]:
+    """The consumers that ``settings.NINEFOLD_STORAGE_CONSUMERS`` lists.
 
     :raises ImportError: if one of them cannot be imported; nothing is deleted then.
     """
-    return tuple(import_string(path)() for path in settings.NINEFOLD_STORAGE_SOURCES)
+    return tuple(import_string(path)() for path in settings.NINEFOLD_STORAGE_CONSUMERS)
