@@ -223,7 +223,7 @@ def test_jobs_survive_random_kills_of_every_process(drill: Drill) -> None:
 
     jobs = patiently(drill.jobs, what="the list of jobs")
     context = f"seed {SEED}, kills {dict(drill.kills)}"
-    ends = {job["name"]: (job["state"], job["state_reason"]) for job in jobs}
+    ends = {job["name"]: (job["state"], job["state_reason"]["message"]) for job in jobs}
     assert {state for state, _ in ends.values()} == {"succeeded"}, f"{context}: {ends}"
     assert len(jobs) == drill.submitted >= 2
     audit = patiently(drill.audit, what="the audit")

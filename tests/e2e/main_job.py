@@ -138,7 +138,9 @@ class MainJob:
         )
         if ended["state"] != "succeeded":
             log = self.client.text(f"jobs/{job['uid']}/log", offset=-4000)
-            raise RuntimeError(f"{ended['name']} {ended['state']}: {ended['state_reason']}\n{log}")
+            raise RuntimeError(
+                f"{ended['name']} {ended['state']}: {ended['state_reason']['message']}\n{log}"
+            )
         return ended
 
     def _evaluate(self, model: str, dataset: str, what: str) -> Mapping[str, float]:

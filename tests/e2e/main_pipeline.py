@@ -116,7 +116,7 @@ class MainPipeline(MainJob):
 
     def _failure_text(self, ended: Mapping[str, Any]) -> str:
         """Why it did not end well, with the last lines of the job that it stands at."""
-        text = f"{ended['state']}: {ended['state_reason']}"
+        text = f"{ended['state']}: {ended['state_reason']['message']}"
         for step in ended["steps"]:
             if step["state"] == "failed" and step["job"]:
                 text += "\n" + self.client.text(f"jobs/{step['job']['uid']}/log", offset=-4000)
@@ -152,7 +152,7 @@ class MainPipeline(MainJob):
             held = self._rests(uid, within=600)
             if held["state"] != "held":
                 raise RuntimeError(self._failure_text(held))
-            notes.append(held["state_reason"])
+            notes.append(held["state_reason"]["message"])
         with self.report.step("it is approved anyway") as notes:
             self.client.post(
                 f"pipelines/{uid}/gate-override", {"reason": "the base is meant to be bad"}
@@ -173,7 +173,7 @@ def _step_result(step: Mapping[str, Any]) -> tuple[str, float, str]:
     return (
         f"{step['number']}. {step['kind']}",
         seconds,
-        step["gate_verdict"] or step["state_reason"],
+        step["gate_verdict"]["message"] or step["state_reason"]["message"],
     )
 
 

@@ -196,7 +196,7 @@ def test_a_job_without_a_free_card_waits_and_says_why(
     )
     waiting = wait_until(
         lambda: attempts_of(client, job["uid"])[0],
-        lambda attempt: "largest node has 4" in attempt["message"],
+        lambda attempt: "the largest node has 4" in attempt["message"]["message"],
         within=30,
         what="a reason with numbers",
     )
@@ -318,7 +318,7 @@ def test_a_deployment_whose_process_dies_is_restarted_and_shows_it(
 
     becomes("ready")
     kill(product, "ninefold_runtime", "serve")
-    assert "crash 1 in a row" in becomes("degraded")["state_reason"]
+    assert "consecutive crashes: 1" in becomes("degraded")["state_reason"]["message"]
     replica = becomes("ready")["revisions"][0]["backends"][0]["replicas"][0]
     assert replica["crashes"] == 1
     client.post(f"{address}/stop")

@@ -113,7 +113,7 @@ def succeeded(job: Job, *, cluster: Cluster) -> ModelVersion | None:
     """The job's attempt ended well; a fine-tune's version comes back."""
     attempt = running(job, cluster=cluster, steps=40)
     at = timezone.now()
-    jobs.attempt_transition(attempt, AttemptEvent.FINISH, at=at, reason="registering what it made")
+    jobs.attempt_transition(attempt, AttemptEvent.FINISH, at=at, reason="registering the outputs")
     origin = outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
@@ -134,7 +134,7 @@ def succeeded(job: Job, *, cluster: Cluster) -> ModelVersion | None:
         event=AttemptEvent.COMPLETE,
         job_event=JobEvent.SUCCEED,
         at=at,
-        reason=f"made {version}" if version else "made 1 files",
+        reason=f"made {version}" if version else "output files: 1",
         release=ReleaseReason.FINISHED,
         exit_code=0,
         log_digest=stored("log", "第一行\nstep 40 of 40\n".encode())[1],

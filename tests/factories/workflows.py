@@ -79,6 +79,6 @@ def pipeline(
         gate_passed=False,
         gate_verdict=verdict.reason,
     )
-    reason_text = f"step 2 misses its gate: {verdict.reason}"
+    reason_text = f"step 2 did not pass its gate: {verdict.reason}"
     workflows.pipeline_move(created, PipelineEvent.HOLD, at=at, reason=reason_text)
     return created

@@ -162,7 +162,7 @@ def test_a_pod_that_somebody_deletes_ends_with_that_reason_and_is_not_made_again
     live_cluster.control_plane.request("DELETE", f"{SPACE}/pods/deleted-main-0")
     end = in_phase(cluster, launch.name, ReplicaPhase.EXITED)
     assert end.cause is ExitCause.STOPPED
-    assert end.message == "its pod was deleted on the cluster"
+    assert end.message == "the pod was deleted from the cluster"
     cluster.launch(launch)
     assert first(cluster, launch.name).ended
 
@@ -182,7 +182,7 @@ def test_what_vanished_with_its_finalizer_is_lost_and_not_made_again(
     )
     plane.request("DELETE", f"{SPACE}/pods/vanished-main-0?gracePeriodSeconds=0")
     lost = in_phase(cluster, launch.name, ReplicaPhase.LOST)
-    assert "deleted there" in lost.message
+    assert "deleted from the cluster" in lost.message
     cluster.launch(launch)
     assert pods(live_cluster, launch.name) == []
 
@@ -268,7 +268,7 @@ def test_a_credential_that_was_withdrawn_stops_nothing_and_says_so(
     )
     cluster.launch(sleeper("goes-on"))
     for call in (stale.inventory, stale.names, lambda: stale.observe(["goes-on"])):
-        with pytest.raises(ClusterUnavailable, match="give a new one"):
+        with pytest.raises(ClusterUnavailable, match="enter a new one"):
             call()
     runs(cluster, "goes-on")
 
@@ -291,7 +291,7 @@ def test_an_api_server_that_is_away_loses_nothing() -> None:
             started = runs(adapter, "endures").started_at
             live.control_plane.stop_api_server()
             for call in (adapter.inventory, adapter.names, lambda: adapter.observe(["endures"])):
-                with pytest.raises(ClusterUnavailable, match="does not answer"):
+                with pytest.raises(ClusterUnavailable, match="does not respond"):
                     call()
             with pytest.raises(ClusterUnavailable):
                 adapter.launch(sleeper("later"))

@@ -179,7 +179,7 @@ def test_the_connection_of_an_administrator_passes_every_check(
 ) -> None:
     found = cluster.checks()
     assert {check.verdict for check in found} == {CheckVerdict.PASSED}, found
-    assert "Cards that nodes offer: 432, on 54 of 54 nodes" in {check.message for check in found}
+    assert "Allocatable cards: 432, on 54 of 54 nodes" in {check.message for check in found}
 
 
 def limited(crowd: Crowd, *, without: tuple[str, str]) -> KubernetesApi:
@@ -237,7 +237,7 @@ def test_the_rules_that_the_checks_name_are_enough_and_a_missing_one_is_found(
     until(judged, "one check that does not pass")
     (failed,) = [check for check in found if check.verdict is not CheckVerdict.PASSED]
     assert (failed.name, failed.verdict) == ("permissions", CheckVerdict.FAILED)
-    assert failed.message == "The account may not delete pods"
+    assert failed.message == "The account cannot delete pods"
 
 
 def test_a_launch_its_events_and_its_node_are_shown(

@@ -130,7 +130,7 @@ def test_all_that_the_adapter_does_is_allowed_and_nothing_else_is(
     cluster: KubernetesCluster, live_cluster: LiveCluster, token: str, notes: Notes
 ) -> None:
     messages = [each.message for each in cluster.checks() if each.name == "permissions"]
-    assert messages == [f"The account may do all {_count()} things that are needed"]
+    assert messages == [f"The account has all required permissions ({_count()})"]
     with _watched(cluster):
         _lived_through(cluster, live_cluster)
         # Another process of ours, which finds the namespace made.
@@ -156,7 +156,7 @@ def test_without_its_roles_it_is_told_which_verb_it_lacks(
         )
     finally:
         plane.request("POST", bindings, body=binding).raise_for_status()
-    assert said == ["The account may not create pods"]
+    assert said == ["The account cannot create pods"]
 
 
 def test_the_script_prints_the_same_access_as_a_kubeconfig(
@@ -244,7 +244,9 @@ def _lived_through(cluster: KubernetesCluster, live: LiveCluster) -> None:
     assert cluster.events(launch.name)
     assert cluster.node("real-1") is not None
     # Its node has cards that MindCluster would look after; what is not there was not refused.
-    assert not [each for each in cluster.diagnose().unreadable if "not permitted" in each.reason]
+    assert not [
+        each for each in cluster.diagnose().unreadable if "lacks the permission" in each.reason
+    ]
     assert cluster.taint_node("real-1", "a test of rights")
     cluster.untaint_node("real-1")
     assert cluster.names() == {launch.name}

@@ -46,7 +46,7 @@ class Ledger:
         self.cpu[replica.node] -= shape.cpu
         self.memory[replica.node] -= shape.memory
         if self.cpu[replica.node] < 0 or self.memory[replica.node] < 0:
-            raise Broken(f"{replica.node} has no room for {shape}")
+            raise Broken(f"{replica.node} has no free capacity for {shape}")
         for card in replica.cards:
             if not card.startswith(f"{replica.node}/"):
                 raise Broken(f"{card} is not on {replica.node}")

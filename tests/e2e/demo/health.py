@@ -66,7 +66,7 @@ def health(who: Users, where: Fleet) -> Health:
         },
         refused=3,
         refusals=["DCGM_FI_DEV_GPU_TEMP: 4294967295 is no temperature (card 6 of sample-gpus-4)"],
-        unreachable={"sample-gpus-3": "it answered with status 503"},
+        unreachable={"sample-gpus-3": "the response has status 503"},
     )
     failing = factories.source(
         where.lost,
@@ -249,8 +249,8 @@ def _faults(who: Users) -> None:
         _decided(
             memory,
             Action.ISOLATE_CARD,
-            "80E01801 is of level L6; would be 4 of 32 cards of huawei-ascend-910b4 in sample out of use (12.5%); "
-            "the policy allows 3",
+            "80E01801 has level L6; would be 4 of 32 cards of huawei-ascend-910b4 "
+            "in sample out of use (12.5%); the policy allows 3",
             outcome=Decision.Outcome.HELD_BACK,
         )
     factories.fault(

@@ -72,7 +72,7 @@ def _delivered(delivery: WebhookDelivery, *, at: datetime, fails: bool) -> None:
                 at=at + timedelta(minutes=minutes),
                 seconds=0.21 + number,
                 status=503,
-                error="it answered 503 where 200 to 299 was expected",
+                error="the response was 503; expected 200 to 299",
             )
             webhooks.delivery_record(delivery=delivery, outcome=tried, spread=0.5)
         return

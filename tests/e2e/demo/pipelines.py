@@ -147,7 +147,7 @@ def _running(line: Line) -> Pipeline:
     tuned = _tuned(line, tune, hours=3, job=line.jobs.siblings[3])
     _measured(measure, hours=1.6, model=tuned, job=line.jobs.evaluation)
     _begin(shrink, hours=1.2, model=tuned)
-    Pipeline.objects.filter(pk=pipeline.pk).update(state_reason="step 3 of 5 is under way")
+    Pipeline.objects.filter(pk=pipeline.pk).update(state_reason="step 3 of 5 is running")
     return pipeline
 
 
@@ -170,7 +170,7 @@ def _held(line: Line) -> Pipeline:
         gate_passed=False,
         gate_verdict=verdict.reason,
     )
-    reason = f"step 2 misses its gate: {verdict.reason}"
+    reason = f"step 2 did not pass its gate: {verdict.reason}"
     services.pipeline_move(pipeline, PipelineEvent.HOLD, at=at, reason=reason)
     return pipeline
 
@@ -199,7 +199,7 @@ def _succeeded(line: Line) -> Pipeline:
     _begin(serve, hours=90, model=shrunk, deployment=deployment, revision=revision)
     _succeed(serve, hours=89.9, reason=f"the deployment {deployment.name} serves {shrunk}")
     services.pipeline_move(
-        pipeline, PipelineEvent.SUCCEED, at=before(hours=89.9), reason="every step is done"
+        pipeline, PipelineEvent.SUCCEED, at=before(hours=89.9), reason="all steps have finished"
     )
     return pipeline
 

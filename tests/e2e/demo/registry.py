@@ -229,7 +229,7 @@ def _arrival(users: Users) -> ModelVersion:
         received=third,
         speed=11_400_000.0,
         failures=1,
-        error="the connection broke before the answer was whole: Connection reset by peer",
+        error="the connection was closed before the response was complete: Connection reset by peer",
         retry_at=timezone.now() + timedelta(days=1),
     )
     return arriving

@@ -139,13 +139,13 @@ def report(
 
 def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVersion | None:
     services.attempt_transition(
-        attempt, AttemptEvent.FINISH, at=at, reason="registering what it made"
+        attempt, AttemptEvent.FINISH, at=at, reason="registering the outputs"
     )
     origin = outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
     version: ModelVersion | None = None
-    said = "made 2 files"
+    said = "output files: 2"
     if job.kind == JobKind.FINETUNE:
         version = registry.version(
             origin=origin,

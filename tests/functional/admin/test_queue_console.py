@@ -40,7 +40,7 @@ def test_the_tree_shows_quota_usage_and_warnings_of_each_queue(
     cell = rows["top"].cells[0]
     assert (cell.text, cell.details) == ("1 of 2, cap 6", "1 reserved")
     assert (cell.below, cell.overcommitted) == ("3 of 2 guaranteed below", True)
-    assert "the queues below top are guaranteed 3" in " ".join(rows["top"].warnings)
+    assert "the guaranteed quotas of the queues below top total 3" in " ".join(rows["top"].warnings)
     assert rows["low"].waiting == ()
     assert [row.queue.name for row in browser.get(page(Queue), {"q": "lo"}).context["rows"]] == [
         "top",
@@ -99,8 +99,8 @@ def test_a_refused_change_keeps_the_input_and_saves_nothing(
             "Name",
             "name must be 1 to 60 Latin letters, digits, hyphens and underscores, got 'two words'",
         ),
-        ({"weight": "much"}, "Weight", "weight must be a number more than 0, got 'much'"),
-        ({"weight": "0"}, "Weight", "weight must be a number more than 0, got 0"),
+        ({"weight": "much"}, "Weight", "weight must be a number greater than 0, got 'much'"),
+        ({"weight": "0"}, "Weight", "weight must be a number greater than 0, got 0"),
         ({"weight": ""}, "Weight", "This field is required."),
         ({"parent": "0" * 32}, "Below", "not one of the available choices"),
         (
@@ -206,7 +206,7 @@ def test_a_concurrent_change_is_shown_and_the_input_kept(company: Company, brows
     assert QueueChange.objects.count() == 1
     # What theirs would do to it is told: it would take the description away again.
     messages = [one.message for one in response.context["review"].differences]
-    assert "queue default has another description" in messages
+    assert "the description of queue default is changed" in messages
     sent["seen"] = response.context["saving"]["seen"].value()
     assert browser.post(address, {**sent, "description": "both"}).status_code == 302
     company.queue.refresh_from_db()
@@ -251,7 +251,7 @@ def test_a_queue_is_set_to_draining(company: Company, browser: Client) -> None:
     address = at("state", company.queue.pk, to="draining")
 
     assert [one.message for one in browser.get(address).context["review"].differences] == [
-        "queue default drains: it takes nothing new, and admits those that wait"
+        "queue default is drained: it accepts no new claims; pending claims are still admitted"
     ]
     assert save(browser, address, to="draining").status_code == 302
 
@@ -264,7 +264,7 @@ def test_only_an_empty_queue_is_retired_and_its_history_kept(
 ) -> None:
     address = at("retire", company.queue.pk)
     claim = usage.waiting(queue=company.queue, team=company.team)
-    assert "1 claims that wait" in refusals(browser.get(address))
+    assert "1 pending and 0 admitted claims" in refusals(browser.get(address))
     assert save(browser, address).status_code == 200
 
     Claim.objects.filter(pk=claim.pk).delete()

@@ -59,7 +59,7 @@ def test_bulk_edit_of_state_and_weight_is_all_or_nothing(
 
     refused = save(browser, address, **changes)
     (error,) = refused.context["review"].form_errors
-    assert error.message == "weight must be a number more than 0, got -1"
+    assert error.message == "weight must be a number greater than 0, got -1"
     assert Queue.objects.get(name="vision").state == QueueState.OPEN
 
     assert save(browser, address, **{**changes, f"{lab.uid}-weight": "2"}).status_code == 302
@@ -93,10 +93,10 @@ def test_an_import_is_previewed_as_differences(
 
     messages = [one.message for one in review.differences]
     assert "queue lab is guaranteed 3 × cpu instead of 2" in messages
-    assert "queue speech is created below lab" in messages
+    assert "queue speech is created under lab" in messages
     assert not [message for message in messages if "retired" in message]
     shown = pruned.content.decode()
-    assert "queue vision, which stood below lab, is retired" in shown
+    assert "queue vision under lab is retired" in shown
     assert '<div class="qc-minus"><span>2</span></div>' in shown
     assert QueueChange.objects.count() == changes
 
@@ -106,7 +106,7 @@ def test_an_uploaded_file_is_resubmitted_as_text(company: Company, browser: Clie
 
     response = browser.post(at("import"), {**filled(browser, at("import")), "file": upload})
 
-    assert "queue lab is created at the top" in response.content.decode()
+    assert "queue lab is created at the top level" in response.content.decode()
     assert response.context["form"]["text"].value() == FILE
     assert not Queue.objects.filter(name="lab").exists()
 
@@ -120,7 +120,7 @@ def test_every_error_of_a_file_is_shown_with_its_position(
 
     messages = " ".join(one.message for one in form_errors)
     assert "lab › cpu: guaranteed must be a whole number of cards from 0, got 'eight'" in messages
-    assert "lab: there is no field 'colour'" in messages
+    assert "lab: unknown field 'colour'" in messages
 
 
 def test_the_history_shows_and_reverts_changes(
@@ -129,10 +129,10 @@ def test_the_history_shows_and_reverts_changes(
     save(browser, edit_page(lab), weight="7", note="by mistake")
     change = QueueChange.objects.get(note="by mistake")
     listed = browser.get(at("changes")).content.decode()
-    assert "queue lab has the weight 7 instead of 1" in listed
+    assert "the weight of queue lab is 7 instead of 1" in listed
     assert "by mistake" in listed
     address = at("change_detail", change.uid)
-    assert "queue lab has the weight 1 instead of 7" in browser.get(address).content.decode()
+    assert "the weight of queue lab is 1 instead of 7" in browser.get(address).content.decode()
 
     assert save(browser, address, note="taken back").status_code == 302
 
@@ -154,7 +154,7 @@ def test_a_change_with_later_changes_is_not_reverted(
     response = browser.get(at("change_detail", change.uid))
 
     assert [one.message for one in response.context["changed_since"]] == [
-        "queue lab has the weight 8 instead of 7"
+        "the weight of queue lab is 8 instead of 7"
     ]
     assert browser.post(at("change_detail", change.uid), {"save": "1"}).status_code == 200
     lab.refresh_from_db()

@@ -125,7 +125,7 @@ def test_a_queue_admin_manages_queues_below_the_assigned_queue_within_its_quota(
     address = at("add", below=given.uid)
     fields = {"name": "dialects", "cards-cpu-guaranteed": "6"}
     refused = save(quinn, address, **fields)
-    assert "speech has 4" in " ".join(refused.context["review"].refusals)
+    assert "speech is guaranteed 4" in " ".join(refused.context["review"].refusals)
     assert save(quinn, address, **{**fields, "cards-cpu-guaranteed": "3"}).status_code == 302
 
     created = Queue.objects.get(name="dialects")

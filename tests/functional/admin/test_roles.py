@@ -28,7 +28,7 @@ TEAMS_THINGS = {
     "jobs.JobTransition",
     "jobs.ProgressPoint",
     "jobs.SecretVariable",
-    "jobs.UploadedFile",
+    "jobs.AttemptUpload",
     "quotas.Allocation",
     "quotas.CardRate",
     "quotas.Claim",

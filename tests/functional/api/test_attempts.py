@@ -170,7 +170,7 @@ def test_a_path_may_be_long_and_chinese(ran: tuple[Job, Attempt]) -> None:
 
 def test_content_with_another_digest_is_refused(ran: tuple[Job, Attempt]) -> None:
     refused = Reporter(ran[1]).file("config.json", b"content", sha256="0" * 64)
-    assert "whole" in problem(refused, 422, "report-refused")["detail"]
+    assert "is incomplete: digest mismatch" in problem(refused, 422, "report-refused")["detail"]
     assert not ran[1].uploads.exists()
     for digest in ("", "xyz"):
         refused = Reporter(ran[1]).file("config.json", b"content", sha256=digest)
@@ -200,7 +200,7 @@ def test_a_large_file_arrives_whole(ran: tuple[Job, Attempt]) -> None:
 
 def test_a_full_store_is_said(ran: tuple[Job, Attempt], monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: object, **kwargs: object) -> None:
-        raise StorageFull("no room is left for artifacts in the store")
+        raise StorageFull("no space left for artifacts in the store")
 
     store = "controlplane.adapters.artifacts.filesystem.FilesystemArtifacts.put"
     monkeypatch.setattr(store, full)

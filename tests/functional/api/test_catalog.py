@@ -64,7 +64,7 @@ def test_one_model_comes_with_matrix_sources_and_our_versions(
     serving = {claim["engine"]: claim for claim in matrix["ascend"]["serve"]}
     assert serving["vllm_ascend"]["status"] == "supported"
     assert serving["vllm_ascend"]["renderable"] is False
-    assert serving["vllm_ascend"]["refusal"] == "no plug-in for it is installed"
+    assert serving["vllm_ascend"]["refusal"] == "no plug-in for this engine is installed"
     keys = {source["key"] for source in answer["sources"]}
     assert set(answer["evidence"]) <= keys
     assert [version["uid"] for version in answer["versions"]] == [company.model.uid]

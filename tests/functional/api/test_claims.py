@@ -84,13 +84,13 @@ def test_a_what_if_is_stored_and_computed(client: APIClient, waiting: Claim) -> 
 def test_a_what_if_about_an_admitted_claim_is_refused(client: APIClient, waiting: Claim) -> None:
     running = Claim.objects.get(state="admitted")
     answer = client.post(f"{API}/claims/{running.uid}/what-if", {"priority": 5}, format="json")
-    assert "does not wait any more" in problem(answer, 422, "refused")["detail"]
+    assert "is no longer pending" in problem(answer, 422, "refused")["detail"]
     assert not WhatIf.objects.exists()
 
 
 def test_a_what_if_without_changes_is_refused(client: APIClient, waiting: Claim) -> None:
     answer = client.post(f"{API}/claims/{waiting.uid}/what-if", {}, format="json")
-    assert "nothing would be different" in problem(answer, 422, "refused")["detail"]
+    assert "has no changes" in problem(answer, 422, "refused")["detail"]
 
 
 def test_a_reclaim_preview_lists_victims(client: APIClient, waiting: Claim) -> None:

@@ -101,7 +101,7 @@ def test_a_full_store_is_said_and_nothing_is_kept(
     engineer: APIClient, company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object, **kwargs: object) -> None:
-        raise StorageFull("no room is left for artifacts in the store")
+        raise StorageFull("no space left for artifacts in the store")
 
     store = "controlplane.adapters.artifacts.filesystem.FilesystemArtifacts.put"
     monkeypatch.setattr(store, full)
@@ -180,7 +180,7 @@ def test_a_folder_is_registered_and_imported(
 def test_a_folder_outside_of_the_roots_is_refused(engineer: APIClient, tmp_path: Path) -> None:
     folder = write_model(tmp_path / "elsewhere")
     refused = engineer.post(f"{API}/model-versions/import", {"name": "fresh", "path": str(folder)})
-    assert "outside of the model roots" in problem(refused, 422, "model-refused")["detail"]
+    assert "is outside the model roots" in problem(refused, 422, "model-refused")["detail"]
 
 
 def test_a_failed_import_says_why_and_can_be_tried_again(
@@ -194,7 +194,7 @@ def test_a_failed_import_says_why_and_can_be_tried_again(
     folder_imports_reconcile(at=timezone.now())
     address = f"{API}/model-versions/{created['uid']}"
     shown = engineer.get(address).json()
-    assert (shown["state"], "config.json" in shown["state_reason"]) == ("failed", True)
+    assert (shown["state"], "config.json" in shown["state_reason"]["message"]) == ("failed", True)
     (folder / "config.json").write_bytes(config)
     problem(viewer.post(f"{address}/retry"), 403, "permission-refused")
     assert engineer.post(f"{address}/retry").json()["state"] == "importing"

@@ -69,7 +69,7 @@ def test_a_pipeline_is_submitted_followed_and_ends(
     assert tuned["output_version"] == measured["model_version"]
     assert small["output_version"] == served["model_version"]
     assert measured["metrics"]["exact_match"] == 0.9
-    assert measured["gate_verdict"] == "exact_match is 0.9; the gate asks for ≥ 0.8"
+    assert measured["gate_verdict"]["message"] == "exact_match is 0.9; the gate requires ≥ 0.8"
     assert served["deployment"]["name"] == "parser"
     events = engineer.get(f"{PIPELINES}/{created['uid']}/events").json()
     assert (events[0]["step"], events[0]["event"]) == (None, "succeed")

@@ -139,7 +139,7 @@ def test_an_outdated_fingerprint_is_refused(administrator: APIClient, company: C
 
     late = administrator.patch(address, {"weight": 4}, format="json", HTTP_IF_MATCH=seen)
     refusal = problem(late, 412, "queues-changed")
-    assert refusal["since"] == ["queue default has the weight 3 instead of 1"]
+    assert refusal["since"] == ["the weight of queue default is 3 instead of 1"]
     again = administrator.patch(address, {"weight": 4}, format="json", HTTP_IF_MATCH=first["ETag"])
     assert again.status_code == 200
 
@@ -210,7 +210,7 @@ def test_the_tree_is_exported_and_imported_as_yaml_and_json(
     kinds = {(one["queue"], one["kind"]) for one in preview.json()["differences"]}
     assert {("vision", "retired"), ("default", "retired")} <= kinds
     assert wrong_fields(imported(administrator, "queues: 3"), 422, "queue-file-refused") == {
-        "queues": "queues: there must be a queue under each name, got 3"
+        "queues": "queues: expected a queue under each name, got 3"
     }
     assert administrator.get(TREE, {"of": "nobody"}).status_code == 404
 
@@ -251,7 +251,7 @@ def test_a_queue_admin_manages_only_queues_of_their_team(
     )
     assert created.status_code == 201, created.content
     (change, first) = engineer.get(CHANGES).json()["results"]
-    assert change["differences"][0]["message"] == "queue speech is created below lab"
+    assert change["differences"][0]["message"] == "queue speech is created under lab"
     assert first["action"] == "import"
     taken = engineer.patch(
         f"{QUEUES}/{lab.uid}",
@@ -284,14 +284,14 @@ def test_priority_classes_are_for_administrators_and_claims_keep_their_value(
     created = administrator.post(CLASSES, {"name": "night", "value": -20}, format="json")
     assert created.status_code == 201
     taken = administrator.post(CLASSES, {"name": "late", "value": -20}, format="json")
-    assert "night has the value -20" in wrong_fields(taken, 422, "refused")["value"]
+    assert "night already has the value -20" in wrong_fields(taken, 422, "refused")["value"]
     company.submit(priority=-20)
 
     address = f"{CLASSES}/{created.json()['uid']}"
     renamed = administrator.patch(address, {"name": "nightly"}, format="json").json()
     assert (renamed["name"], renamed["value"]) == ("nightly", -20)
     refused = wrong_fields(administrator.delete(address), 422, "refused")["value"]
-    assert refused.startswith("1 claims that wait or run have priority -20")
+    assert refused.startswith("1 pending or running claims have priority -20")
     assert administrator.delete(f"{address}?force=true").status_code == 204
     assert Claim.objects.get().priority == -20
     normal = PriorityClass.objects.get(value=0)
@@ -342,4 +342,4 @@ def test_an_invalid_dry_run_of_a_claim_is_refused(engineer: APIClient, company: 
     assert "there is no queue 'nobody'" in wrong_fields(asked(engineer, queue="nobody"))["queue"]
     assert "no chip is called 'gpu-9'" in wrong_fields(asked(engineer, chips=["gpu-9"]))["chips"]
     Queue.objects.update(state="draining")
-    assert "is being drained" in wrong_fields(asked(engineer))["queue"]
+    assert "is draining" in wrong_fields(asked(engineer))["queue"]

@@ -53,7 +53,7 @@ def test_two_chips_that_are_known_have_to_be_named(engineer: APIClient, company:
 def test_an_unknown_engine_is_refused(engineer: APIClient, company: Company) -> None:
     wrong = engineer.post(f"{API}/jobs/render", finetune(company, engine="steam", on=ON))
     assert wrong_fields(wrong, 422, "spec-refused")["engine"].startswith(
-        "no engine is called 'steam'"
+        "engine 'steam' does not exist; use "
     )
 
 

@@ -99,7 +99,7 @@ def test_what_cannot_be_served_is_refused(engineer: APIClient, company: Company)
     assert "replicas" in wrong_fields(none)
     deploy(engineer, company)
     taken = engineer.post(f"{API}/deployments", body(company))
-    assert "taken" in wrong_fields(taken, 422, "spec-refused")["name"]
+    assert "is already in use" in wrong_fields(taken, 422, "spec-refused")["name"]
 
 
 def test_a_deployment_beyond_the_pending_claims_of_its_user_is_refused(

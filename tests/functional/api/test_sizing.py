@@ -56,7 +56,7 @@ def test_an_entry_of_the_catalog_is_sized_in_what_it_is_stored_in(
 def test_what_does_not_fit_is_an_answer_that_says_why(engineer: APIClient) -> None:
     answer = asked(engineer, config=DEEPSEEK_V3, spec={"cards": 1}).json()
     assert not answer["fits"]
-    assert "the weights alone are" in answer["findings"][0]["message"]
+    assert "the weights alone require" in answer["findings"][0]["message"]
     assert answer["largest_context"] == 0
 
 
@@ -80,8 +80,8 @@ def test_a_chip_without_memory_of_its_own_has_no_limit(engineer: APIClient) -> N
 @pytest.mark.parametrize(
     ("changes", "field", "message"),
     [
-        ({"chip": "abacus"}, "chip", "chip 'abacus' is not known; known are"),
-        ({"engine": "abacus"}, "engine", "engine 'abacus' is not known; known are"),
+        ({"chip": "abacus"}, "chip", "unknown chip 'abacus'; known are"),
+        ({"engine": "abacus"}, "engine", "unknown engine 'abacus'; known are"),
         ({"spec": {"context": 0}}, "context", "got 0"),
         ({"spec": {"colour": 1}}, "colour", "unknown field colour"),
         ({"spec": {"scheme": "w3a3"}}, "scheme", "scheme must be one of"),

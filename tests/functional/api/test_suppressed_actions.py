@@ -75,5 +75,5 @@ def test_others_look_and_do_not_act(engineer: APIClient, held: dict[str, Any]) -
 
 def test_what_is_wrong_with_a_request_is_named(operator: APIClient, held: dict[str, Any]) -> None:
     refusal = problem(_post(operator, "isolate", held), 422, "isolation-refused")
-    assert refusal["detail"].startswith("say why")
+    assert refusal["detail"].startswith("enter a reason")
     assert wrong_fields(_post(operator, "leave", {"all": True})).keys() >= {"all"}

@@ -57,8 +57,8 @@ def test_a_cluster_in_use_is_not_pointed_elsewhere_and_says_who_is_in_the_way(
 
     assert (status, problem["code"]) == (422, "cluster-refused")
     assert problem["errors"][0]["field"] == field
-    assert f"{field} would point east elsewhere" in problem["detail"]
-    assert "the job teach addresses" in problem["detail"]
+    assert f"a change of {field} would point cluster east to another location" in problem["detail"]
+    assert "in use by job teach addresses" in problem["detail"]
     assert credential(standing) == f"{HERE} one"
     assert standing.options == {}
 
@@ -104,7 +104,7 @@ def test_whether_the_product_runs_inside_is_yes_or_no(browser: Client, inside: o
     status, problem = send(browser, "POST", "clusters", body)
 
     assert (status, problem["errors"][0]["field"]) == (422, "options")
-    assert "in_cluster is true or false" in problem["detail"]
+    assert "in_cluster must be true or false" in problem["detail"]
 
 
 def test_a_cluster_that_was_removed_meanwhile_gets_no_kubeconfig_back(
@@ -115,7 +115,7 @@ def test_a_cluster_that_was_removed_meanwhile_gets_no_kubeconfig_back(
         cluster=standing, workloads_using=workloads_using, actor=root, at=timezone.now()
     )
 
-    with pytest.raises(services.ClusterRefused, match="east was removed meanwhile"):
+    with pytest.raises(services.ClusterRefused, match="cluster east has been removed"):
         services.cluster_change(
             cluster=seen,
             change=services.ClusterChange(kubeconfig=f"{HERE} two"),

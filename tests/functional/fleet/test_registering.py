@@ -86,10 +86,13 @@ def test_what_fails_is_named_with_its_remedy_and_the_cluster_is_kept_only_if_ask
     [
         ({"kubeconfig": "users: []"}, "does not know this kubeconfig"),
         ({"kubeconfig": ""}, "Paste a kubeconfig"),
-        ({"name": "West Coast"}, "small Latin letters"),
-        ({"name": "east"}, "there is a cluster named east already"),
+        ({"name": "West Coast"}, "1 to 40 lower-case letters"),
+        ({"name": "east"}, "a cluster named east already exists"),
         ({"options": '{"moon": 1}'}, "unexpected keyword argument &#x27;moon&#x27;"),
-        ({"options": '{"kubeconfig": "x"}'}, "has a field of its own"),
+        (
+            {"options": '{"kubeconfig": "x"}'},
+            "is not an option; enter the kubeconfig in its own field",
+        ),
         ({"options": "[1]"}, "Options must be a JSON object"),
         ({"options": '{"control_url": "x"}'}, "control_url has its own field"),
         ({"kind": "local"}, "Select a valid choice"),
@@ -145,9 +148,9 @@ def test_without_an_adapter_the_page_says_what_to_install(
 @pytest.mark.parametrize(
     ("user", "message"),
     [
-        ({"exec": {"command": "curl"}}, "would run a program here"),
-        ({"auth-provider": {"name": "oidc"}}, "would run a program here"),
-        ({"client-key": "/etc/shadow"}, "the path of a file that lies on another machine"),
+        ({"exec": {"command": "curl"}}, "runs a program on this host"),
+        ({"auth-provider": {"name": "oidc"}}, "runs a program on this host"),
+        ({"client-key": "/etc/shadow"}, "the path of a file, which does not exist on this host"),
         ({}, "has neither a token nor client-certificate-data"),
     ],
 )

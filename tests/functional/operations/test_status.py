@@ -25,6 +25,7 @@ from apps.serving.selectors import workloads_using
 from apps.telemetry.models import NodeToken
 from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
+from controlplane.domain.common.reasons import Reason
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import reconcile_runs
 from controlplane.persistence.leases import leader_lease
@@ -183,10 +184,15 @@ def test_a_cluster_says_what_it_refused(page: Client) -> None:
 
 
 def test_what_a_cluster_refused_is_told_in_the_readers_language(page: Client) -> None:
-    Cluster.objects.create(name="away", kind="local", error="it answered with status 503")
+    refusal = Reason(
+        "telemetry_source.response.unexpected_status",
+        "the response has status {status}",
+        status=503,
+    )
+    Cluster.objects.create(name="away", kind="local", error=refusal)
     text = page.get("/status", headers={"accept-language": "zh-hans"}).text
-    assert text.count("它以状态码 503 应答") == 2
-    assert "it answered with status" not in text
+    assert text.count("响应状态码为 503") == 2
+    assert "the response has status" not in text
 
 
 def test_a_broker_that_is_gone_does_not_take_the_page_with_it(

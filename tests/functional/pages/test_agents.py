@@ -32,7 +32,7 @@ def test_a_source_that_is_pushed_to_is_not_paused(operator: Client, cluster: Clu
     answer = operator.post(f"{page}/pause", follow=True)
     assert "cannot be paused; revoke their tokens instead" in answer.text
     answer = operator.post(f"{page}/pause", follow=True, headers=CHINESE)
-    assert "其代理会主动上报，无法暂停" in answer.text
+    assert "代理会主动向该来源推送指标，因此无法暂停；请改为吊销其令牌" in answer.text
     source.refresh_from_db()
     assert source.enabled
     # One that was paused before is let go on.

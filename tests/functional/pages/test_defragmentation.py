@@ -44,7 +44,7 @@ GOAL = {"purpose": "whole_nodes", "nodes": "1"}
 
 def test_a_preview_shows_relocations_and_stores_nothing(browser: Client, scattered: None) -> None:
     text = browser.get("/defragmentation-plans/new", GOAL).text
-    assert "would be whole" in text
+    assert "nodes that would become entirely free" in text
     assert "Propose plan" in text
     assert text.count('class="nf-node-cards"') == 4
     assert not Defragmentation.objects.exists()
@@ -55,7 +55,7 @@ def test_a_proposed_plan_can_be_approved_and_dismissed(browser: Client, scattere
     row = Defragmentation.objects.get()
     assert answer.redirect_chain == [(f"/defragmentation-plans/{row.uid}", 302)]
     assert "Approve plan" in answer.text
-    assert "would be whole" in browser.get("/defragmentation-plans").text
+    assert "nodes that would become entirely free" in browser.get("/defragmentation-plans").text
     browser.post(f"/defragmentation-plans/{row.uid}/approve")
     row.refresh_from_db()
     assert (row.state, row.approved_by_name) == ("approved", "hana")
@@ -75,7 +75,10 @@ def test_a_proposed_plan_can_be_approved_and_dismissed(browser: Client, scattere
 
 def test_a_reason_is_shown_if_no_relocation_helps(browser: Client, scattered: None) -> None:
     Claim.objects.update(preemptible=False)
-    assert "no node can be emptied" in browser.get("/defragmentation-plans/new", GOAL).text
+    assert (
+        "no node can be freed at a cost below its value"
+        in browser.get("/defragmentation-plans/new", GOAL).text
+    )
     assert browser.post("/defragmentation-plans/new", GOAL).status_code == 422
 
 
@@ -153,4 +156,4 @@ def test_a_stale_plan_by_rest_is_a_conflict(browser: Client, scattered: None) ->
     Claim.objects.filter(moves__isnull=False).update(state="revoking")
     answer = _request(browser, f"defragmentation-plans/{uid}/approve", {})
     assert (answer.status_code, answer.json()["code"]) == (409, "defragmentation-plan-stale")
-    assert "move 1" in answer.json()["detail"]
+    assert "relocation 1" in answer.json()["detail"]

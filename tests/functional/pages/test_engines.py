@@ -29,8 +29,8 @@ def test_an_engine_says_how_its_arguments_were_checked_and_from_which_image_it_r
     page = browser.get("/engines/vllm_ascend").content.decode()
     assert "arguments parsed" in page
     assert "quay.io/ascend/vllm-ascend:v0.23.0-a3" in page
-    assert "not tested on hardware" in page
-    assert "computes in float16 only" in page
+    assert "not run on hardware" in page
+    assert "does not support bfloat16" in page
     assert "flags unverified" in browser.get("/engines/mindie").content.decode()
 
 
@@ -38,7 +38,7 @@ def test_an_engine_says_where_it_does_not_run_and_why(
     browser: Client, filled: FilledCompany
 ) -> None:
     page = browser.get("/engines/msmodelslim").content.decode()
-    assert "its makers publish none" in page
+    assert "no image of msModelSlim is known for" in page
     assert "No supported chips." in page
 
 
@@ -76,7 +76,7 @@ def test_engines_that_do_not_serve_on_the_chip_are_greyed_out_with_the_reason(
 ) -> None:
     page = drawn(browser, filled)
     assert "disabled" in option(page, "vllm")
-    assert "vLLM needs an accelerator" in option(page, "vllm")
+    assert "vLLM requires an accelerator" in option(page, "vllm")
     assert "disabled" not in option(page, "transformers")
     assert "automatic: Transformers" in page
 
@@ -139,15 +139,18 @@ def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_f
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"engine": "vllm"}, "vllm does not serve on cpu: vLLM needs an accelerator"),
+        (
+            {"engine": "vllm"},
+            "vllm does not serve on cpu: vLLM requires an accelerator; use transformers",
+        ),
         ({"chip": "nvidia-h800", "engine": "mindie"}, "no image of MindIE is known for"),
         (
             {"chip": "nvidia-h800", "engine": "vllm", "cards": "4", "parallel_tensor": "3"},
-            "tensor 3 × pipeline 1 × data 1 is 3; for 4 cards their product must be 4",
+            "tensor 3 × pipeline 1 × data 1 is 3; it must equal the number of cards of a replica, 4",
         ),
         (
             {"chip": "nvidia-h800", "engine": "vllm", "cards": "16"},
-            "a replica stays on one node, and one of NVIDIA H800 SXM has 8 cards; got 16",
+            "a replica runs on one node, and a node with NVIDIA H800 SXM has 8 cards; got 16",
         ),
         (
             {"chip": "nvidia-h800", "engine": "vllm", "engine_version": "0.1"},
@@ -169,7 +172,7 @@ def test_an_image_is_not_promised_to_a_cluster_that_starts_no_containers(
 ) -> None:
     Card.objects.update(chip="nvidia-h800")
     page = drawn(browser, filled, chip="nvidia-h800")
-    assert "start no containers" in option(page, "vllm")
+    assert "do not run containers" in option(page, "vllm")
     assert "automatic: Transformers" in page
 
 
@@ -180,7 +183,7 @@ def test_weights_that_an_engine_does_not_load_grey_it_out(
     page = drawn(browser, filled, chip="ascend-910b3")
     assert "disabled" not in option(page, "vllm_ascend")
     page = drawn(browser, filled, chip="nvidia-h800")
-    assert "which vLLM does not load" in option(page, "vllm")
+    assert "in the format modelslim, which vLLM does not support" in option(page, "vllm")
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_operators_acknowledge_many_at_once_with_a_note(operator: Client, cluste
 def test_operators_isolate_and_give_back_from_the_list(operator: Client, cluster: Cluster) -> None:
     fault = factories.fault(card(0))
     refused = operator.post("/fleet/faults/isolate", {"uid": fault.uid}, follow=True).text
-    assert "say why" in refused
+    assert "enter a reason; it is stored in the history" in refused
     assert not Isolation.objects.exists()
     operator.post("/fleet/faults/isolate", {"uid": fault.uid, "note_isolate": "fell off the bus"})
     assert card(0).state == "isolated"
@@ -221,7 +221,7 @@ def test_where_a_plug_in_chooses_the_card_its_page_says_that_the_node_goes(
     assert "The whole node is isolated" in operator.get(address).text
     answer = operator.post(f"{address}/isolate", {"reason": "smells of smoke"}, follow=True).text
     assert "Node isolated. Running workloads save and stop." in answer
-    assert "smells of smoke; the whole node goes" in answer
+    assert "smells of smoke; the whole node is isolated" in answer
     assert set(Card.objects.values_list("state", flat=True)) == {"isolated"}
 
 

@@ -119,7 +119,8 @@ def test_jobs_of_others_are_neither_cancelled_nor_named(
 def test_a_viewer_sees_why_no_job_is_cancelled(filled: FilledCompany, viewer: Client) -> None:
     text = viewer.post("/jobs/cancel", {"uid": [filled.waiting.uid]}, follow=True).text
     assert (
-        "needs many: this needs the permission to run in team maps; you have viewer there" in text
+        "needs many: this requires the permission to run in team maps; your role there: viewer."
+        in text
     )
     filled.waiting.refresh_from_db()
     assert filled.waiting.cancel_requested_at is None
@@ -173,7 +174,7 @@ def test_filters_are_renamed_and_deleted(browser: Client, empty: EmptyCompany) -
     one, other = save(browser, "one"), save(browser, "other")
     address = f"/jobs/filters/{one.uid}"
     assert (
-        "is called other"
+        "you already have a filter named other; choose another name"
         in browser.post(address, {"act": "rename", "name": "other"}, follow=True).text
     )
     browser.post(address, {"act": "rename", "name": " first "})
@@ -189,8 +190,8 @@ def test_filters_are_renamed_and_deleted(browser: Client, empty: EmptyCompany) -
         ("", "state=failed", "name of 1 to 60 characters"),
         ("x" * 61, "state=failed", "name of 1 to 60 characters"),
         ("a\0b", "state=failed", "U+0000 is not allowed in a name"),
-        ("all", "", "nothing is filtered"),
-        ("long", f"text={'x' * 1000}", "too long to be kept"),
+        ("all", "", "the list is not filtered; set a filter, then save it"),
+        ("long", f"text={'x' * 1000}", "the filter is too long to be saved; use fewer conditions"),
     ],
 )
 def test_an_invalid_filter_is_refused_with_a_message(

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent
 from controlplane.domain.jobs.retries import Retry, RetryCause
 from controlplane.domain.quotas.claims import ReleaseReason
@@ -34,7 +35,14 @@ def retried(filled: FilledCompany) -> Job:
         event=AttemptEvent.FAIL,
         job_event=JobEvent.REQUEUE,
         at=timezone.now(),
-        reason="killed by SIGKILL; retry 1 of 3 starts in 90 s",
+        reason=Reason(
+            "attempt.retry.scheduled",
+            "{reason}; retry {number} of {limit} starts in {seconds} s",
+            reason=Reason("attempt.exit.killed_by_signal", "killed by {signal}", signal="SIGKILL"),
+            number=1,
+            limit=3,
+            seconds=90,
+        ),
         release=ReleaseReason.FINISHED,
         retry=Retry(number=1, cause=RetryCause.KILLED, delay=timedelta(seconds=90)),
     )
@@ -54,7 +62,7 @@ def test_the_page_shows_number_cause_and_start_of_a_retry(browser: Client, retri
 def test_the_page_is_translated_to_chinese(browser: Client, retried: Job) -> None:
     text = browser.get(f"/jobs/{retried.uid}?tab=events", headers=CHINESE).text
     assert "第 1/3 次重试 · 被信号终止" in text
-    assert "第 1/3 次重试将在 90 秒后开始" in text
+    assert "被 SIGKILL 终止；90 秒后开始第 1 次重试（上限 3）" in text
 
 
 def test_a_cancelled_retry_no_longer_announces_its_start(browser: Client, retried: Job) -> None:

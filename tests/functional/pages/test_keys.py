@@ -192,7 +192,7 @@ def test_a_key_replaced_at_once_is_revoked(browser: Client, filled: FilledCompan
 def test_a_key_that_has_ended_is_not_replaced(browser: Client, filled: FilledCompany) -> None:
     browser.post(f"/keys/{filled.key.uid}/revoke")
     response = browser.post(f"/keys/{filled.key.uid}/rotate", {"overlap": "24"}, follow=True)
-    assert "nothing can replace it" in response.text
+    assert "has expired or been revoked and cannot be rotated; create a new key" in response.text
     assert ApiKey.objects.count() == 1
 
 

@@ -41,7 +41,7 @@ def test_many_nodes_are_a_map_that_opens_one_of_them(client: Client) -> None:
 
 
 def test_a_simulated_cluster_says_so_on_the_page(client: Client) -> None:
-    assert "not isolated: a simulated cluster, where no program runs" in client.get("/fleet").text
+    assert "not isolated: a simulated cluster runs no programs" in client.get("/fleet").text
 
 
 def test_a_large_fleet_costs_as_few_queries_as_a_small_one(

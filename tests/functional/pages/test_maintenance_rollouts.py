@@ -56,7 +56,7 @@ def test_a_rollout_is_begun_watched_paused_and_cancelled(
     maintenance_rollouts_reconcile(at=timezone.now())
     page = text_of(operator, f"{_AT}/{rollout.uid}")
     assert "here-1" in page
-    assert "what runs there saves and stops" in page
+    assert "evicting workloads with time to save a checkpoint" in page
     operator.post(f"{_AT}/{rollout.uid}/pause")
     assert "paused" in text_of(operator, f"{_AT}/{rollout.uid}")
     operator.post(f"{_AT}/{rollout.uid}/resume")
@@ -72,9 +72,12 @@ def test_a_rollout_is_begun_watched_paused_and_cancelled(
     ("changes", "says"),
     [
         ({"labels": "rack"}, "Each line must have the form label=value."),
-        ({"labels": "rack=none"}, "0 usable nodes have these labels"),
+        (
+            {"labels": "rack=none"},
+            "the labels select 0 usable nodes; choose labels that select 1 to",
+        ),
         ({"command": "update 'now"}, "The command has an unclosed quote."),
-        ({"command": "", "burn_in": ""}, "there is nothing to do"),
+        ({"command": "", "burn_in": ""}, "a rollout requires a command, a burn-in, or both"),
     ],
 )
 def test_what_cannot_be_is_said_beside_its_field(

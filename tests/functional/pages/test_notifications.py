@@ -187,7 +187,10 @@ def test_an_address_that_may_not_be_called_is_refused_beside_its_field(
     given = {**HOOK, "url": "https://169.254.169.254/latest"}
     answer = administrator.post("/teams/maps/webhooks/new", given)
     assert answer.status_code == 422
-    assert "the metadata service of clouds" in answer.context["form"].errors["url"][0]
+    assert (
+        "a link-local network, such as a cloud metadata service"
+        in answer.context["form"].errors["url"][0]
+    )
     assert Webhook.objects.count() == 0
 
 
@@ -204,7 +207,7 @@ def test_a_webhook_is_changed_paused_resumed_tested_and_deleted(
     webhook.refresh_from_db()
     assert (webhook.url, webhook.active) == ("https://203.0.114.8/", False)
     refused = administrator.post(f"{address}/test", follow=True).text
-    assert "it is paused" in refused
+    assert "notifications are paused; resume them before the test" in refused
     administrator.post(f"{address}/resume")
     administrator.post(f"{address}/test")
     delivery = WebhookDelivery.objects.get()

@@ -112,7 +112,11 @@ def test_a_gate_is_filled_in_and_its_figure_is_measured(
     ("changes", "name", "reason"),
     [
         ({"tune-learning_rate": "-1"}, "tune-learning_rate", "learning_rate must be"),
-        ({"measure-metric": "exact_match"}, "measure-threshold", "give the exact_match"),
+        (
+            {"measure-metric": "exact_match"},
+            "measure-threshold",
+            "requires a threshold for exact_match, got None",
+        ),
         (
             {"again-metric": "exact_match", "again-threshold": "80"},
             "again-threshold",
@@ -205,7 +209,7 @@ def test_a_held_pipeline_shows_why_and_its_gate_is_overridden_with_a_reason(
 ) -> None:
     page = f"/pipelines/{filled.held.uid}"
     text = browser.get(page).text
-    assert "exact_match is only 0.61; the gate asks for ≥ 0.8" in text
+    assert "exact_match is 0.61, which is too low; the gate requires ≥ 0.8" in text
     assert "not reached" in text
     refused = browser.post(f"{page}/approve-anyway", {"reason": " "}, follow=True).text
     assert "1 to 500 characters" in refused
@@ -241,7 +245,7 @@ def test_a_running_pipeline_is_cancelled_and_a_failed_one_retried(
     assert "Retry from step 1" in text
     assert "the disk is full" in text
     assert "The pipeline was resumed." in browser.post(f"{page}/retry", follow=True).text
-    assert "tried again by ada" in browser.get(f"{page}?tab=events").text
+    assert "retried by ada" in browser.get(f"{page}?tab=events").text
 
 
 def test_a_clone_asks_for_the_same_and_for_what_the_form_does_not_show(

@@ -61,8 +61,16 @@ def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
 @pytest.mark.parametrize(
     ("changes", "field", "message"),
     [
-        ({"calibration_split": "test"}, "calibration_split", "has no rows in &#x27;test&#x27;"),
-        ({"split": "test"}, "split", "has no rows in &#x27;test&#x27;; it has train, validation"),
+        (
+            {"calibration_split": "test"},
+            "calibration_split",
+            "has no examples in the split &#x27;test&#x27;",
+        ),
+        (
+            {"split": "test"},
+            "split",
+            "has no examples in the split &#x27;test&#x27;; it has train, validation",
+        ),
         ({"group_size": "8"}, "group_size", "got 8"),
         ({"max_length": "4096"}, "max_length", "got 4096"),
     ],
@@ -84,7 +92,7 @@ def test_a_version_that_is_quantized_already_cannot_be_quantized_or_trained(
 ) -> None:
     response = browser.post("/jobs/new/quantize", _asked(filled, model_version=unfit.uid))
     assert response.status_code == 422
-    assert "is quantized to w4a16 already" in str(response.context["form"].errors["model_version"])
+    assert "is already quantized to w4a16" in str(response.context["form"].errors["model_version"])
     steps = browser.get(f"/models/versions/{unfit.uid}").context["steps"]
     assert steps.tune == steps.quantize != ""
     assert steps.evaluate == ""
@@ -97,7 +105,10 @@ def test_a_scheme_that_does_not_fit_the_model_is_greyed_out_with_the_reason(
     page = browser.get("/jobs/new/quantize", {"model": filled.tuned.uid}).content.decode()
     option = page[page.index('value="w4a16-awq"') :]
     assert "disabled" in option[: option.index(">")]
-    assert "no group size of 128, 64, 32, 16 divides the widths 100" in option[:600]
+    assert (
+        "none of the group sizes 128, 64, 32, 16 divides the layer widths 100 of the model"
+        in option[:600]
+    )
 
 
 def test_an_engine_that_does_not_run_on_the_chip_is_greyed_out_with_the_reason(
@@ -115,7 +126,7 @@ def test_before_and_after_stand_side_by_side(
     page = browser.get(_page_of(unfit)).content.decode()
     for text in (
         "not accepted",
-        "exact match went from 0.875 to 0.785, -9.00 points; a fall of 1.00 is tolerated",
+        "exact match changed from 0.875 to 0.785, -9.00 points; the tolerance is a decrease of 1.00 points",
         "2.7 MiB",
         "1.0 MiB",
         "0.392 ×",

@@ -142,10 +142,10 @@ def test_usage_over_time_matches_allocations(browser: Client, small: Small) -> N
     found = browser.get(f"/queues/{small.queue.uid}/usage?chip=cpu&window=24h").json()
     lines = {one["name"]: one["y"] for one in found["series"]}
     # Five minutes a step: nothing before there was the queue, then two hours of nothing, then six cards for one.
-    assert lines["held"][0] is None
-    assert lines["held"][-24] == 0
-    assert lines["held"][-4] == 6
-    assert sum(value or 0 for value in lines["held"]) / 12 == pytest.approx(6, abs=0.55)
+    assert lines["allocated"][0] is None
+    assert lines["allocated"][-24] == 0
+    assert lines["allocated"][-4] == 6
+    assert sum(value or 0 for value in lines["allocated"]) / 12 == pytest.approx(6, abs=0.55)
     assert lines["guaranteed"][-1] == 3
     assert lines["cap"][-1] == 7
 
@@ -227,7 +227,7 @@ def test_a_reclaim_preview_lists_victims(browser: Client, small: Small) -> None:
     said = browser.get(f"/queues/{guaranteed.uid}/reclaim?chip=cpu&cards=8&together=1").text
     check(said)
     assert "3 workloads are preempted, 6 cards are reclaimed" in said
-    assert "holds more than its 0 × cpu" in said
+    assert "queue default uses more than its guaranteed 0 × cpu" in said
     assert Claim.objects.filter(state=ClaimState.ADMITTED).count() == 3
 
 

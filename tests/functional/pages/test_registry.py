@@ -60,7 +60,7 @@ def test_the_same_rows_again_lead_to_the_version_that_is_there(
     content = "\n".join(row(number) for number in range(20))
     browser.post("/datasets/new", upload(empty, content))
     response = browser.post("/datasets/new", upload(empty, content), follow=True)
-    assert "nothing was added" in response.text
+    assert "no version was added" in response.text
     assert DatasetVersion.objects.count() == 1
 
 

@@ -44,7 +44,10 @@ def test_plain_form_creates_a_deployment(browser: Client, filled: FilledCompany)
 def test_a_taken_name_is_refused_beside_the_field(browser: Client, filled: FilledCompany) -> None:
     response = browser.post("/deployments/new", form_of(filled, name="parcels"))
     assert response.status_code == 422
-    assert "is taken" in response.context["form"].errors["name"][0]
+    assert (
+        "is already in use; model names are unique across the company"
+        in response.context["form"].errors["name"][0]
+    )
 
 
 def test_a_viewer_may_not_deploy(viewer: Client, filled: FilledCompany) -> None:

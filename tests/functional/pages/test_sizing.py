@@ -64,8 +64,8 @@ def test_an_estimate_that_does_not_fit_suggests_changes(
 ) -> None:
     text = browser.get(ADDRESS, {**QWEN, "model": "catalog:deepseek-v3", "cards": "1"}).text
     assert "Does not fit on NVIDIA H800" in text
-    assert "the weights alone are" in text
-    assert "take more cards, a chip with more memory, or fewer bits a weight" in text
+    assert "the weights alone require" in text
+    assert "use more cards, a chip with more memory, or fewer bits per weight" in text
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,15 @@ def test_an_estimate_that_does_not_fit_suggests_changes(
         ({"tensor": "8"}, "parallel.tensor must divide the 28 heads, got 8"),
         (
             {"chip": "ascend-910a", "cards": "3"},
-            "gives out 1, 2, 4, 8 cards of a node at once, got 3",
+            "supports requests of 1, 2, 4, 8 cards on a node, got 3",
         ),
-        ({"context": "0"}, "context must be ≥ 1 and ≤ 10485760, got 0"),
-        ({"context": "100000"}, "context must be at most 32768, which the model was made for"),
+        ({"context": "0"}, "context must be ≥ 1, ≤ 10485760, got 0"),
+        (
+            {"context": "100000"},
+            "context must be at most 32768, the maximum context length of the model, got 100000",
+        ),
         ({"model": "catalog:nothing"}, "Select a valid choice"),
-        ({"model": "catalog:joyai-llm-flash"}, "is not known, so nothing is said of its memory"),
+        ({"model": "catalog:joyai-llm-flash"}, "is not known, so its memory cannot be estimated"),
     ],
 )
 def test_what_is_wrong_is_named_with_what_would_be_right(
@@ -106,7 +109,10 @@ def test_versions_of_other_teams_are_not_there(browser: Client, empty: EmptyComp
     version = factories.model_version(actor=factories.user("sam", team=other), team=other)
     response = browser.get(f"{ADDRESS}/curve.json", {"model": f"version:{version.uid}"})
     assert response.status_code == 422
-    assert "of something that is there" in response.json()["errors"][0]["message"]
+    assert (
+        "model must be catalog:KEY or version:UID of an existing model"
+        in response.json()["errors"][0]["message"]
+    )
 
 
 def test_the_chart_grows_with_context_and_requests(browser: Client, empty: EmptyCompany) -> None:

@@ -18,6 +18,7 @@ from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.readings import Recorded
 from apps.telemetry.services.sources import source_failed, source_read
 from apps.telemetry.web.source_forms import source_form_class
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.persistence.encryption import decrypt
@@ -120,14 +121,14 @@ def test_a_prometheus_is_made_with_what_was_filled_in_only(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"name": "Not Good"}, "use up to 60 lower-case letters"),
+        ({"name": "Not Good"}, "enter a name of up to 60 lower-case letters, digits and hyphens"),
         (
             {"targets": "http://127.0.0.1:9400/metrics a b"},
             "must contain a URL and, optionally, a node name",
         ),
         ({"targets": "ftp://127.0.0.1/metrics"}, "targets, number 1"),
         ({"every": "1"}, "greater than or equal to 5"),
-        ({"token": "ключ"}, "a token is made of ASCII characters"),
+        ({"token": "ключ"}, "a token must consist of ASCII characters"),
         ({"vendor": "acme"}, "acme is not one of the available choices"),
         ({"cluster": "nowhere"}, "not one of the available choices"),
     ],
@@ -146,7 +147,7 @@ def test_what_is_wrong_stands_beside_its_field(
 def test_a_name_that_is_taken_is_refused(operator: Client, cluster: Cluster) -> None:
     operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
     answer = operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
-    assert "there is a source named dcgm-east already" in answer.text
+    assert "a source named dcgm-east already exists; choose another name" in answer.text
 
 
 def test_a_trial_that_reaches_nobody_says_so_and_keeps_nothing(
@@ -171,7 +172,7 @@ def test_the_page_says_why_values_were_refused_and_who_is_silent(
         options={"vendor": "nvidia", "targets": [{"url": "http://127.0.0.1:9400", "node": "n1"}]},
         refused=2,
         refusals=["utilization of 180 percent (card 3 of n1)"],
-        unreachable={"n1": "it answered with status 503"},
+        unreachable={"n1": "the response has status 503"},
     )
     factories.card_metrics(Card.objects.all()[:3])
     CardMetrics.objects.update(source=source)
@@ -180,7 +181,7 @@ def test_the_page_says_why_values_were_refused_and_who_is_silent(
     assert '<td class="nf-number" data-label="Cards with metrics">3</td>' in listed
     page = text_of(operator, f"{_AT}/{source.uid}")
     assert "utilization of 180 percent (card 3 of n1)" in page
-    assert "it answered with status 503" in page
+    assert "the response has status 503" in page
 
 
 def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_wrong(
@@ -192,26 +193,41 @@ def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_w
     source, at = Source.objects.get(), timezone.now()
     page = f"{_AT}/{source.uid}"
     strange = Reading(node="here-1", index=0, at=at, metrics={Metric.UTILIZATION: 180.0})
-    odd = RejectedReading(what="card 7", reason="nothing says which node it is in", count=3)
+    odd = RejectedReading(
+        what="card 7",
+        reason=Reason(
+            "telemetry_source.sample.node_missing", "the metrics do not name the node of the card"
+        ),
+        count=3,
+    )
     recorded = readings_record(source=source, readings=[strange], at=at, refused=[odd])
-    unreachable = {"here-1": "it answered with status 503"}
+    unreachable = {
+        "here-1": Reason(
+            "telemetry_source.response.unexpected_status",
+            "the response has status {status}",
+            status=503,
+        )
+    }
     source_read(
         source=source, at=at, recorded=recorded, batch=TelemetryBatch(unreachable=unreachable)
     )
     text = single_line(operator.get(page, headers=CHINESE).text)
     for message in (
-        "3 次：没有内容说明它在哪个节点（例如 &#x27;card 7&#x27;）",
-        "1 次：卡的 utilization 不可能是这个值（例如 &#x27;180.0&#x27;）",
-        "它以状态码 503 应答",
+        "3 次：指标中没有卡所在的节点（例如 &#x27;card 7&#x27;）",
+        "1 次：utilization 的值超出范围（例如 &#x27;180.0&#x27;）",
+        "响应状态码为 503",
     ):
         assert message in text
 
     sources_read(at=at + timedelta(minutes=1))
     listed = single_line(operator.get(_AT, headers=CHINESE).text)
     assert (
-        "1 个导出器均未应答；其中第一个 here-1：无法连接 127.0.0.1（127.0.0.1，端口 9）" in listed
+        "所有导出器（共 1 个）均无响应；其中第一个 here-1：无法连接 127.0.0.1（127.0.0.1，端口 9）"
+        in listed
     )
-    assert "1 个导出器均未应答" in single_line(operator.post(f"{page}/try", headers=CHINESE).text)
+    assert "所有导出器（共 1 个）均无响应" in single_line(
+        operator.post(f"{page}/try", headers=CHINESE).text
+    )
 
 
 def test_what_a_trial_was_refused_is_told_in_the_readers_language(
@@ -223,9 +239,9 @@ def test_what_a_trial_was_refused_is_told_in_the_readers_language(
         operator.post(f"{_AT}/new?kind=exporter", exporters(cluster, targets=url))
         page = f"{_AT}/{Source.objects.get().uid}/try"
         name = url.removeprefix("http://")
-        assert f"its text holds no card of this vendor ({name})" in operator.post(page).text
+        assert f"the response has no cards of this vendor ({name})" in operator.post(page).text
         text = single_line(operator.post(page, headers=CHINESE).text)
-    assert f"其文本中没有该厂商的卡（{name}）" in text
+    assert f"响应中没有该厂商的卡（{name}）" in text
 
 
 def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arrived(
@@ -233,7 +249,7 @@ def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arri
 ) -> None:
     operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
     source = Source.objects.get()
-    recorded, unreachable = Recorded(), {"127.0.0.2:9400/metrics": "it answered with status 503"}
+    recorded, unreachable = Recorded(), {"127.0.0.2:9400/metrics": "the response has status 503"}
     source_read(
         source=source,
         at=timezone.now(),
@@ -241,7 +257,7 @@ def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arri
         batch=TelemetryBatch(unreachable=unreachable),
     )
     page = text_of(operator, f"{_AT}/{source.uid}")
-    assert "it answered with status 503" in page
+    assert "the response has status 503" in page
     assert page.count('data-state="arrived"') == 1
 
 
@@ -294,7 +310,7 @@ def test_a_token_that_no_key_decrypts_is_a_refusal_and_can_be_replaced(
         operator.post(f"{page}/change", exporters(cluster)),
     ):
         assert answer.status_code == 422
-        assert "none of the keys in NINEFOLD_ENCRYPTION_KEY decrypts this" in answer.text
+        assert "no key in NINEFOLD_ENCRYPTION_KEY can decrypt this value" in answer.text
     assert operator.post(f"{page}/change", exporters(cluster, token="new")).status_code == 302
     source.refresh_from_db()
     assert decrypt(source.credential or b"") == b"new"

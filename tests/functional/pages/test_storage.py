@@ -78,7 +78,7 @@ def test_a_refusal_says_what_depends_on_it(browser: Client, filled: FilledCompan
     artifact = filled.tuned.artifact
     assert artifact is not None
     answer = browser.post(f"/storage/artifacts/{artifact.uid}/delete", follow=True)
-    assert "deployment parcels can serve it" in answer.content.decode()
+    assert "of deployment parcels uses it" in answer.content.decode()
     artifact.refresh_from_db()
     assert artifact.deleted_at is None
 
@@ -149,7 +149,7 @@ def test_an_upload_that_does_not_fit_is_refused_on_its_page(
     file = SimpleUploadedFile("rows.jsonl", b'{"instruction": "a", "output": "b"}\n' * 5)
     answer = browser.post("/datasets/new", {"team": empty.team.uid, "name": "rows", "file": file})
     assert answer.status_code == 422
-    assert "of its 10 B of storage" in answer.content.decode()
+    assert "of its quota of 10 B" in answer.content.decode()
     assert not Artifact.objects.exists()
 
 

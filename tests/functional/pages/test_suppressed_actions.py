@@ -85,7 +85,7 @@ def test_operators_isolate_all_of_it_and_are_told_what_it_costs(
     assert "8 cards of nvidia-h800 in here will be isolated until an operator returns them" in text
     assert "28 of 40 cards (70.0 %) remain available." in text
     address = action_address(operator, "isolate")
-    assert "say why" in operator.post(address, follow=True).text
+    assert "enter a reason; it is stored in the history" in operator.post(address, follow=True).text
     text = operator.post(address, {"reason": "bad batch"}, follow=True).text
     assert "8 cards or nodes isolated" in text
     assert "No suppressed isolations" in text

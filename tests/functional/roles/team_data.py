@@ -182,7 +182,7 @@ def _work(word: str, team: Team, owner: User, company: Shared) -> dict[str, str]
         "defragmentation_plan": factories.defragmentation(
             claim=Claim.objects.get(uid=attempt.claim_uid),
             actor=None,
-            reason=f"{word}-node would be whole",
+            reason=f"nodes that would become entirely free: {word}-node",
         ).uid,
         "job.script": script.uid,
         "version.unfit": unfit.uid,

@@ -131,9 +131,9 @@ def test_the_refusal_says_which_role_is_missing_and_who_grants_it() -> None:
     address = f"{API}/isolations"
     body = {"nodes": [Node.objects.get().uid], "reason": "why"}
     refused = problem(caller(lead).post(address, body), 403, "permission-refused")
-    assert "needs the company role operator" in refused["detail"]
+    assert "requires the company role operator" in refused["detail"]
     refused = problem(caller(operator, team=team).post(address, body), 403, "permission-refused")
-    assert f"the token is confined to the team {team.name}" in refused["detail"]
+    assert f"the token is confined to team {team.name}" in refused["detail"]
 
 
 def test_the_page_of_a_node_names_the_teams_whose_workloads_would_stop() -> None:

@@ -79,7 +79,7 @@ def test_the_token_of_a_metric_source_is_given_again_when_the_origin_changes(
     for url in ELSEWHERE:
         for changed in (options(url), options(OWN, url)):
             refused = problem(client.patch(address, {"options": changed}), 422, "source-refused")
-            assert "the credential must be given again: the URL's host changed" in str(refused)
+            assert "the host of the URL has changed; enter the credential again" in str(refused)
             assert refused["errors"][0]["field"] == "token"
     source.refresh_from_db()
     assert source.options == options(OWN)
@@ -106,7 +106,7 @@ def test_the_page_of_a_metric_source_says_so_at_the_token(cluster: Cluster) -> N
     form = {"vendor": "nvidia", "targets": ELSEWHERE[1], "every": "10"}
     answer = client.post(page, form)
     assert answer.status_code == 422
-    assert "credential must be given again" in answer.text
+    assert "enter the credential again" in answer.text
     assert token_of(source) == "s3cret"
     assert client.post(page, {**form, "token": "another"}).status_code == 302
     assert token_of(source) == "another"

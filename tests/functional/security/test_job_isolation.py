@@ -68,7 +68,7 @@ def test_no_job_sets_a_variable_that_decides_which_cards_it_sees(
                 if path == "jobs"
                 else {each["field"]: each["message"] for each in answer.json()["findings"]}
             )
-            if f"may not set {name}:" not in said.get("environment", ""):
+            if f"must not set {name}:" not in said.get("environment", ""):
                 accepted.append((path, name, said))
     assert accepted == []
     assert not Job.objects.exists()
@@ -131,14 +131,14 @@ def test_what_is_wrong_with_a_secret_is_said_without_its_value(
     engineer: APIClient, company: Company
 ) -> None:
     refused = {
-        "NVIDIA_VISIBLE_DEVICES": (SECRET, "may not set NVIDIA_VISIBLE_DEVICES"),
-        "ASCEND_RUNTIME_OPTIONS": (SECRET, "may not set ASCEND_RUNTIME_OPTIONS"),
-        "NINEFOLD_ATTEMPT_TOKEN": (SECRET, "may not set NINEFOLD_ATTEMPT_TOKEN"),
-        "LD_PRELOAD": (SECRET, "may not set LD_PRELOAD"),
-        "NO-NAME": (SECRET, "has the name 'NO-NAME'"),
+        "NVIDIA_VISIBLE_DEVICES": (SECRET, "must not set NVIDIA_VISIBLE_DEVICES"),
+        "ASCEND_RUNTIME_OPTIONS": (SECRET, "must not set ASCEND_RUNTIME_OPTIONS"),
+        "NINEFOLD_ATTEMPT_TOKEN": (SECRET, "must not set NINEFOLD_ATTEMPT_TOKEN"),
+        "LD_PRELOAD": (SECRET, "must not set LD_PRELOAD"),
+        "NO-NAME": (SECRET, "has the invalid name 'NO-NAME'"),
         "SHORT": ("hunter2", "the value of SHORT must have 8 to"),
         "LONG": (SECRET + "x" * 16_384, None),
-        "TWICE": (SECRET, "TWICE is set in environment as well"),
+        "TWICE": (SECRET, "TWICE is also set in environment"),
     }
     spec = with_variable("TWICE")
     for name, (value, said) in refused.items():

@@ -163,7 +163,7 @@ def test_the_log_of_an_attempt_that_waits_for_hardware_signals_is_stored_once(
         company.turn_jobs()
 
     attempt.refresh_from_db()
-    assert "waiting a moment" in attempt.message
+    assert "checking whether the cards have a fault" in attempt.message
     assert len(read) == 1
     assert "NCCL error" in attempt.log_tail
 

@@ -70,7 +70,7 @@ def test_a_successful_program_without_a_manifest_fails(company: Company) -> None
 
     job.refresh_from_db()
     assert job.state == JobState.FAILED
-    assert "no manifest arrived" in job.state_reason
+    assert "ended without sending the manifest" in job.state_reason
     assert claim_of(attempt).state == ClaimState.RELEASED
 
 
@@ -141,7 +141,10 @@ def test_a_launch_that_has_vanished_fails_the_job(company: Company) -> None:
     company.turn_jobs()
 
     job.refresh_from_db()
-    assert (job.state, job.state_reason) == (JobState.FAILED, "the cluster no longer knows it")
+    assert (job.state, job.state_reason) == (
+        JobState.FAILED,
+        "the cluster no longer reports the workload",
+    )
 
 
 def test_an_unreachable_cluster_delays_the_job_only(company: Company) -> None:
@@ -153,7 +156,7 @@ def test_an_unreachable_cluster_delays_the_job_only(company: Company) -> None:
 
     attempt.refresh_from_db()
     assert attempt.state == AttemptState.RUNNING
-    assert attempt.message.startswith("the cluster does not answer")
+    assert attempt.message.startswith("the cluster does not respond")
     company.cluster.regain_contact()
     company.turn_jobs()
     job.refresh_from_db()
@@ -178,7 +181,7 @@ def test_an_unreachable_cluster_is_queried_once(
     assert len(asked) == 1
     for attempt in (first, second):
         attempt.refresh_from_db()
-        assert attempt.message.startswith("the cluster does not answer")
+        assert attempt.message.startswith("the cluster does not respond")
 
 
 def test_an_internal_error_is_shown_and_does_not_stop_other_attempts(
@@ -200,5 +203,5 @@ def test_an_internal_error_is_shown_and_does_not_stop_other_attempts(
     broken.refresh_from_db()
     other_job.refresh_from_db()
     assert (broken.state, other_job.state) == (AttemptState.RUNNING, JobState.SUCCEEDED)
-    assert "a fault of ours" in broken.message
+    assert "internal error in the controller" in broken.message
     assert "not made for this" not in broken.message

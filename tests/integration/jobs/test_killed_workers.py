@@ -89,7 +89,7 @@ def deaths_of(
         if not worker.last_step:
             return deaths
         worker.dies_at = None
-    raise AssertionError(f"the life has more than {MAX_STEPS} steps")
+    raise AssertionError(f"the life is larger than {MAX_STEPS} steps")
 
 
 def assert_nothing_is_held(attempt: Attempt, died: str) -> None:

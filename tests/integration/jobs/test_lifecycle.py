@@ -97,7 +97,7 @@ def test_a_job_runs_from_submission_to_a_registered_version_with_lineage(company
     job.refresh_from_db()
     attempt.refresh_from_db()
     assert job.state == JobState.SUCCEEDED
-    assert job.state_reason == "made parser v1"
+    assert job.state_reason == "created parser v1"
     assert job.ended_at is not None
     assert transition_events(job) == ["start", "succeed"]
     assert transition_events(attempt) == ["admit", "launch", "run", "finish", "complete"]
@@ -142,7 +142,7 @@ def test_outputs_of_a_script_become_one_artifact(company: Company) -> None:
     artifact = Artifact.objects.get(created_by=f"attempt:{attempt.uid}")
     assert artifact.tree == {"out/answer.txt": stored("", b"42")[1]}
     job.refresh_from_db()
-    assert job.state_reason == "made 1 files"
+    assert job.state_reason == "output files: 1"
 
 
 def test_attempts_beyond_one_batch_are_reconciled(company: Company) -> None:

@@ -51,7 +51,7 @@ def test_it_runs_again_with_half_the_batch_from_its_checkpoint(company: Company)
     assert first.exit_cause == ExitCause.OUT_OF_MEMORY
     assert job.state == JobState.WAITING
     assert job.state_reason == (
-        "no memory left; it is tried again with batch_size 4 → 2 and gradient_accumulation 2 → 4"
+        "no memory left; retrying with batch_size 4 → 2 and gradient_accumulation 2 → 4"
     )
     assert not Allocation.objects.filter(claim__uid=first.claim_uid, released_at=None).exists()
 
@@ -83,8 +83,8 @@ def test_it_fails_with_advice_after_the_last_retry(company: Company) -> None:
     assert job.state == JobState.FAILED
     assert job.attempts.count() == 2
     assert job.state_reason == (
-        "no memory left; batch_size 2 is still too much after 1 retries; run it again with batch_size 1 and "
-        "gradient_accumulation 8"
+        "no memory left; batch_size 2 is still too large after 1 retries; run the job again with "
+        "batch_size 1 and gradient_accumulation 8"
     )
 
 

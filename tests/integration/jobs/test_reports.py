@@ -58,7 +58,7 @@ def test_a_manifest_that_lists_what_did_not_arrive_is_refused(company: Company) 
             manifest={"files": [{"path": "model.safetensors", "sha256": "0" * 64, "size": 1}]},
         )
     services.file_record(attempt=attempt, path="a.txt", digest=f"sha256:{'1' * 64}", size=1)
-    with pytest.raises(services.ReportRefused, match="arrived with other content"):
+    with pytest.raises(services.ReportRefused, match="differs from the manifest"):
         services.manifest_record(
             attempt=attempt,
             manifest={"files": [{"path": "a.txt", "sha256": "0" * 64, "size": 1}]},

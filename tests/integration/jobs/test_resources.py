@@ -134,8 +134,9 @@ def test_an_engine_whose_environment_lacks_the_chips_torch_says_what_is_needed(
     give(company, chip="ascend-910b3")
     wrong = refused(company, engine="transformers", chips=("ascend-910b3",), cards=1)
     assert wrong["chips"] == (
-        "transformers does not finetune on ascend-910b3: its environment installs torch for the "
-        "processor and CUDA; Ascend 910B3 needs torch_npu, which it does not bring"
+        "transformers does not support finetune on ascend-910b3: the "
+        "software environment of the engine has PyTorch for CPU and CUDA only; Ascend 910B3 "
+        "requires torch_npu"
     )
 
 
@@ -163,19 +164,19 @@ def test_a_chip_kind_that_the_fleet_lacks_is_refused_with_the_available_chips(
     company: Company,
 ) -> None:
     wrong = refused(company, chips=("npu",))
-    assert wrong == {"chips": "the fleet has no card that 'npu' means; it has cpu"}
+    assert wrong == {"chips": "the fleet has no cards of the chip group 'npu'; it has cpu"}
 
 
 def test_any_chip_that_the_engine_cannot_use_is_refused_with_the_reason(company: Company) -> None:
     wrong = refused(company, chips=("any",))
     assert wrong["chips"].startswith(
-        "ms_swift does not finetune on any card that 'any' means (cpu: "
+        "ms_swift does not support finetune on any chip of the group 'any' (cpu: "
     )
 
 
 def test_a_chip_on_which_the_engine_does_not_run_is_refused(company: Company) -> None:
     wrong = refused(company, engine="mindspeed_llm", chips=("nvidia-h800",))
-    assert wrong["chips"].startswith("mindspeed_llm does not finetune on nvidia-h800: ")
+    assert wrong["chips"].startswith("mindspeed_llm does not support finetune on nvidia-h800: ")
 
 
 def test_a_slice_profile_resolves_to_slices_of_the_fleet_and_other_groups_to_none(
@@ -195,12 +196,12 @@ def test_a_slice_profile_resolves_to_slices_of_the_fleet_and_other_groups_to_non
     assert meant("gpu") == meant("any") == (["nvidia-h800"], [])
     chips, (message,) = meant("vir02")
     assert chips == []
-    assert "the fleet has no card that 'vir02' means" in message
+    assert "the fleet has no cards of the chip group 'vir02'" in message
 
 
 def test_an_unknown_chip_is_refused_with_those_that_are_known(company: Company) -> None:
     wrong = refused(company, chips=("abacus",))
-    assert wrong["chips"].startswith("no chip is called 'abacus'; known: any, gpu, npu, cpu, ")
+    assert wrong["chips"].startswith("unknown chip 'abacus'; choose one of any, gpu, npu, cpu, ")
 
 
 def test_the_plan_is_proposed_and_stored_in_the_spec(company: Company) -> None:
@@ -238,14 +239,12 @@ def test_a_requested_plan_is_unchanged(company: Company) -> None:
 
 def test_a_plan_that_does_not_multiply_out_is_refused(company: Company) -> None:
     wrong = refused(company, chips=("nvidia-h800",), spec={"parallel": {"data": 3}})
-    assert wrong["parallel"].endswith(
-        "is 3, but there are 8 cards; parallel.data of 8 would be right"
-    )
+    assert wrong["parallel"].endswith("is 3, but the number of cards is 8; parallel.data must be 8")
 
 
 def test_numbers_of_cards_that_cannot_be_allocated_are_refused(company: Company) -> None:
     wrong = refused(company, chips=("ascend-910c",), cards=3)
-    assert wrong["cards"].startswith("3 cards of ascend-910c cannot be had on one node")
+    assert wrong["cards"].startswith("3 cards of ascend-910c cannot be allocated on one node")
 
 
 def test_an_engine_of_one_process_cannot_share_a_model(company: Company) -> None:
@@ -257,8 +256,8 @@ def test_weights_that_do_not_fit_are_refused_with_a_sufficient_number_of_cards(
     company: Company,
 ) -> None:
     wrong = refused(company, engine="ms_swift", chips=("nvidia-l4",), cards=1)
-    assert wrong["cards"].startswith("the weights alone take ")
-    assert "of 1 cards of NVIDIA L4, which hold 22.5 GiB; " in wrong["cards"]
+    assert wrong["cards"].startswith("the weights alone require ")
+    assert "of 1 cards of NVIDIA L4, which have 22.5 GiB of memory; " in wrong["cards"]
     assert wrong["cards"].endswith("cards would be enough with batch_size 1 and recompute on")
 
 
@@ -279,7 +278,7 @@ def test_an_unknown_engine_version_is_refused(company: Company) -> None:
 
 @pytest.mark.parametrize(
     ("objective", "message"),
-    [("dpo", "dpo learns from rows with prompt, chosen and rejected")],
+    [("dpo", "dpo requires examples with prompt, chosen and rejected")],
 )
 def test_an_objective_needs_rows_of_its_kind(
     company: Company, objective: str, message: str
@@ -343,7 +342,7 @@ def test_an_engine_that_comes_as_an_image_is_refused_where_nothing_starts_contai
     )
     monkeypatch.setattr(FakeCluster, "runs_images", False)
     messages = {finding.field: finding.message for finding in services.job_check(request)}
-    assert "ms-swift comes as an image" in messages["engine"]
+    assert "ms-swift requires a container image" in messages["engine"]
     assert "(with-nvidia-h800)" in messages["engine"]
 
 

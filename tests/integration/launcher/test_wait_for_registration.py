@@ -66,7 +66,7 @@ def test_the_command_starts_once_a_watchable_cluster_is_registered(
     assert psutil.Process(waiting_process.pid).memory_info().rss < SMALL << 20
 
     Cluster.objects.create(name="east", kind="kubernetes")
-    wait_for((tmp_path / "started").exists, what="the command runs")
+    wait_for((tmp_path / "started").exists, what="the command is running")
     assert waiting_process.wait(WITHIN) == 0
 
 
@@ -80,7 +80,7 @@ def test_a_lost_database_connection_is_retried(
             " WHERE application_name = 'ninefold wait for registration'"
         )
     Cluster.objects.create(name="east", kind="kubernetes")
-    wait_for((tmp_path / "started").exists, what="the command runs")
+    wait_for((tmp_path / "started").exists, what="the command is running")
 
 
 def test_a_missing_command_or_database_prints_the_usage() -> None:

@@ -77,7 +77,7 @@ def test_a_launch_on_a_full_disk_is_refused_for_now_and_leaves_nothing(
 def test_a_full_disk_refuses_a_blob_and_keeps_no_part_of_it(small_disk: Path) -> None:
     store = FilesystemArtifacts(small_disk / "artifacts")
     stored = store.put([b"small"])
-    with pytest.raises(StorageFull, match="no room is left"):
+    with pytest.raises(StorageFull, match="no space left for artifacts"):
         store.put(bytes(MIB) for _ in range(64))
     assert [path for path in store.root.rglob("*") if path.is_file()] == [
         store.root / "sha256" / stored.digest[7:9] / stored.digest[9:]

@@ -151,7 +151,7 @@ def test_what_ran_before_the_machine_restarted_is_lost_and_no_pid_is_touched(
         (replica,) = observed(machine.cluster, "job").replicas
         assert (replica.phase, replica.message) == (
             ReplicaPhase.LOST,
-            "the machine was restarted while it ran",
+            "the host was rebooted during the run",
         )
         assert stranger.poll() is None
     finally:

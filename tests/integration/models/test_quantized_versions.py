@@ -77,7 +77,7 @@ def test_a_version_within_tolerance_is_accepted_and_has_its_lineage(
     assert version is not None
     assert (version.scheme, version.format) == ("w4a16", "compressed-tensors")
     assert version.acceptance == GateDecision.ACCEPTED
-    assert version.acceptance_reason.startswith("perplexity went from 2 to 2.02, +1.00%")
+    assert version.acceptance_reason.startswith("perplexity changed from 2 to 2.02, +1.00%")
     assert (version.base, version.dataset_version) == (company.model, company.dataset)
     # Packed weights are as many as they were before.
     assert version.parameters == company.model.parameters
@@ -87,13 +87,14 @@ def test_a_version_within_tolerance_is_accepted_and_has_its_lineage(
 def test_a_version_beyond_tolerance_is_stored_and_not_deployable(company: Company) -> None:
     job, version = _quantized(company, exact_match_after=0.5)
     assert job.state == JobState.SUCCEEDED
-    assert "which is not accepted: exact match went from 1 to 0.5" in job.state_reason
+    assert "which is not accepted: exact match changed from 1 to 0.5" in job.state_reason
     assert version is not None
     assert version.acceptance == GateDecision.REJECTED
     (message,) = _refusals(version)
     assert message == (
-        f"{version} is not accepted (exact match went from 1 to 0.5, -50.00 points; a fall of 1.00 is "
-        "tolerated); accept it, or choose another"
+        f"{version} is not accepted (exact match changed from 1 to 0.5, -50.00 "
+        "points; the tolerance is a decrease of 1.00 points); accept it, or choose another "
+        "version"
     )
     with pytest.raises(SpecRefused):
         deployment_create(
@@ -134,7 +135,7 @@ def test_accepting_a_rejected_version_records_the_reason(company: Company) -> No
     assert entry.detail["reason"] == "good enough for drafts"
     assert entry.detail["before"] == "rejected"
 
-    with pytest.raises(GateOverrideRefused, match="is overridden already"):
+    with pytest.raises(GateOverrideRefused, match="is already overridden"):
         model_version_accept(version=version, actor=company.engineer, reason="once more")
 
 
@@ -147,7 +148,7 @@ def test_an_accepted_version_can_be_rejected(company: Company) -> None:
 
 def test_a_gate_override_needs_a_reason_and_a_quantized_version(company: Company) -> None:
     version = _quantized_version(company, exact_match_after=0.5)
-    with pytest.raises(GateOverrideRefused, match="say why"):
+    with pytest.raises(GateOverrideRefused, match="enter a reason"):
         model_version_accept(version=version, actor=company.engineer, reason=" \n ")
     version.refresh_from_db()
     assert version.acceptance == GateDecision.REJECTED

@@ -138,7 +138,7 @@ def test_one_that_hangs_or_refuses_keeps_nobody_waiting(
     seen(create_rule(office.vera), 1, at=NOON)
     assert alerts_send(at=after(1)) == 1
     refused = AlertReceiver.objects.get(kind="feishu")
-    assert refused.last_error == "it refused with 19021: sign match fail"
+    assert refused.last_error == "the receiver refused the message with 19021: sign match fail"
     delivery = AlertDelivery.objects.get(receiver=refused)
     assert (delivery.state, delivery.tries, delivery.status) == (DeliveryState.WAITING, 1, 200)
 
@@ -191,7 +191,7 @@ def test_a_test_is_tried_once_and_says_who_sent_it(office: Office, receiver: Web
     assert "Sent by vera" in message["blocks"][1]["text"]["text"]
     assert AlertDelivery.objects.get().state == DeliveryState.GIVEN_UP
     services.receiver_switch(receiver=row, actor=office.vera, active=False)
-    with pytest.raises(AlertRefused, match="it is paused"):
+    with pytest.raises(AlertRefused, match="notifications are paused"):
         services.receiver_test(receiver=row, actor=office.vera, at=NOON)
 
 

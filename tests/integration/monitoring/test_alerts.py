@@ -229,7 +229,7 @@ def test_shipped_rules_come_with_the_first_turn_and_stay_as_people_left_them(
         rule_spec_of(AlertRule.objects.get(name="controller-late")).measure
         == "controllers.unhealthy"
     )
-    with pytest.raises(alerts.AlertRefused, match="switch it off instead"):
+    with pytest.raises(alerts.AlertRefused, match="disable it instead"):
         alerts.rule_delete(rule=hot, actor=office.vera, at=NOON)
 
 

@@ -109,7 +109,7 @@ def test_it_stays_out_with_the_evidence_when_the_burn_in_fails(company: Company)
     turn(company, after=600)
     row.refresh_from_db()
     assert (row.state, row.burn_ins, row.proved_at) == (IsolationState.EMPTY, 1, None)
-    assert row.evidence["words"] == "memory of card 0 failed: bit 3 of word 77 flipped"
+    assert row.evidence["words"] == "test memory of card 0 failed: bit 3 of word 77 flipped"
     assert card_at().state == CardState.ISOLATED
 
 
@@ -198,7 +198,7 @@ def test_where_no_program_runs_a_person_is_told_why_and_decides(operator: User) 
     isolations_reconcile(at=cluster.created_at)
     row = Isolation.objects.get()
     assert row.state == IsolationState.EMPTY
-    assert row.evidence["impossible"] == "a cluster of kind simulated runs no program"
+    assert row.evidence["impossible"] == "a cluster of kind simulated does not run workloads"
     deliver_messages("isolation.unproved")
     event = Event.objects.get(kind=NotificationKind.CARD_UNPROVED)
     assert event.payload["reason"] == row.evidence["impossible"]

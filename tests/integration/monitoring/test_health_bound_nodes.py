@@ -77,8 +77,8 @@ def test_of_several_jobs_none_is_restarted_and_a_person_is_told_once(
     assert {_claim(attempt).state for attempt in attempts} == {ClaimState.ADMITTED}
     decision = Decision.objects.get()
     assert decision.outcome == Decision.Outcome.HELD_BACK
-    assert "which job has the card is not known" in decision.reason
-    assert "2 jobs held cards there" in decision.reason
+    assert "the job that uses the card is unknown" in decision.reason
+    assert "jobs with cards on the node since the fault began: 2" in decision.reason
 
 
 def test_a_job_does_not_stop_for_the_card_of_one_that_has_ended_since(company: Company) -> None:
@@ -100,7 +100,7 @@ def test_a_person_who_takes_out_cards_takes_out_their_node_once_and_is_told(
     uids = list(Card.objects.values_list("uid", flat=True))
     (row,) = isolations_request(cards=uids, reason="it smells", actor=operator, at=company.at)
     assert (row.card, row.node, row.actor_name) == (None, Node.objects.get(), "olga")
-    assert row.reason.startswith("it smells; the whole node goes")
+    assert row.reason.startswith("it smells; the whole node is isolated")
     assert AuditEntry.objects.get(action="isolation.begin").detail == {"reason": row.reason}
     assert set(Card.objects.values_list("state", flat=True)) == {CardState.ISOLATED}
     assert _claim(attempt).state == ClaimState.REVOKING
@@ -116,4 +116,4 @@ def test_what_a_rule_took_out_as_a_node_becomes_the_persons_who_names_its_card(
     isolations_request(cards=[card.uid], reason="it smells", actor=operator, at=company.at)
     row = Isolation.objects.get()
     assert (row.card, row.actor_name) == (None, "olga")
-    assert row.reason.startswith("it smells; the whole node goes")
+    assert row.reason.startswith("it smells; the whole node is isolated")

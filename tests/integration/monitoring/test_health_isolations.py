@@ -70,7 +70,7 @@ def test_a_divided_card_takes_its_slices_along_and_brings_them_back(
     assert set(others.values_list("state", flat=True)) == {"usable"}
 
     # No program can test a card that is divided: a person has to give it back.
-    with pytest.raises(BurnInImpossible, match="divided into slices"):
+    with pytest.raises(BurnInImpossible, match="partitioned into slices"):
         burn_in_launch(name="b", node=parent.node, cards=list(parent.node.cards.all()))
     isolations_release(uids=[row.uid], reason="it is fine", actor=operator, at=company.at)
     assert set(Card.objects.filter(parent=parent).values_list("state", flat=True)) == {"usable"}
@@ -113,9 +113,9 @@ def test_a_card_comes_back_only_when_nothing_else_keeps_it_out(
 def test_nobody_isolates_or_releases_without_a_reason(
     reason: str, company: Company, operator: User
 ) -> None:
-    with pytest.raises(IsolationRefused, match="say why"):
+    with pytest.raises(IsolationRefused, match="enter a reason"):
         isolations_request(cards=[card_at().uid], reason=reason, actor=operator, at=company.at)
-    with pytest.raises(IsolationRefused, match="say why"):
+    with pytest.raises(IsolationRefused, match="enter a reason"):
         isolations_release(uids=[], reason=reason, actor=operator, at=company.at)
 
 

@@ -112,7 +112,7 @@ def test_a_turn_killed_anywhere_leaves_nothing_half_done_and_the_next_one_does_i
         assert Decision.objects.count() == Isolation.objects.count() == 1
         if not worker.last_step:
             return
-    raise AssertionError(f"it has more than {MAX_STEPS} steps")
+    raise AssertionError(f"it is larger than {MAX_STEPS} steps")
 
 
 @pytest.mark.django_db
@@ -123,7 +123,7 @@ def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
         card=card.uid,
         fault="",
         action=Action.NOTE,
-        reason="92 is of level L1",
+        reason="92 has level L1",
     )
     with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
@@ -151,7 +151,7 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
         card=card.uid,
         fault=fault.uid,
         action=Action.ISOLATE_CARD,
-        reason="79 is of level L6",
+        reason="79 has level L6",
     )
     with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as stale:
         assert stale is not None

@@ -44,7 +44,7 @@ def test_a_card_that_must_be_isolated_takes_no_work_after_the_turn() -> None:
     _report(sign(cluster))
     assert health_reconcile(at=seconds_later(1)) == 1
     bad = card(cluster)
-    assert (bad.state, bad.state_reason) == (CardState.ISOLATED, "79 is of level L6")
+    assert (bad.state, bad.state_reason) == (CardState.ISOLATED, "79 has level L6")
     assert _states().count(CardState.ISOLATED) == 1
     decision = Decision.objects.get()
     assert (decision.action, decision.outcome, decision.card) == (
@@ -101,7 +101,7 @@ def test_the_guard_lets_a_share_of_the_pool_go_and_a_person_is_told_of_the_rest_
     assert Decision.objects.filter(outcome=Outcome.DONE).count() == 2
     held = Decision.objects.filter(outcome=Outcome.HELD_BACK)
     assert held.count() == 3
-    assert "would be 3 of 20 cards of cpu in north out of use" in held.latest("-id").reason
+    assert "would make 3 of 20 cards of cpu in north unavailable" in held.latest("-id").reason
     assert health_reconcile(at=seconds_later(3)) == 0
     assert held.count() == 3
 
@@ -202,7 +202,10 @@ def test_a_program_that_died_of_its_card_before_we_heard_of_that_goes_on_elsewhe
     company.at = timezone.now()
     company.turn_jobs()
     attempt.refresh_from_db()
-    assert (attempt.state, "waiting a moment" in attempt.message) == (AttemptState.RUNNING, True)
+    assert (attempt.state, "checking whether the cards have a fault" in attempt.message) == (
+        AttemptState.RUNNING,
+        True,
+    )
     _report(sign(company.cluster_row, node=place.node.name, index=place.index, at=company.at))
     health_reconcile(at=company.at)
     company.turn_jobs()

@@ -227,7 +227,7 @@ def test_where_nothing_can_be_tested_a_person_gives_it_back(
         test_asked_at=None, burn_ins=1, evidence={"impossible": "no torch"}
     )
     turn(10)
-    assert "a person has to give it back" in RolloutNode.objects.order_by("id")[0].reason
+    assert "return the node to service manually" in RolloutNode.objects.order_by("id")[0].reason
     Isolation.objects.filter(pk=row.pk).update(state="returned", ended_at=NOON)
     turn(15)
     assert states()[0] == "done"
@@ -278,7 +278,7 @@ def test_what_is_out_of_use_already_is_left_alone(
     isolations_request(nodes=[nodes["west-1"].uid], reason="smoke", actor=root, at=NOON)
     turn(0)
     assert states()[0] == NodeState.FAILED
-    assert "went out of use meanwhile" in rollout.nodes.order_by("id")[0].reason
+    assert "was isolated outside this rollout" in rollout.nodes.order_by("id")[0].reason
     assert Isolation.objects.get(node=nodes["west-1"]).ended_at is None
 
 
@@ -286,7 +286,7 @@ def test_a_command_on_this_machine_is_for_administrators_of_the_company(root: Us
     here = ward("here", nodes=1)
     team = factories.team()
     otto = factories.user("otto", team=team, role=TeamRole.VIEWER, operator=True)
-    with pytest.raises(PermissionRefused, match="administrators of the company"):
+    with pytest.raises(PermissionRefused, match="only an administrator of the company"):
         begun(otto, here)
     assert begun(otto, here, argv=(), burn_in=True).argv == []
     assert begun(root, here).argv == list(ARGV)

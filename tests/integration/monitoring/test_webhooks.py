@@ -107,7 +107,7 @@ def test_a_call_that_fails_is_made_again_with_the_same_id_and_content(
     assert first.headers["ninefold-id"] == second.headers["ninefold-id"]
     (tried, arrived) = delivery.history.all()
     assert (tried.status, tried.answer) == (503, "busy")
-    assert tried.error == "it answered 503 where 200 to 299 was expected"
+    assert tried.error == "the response was 503; expected 200 to 299"
     assert (arrived.status, arrived.error) == (200, "")
 
 
@@ -150,7 +150,7 @@ def test_after_several_in_a_row_it_is_switched_off_until_somebody_lets_it_go_on(
         give_up(office, number)
     webhook = Webhook.objects.get()
     assert not webhook.active
-    assert webhook.error.startswith("3 deliveries in a row were given up")
+    assert webhook.error.startswith("consecutive failed deliveries: 3")
     notifications = Notification.objects.filter(kind=NotificationKind.WEBHOOK_DISABLED)
     assert [row.recipient for row in notifications] == [office.vera]
     fail(office, 99)
@@ -193,18 +193,18 @@ def test_an_address_that_turns_inward_later_is_not_called_and_given_up_at_once(
     assert webhooks_call(at=NOW) == 0
     delivery = WebhookDelivery.objects.get()
     assert delivery.state == DeliveryState.GIVEN_UP
-    assert "only https may be called" in delivery.history.get().error
+    assert "the scheme http is not allowed; allowed are https" in delivery.history.get().error
     assert receiver.requests == []
 
 
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("http://hooks.example.com", "only https may be called, not http"),
+        ("http://hooks.example.com", "the scheme http is not allowed; allowed are https"),
         ("https://169.254.169.254/latest", "metadata service"),
         ("https://[::ffff:127.0.0.1]/", "loopback"),
         ("https://localhost:5432/", "port 5432"),
-        ("hooks", "write the URL in full"),
+        ("hooks", "enter the full URL"),
     ],
 )
 def test_an_address_that_may_not_be_called_is_refused_when_it_is_entered(
@@ -222,13 +222,13 @@ def test_what_cannot_be_sent_cannot_be_chosen(
     office: Office, receiver: WebServer, kinds: list[str]
 ) -> None:
     url = f"http://127.0.0.1:{receiver.port}/"
-    with pytest.raises(webhooks.WebhookRefused, match=r"choose among job\.succeeded"):
+    with pytest.raises(webhooks.WebhookRefused, match=r"choose from job\.succeeded"):
         webhooks.webhook_create(actor=office.vera, team=office.team, name="x", url=url, kinds=kinds)
 
 
 def test_a_name_is_given_once_in_a_team(office: Office, receiver: WebServer) -> None:
     hook(office, receiver)
-    with pytest.raises(webhooks.WebhookRefused, match="named chat already"):
+    with pytest.raises(webhooks.WebhookRefused, match="already has a webhook named chat"):
         hook(office, receiver)
 
 

@@ -107,7 +107,7 @@ def test_the_per_user_limit_of_a_queue_is_enforced(sharing: Sharing) -> None:
     assert company.schedule() == 1
 
     waiting = Claim.objects.get(state=ClaimState.PENDING)
-    assert waiting.explanation == "mei holds 1 of at most 1 claims of queue top"
+    assert waiting.explanation == "mei has 1 of at most 1 admitted claims in queue top"
     assert waiting.explanation_numbers == {"held": 1, "limit": 1}
     sharing.claim(sharing.batch, user=company.stranger)
     assert company.schedule() == 1
@@ -136,8 +136,8 @@ def test_a_draining_or_closed_queue_rejects_new_claims(
     sharing: Sharing, state: QueueState, where: str
 ) -> None:
     Queue.objects.filter(name=where).update(state=state)
-    says = {QueueState.DRAINING: "is being drained", QueueState.CLOSED: "is closed"}[state]
-    with pytest.raises(SpecRefused, match=f"queue {where} {says} and takes nothing new"):
+    says = {QueueState.DRAINING: "is draining", QueueState.CLOSED: "is closed"}[state]
+    with pytest.raises(SpecRefused, match=f"queue {where} {says} and accepts no new claims"):
         sharing.asked()
     with pytest.raises(services.QueueNotAccepting, match=f"queue {where} {says}"):
         sharing.claim(sharing.lender)
@@ -145,7 +145,7 @@ def test_a_draining_or_closed_queue_rejects_new_claims(
 
 
 def test_only_leaf_queues_accept_claims(sharing: Sharing) -> None:
-    with pytest.raises(services.QueueNotAccepting, match="queue top has queues below it"):
+    with pytest.raises(services.QueueNotAccepting, match="queue top has child queues"):
         sharing.claim(top())
 
 
@@ -179,7 +179,7 @@ def test_a_finished_job_is_not_retried_in_a_draining_queue(
     company.turn_jobs()
     Queue.objects.filter(name="owed").update(state=QueueState.DRAINING)
 
-    with pytest.raises(SpecRefused, match="queue owed is being drained"):
+    with pytest.raises(SpecRefused, match="queue owed is draining"):
         jobs.job_retry(job=job, actor=company.engineer, at=company.at)
 
 

@@ -52,7 +52,7 @@ def crash_everywhere(
         if not worker.last_step:
             return steps
         steps.append(worker.last_step)
-    raise AssertionError(f"it has more than {MAX_STEPS} steps")
+    raise AssertionError(f"it is larger than {MAX_STEPS} steps")
 
 
 def forget_what_was(company: Company) -> None:

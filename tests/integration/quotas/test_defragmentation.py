@@ -167,7 +167,9 @@ def test_a_finished_workload_makes_the_plan_stale(shop: Shop) -> None:
     row = shop.propose()
     moved = Job.objects.get(uid=row.moves.get().claim.work_uid)
     shop.finish(latest_attempt(moved))
-    with pytest.raises(services.DefragmentationPlanStale, match="move 1: the work has ended"):
+    with pytest.raises(
+        services.DefragmentationPlanStale, match="relocation 1: the workload has ended"
+    ):
         shop.approve(row)
 
 
@@ -186,14 +188,14 @@ def test_a_plan_that_becomes_stale_after_approval_fails(shop: Shop) -> None:
     defragmentation_reconcile(at=shop.company.at)
     row.refresh_from_db()
     assert (row.state, row.moves.get().state) == ("failed", "dropped")
-    assert "the work has ended" in row.state_reason
+    assert "the workload has ended" in row.state_reason
     assert not Nomination.objects.exists()
 
 
 def test_only_one_plan_is_executed_at_a_time(shop: Shop) -> None:
     first, second = shop.propose(), shop.propose()
     shop.approve(first)
-    with pytest.raises(services.AnotherUnderWay, match="approve this one when it has ended"):
+    with pytest.raises(services.AnotherUnderWay, match="approve this plan when it has ended"):
         shop.approve(second)
 
 
@@ -215,7 +217,7 @@ def test_a_late_relocation_fails_the_plan(shop: Shop) -> None:
     defragmentation_reconcile(at=shop.company.later(timedelta(minutes=16)))
     row.refresh_from_db()
     assert (row.state, row.moves.get().state) == ("failed", "missed")
-    assert "did not land in time" in row.state_reason
+    assert "did not finish in time" in row.state_reason
 
 
 def test_a_plan_can_be_stopped_between_relocations(shop: Shop) -> None:

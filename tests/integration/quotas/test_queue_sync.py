@@ -123,7 +123,7 @@ def test_an_unreachable_cluster_is_degraded_until_it_recovers_and_does_not_affec
     assert cluster_queues_sync() == 1
 
     assert syncing_clusters["west"].queues == {"default"}
-    stale = {"east": "its copy of our queues is out of date: no answer within 30 s", "west": ""}
+    stale = {"east": "the queues on the cluster are out of date: no answer within 30 s", "west": ""}
     assert degraded() == stale
 
     rows = Cluster.objects.filter(kind="volcano")

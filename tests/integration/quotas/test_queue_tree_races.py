@@ -152,12 +152,9 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
         at: datetime,
     ) -> SchedulingPlan:
         decided = plan(snapshot, policy, state, at)
-        services.queue_state_set(
-            queue=company.queue,
-            state=QueueState.CLOSED,
-            actor=chief(),
-            at=company.at,
-        )
+        saved = tree_documents()[company.queue.uid]
+        closed = queue_edit(replace(saved, state=QueueState.CLOSED), saved=saved)
+        services.tree_apply(closed, actor=chief(), at=company.at)
         return decided
 
     monkeypatch.setattr(cycles, "plan", plan_then_close)

@@ -108,7 +108,7 @@ def test_what_is_exported_is_imported_without_a_change(company: Company, chief: 
     assert "cpu: {reserved: 1, guaranteed: 2}" in text
     assert "声调" in text
     assert refusal(file_edit(text, prune=True), actor=chief, company=company).startswith(
-        "nothing would change"
+        "nothing to save"
     )
     part = tree_export(of=Queue.objects.get(name="speech"))
     assert part.startswith("below: lab\n")
@@ -133,20 +133,20 @@ def test_a_pruned_import_retires_what_the_file_does_not_name(company: Company, c
     [
         (
             "queues: {a: &x {}, b: *x}",
-            "line 1 has an anchor or refers to one; write it out instead",
+            "line 1 has a YAML anchor or alias; write the value out instead",
         ),
-        ("queues:\n  a: {}\n  a: {}\n", "line 3: a is there twice; write it once"),
-        ("queues: [\n", "line 2 is no YAML: did not find expected node content"),
+        ("queues:\n  a: {}\n  a: {}\n", "line 3: duplicate key a; write it once"),
+        ("queues: [\n", "line 2 is not valid YAML: did not find expected node content"),
         (
             "queues: !!python/name:os.system {}",
-            "line 1 is no YAML: could not determine a constructor",
+            "line 1 is not valid YAML: could not determine a constructor",
         ),
-        ("[" * 100_000, "line 1 is more than 40 levels deep; queues need fewer"),
-        ("queues: {a: {weight: 2024-99-99}}", "the file is no YAML: month must be in 1..12"),
-        ("a" * 600_000, "the file has 600000 bytes; 524288 are the most"),
+        ("[" * 100_000, "line 1 is nested more than 40 levels deep; use at most 40 levels"),
+        ("queues: {a: {weight: 2024-99-99}}", "the file is not valid YAML: month must be in 1..12"),
+        ("a" * 600_000, "the file has 600000 bytes; the limit is 524288 bytes"),
         ("", "a file must have queues: with a queue under each name, got None"),
-        ("queues: {a: {weight: " + "9" * 5000 + "}}", "the file is no YAML"),
-        ("queues: {a: \0}", "the file is no YAML"),
+        ("queues: {a: {weight: " + "9" * 5000 + "}}", "the file is not valid YAML"),
+        ("queues: {a: \0}", "the file is not valid YAML"),
     ],
 )
 def test_an_untrusted_file_is_refused_with_a_message(db: None, text: str, message: str) -> None:
@@ -193,9 +193,9 @@ def test_a_queue_with_pending_claims_cannot_be_retired_or_split(
     queue = document("default")
 
     said = refusal(edit("retire", **{queue.uid: None}), actor=chief, company=company)
-    assert said.startswith("queue default has 1 claims that wait and 0 that hold cards; set it to")
+    assert said.startswith("queue default has 1 pending and 0 admitted claims; set it to")
     said = refusal(new("below", parent=queue.uid), actor=chief, company=company)
-    assert "only a queue without queues below takes claims" in said
+    assert "only a queue without child queues can have claims" in said
 
     claim = job.attempts.get().claim_uid
     services.claim_release(uid=claim, reason=ReleaseReason.CANCELLED, at=company.at)
@@ -215,7 +215,7 @@ def test_an_unknown_queue_cannot_be_edited(company: Company, chief: User) -> Non
     gone = QueueDocument(uid="f" * 32, name="gone")
 
     said = refusal(edit("edit", **{"f" * 32: gone}), actor=chief, company=company)
-    assert said == f"there is no queue with the uid {'f' * 32}; look at the tree again"
+    assert said == f"no queue has the UID {'f' * 32}; reload the queues"
 
 
 def test_an_outdated_edit_is_refused_with_the_differences(company: Company, chief: User) -> None:
@@ -225,7 +225,7 @@ def test_an_outdated_edit_is_refused_with_the_differences(company: Company, chie
     with pytest.raises(TreeConflict, match="last by chief") as moved:
         apply(replace(changed("default", weight=2.0), seen=seen), actor=chief, company=company)
     assert [one.message for one in moved.value.differences] == [
-        "queue default has the weight 3 instead of 1"
+        "the weight of queue default is 3 instead of 1"
     ]
 
 
@@ -242,7 +242,7 @@ def test_a_queue_admin_changes_only_queues_of_their_team(company: Company, chief
     with pytest.raises(PermissionRefused, match="queue default is for every team"):
         apply(changed("default", weight=2.0), actor=company.engineer, company=company)
     wanted = {"cpu": ChipQuota(guaranteed=3)}
-    with pytest.raises(PermissionRefused, match="has 2"):
+    with pytest.raises(PermissionRefused, match="lab is guaranteed 2"):
         apply(changed("vision", entitlements=wanted), actor=company.engineer, company=company)
 
     assert change in changes_visible(company.engineer)
@@ -279,7 +279,7 @@ def test_a_change_with_later_changes_cannot_be_reverted(company: Company, chief:
     with pytest.raises(TreeConflict) as moved:
         services.change_revert(first, actor=chief, at=company.at)
     assert str(moved.value) == (
-        "the queues were changed again since: queue default has another description"
+        "the queues have been changed since: the description of queue default is changed"
     )
 
 

@@ -44,12 +44,12 @@ def test_a_borrower_is_evicted_and_resumes_after_the_owner(sharing: Sharing) -> 
     assert first.revoke_by == company.at + SchedulingPolicy().grace
     assert first.revoked_for == claim_of(owner)
     assert first.transitions.get(event="revoke").reason == (
-        "queue batch holds more than its 0 × cpu; queue owed takes back what it is guaranteed"
+        "queue batch uses more than its guaranteed 0 × cpu; queue owed reclaims its guaranteed quota"
     )
     messages = OutboxMessage.objects.filter(topic="claim.revoking")
     assert [message.payload for message in messages] == [{"claim_uid": first.uid}]
     assert claim_of(owner).explanation == (
-        "awaits 2 × cpu of claims that were told to stop for it: 1"
+        "waiting for 2 × cpu from claims that are being evicted: 1"
     )
     for _ in range(2):
         company.turn_jobs()

@@ -129,7 +129,7 @@ def test_a_claim_that_exceeds_free_memory_has_that_reason(company: Company) -> N
     assert company.schedule() == 1
 
     assert claim_of(second).explanation == (
-        "needs 10.0 GiB of memory on one node; the most that is free is 6.0 GiB"
+        "needs 10.0 GiB of memory on one node; at most 6.0 GiB is free on a node"
     )
 
 
@@ -140,7 +140,7 @@ def test_a_queue_respects_its_cap_and_a_closed_one_admits_nothing(
     first, second = company.submit("first"), company.submit("second")
 
     assert company.schedule() == 1
-    assert claim_of(second).explanation == "needs 1 × cpu; queue default holds 1 of at most 1"
+    assert claim_of(second).explanation == "needs 1 × cpu; queue default uses 1 of its cap of 1"
 
     Entitlement.objects.all().delete()
     Queue.objects.update(state=QueueState.CLOSED)

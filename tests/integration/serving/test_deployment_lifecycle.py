@@ -57,7 +57,7 @@ def test_engine_requires_credential_in_snapshot(company: Company) -> None:
 
 def test_taken_name_is_refused_with_message(company: Company) -> None:
     create(company)
-    with pytest.raises(SpecRefused, match="'parser' is taken"):
+    with pytest.raises(SpecRefused, match="'parser' is already in use"):
         create(company)
     assert Deployment.objects.count() == 1
 

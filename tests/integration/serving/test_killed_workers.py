@@ -50,7 +50,7 @@ def deaths_of(worker: Worker, life: Callable[[int], None]) -> int:
         life(dies_at)
         if not worker.last_step:
             return deaths
-    raise AssertionError(f"the life has more than {MAX_STEPS} steps")
+    raise AssertionError(f"the life is larger than {MAX_STEPS} steps")
 
 
 def test_deployment_starts_and_stops_once_if_worker_is_killed_at_any_step(

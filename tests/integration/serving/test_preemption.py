@@ -64,7 +64,7 @@ def test_last_replica_is_not_preempted(company: Company) -> None:
 def test_deployment_in_draining_queue_keeps_running_and_cannot_grow(company: Company) -> None:
     deployment = ready_deployment(company)
     Queue.objects.filter(pk=company.queue.pk).update(state=QueueState.DRAINING)
-    with pytest.raises(SpecRefused, match="queue default is being drained"):
+    with pytest.raises(SpecRefused, match="queue default is draining"):
         services.deployment_scale(
             deployment=deployment, replicas=2, actor=company.engineer, at=company.at
         )
@@ -87,5 +87,5 @@ def test_deployment_in_draining_queue_keeps_running_and_cannot_grow(company: Com
     services.deployment_stop(deployment=deployment, actor=company.engineer, at=company.at)
     for _ in range(2):
         company.turn_deployments()
-    with pytest.raises(SpecRefused, match="queue default is being drained"):
+    with pytest.raises(SpecRefused, match="queue default is draining"):
         services.deployment_start(deployment=deployment, actor=company.engineer, at=company.at)

@@ -50,7 +50,7 @@ def test_a_crashed_replica_is_restarted_with_growing_delays_and_shown(company: C
         company.turn_deployments()
         replica.refresh_from_db()
         assert (replica.state, replica.crashes, replica.url) == (ReplicaState.BACKOFF, crash, "")
-        assert replica.message.startswith("ended with exit code 139; restarts in ")
+        assert replica.message.startswith("ended with exit code 139; restart in ")
         assert replica.log_tail == "Segmentation fault\n"
         deployment.refresh_from_db()
         assert deployment.state == DeploymentState.DEGRADED
@@ -163,7 +163,7 @@ def test_unreachable_cluster_only_delays_reconciliation(company: Company) -> Non
     company.cluster.lose_contact()
     company.turn_deployments()
     (replica,) = replicas_of(deployment)
-    assert replica.message.startswith("the cluster does not answer")
+    assert replica.message.startswith("the cluster does not respond")
 
     company.cluster.regain_contact()
     start_replicas(company)

@@ -196,17 +196,17 @@ def test_every_invalid_weight_is_reported(company: Company) -> None:
     services.traffic_shift(deployment=unserved, backend=newest(unserved))
     own = newest(parser)
     cases: list[tuple[dict[Backend, int], list[Deployment], str]] = [
-        ({own: 100}, [], "candidate is a backend of the route parser and is missing"),
-        ({old: 1}, [], "parser is a backend of the route parser and is missing"),
-        ({old: 1}, [parser], "the route parser belongs to the deployment parser; give it weight 0"),
-        ({own: 0, old: 0}, [], "the weights of the route parser are all 0"),
+        ({own: 100}, [], "candidate is a backend of route parser and is missing"),
+        ({old: 1}, [], "parser is a backend of route parser and is missing"),
+        ({old: 1}, [parser], "route parser belongs to deployment parser; set its weight to 0"),
+        ({own: 0, old: 0}, [], "the weights of route parser are all 0"),
         ({own: -1, old: 2}, [], "the weight of parser is -1"),
         ({own: 1_000_001, old: 2}, [], "the weight of parser is 1000001"),
         ({own: True, old: 2}, [], "the weight of parser is True"),
         ({own: 1, old: 1, newest(candidate): 1}, [], "candidate has 2 backends"),
-        ({own: 1, old: 1, newest(theirs): 1}, [], "theirs belongs to the team"),
-        ({own: 1, old: 1, never: 1}, [], "revision 1 of unserved is no longer served"),
-        ({own: 1, old: 1}, [candidate], "candidate is both given a weight and removed"),
+        ({own: 1, old: 1, newest(theirs): 1}, [], "theirs belongs to team"),
+        ({own: 1, old: 1, never: 1}, [], "revision 1 of deployment unserved is no longer served"),
+        ({own: 1, old: 1}, [candidate], "candidate has a weight and is removed"),
     ]
     for weights, remove, message in cases:
         with pytest.raises(SpecRefused, match=message):

@@ -74,7 +74,7 @@ def test_faults_show_in_the_fleet_at_once(paper: str) -> None:
     [
         (("kill", "paper", "h800-2"), "kill needs a card, such as h800-2/0"),
         (("kill", "paper", "h800-2/x"), "a card is named NODE/NUMBER"),
-        (("kill", "paper", "h900-2/0"), "no node 'h900-2' among the 4 here"),
+        (("kill", "paper", "h900-2/0"), "node 'h900-2' does not exist; the cluster has 4 nodes"),
         (("silence", "rock", "h800-2"), "no simulated cluster is called 'rock'; there are: paper"),
     ],
 )

@@ -33,7 +33,7 @@ def blobs() -> set[str]:
 def test_an_upload_that_does_not_fit_is_refused_before_a_byte_is_written(company: Company) -> None:
     limit(company, room=100)
     before = blobs()
-    with pytest.raises(StorageQuotaExceeded, match="of storage"):
+    with pytest.raises(StorageQuotaExceeded, match="more storage is required"):
         dataset_upload(
             actor=company.engineer,
             team=company.team,
@@ -85,7 +85,7 @@ def test_an_import_that_no_longer_fits_fails_with_the_reason(
     assert version.state == "failed"
     last = version.transitions.last()
     assert last is not None
-    assert "of storage" in last.reason
+    assert "more storage is required" in last.reason
 
 
 def test_two_uploads_at_once_cannot_both_take_the_last_bytes(committed_company: Company) -> None:
@@ -124,7 +124,7 @@ def test_outputs_beyond_the_quota_are_stored_and_new_jobs_are_refused(company: C
     job.refresh_from_db()
     assert job.state == "succeeded"
     assert storage_use(company.team).level is StorageLevel.FULL
-    with pytest.raises(SpecRefused, match="of storage"):
+    with pytest.raises(SpecRefused, match="of its storage quota"):
         company.submit("one more")
 
 

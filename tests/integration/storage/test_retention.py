@@ -62,7 +62,7 @@ def test_old_versions_lose_their_bytes_and_keep_their_rows(company: Company) -> 
     artifact = ModelVersion.objects.get(pk=created[0].pk).artifact
     assert artifact is not None
     assert artifact.deletion_reason == (
-        "removed by a rule: only the newest 1 versions of each model are kept"
+        "removed by a retention rule: only the newest 1 versions of each model are kept"
     )
     assert AuditEntry.objects.filter(action="storage.retention").count() == 2
 
@@ -85,7 +85,7 @@ def test_versions_of_pending_jobs_deployments_and_pins_are_kept(
     retention_run(at=timezone.now())
     assert states(waited_with, served, pinned) == ["ready", "ready", "ready"]
     held = {item.name: item.held for item in retention_plan(at=timezone.now()).spared}
-    assert held["line v2"] == "deployment parcels can serve it (revision 1)"
+    assert held["line v2"] == "revision 1 of deployment parcels uses it"
 
 
 def test_inputs_of_a_recently_failed_job_are_kept_for_a_retry(company: Company) -> None:
@@ -208,7 +208,7 @@ def test_a_job_whose_model_is_deleted_is_not_retried(company: Company) -> None:
     assert job.model_version is not None
     assert job.model_version.artifact is not None
     artifact_delete(artifact=job.model_version.artifact, actor=company.engineer, at=company.at)
-    with pytest.raises(jobs.SpecRefused, match="have it back on the storage page"):
+    with pytest.raises(jobs.SpecRefused, match="restore it on the storage page"):
         jobs.job_retry(job=job, actor=company.engineer, at=company.at)
     job.refresh_from_db()
     assert job.state == JobState.FAILED
@@ -256,7 +256,7 @@ def test_a_run_of_a_dead_worker_is_closed(company: Company) -> None:
     retention_run(at=timezone.now())
     dead.refresh_from_db()
     assert dead.ended_at is not None
-    assert "cut off" in dead.error
+    assert "interrupted" in dead.error
 
 
 def test_a_removal_queries_holds_of_its_own_artifact_only(company: Company) -> None:

@@ -136,7 +136,8 @@ def cancel(company: Company, pipeline: Pipeline) -> str:
     company.turn_pipelines()
     pipeline.refresh_from_db()
     assert (pipeline.state, states(pipeline)[-1]) == ("cancelled", "cancelled")
-    return pipeline_steps(pipeline)[-1].state_reason
+    reason: str = pipeline_steps(pipeline)[-1].state_reason
+    return reason
 
 
 def test_cancellation_keeps_a_concurrent_revision_of_an_existing_deployment(
@@ -153,7 +154,8 @@ def test_cancellation_keeps_a_concurrent_revision_of_an_existing_deployment(
     reason = cancel(company, pipeline)
 
     assert reason == (
-        "cancelled by mei; the deployment parser was given another revision meanwhile and was left so"
+        "cancelled by mei; deployment parser has been changed to another revision; "
+        "the deployment was left unchanged"
     )
     assert served.revisions.order_by("-number")[0] == chosen
 
@@ -170,7 +172,7 @@ def test_cancellation_does_not_stop_a_new_deployment_that_was_revised_concurrent
         actor=company.engineer,
         at=company.at,
     )
-    assert "was given another revision meanwhile" in cancel(company, pipeline)
+    assert "has been changed to another revision" in cancel(company, pipeline)
     created.refresh_from_db()
     assert created.state not in (DeploymentState.STOPPING, DeploymentState.STOPPED)
 
@@ -185,7 +187,7 @@ def test_cancellation_completes_if_the_previous_version_was_rejected_since(
 
     reason = cancel(company, pipeline)
 
-    assert "the deployment parser stays at revision 2, for it could not be taken back: " in reason
+    assert "deployment parser stays at revision 2, because the rollback failed: " in reason
     assert "is not accepted (too much was lost)" in reason
     assert served.revisions.count() == 2
 
@@ -202,8 +204,10 @@ def test_cancellation_completes_if_the_deployment_was_deleted(
 
     reason = cancel(company, pipeline)
 
-    reasons = {"stop": "is stopping: stopped by mei", "delete": "was deleted"}
-    assert reason == f"cancelled by mei; the deployment parser {reasons[meddle]} and was left so"
+    reasons = {"stop": "is stopping: stopped by mei", "delete": "has been deleted"}
+    assert reason == (
+        f"cancelled by mei; deployment parser {reasons[meddle]}; the deployment was left unchanged"
+    )
     assert served.revisions.count() == 2
 
 
@@ -218,7 +222,7 @@ def test_a_deployment_deleted_during_the_restore_does_not_block_cancellation(
         return revise(**asked)
 
     monkeypatch.setattr(deployments, "deployment_revise", late)
-    assert "could not be taken back: " in cancel(company, pipeline)
+    assert "because the rollback failed: " in cancel(company, pipeline)
     served.refresh_from_db()
     # What was begun of it is undone with the refusal.
     assert served.state not in (DeploymentState.STOPPING, DeploymentState.STOPPED)

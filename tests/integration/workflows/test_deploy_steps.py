@@ -60,8 +60,11 @@ def test_a_different_replica_count_than_the_deployment_has_is_refused(
     assert [(each.field, each.message) for each in findings] == [
         (
             "steps.2.replicas",
-            "must be 2, as the deployment parser has now, got 1; a pipeline scales no deployment "
-            "that is there: scale it on its own page",
+            (
+                "must be 2, the current number of replicas of deployment parser, got "
+                "1; a pipeline does not scale an existing deployment: scale it on its "
+                "own page"
+            ),
         )
     ]
     same = wanted(company, F, step(company, D, replicas=2))
@@ -89,7 +92,9 @@ def test_a_deployment_scaled_concurrently_keeps_its_replicas_and_the_step_report
     served.refresh_from_db()
     assert served.replica_count == 1
     reason = pipeline_steps(pipeline)[1].state_reason
-    assert reason.endswith("its replicas are 1, not the 2 asked for: it was scaled meanwhile")
+    assert reason.endswith(
+        "it has 1 replicas instead of 2, because it has been scaled in the meantime"
+    )
 
 
 def test_a_deployment_that_stays_degraded_fails_its_step(company: Company) -> None:
@@ -119,7 +124,7 @@ def test_a_step_fails_if_its_deployment_is_deleted(company: Company, meddle: str
     pipeline = submit(company, D)
     turn(company)
     created = Deployment.objects.get()
-    reasons = {"stop": "is stop", "revise": "another revision", "delete": "was deleted"}
+    reasons = {"stop": "is stop", "revise": "another revision", "delete": "has been deleted"}
     if meddle == "stop":
         deployments.deployment_stop(deployment=created, actor=company.engineer, at=company.at)
     elif meddle == "revise":

@@ -39,7 +39,7 @@ def test_a_passed_gate_is_recorded_and_holds_nothing(company: Company) -> None:
     assert states(pipeline) == ["succeeded", "succeeded"]
     passed = pipeline_steps(pipeline)[0]
     assert passed.gate_passed is True
-    assert passed.gate_verdict == "exact_match is 0.9; the gate asks for ≥ 0.8"
+    assert passed.gate_verdict == "exact_match is 0.9; the gate requires ≥ 0.8"
     with pytest.raises(IllegalTransition):
         services.gate_override(
             pipeline=pipeline, actor=company.engineer, reason="why not", at=company.at
@@ -49,8 +49,8 @@ def test_a_passed_gate_is_recorded_and_holds_nothing(company: Company) -> None:
 def test_a_missed_gate_holds_the_pipeline_with_metric_and_threshold(company: Company) -> None:
     pipeline = drive(company, submit(company, F, gated(company), Q, D), metrics=BADLY)
     assert pipeline.state == PipelineState.HELD
-    message = "exact_match is only 0.4; the gate asks for ≥ 0.8"
-    assert pipeline.state_reason == f"step 2 misses its gate: {message}"
+    message = "exact_match is 0.4, which is too low; the gate requires ≥ 0.8"
+    assert pipeline.state_reason == f"step 2 did not pass its gate: {message}"
     assert states(pipeline) == ["succeeded", "held", "waiting", "waiting"]
     held = pipeline_steps(pipeline)[1]
     assert (held.gate_passed, held.gate_verdict) == (False, message)
@@ -76,14 +76,16 @@ def test_a_gate_override_records_its_reason(company: Company) -> None:
     assert overridden.override_reason == "the test rows are mislabelled"
     entry = AuditEntry.objects.get(action="pipeline.approve_anyway")
     assert entry.detail["reason"] == "the test rows are mislabelled"
-    assert entry.detail["verdict"] == "exact_match is only 0.4; the gate asks for ≥ 0.8"
+    assert (
+        entry.detail["verdict"] == "exact_match is 0.4, which is too low; the gate requires ≥ 0.8"
+    )
 
 
 def test_a_gate_that_skipped_the_rest_can_be_overridden(company: Company) -> None:
     gate = gated(company, metric="perplexity", threshold=10, otherwise=GateFailureAction.SKIP)
     pipeline = drive(company, submit(company, gate, Q, D), metrics=BADLY)
     assert pipeline.state == PipelineState.SUCCEEDED
-    message = "perplexity is as much as 30; the gate asks for ≤ 10"
+    message = "perplexity is 30, which is too high; the gate requires ≤ 10"
     assert pipeline.state_reason == f"ended at the gate of step 1: {message}"
     assert states(pipeline) == ["succeeded", "skipped", "skipped"]
     assert pipeline_steps(pipeline)[1].state_reason == f"skipped by the gate of step 1: {message}"
@@ -93,7 +95,7 @@ def test_a_gate_that_skipped_the_rest_can_be_overridden(company: Company) -> Non
     )
     drive(company, pipeline)
     assert states(pipeline) == ["succeeded"] * 3
-    assert (pipeline.state, pipeline.state_reason) == ("succeeded", "every step is done")
+    assert (pipeline.state, pipeline.state_reason) == ("succeeded", "all steps have finished")
 
 
 def test_a_rejected_quantized_version_misses_its_gate_until_it_is_accepted(

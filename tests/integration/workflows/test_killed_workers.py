@@ -82,7 +82,7 @@ def deaths_of(
             company.cluster.remove(name)
         if not worker.last_step:
             return deaths
-    raise AssertionError(f"the life has more than {MAX_STEPS} steps")
+    raise AssertionError(f"the life is larger than {MAX_STEPS} steps")
 
 
 def assert_published_once(pipeline: Pipeline, died: str) -> None:

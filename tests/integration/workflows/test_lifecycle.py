@@ -46,7 +46,7 @@ def test_one_submission_finetunes_evaluates_quantizes_evaluates_and_deploys(
 ) -> None:
     pipeline = drive(company, submit(company, F, E, Q, E, D))
 
-    assert (pipeline.state, pipeline.state_reason) == ("succeeded", "every step is done")
+    assert (pipeline.state, pipeline.state_reason) == ("succeeded", "all steps have finished")
     tune, before, quantize, after, deploy = pipeline_steps(pipeline)
     assert states(pipeline) == ["succeeded"] * 5
     assert tune.model_version == company.model
@@ -83,10 +83,10 @@ def test_a_pipeline_that_creates_no_version_uses_the_initial_one(
 
 def test_the_pending_reason_of_the_running_step_is_recorded(company: Company) -> None:
     pipeline = submit(company, F, D)
-    assert pipeline.state_reason == "about to begin"
+    assert pipeline.state_reason == "starting"
     turn(company)
     pipeline.refresh_from_db()
-    assert pipeline.state_reason == "step 1 of 2 is under way"
+    assert pipeline.state_reason == "step 1 of 2 is running"
     turn(company)
     assert pipeline_steps(pipeline)[0].state_reason == "running"
 
@@ -98,9 +98,13 @@ def test_the_pending_reason_of_the_running_step_is_recorded(company: Company) ->
         ({"dataset_version": None}, "steps.1.dataset_version", "choose a dataset version"),
         ({"chips": ("abacus",)}, "steps.1.chips", "abacus"),
         ({"cards": 0}, "steps.1.cards", "got 0"),
-        ({"output_name": ""}, "steps.1.output_name", "name the model"),
+        ({"output_name": ""}, "steps.1.output_name", "enter the name of the model"),
         ({"engine": "steam"}, "steps.1.engine", "steam"),
-        ({"gate": Gate(metric="exact_match", threshold=1)}, "steps.1.gate", "measures nothing"),
+        (
+            {"gate": Gate(metric="exact_match", threshold=1)},
+            "steps.1.gate",
+            "a finetune step has no metrics for a gate",
+        ),
     ],
     ids=str,
 )
@@ -134,7 +138,7 @@ def test_the_message_about_its_end_is_complete(company: Company) -> None:
         "creator_uid": company.engineer.uid,
         "actor_name": "",
         "state": "succeeded",
-        "reason": "every step is done",
+        "reason": {"code": "pipeline.state.succeeded", "params": {}},
         "at": company.at.isoformat(),
     }
     for task in TOPICS["pipeline.ended"]:
@@ -181,7 +185,7 @@ def test_inputs_of_later_steps_are_held_in_storage_until_the_end(
     drive(company, pipeline)
     source = WorkflowStorage()
     hold = source.holds(at=company.at, of=[version.artifact.pk])[version.artifact.pk]
-    assert (hold.firm, hold.reason) == (False, "pipeline addresses can still go on")
+    assert (hold.firm, hold.reason) == (False, "pipeline addresses can still be resumed")
     later = company.at + timedelta(days=8)
     assert source.holds(at=later) == {}
 

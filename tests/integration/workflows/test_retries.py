@@ -85,7 +85,7 @@ def test_a_step_whose_input_was_removed_fails_with_the_reason(company: Company) 
     services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
     drive(company, pipeline)
     assert pipeline.state == PipelineState.FAILED
-    assert "parser v1 has been deleted; have it back on the storage page" in pipeline.state_reason
+    assert "parser v1 has been deleted; restore it on the storage page" in pipeline.state_reason
 
 
 def test_steps_fail_if_the_user_lost_the_permission(company: Company) -> None:
@@ -94,7 +94,10 @@ def test_steps_fail_if_the_user_lost_the_permission(company: Company) -> None:
     Membership.objects.filter(user=company.engineer).delete()
     drive(company, pipeline)
     assert pipeline.state == PipelineState.FAILED
-    assert "step 2 failed: this needs the permission to deploy" in pipeline.state_reason
+    assert (
+        "step 2 failed: this requires the permission to deploy in team Addresses; your role there: none"
+        in pipeline.state_reason
+    )
     assert not Deployment.objects.exists()
 
     other = User.objects.create(username="nils")

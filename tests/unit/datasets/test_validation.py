@@ -110,8 +110,8 @@ def test_a_csv_row_with_another_number_of_fields_is_named() -> None:
     content = as_csv(pairs(3)) + b"one field\n\na,b,c\n"
     refused = refusal(content, "a.csv")
     assert [(found.row, found.message.split(";")[0]) for found in refused.problems] == [
-        (5, "has 1 fields, and the header has 2"),
-        (7, "has 3 fields, and the header has 2"),
+        (5, "has 1 fields, but the header has 2"),
+        (7, "has 3 fields, but the header has 2"),
     ]
 
 
@@ -138,13 +138,13 @@ def test_an_open_quote_does_not_swallow_the_file() -> None:
     content = b'instruction,output\na,"b\n' + b"c,d\n" * 200
     found = problem(content, "a.csv", limits=SMALL)
     assert found.row == 2
-    assert "is a quote left open?" in found.message
+    assert "check for an unclosed quotation mark" in found.message
 
 
 def test_a_missing_column_names_those_found_and_those_expected() -> None:
     found = problem(b"frage,antwort\na,b\n", "a.csv")
     assert found.row == 2
-    assert "found columns frage, antwort; expected instruction and output; prompt" in found.message
+    assert "found columns: frage, antwort; expected instruction and output; prompt" in found.message
 
 
 @pytest.mark.parametrize(
@@ -161,17 +161,23 @@ def test_a_column_that_is_missing_in_a_later_row_is_named() -> None:
     assert problem(as_jsonl([*pairs(2), {"instruction": "q", "text": "a"}])) == FileProblem(
         row=3,
         column="output",
-        message="is missing; the row has columns instruction, text",
+        message="is missing; the row has columns: instruction, text",
     )
 
 
 @pytest.mark.parametrize(
     ("mapping", "expected"),
     [
-        (ColumnMapping(instruction="q", output="missing"), "expected also missing"),
-        (ColumnMapping(instruction="q"), "map either instruction and output, or messages"),
-        (ColumnMapping(messages="q", system="a"), "or messages alone"),
-        (ColumnMapping(), "map either instruction and output, or messages"),
+        (
+            ColumnMapping(instruction="q", output="missing"),
+            "found columns: q, a; not found: missing",
+        ),
+        (
+            ColumnMapping(instruction="q"),
+            "map either instruction and output, or only messages, or only text",
+        ),
+        (ColumnMapping(messages="q", system="a"), "or only messages, or only text"),
+        (ColumnMapping(), "map either instruction and output, or only messages, or only text"),
     ],
 )
 def test_a_mapping_must_name_columns_that_are_there(mapping: ColumnMapping, expected: str) -> None:
@@ -203,18 +209,22 @@ USER, ASSISTANT, SYSTEM = turn("user"), turn("assistant"), turn("system")
 @pytest.mark.parametrize(
     ("messages", "column", "message"),
     [
-        ([], "messages", "must end with the assistant, not with no message at all"),
-        ([USER], "messages", "must end with the assistant, not with the user"),
-        ([SYSTEM], "messages", "must end with the assistant, not with the system"),
-        ([ASSISTANT], "messages[0]", "the assistant speaks without a user message before it"),
-        ([SYSTEM, ASSISTANT], "messages[1]", "the assistant speaks without a user message"),
+        ([], "messages", "must end with an assistant message, not with no message at all"),
+        ([USER], "messages", "must end with an assistant message, not with the user"),
+        ([SYSTEM], "messages", "must end with an assistant message, not with the system"),
+        ([ASSISTANT], "messages[0]", "an assistant message must follow a user message"),
+        ([SYSTEM, ASSISTANT], "messages[1]", "an assistant message must follow a user message"),
         ([USER, USER, ASSISTANT], "messages[1]", "two user messages in a row"),
-        ([USER, ASSISTANT, ASSISTANT], "messages[2]", "the assistant speaks without"),
-        ([USER, SYSTEM, ASSISTANT], "messages[1]", "a system message must be the first"),
+        (
+            [USER, ASSISTANT, ASSISTANT],
+            "messages[2]",
+            "an assistant message must follow a user message",
+        ),
+        ([USER, SYSTEM, ASSISTANT], "messages[1]", "a system message must be the first message"),
         ([turn("tool"), ASSISTANT], "messages[0].role", "must be one of system, user, assistant"),
         ([USER, turn("assistant", " ")], "messages[1].content", "must not be empty"),
         ([USER, turn("assistant", 3)], "messages[1].content", "must be text, not a number"),
-        ([USER, {"role": "assistant"}], "messages[1]", "content is missing; found column role"),
+        ([USER, {"role": "assistant"}], "messages[1]", "content is missing; found columns: role"),
         ([USER, ASSISTANT | {"tool_calls": [{}]}], "messages[1]", "has tool_calls"),
         ("hello", "messages", "is not valid JSON at column 1: expected value"),
         ({"role": "user"}, "messages", "must be a list of messages, not an object"),
@@ -238,7 +248,9 @@ def test_a_split_must_be_one_of_three(value: object) -> None:
 def test_either_all_rows_name_a_split_or_none() -> None:
     plain, split = pairs(1)[0], pairs(1)[0] | {"split": "train"}
     assert problem(as_jsonl([split, plain])).message.startswith("is missing")
-    assert problem(as_jsonl([plain, split])).message.startswith("names a split")
+    assert problem(as_jsonl([plain, split])).message.startswith(
+        "has a split, but the first row has none"
+    )
 
 
 CHINESE = '{"instruction":"你好","output":"青海省西宁市"}\n'
@@ -250,7 +262,7 @@ def test_gb18030_is_recognised_and_named_with_row_and_byte() -> None:
     assert found.row == 2
     byte = len(start) + len('{"instruction":"')
     assert found.message.startswith(f"byte {byte:,} of the file (0xc4) is not UTF-8")
-    assert found.message.endswith("it looks like GB18030 (GBK): save the file as UTF-8")
+    assert found.message.endswith("the file looks like GB18030 (GBK): save it as UTF-8")
 
 
 def test_a_gb18030_csv_file_is_refused_at_its_row() -> None:
@@ -285,13 +297,13 @@ def test_a_nul_byte_is_refused_with_row_and_byte() -> None:
     start = as_jsonl(pairs(2))
     found = problem(start + b'{"instruction":"a\0b","output":"c"}\n')
     assert found == FileProblem(
-        row=3, message=f"byte {len(start) + 17} of the file is NUL, which text never has"
+        row=3, message=f"byte {len(start) + 17} of the file is NUL, which is not allowed in text"
     )
 
 
 @pytest.mark.parametrize(
     ("escape", "expected"),
-    [("\\u0000", "NUL character"), ("\\ud800", "half of a surrogate pair")],
+    [("\\u0000", "NUL character"), ("\\ud800", "contains an unpaired surrogate")],
 )
 def test_characters_that_cannot_be_stored_are_refused(escape: str, expected: str) -> None:
     content = f'{{"instruction":"{escape}","output":"a"}}\n'.encode()
@@ -300,7 +312,7 @@ def test_characters_that_cannot_be_stored_are_refused(escape: str, expected: str
 
 def test_odd_column_names_are_escaped_before_they_are_shown() -> None:
     found = problem(b'{"\\ud800\\u0000": 1}\n')
-    assert "found column '\\ud800\\x00'" in found.message
+    assert "found columns: '\\ud800\\x00'" in found.message
 
 
 def test_a_file_above_the_size_limit_is_refused() -> None:
@@ -316,7 +328,7 @@ def test_an_endless_stream_is_refused_at_the_limit() -> None:
 
 def test_too_many_rows_are_refused() -> None:
     found = problem(as_jsonl(pairs(51)), limits=SMALL)
-    assert found == FileProblem(row=51, message="the file has more than 50 rows; split it up")
+    assert found == FileProblem(row=51, message="the file has more than 50 rows; split it")
 
 
 def test_a_row_that_is_too_long_is_refused() -> None:
@@ -328,7 +340,7 @@ def test_a_row_that_is_too_long_is_refused() -> None:
 
 def test_a_large_array_is_sent_to_json_lines() -> None:
     found = problem(as_json(pairs(60)), "a.json", limits=SMALL)
-    assert "a JSON array may have 2.0 KiB at most; use JSON Lines" in found.message
+    assert "a JSON array may have at most 2.0 KiB; use JSON Lines" in found.message
 
 
 def test_a_cell_that_the_csv_reader_cannot_hold_is_refused() -> None:
@@ -338,7 +350,7 @@ def test_a_cell_that_the_csv_reader_cannot_hold_is_refused() -> None:
 
 @pytest.mark.parametrize("content", [as_jsonl(pairs(2)), as_json(pairs(2))])
 def test_json_that_is_called_csv_is_refused(content: bytes) -> None:
-    assert "is named .csv and its content looks like" in problem(content, "a.csv").message
+    assert "is named .csv, but its content is " in problem(content, "a.csv").message
 
 
 @pytest.mark.parametrize(
@@ -346,13 +358,13 @@ def test_json_that_is_called_csv_is_refused(content: bytes) -> None:
 )
 def test_json_that_python_cannot_hold_is_refused(value: str) -> None:
     content = f'{{"instruction": {value}}}\n'.encode()
-    assert "is not JSON that can be read" in problem(content).message
-    assert "is not JSON that can be read" in problem(b"[" + content, "a.json").message
+    assert "is not readable JSON: " in problem(content).message
+    assert "is not readable JSON: " in problem(b"[" + content, "a.json").message
 
 
 @pytest.mark.parametrize(("validation", "test"), [(-0.1, 0.0), (0.5, 0.5), (0.0, 1.0)])
 def test_fractions_must_leave_rows_to_train_on(validation: float, test: float) -> None:
-    with pytest.raises(ValueError, match="must leave rows to train on"):
+    with pytest.raises(ValueError, match="must leave rows for training"):
         SplitFractions(validation=validation, test=test)
 
 

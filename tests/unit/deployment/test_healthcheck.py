@@ -54,7 +54,7 @@ def test_a_server_that_answers_200_is_well_and_any_other_is_not(port: str) -> No
 
 def test_where_nobody_listens_nothing_is_well() -> None:
     status, said = probe("answers", "1", "/healthz")
-    assert (status, said.startswith("127.0.0.1:1 does not answer")) == (1, True)
+    assert (status, said.startswith("127.0.0.1:1 is unreachable")) == (1, True)
 
 
 def test_a_file_counts_while_it_is_fresh_whatever_its_name_ends_with(tmp_path: Path) -> None:

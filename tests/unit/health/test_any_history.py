@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.decisions import (
     Action,
     Decided,
@@ -181,7 +182,10 @@ def test_every_fault_is_answered_or_held_back_in_the_end(history: History) -> No
     assert all(each.held_back for each in found)
     held = {each.fault for each in found}
     stalled = {
-        seen.nodes[each.node].cluster for each in found if "silent together" in each.held_back
+        seen.nodes[each.node].cluster
+        for each in found
+        if isinstance(each.held_back, Reason)
+        and each.held_back.code == "health.cluster.mass_staleness"
     }
     for each in seen.faults:
         live = each.ended_at is None or each.ended_at >= at - history.policy.settle

@@ -55,7 +55,7 @@ def test_a_card_gets_the_strongest_action_and_what_else_stands_is_noted_in_the_n
     assert first.action is Action.ISOLATE_CARD
     second = only(decided(applied(seen, [first])))
     assert second.action is Action.NOTE
-    assert second.reason.endswith("it is out of use already")
+    assert second.reason.endswith("already isolated or cordoned")
 
 
 def test_what_was_done_is_not_decided_again_unless_it_got_worse() -> None:
@@ -90,7 +90,7 @@ def test_three_cards_of_one_node_are_a_matter_of_the_node() -> None:
     third = replace(third, faults=(*third.faults, fault("n0-2", began_at=ago(minutes=1))))
     whole = decided(third)[0]
     assert (whole.action, whole.card) == (Action.ISOLATE_NODE, "")
-    assert whole.reason.startswith("3 of its 8 cards had to stop within 10 minutes")
+    assert whole.reason.startswith("3 of the node's 8 cards had to be isolated within 10 minutes")
 
 
 def test_cards_that_stopped_long_apart_are_matters_of_their_own() -> None:
@@ -155,7 +155,7 @@ def test_a_link_that_stays_down_takes_no_new_work() -> None:
     assert decided(seen, at=NOW + timedelta(seconds=19)) == ()
     late = only(decided(seen, at=NOW + timedelta(seconds=21)))
     assert late.action is Action.RESET_WHEN_IDLE
-    assert "stood for 21 seconds" in late.reason
+    assert "has been active for 21 seconds" in late.reason
 
 
 def test_what_one_crashed_job_left_behind_is_a_note_whatever_it_says() -> None:

@@ -48,7 +48,7 @@ def test_the_third_time_within_a_day_isolates_whatever_the_level() -> None:
     assert only(decided(twice)).action is Action.RESTART_REQUEST
     found = only(decided(thrice))
     assert found.action is Action.ISOLATE_CARD
-    assert found.reason == "80E18005 came 3 times within 24 hours; 3 are enough to isolate"
+    assert found.reason == "80E18005 occurred 3 times within 24 hours; the limit for isolation is 3"
 
 
 @pytest.mark.parametrize("times", [2, 3, 5])
@@ -98,7 +98,7 @@ def test_a_flapping_card_stays_out_until_few_enough_of_its_faults_are_recent() -
     def reason_at(at: datetime) -> str:
         return reason(done, at)
 
-    assert "came 3 times" in reason_at(NOW + timedelta(hours=1))
+    assert "occurred 3 times" in reason_at(NOW + timedelta(hours=1))
     assert reason_at(NOW + timedelta(hours=22, minutes=1)) == ""
 
 

@@ -34,7 +34,7 @@ def test_what_goes_beyond_the_share_is_held_back_with_its_numbers() -> None:
     done, held = split(decided(health_snapshot(fleet(32), *faults), WIDE))
     assert len(done) == 25
     assert held[0].held_back == (
-        "would be 26 of 256 cards of h100 of west out of use (10.2%); the policy allows 25"
+        "would make 26 of 256 cards of h100 of west unavailable (10.2%); the policy allows 25"
     )
 
 
@@ -71,7 +71,7 @@ def test_the_first_card_of_a_small_pool_is_always_allowed_and_the_second_is_not(
     if cards > 1:
         after = applied(seen, [first])
         second = only(decided(replace(after, faults=(*after.faults, fault("n0-3"))), WIDE))
-        assert "would be 2 of 4" in second.held_back
+        assert "would make 2 of 4 cards" in second.held_back
 
 
 def test_the_first_node_of_a_small_pool_is_always_allowed_even_where_a_card_of_it_is_out() -> None:
@@ -80,7 +80,7 @@ def test_the_first_node_of_a_small_pool_is_always_allowed_even_where_a_card_of_i
     whole = replace(seen, faults=(*seen.faults, fault("n0", code="node")))
     assert not only(decided(whole)).held_back
     other = replace(seen, faults=(*seen.faults, fault("n1", code="node")))
-    assert "would be 9 of 16" in only(decided(other)).held_back
+    assert "would make 9 of 16 cards" in only(decided(other)).held_back
 
 
 def test_a_share_of_nothing_means_nothing() -> None:
@@ -101,7 +101,7 @@ def test_only_so_many_nodes_are_touched_within_the_window() -> None:
     seen = health_snapshot(fleet(400), *(fault(f"n{n}-0") for n in range(12)))
     done, held = split(decided(seen))
     assert len(done) == 10
-    assert held[0].held_back == "would be 11 nodes within 10 minutes; the policy allows 10"
+    assert held[0].held_back == "would affect 11 nodes within 10 minutes; the policy allows 10"
     later = replace(applied(seen, done), recent=tuple((e.node, ago(minutes=11)) for e in done))
     assert len(split(decided(later))[0]) == 2
 

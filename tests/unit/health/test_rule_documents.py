@@ -56,22 +56,22 @@ def test_a_condition_is_read_with_its_units() -> None:
         ({"value": "90"}, "value", "value is '90'; it must be a finite number"),
         ({"value": True}, "value", "value is True"),
         ({"value": float("nan")}, "value", "value is nan"),
-        ({"value": 300}, "value", "value is 300; temperature lies between -60 and 250 celsius"),
+        ({"value": 300}, "value", "value is 300; temperature must be between -60 and 250 celsius"),
         ({"how": "average"}, "how", "how is 'average'; it must be one of value, change, rate"),
         (
             {"for": "a while"},
             "for",
             'for is \'a while\'; write seconds, or "90s", "5m", "2h", "1d"',
         ),
-        ({"for": "8d"}, "for", "for is '8d'; it must lie between 0 and 7 days"),
-        ({"for": -1}, "for", "for is -1; it must lie between 0 and 7 days"),
-        ({"within": "5m"}, "within", "within is for a change or a rate"),
+        ({"for": "8d"}, "for", "for is '8d'; it must be between 0 and 7 days"),
+        ({"for": -1}, "for", "for is -1; it must be between 0 and 7 days"),
+        ({"within": "5m"}, "within", "within is only for a change or a rate"),
         ({"how": "rate", "within": 0}, "within", "within is 0; a change or a rate needs a time"),
         ({"chips": "h100"}, "chips", "chips is 'h100'; it must be a list"),
         (
             {"durration": "5m"},
             "durration",
-            "durration is no field of a condition; known are metric, how",
+            "durration is not a field of a condition; known are metric, how",
         ),
     ],
 )
@@ -83,19 +83,19 @@ def test_what_is_wrong_is_named(change: dict[str, Any], field: str, says: str) -
 
 
 def test_a_counter_cannot_have_changed_by_less_than_nothing() -> None:
-    with pytest.raises(RuleRefused, match="ecc_corrected only grows"):
+    with pytest.raises(RuleRefused, match="ecc_corrected is a counter"):
         condition_of({**ECC, "value": -1})
 
 
 @pytest.mark.parametrize("document", [None, [], "hot", 3])
 def test_what_is_no_object_is_refused(document: object) -> None:
-    with pytest.raises(RuleRefused, match="must be an object of named fields"):
+    with pytest.raises(RuleRefused, match="must be an object with named fields"):
         condition_of(document)
 
 
 @pytest.mark.parametrize("name", ["Hot Chip", "", None, "hot--chip", "-hot"])
 def test_the_name_of_a_rule_is_a_slug(name: object) -> None:
-    with pytest.raises(RuleRefused, match="small letters, digits and single hyphens"):
+    with pytest.raises(RuleRefused, match="lowercase letters, digits and single hyphens"):
         rule_of({"name": name, "level": 1, "condition": HOT})
 
 

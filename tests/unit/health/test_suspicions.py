@@ -64,7 +64,7 @@ def test_two_jobs_that_crashed_here_and_ended_well_elsewhere_make_a_node_suspect
     found = only(decided(seen(*moved("a", "n0", "n1"), *moved("b", "n0", "n2"))))
     assert (found.node, found.card, found.action) == ("n0", "", Action.RESET_WHEN_IDLE)
     assert found.reason == (
-        "2 of 2 jobs crashed here, of which 2 ended well elsewhere; that makes it suspect (score 2.0)"
+        "2 of 2 jobs crashed here, of which 2 succeeded elsewhere; suspicion score 2.0"
     )
 
 

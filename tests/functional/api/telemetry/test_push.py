@@ -104,7 +104,7 @@ def test_a_token_speaks_for_no_other_node(token: str) -> None:
 
     mixed = send(token, text(node="n1") + text(node="n0"))
     assert (mixed.status_code, mixed.json()["readings"], mixed.json()["refused"]) == (200, 1, 1)
-    assert mixed.json()["refusals"] == ["1× it speaks of another node (such as 'n1')"]
+    assert mixed.json()["refusals"] == ["1× the sample belongs to another node (for example 'n1')"]
     assert not CardMetrics.objects.filter(card__node__name="n1").exists()
 
 
@@ -259,7 +259,7 @@ def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, 
     assert Fault.objects.filter(node=node, ended_at=None).get() == condition
     assert Fault.objects.filter(node=other, ended_at=None).get().code == "79"
     assert set(Decision.objects.values_list("fault__code", "reason", "actor_name")) == {
-        (code, "the last token of n0 was revoked: nobody else would say that it is over", "olga")
+        (code, "the last token of node n0 was revoked; no other source reports this fault", "olga")
         for code in ("79", "agent-reader-silent")
     }
 

@@ -88,7 +88,7 @@ def test_trying_a_source_says_what_it_told_or_why_not(client: APIClient, cluster
     one = f"{SOURCES}/{client.post(SOURCES, body(cluster)).json()['uid']}/try"
     answer = client.post(one)
     assert answer.status_code == 422
-    assert "none of 1 exporters answered" in answer.json()["detail"]
+    assert "none of the exporters (1) responded" in answer.json()["detail"]
 
 
 def test_a_source_is_paused_as_its_help_says_and_one_of_agents_is_not(

@@ -105,7 +105,7 @@ def test_what_a_deleted_source_alone_told_is_over_and_the_history_says_why(
     }
     assert Fault.objects.filter(ended_at=None, node__cluster=elsewhere.cluster).count() == 1
     assert set(Decision.objects.values_list("fault", "reason", "actor_name")) == {
-        (fault.pk, "the source dcgm was deleted: nobody else would say that it is over", "olga")
+        (fault.pk, "source dcgm was deleted; no other source reports this fault", "olga")
         for fault in over
     }
     assert OutboxMessage.objects.filter(topic="faults.changed").count() == 1
@@ -156,7 +156,7 @@ def test_a_card_that_moved_is_noted_with_where_it_was(
         "card-moved",
         str(Card.objects.get(node__name="n1", index=3)),
     )
-    assert "it was in n0, place 1" in fault.message
+    assert "has been moved here from n0, index 1" in fault.message
 
 
 def test_two_sources_that_number_cards_differently_do_not_replace_them(

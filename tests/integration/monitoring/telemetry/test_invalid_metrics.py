@@ -43,7 +43,7 @@ def test_a_value_that_cannot_be_is_refused_and_the_others_are_kept(
     recorded = record(source, reading(values=values), reading("n1", 1))
 
     assert (recorded.cards, recorded.refused) == (2, 1)
-    assert recorded.refusals[0].startswith("1× no utilization of a card can be that")
+    assert recorded.refusals[0].startswith("1× the value of utilization is out of range")
     row = metrics_of("n0", 0)
     assert (row.utilization, row.power) == (None, 300.0)
 
@@ -69,8 +69,8 @@ def test_times_that_cannot_be_are_refused(source: Source) -> None:
     )
     assert (recorded.cards, recorded.refused) == (2, 2)
     assert {word.split(" (")[0] for word in recorded.refusals} == {
-        "1× its time is more than a minute ahead of ours",
-        "1× it is more than a day old",
+        "1× the timestamp is more than a minute in the future",
+        "1× the timestamp is more than a day old",
     }
     # A clock a little ahead is set right: nothing was measured after it came.
     assert metrics_of("n0", 2).at == AT
@@ -82,8 +82,8 @@ def test_unknown_cards_and_nodes_are_counted_and_not_made(source: Source) -> Non
 
     assert (recorded.cards, recorded.refused) == (1, 501)
     assert set(recorded.refusals) == {
-        "500× the cluster has no such node (such as 'x0/0')",
-        "1× the node has no such card (such as 'n0/99')",
+        "500× the cluster has no such node (for example 'x0/0')",
+        "1× the node has no such card (for example 'n0/99')",
     }
     assert Card.objects.count() == 8
 

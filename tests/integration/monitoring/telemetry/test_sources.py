@@ -119,7 +119,7 @@ def test_a_dead_source_and_a_dead_exporter_spoil_no_other(server: WebServer) -> 
     assert (good.error, list(good.unreachable)) == ("", ["n0"])
     assert "cannot be reached" in good.unreachable["n0"]
     assert "cannot be reached" in dead.error
-    assert "do not fit" in unfit.error
+    assert "the options are not valid for a source of kind" in unfit.error
     assert "carrier-pigeon" in none.error
     assert metrics_of("n1", 1).utilization == 97
 
@@ -174,7 +174,9 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
     assert CardMetrics.objects.count() == 0
 
     source.options = {"vendor": "nvidia", "targets": [{"url": "http://127.0.0.1:9/m"}]}
-    with pytest.raises(SourceRefused, match="none of 1 exporters answered"):
+    with pytest.raises(
+        SourceRefused, match=r"none of the exporters \(1\) responded; the first, 127.0.0.1:9/m"
+    ):
         source_try(source=source, actor=operator)
 
 
@@ -182,12 +184,16 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
     ("changes", "field", "message"),
     [
         ({"name": "Not A Name"}, "name", "lower-case letters"),
-        ({"kind": "fake"}, "kind", "choose among exporter, prometheus"),
+        ({"kind": "fake"}, "kind", "choose from exporter, prometheus"),
         ({"every": 1}, "every", "5 to 3600 seconds"),
         ({"token": "né"}, "token", "ASCII"),
         ({"options": {"vendor": "nvidia", "targets": []}}, "options", "1 to 5000 exporters"),
-        ({"options": {"outbound": 1}}, "options", "no option"),
-        ({"options": {"vendor": "x", "other": 1}}, "options", "do not fit"),
+        ({"options": {"outbound": 1}}, "options", "outbound is not an option"),
+        (
+            {"options": {"vendor": "x", "other": 1}},
+            "options",
+            "the options are not valid for a source of kind",
+        ),
     ],
 )
 def test_a_source_that_cannot_work_is_refused_with_the_field(

@@ -99,7 +99,7 @@ def test_many_nodes_silent_together_are_our_own_trouble(source: Source) -> None:
 
     assert stale_cards_reconcile(at=later(20)) == 0
     source.refresh_from_db()
-    assert source.stalled.startswith("4 of 10 nodes are silent together; beyond 30 %")
+    assert source.stalled.startswith("4 of 10 nodes are stale at the same time; above 30 %")
 
     report(source, range(2, NODES), at=later(25))
     assert stale_cards_reconcile(at=later(25)) == 2 * CARDS
@@ -119,7 +119,7 @@ def test_a_source_of_which_nothing_comes_says_nothing_of_its_cards(source: Sourc
     assert stale_cards_reconcile(at=later(60)) == 0
     assert stale_cards() == set()
     source.refresh_from_db()
-    assert "nothing has come from the source" in source.stalled
+    assert "the source has sent no data within its heartbeat timeout" in source.stalled
 
 
 def test_nodes_that_are_unknown_already_do_not_hold_back_the_next(source: Source) -> None:
@@ -135,7 +135,7 @@ def test_silence_that_spreads_node_by_node_is_our_own_trouble_too(source: Source
         stale_cards_reconcile(at=later(20 * gone))
     assert len(stale_cards()) == CARDS * 3
     source.refresh_from_db()
-    assert source.stalled.startswith("6 of 10 nodes are silent together")
+    assert source.stalled.startswith("6 of 10 nodes are stale at the same time")
 
 
 def test_cards_that_nobody_measures_any_more_are_not_held_for_it(source: Source) -> None:
