@@ -41,7 +41,7 @@ def staff_derive(user: User) -> None:
 def _check_free(*, name: str, slug: str, beside: Team | None = None) -> None:
     others = Team.objects.exclude(pk=beside.pk) if beside else Team.objects.all()
     if others.filter(name=name).exists():
-        raise NameTaken(_("there is a team named %(name)s already") % {"name": name}, field="name")
+        raise NameTaken(_("a team named %(name)s already exists") % {"name": name}, field="name")
     if others.filter(slug=slug).exists():
         message = _("another team has the address /teams/%(slug)s already") % {"slug": slug}
         raise NameTaken(message, field="slug")

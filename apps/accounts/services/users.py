@@ -61,10 +61,10 @@ def user_create(
     require(actor, Permission.MANAGE_TEAM, team=None)
     if User.objects.filter(username__iexact=username).exists():
         raise UserChangeRefused(
-            _("there is somebody named %(name)s already") % {"name": username}, field="username"
+            _("a user named %(name)s already exists") % {"name": username}, field="username"
         )
     if email and User.objects.filter(email__iexact=email).exists():
-        message = _("somebody has the address %(email)s already") % {"email": email}
+        message = _("a user with the address %(email)s already exists") % {"email": email}
         raise UserChangeRefused(message, field="email")
     user = User.objects.create_user(username, email)
     audit(actor=actor, action="user.create", uid=user.uid, name=username, email=email)
@@ -247,7 +247,7 @@ def profile_change(*, user: User, values: dict[str, Any]) -> list[str]:
 def email_check(*, user: User, email: str) -> None:
     """:raises UserChangeRefused: if the e-mail is another account's."""
     if User.objects.filter(email__iexact=email).exclude(pk=user.pk).exists():
-        message = _("somebody has the address %(email)s already") % {"email": email}
+        message = _("a user with the address %(email)s already exists") % {"email": email}
         raise UserChangeRefused(message, field="email")
 
 

@@ -18,10 +18,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urljoin
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.domain.registry.hubs import MAX_FILES, HubFile, HubRefused, RepositoryListing
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Outbound, OutboundFailed, OutboundResponse
+
+
+def _no_files(about: str) -> Reason:
+    return Reason(
+        "model_import.response.files_missing",
+        "the response of the model hub has no files of {repository}",
+        repository=about,
+    )
 
 
 def fetch_json(
@@ -35,20 +44,49 @@ def fetch_json(
     try:
         answer = outbound.fetch(url, headers=headers)
     except OutboundFailed as failure:
-        raise HubUnreachable(f"the hub cannot be reached: {failure}") from failure
+        raise HubUnreachable(
+            Reason(
+                "model_import.hub.unreachable",
+                "the model hub cannot be reached: {error}",
+                error=str(failure),
+            )
+        ) from failure
     if answer.status == 404:
-        raise HubRefused(f"the hub knows no {about}")
+        raise HubRefused(
+            Reason(
+                "model_import.repository.not_found",
+                "the model hub has no {repository}",
+                repository=about,
+            )
+        )
     if answer.status in (401, 403):
         raise HubRefused(
-            f"the hub does not let us read {about}; it may not exist, or its owner asks for consent: "
-            "give consent on the hub and set a token of that account"
+            Reason(
+                "model_import.repository.not_readable",
+                "the model hub refuses access to {repository}; it may not exist, or its owner requires "
+                "consent: accept the terms on the hub and set a token of that account",
+                repository=about,
+            )
         )
     if answer.status != 200:
-        raise HubUnreachable(f"the hub answered {answer.status} when asked about {about}")
+        raise HubUnreachable(
+            Reason(
+                "model_import.response.unexpected_status",
+                "the model hub responded to {repository} with status {status}",
+                repository=about,
+                status=answer.status,
+            )
+        )
     try:
         return json.loads(answer.body), answer
     except (ValueError, RecursionError):
-        raise HubUnreachable(f"the hub's answer about {about} is no JSON") from None
+        raise HubUnreachable(
+            Reason(
+                "model_import.response.not_json",
+                "the response of the model hub to {repository} is not JSON",
+                repository=about,
+            )
+        ) from None
 
 
 def text_or_empty(value: Any) -> str:
@@ -83,7 +121,13 @@ class HuggingFaceHub:
         )
         commit = text_or_empty(found.get("sha")) if isinstance(found, Mapping) else ""
         if not re.fullmatch(r"[0-9a-f]{40}", commit):
-            raise HubUnreachable(f"the hub names no commit of {about}")
+            raise HubUnreachable(
+                Reason(
+                    "model_import.response.commit_missing",
+                    "the response of the model hub has no commit of {repository}",
+                    repository=about,
+                )
+            )
         files = self._list_files(outbound, f"{base}/tree/{commit}?recursive=true", headers, about)
         return RepositoryListing(commit=commit, files=tuple(files))
 
@@ -93,7 +137,7 @@ class HuggingFaceHub:
         for _ in range(_MOST_PAGES):
             entries, answer = fetch_json(outbound, url, headers=headers, about=about)
             if not isinstance(entries, list):
-                raise HubUnreachable(f"the hub lists no files of {about}")
+                raise HubUnreachable(_no_files(about))
             yield from (
                 _hugging_face_file(entry) for entry in entries if _is_hugging_face_file(entry)
             )
@@ -103,10 +147,22 @@ class HuggingFaceHub:
             page = urljoin(url, following[1])
             if headers and not is_same_origin(before=url, after=page):
                 raise HubUnreachable(
-                    f"the hub names a page of files of {about} on another host; the token is not sent there"
+                    Reason(
+                        "model_import.response.other_host",
+                        "the next page of the files of {repository} is on another host; the token is not "
+                        "sent there",
+                        repository=about,
+                    )
                 )
             url = page
-        raise HubUnreachable(f"{about} has more pages of files than {MAX_FILES} files need")
+        raise HubUnreachable(
+            Reason(
+                "model_import.repository.too_many_files",
+                "{repository} has more than {limit} files, the maximum",
+                repository=about,
+                limit=MAX_FILES,
+            )
+        )
 
     def file_url(self, *, address: str, repository: str, commit: str, path: str) -> str:
         return f"{address}/{repository}/resolve/{commit}/{quote(path)}"
@@ -149,15 +205,20 @@ class ModelScopeHub:
             about=about,
         )
         if not isinstance(found, Mapping):
-            raise HubUnreachable(f"the hub lists no files of {about}")
+            raise HubUnreachable(_no_files(about))
         if found.get("Code") != 200:
             raise HubRefused(
-                f"the hub refuses {about}: {text_or_empty(found.get('Message'))[:200]}"
+                Reason(
+                    "model_import.repository.refused",
+                    "the model hub refuses {repository}: {detail}",
+                    repository=about,
+                    detail=text_or_empty(found.get("Message"))[:200],
+                )
             )
         data = found.get("Data")
         entries = data.get("Files") if isinstance(data, Mapping) else None
         if not isinstance(entries, list):
-            raise HubUnreachable(f"the hub lists no files of {about}")
+            raise HubUnreachable(_no_files(about))
         return RepositoryListing(
             commit=revision,
             files=tuple(_modelscope_file(entry) for entry in entries if _is_modelscope_file(entry)),

@@ -120,7 +120,7 @@ def test_teams_are_made_and_renamed_by_the_administrator_of_the_company(staffed:
     assert browser(staffed.lead).post("/teams/new", form).status_code == 403
     assert browser(staffed.root).post("/teams/new", form)["Location"] == "/teams/voice"
     taken = browser(staffed.root).post("/teams/new", {"name": "Voice", "slug": "voice-2"})
-    assert "there is a team named Voice already" in taken.text
+    assert "a team named Voice already exists" in taken.text
     reserved = browser(staffed.root).post("/teams/new", {"name": "New", "slug": "new"})
     assert "choose another" in reserved.text
     assert browser(staffed.lead).post("/teams/maps/rename", {"name": "X"}).status_code == 403

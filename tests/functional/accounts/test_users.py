@@ -104,9 +104,9 @@ def test_a_name_or_an_address_is_given_once(staffed: Staffed) -> None:
     User.objects.filter(username="other").update(email="other@acme.example")
     root = browser(staffed.root)
     name = root.post("/people/new", {"username": "OTHER", "email": ""})
-    assert "there is somebody named OTHER already" in name.text
+    assert "a user named OTHER already exists" in name.text
     mailed = root.post("/people/new", {"username": "fresh", "email": "Other@acme.example"})
-    assert "somebody has the address" in mailed.text
+    assert "a user with the address" in mailed.text
     assert not User.objects.filter(username="fresh").exists()
 
 

@@ -86,6 +86,7 @@ def test_what_cannot_be_isolated_says_why(operator: APIClient, company: Company)
     assert "reason" in wrong_fields(_post(operator, "isolations", {"cards": [card]}))
     unknown = {"cards": ["0" * 32], "reason": "no"}
     refusal = problem(_post(operator, "isolations", unknown), 422, "isolation-refused")
+    assert refusal["reason"]["code"] == "isolation.request.not_found"
     assert refusal["reason"]["params"] == {"uid": repr("0" * 32)}
     empty = problem(_post(operator, "isolations", {"reason": "no"}), 422, "isolation-refused")
     assert empty["detail"] == "select 1 to 500 cards and nodes, got 0"

@@ -41,7 +41,7 @@ def test_a_cluster_in_use_is_not_removed_and_says_by_whom(
 ) -> None:
     answer = browser.post(f"/fleet/clusters/{cluster.uid}/remove", follow=True)
 
-    assert "job teach addresses" in answer.content.decode()
+    assert "east is in use by job teach addresses. Stop or relocate" in answer.content.decode()
     assert Cluster.objects.filter(pk=cluster.pk, removed_at=None).exists()
 
 

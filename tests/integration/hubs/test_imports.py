@@ -256,8 +256,8 @@ def test_a_token_is_sent_to_the_hub_but_not_to_redirect_targets(
         ("no-owner", "main", "a repository must be owner/name"),
         ("a/../b", "main", "a repository must be owner/name"),
         (REPOSITORY, "main branch", "a revision must be a branch"),
-        ("Maker/Nothing", "main", "knows no Maker/Nothing at main"),
-        (REPOSITORY, "v9", "knows no Maker/Small-Model at v9"),
+        ("Maker/Nothing", "main", "has no Maker/Nothing at main"),
+        (REPOSITORY, "v9", "has no Maker/Small-Model at v9"),
     ],
 )
 def test_an_unknown_repository_is_refused_by_name(

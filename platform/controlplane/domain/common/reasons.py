@@ -117,14 +117,12 @@ def fill_template(template: str, params: Mapping[str, Parameter], *, separator: 
     """Return the template with its parameters; lists are joined by the separator."""
     if not params:
         return template
-    return template.format_map(
-        {
-            name: separator.join(value)
-            if isinstance(value, Sequence) and not isinstance(value, str)
-            else value
-            for name, value in params.items()
-        }
-    )
+    lists = {
+        name: separator.join(value)
+        for name, value in params.items()
+        if isinstance(value, (list, tuple))
+    }
+    return template.format_map({**params, **lists} if lists else params)
 
 
 def join_reasons(reasons: Iterable[str]) -> str:

@@ -120,7 +120,7 @@ def _product_finding(values: Mapping[str, Any], *, cards: int) -> FieldFinding |
     if tensor and product != cards:
         message = Reason(
             "parallelism.replica.product_mismatch",
-            "parallel: tensor {tensor} × pipeline {pipeline} × data {data} is {product}; it must "
+            "tensor {tensor} × pipeline {pipeline} × data {data} is {product}; it must "
             "equal the number of cards of a replica, {cards}",
             tensor=tensor,
             pipeline=pipeline,
@@ -132,7 +132,7 @@ def _product_finding(values: Mapping[str, Any], *, cards: int) -> FieldFinding |
     if not tensor and cards % product:
         message = Reason(
             "parallelism.replica.product_not_a_divisor",
-            "parallel: pipeline {pipeline} × data {data} is {product}, which does not divide the "
+            "pipeline {pipeline} × data {data} is {product}, which does not divide the "
             "number of cards of a replica, {cards}",
             pipeline=pipeline,
             data=data,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldKind, SpecField
 
 LORA = (
@@ -510,9 +511,17 @@ def check_grpo_batches(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
     if step % group:
         yield FieldFinding(
             field="batch_size",
-            message=f"batch_size × gradient_accumulation must be a multiple of grpo.generations, which is "
-            f"{group}, got {spec['batch_size']} × {spec['gradient_accumulation']} = {step}; "
-            f"{-(-step // group) * group} rows a step would be right",
+            message=Reason(
+                "spec.batch_size.not_a_multiple_of_generations",
+                "batch_size × gradient_accumulation must be a multiple of grpo.generations, which is "
+                "{generations}, got {batch_size} × {accumulation} = {step}; the next multiple is "
+                "{multiple}",
+                generations=group,
+                batch_size=spec["batch_size"],
+                accumulation=spec["gradient_accumulation"],
+                step=step,
+                multiple=-(-step // group) * group,
+            ),
         )
 
 
