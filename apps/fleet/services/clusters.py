@@ -174,7 +174,7 @@ def cluster_change(
         cluster.options = dict(change.options)
         changed.append("options")
     if change.binding is not None:
-        _validate_binding(change.binding)
+        _validate_binding_mode(change.binding)
         cluster.binding = change.binding
         changed.append("binding")
     if change.kubeconfig is not None:
@@ -359,7 +359,7 @@ def _validate_registration(registration: ClusterRegistration) -> None:
             ),
             field="kind",
         )
-    _validate_binding(registration.binding)
+    _validate_binding_mode(registration.binding)
     _validate_options(registration.options)
 
 
@@ -374,7 +374,7 @@ def _refuse_taken(name: str) -> Never:
     )
 
 
-def _validate_binding(binding: str) -> None:
+def _validate_binding_mode(binding: str) -> None:
     if binding not in Cluster.BindingMode.values:
         raise ClusterRefused(
             Reason(

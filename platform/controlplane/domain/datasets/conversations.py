@@ -49,7 +49,7 @@ def require_value(record: Mapping[str, Any], column: str) -> Any:
             Reason(
                 "dataset.row.column_missing",
                 "is missing; the row has {columns}",
-                columns=format_columns(record),
+                columns=describe_columns(record),
             ),
             column=column,
         ) from None
@@ -129,7 +129,7 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
                     "dataset.row.message_key_missing",
                     "{key} is missing; found {columns}",
                     key=key,
-                    columns=format_columns(item),
+                    columns=describe_columns(item),
                 ),
                 column=place,
             )
@@ -194,7 +194,7 @@ def shorten_value(value: object) -> str:
     return repr(value if len(value) <= 40 else value[:40] + "…")
 
 
-def format_columns(found: Collection[str]) -> str:
+def describe_columns(found: Collection[str]) -> str:
     """Column names as text, shortened because they come from the file."""
     if not found:
         return Reason("dataset.columns.none", "no columns")

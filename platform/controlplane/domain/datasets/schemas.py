@@ -31,7 +31,7 @@ from controlplane.domain.datasets.conversations import (
     MessageRole,
     PreferenceColumns,
     RowRefused,
-    format_columns,
+    describe_columns,
     optional_text,
     parse_conversation,
     read_preference,
@@ -132,7 +132,7 @@ def detect_layout(found: Collection[str], mapping: ColumnMapping | None) -> RowL
         Reason(
             "dataset.row.unknown_columns",
             "found {columns}; expected {expected}",
-            columns=format_columns(found),
+            columns=describe_columns(found),
             expected=EXPECTED,
         )
     )
@@ -247,7 +247,7 @@ def _layout_of_mapping(found: Collection[str], mapping: ColumnMapping) -> RowLay
             Reason(
                 "dataset.mapping.columns_missing",
                 "found {columns}; not found: {missing}",
-                columns=format_columns(found),
+                columns=describe_columns(found),
                 missing=", ".join(missing),
             )
         )
