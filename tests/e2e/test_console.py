@@ -62,7 +62,7 @@ def test_what_a_change_would_do_is_told_while_it_is_typed(
 
         guaranteed.fill("")
         tab.locator("input[name=name]").fill("two words")
-        expect(preview).to_contain_text("Use Latin letters")
+        expect(preview).to_contain_text("must be 1 to 60 Latin letters")
         expect(tab.locator("input[name=name]")).to_have_attribute("aria-invalid", "true")
     assert not found, "\n".join(found)
 

@@ -100,7 +100,7 @@ def test_a_killed_worker_is_missed_within_its_bound_and_its_return_is_seen(
     assert (timezone.now() - killed_at) > SHORTEST_ALLOWED / 2
     assert conditions(operator)["beat"] == "well"
     page = operator.get("/status").text
-    assert "takes no work" in page
+    assert "not processing:" in page
     assert "var/logs/worker.log" in page
 
     product.worker.start()

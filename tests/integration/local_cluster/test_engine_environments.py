@@ -135,7 +135,7 @@ def test_too_small_a_disk_is_told_in_numbers_before_anything_is_made(
     machine.start(SAYS, engine=pebble)
     (replica,) = ended(machine.cluster, "job").replicas
     assert replica.cause is ExitCause.NOT_PREPARED
-    assert "needs 64.0 MiB of disk and" in replica.message
+    assert "requires 64.0 MiB of disk space, but" in replica.message
 
 
 def test_a_report_that_raises_ends_the_installer(

@@ -392,5 +392,5 @@ def test_a_python_in_a_closed_folder_is_refused_for_jobs_with_accounts(
     python.write_bytes(Path("/bin/true").read_bytes())
     python.chmod(0o755)
     machine = machine_with(python=str(python))
-    with pytest.raises(ClusterUnavailable, match="cannot enter"):
+    with pytest.raises(ClusterUnavailable, match="cannot access"):
         machine.start("pass")

@@ -80,7 +80,7 @@ def test_a_token_does_not_speak_for_another_node(agent: Agent, node: Node) -> No
     process = agent("n8")
     said, _ = process.communicate(timeout=WITHIN)
     assert process.returncode == 4
-    assert "this token is of the node n7" in said
+    assert "this token belongs to node n7" in said
     assert not CardMetrics.objects.exists()
 
 

@@ -240,7 +240,7 @@ def test_a_late_batch_is_put_off_while_its_hour_is_summed_up_and_holds_up_no_new
     monkeypatch.setattr(ingestion, "_BEHIND_WAIT", "100ms")
     with unfinished(summing) as pool:
         late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(6), at=LATER))
-        with pytest.raises(PushBusy, match="send it again shortly"):
+        with pytest.raises(PushBusy, match="send the batch again shortly"):
             late.result(10)
     assert push_record(token=token, push=of_the_hour_before(6), at=LATER).taken
     assert CardHour.objects.count() == 1

@@ -99,7 +99,7 @@ def test_the_next_cycle_completes_one_that_was_killed_anywhere(sharing: Sharing)
         assert published("claim.revoking") == [claims["borrower"].uid], died
         for name in ("first", "second"):
             assert claims[name].transitions.filter(event="admit").count() == 1, died
-        assert claims["third"].explanation.startswith("awaits 2 × cpu"), died
+        assert claims["third"].explanation.startswith("waiting for 2 × cpu"), died
 
     steps = crash_everywhere(company.schedule, begin=begin, check=check)
 
