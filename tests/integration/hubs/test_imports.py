@@ -243,7 +243,7 @@ def test_a_token_is_sent_to_the_hub_but_not_to_redirect_targets(
     company: Company, hub: LocalHub, settings: Settings
 ) -> None:
     hub.token = "s3cret"
-    with pytest.raises(HubRefused, match="does not let us read"):
+    with pytest.raises(HubRefused, match="refuses access to"):
         _requested(company)
     settings.NINEFOLD_HUBS = {"huggingface": HubAccess(address=hub.url, token="s3cret")}
     _requested(company)
