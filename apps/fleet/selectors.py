@@ -19,6 +19,7 @@ from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import CardLocality
 from controlplane.persistence.encryption import Undecryptable, decrypt
+from controlplane.persistence.reasons import reason_from_json
 from controlplane.ports import registry
 from controlplane.ports.chips import VendorProfile
 from controlplane.ports.clusters import (
@@ -138,8 +139,8 @@ def stored_cluster_checks(cluster: Cluster) -> tuple[ClusterCheck, ...]:
         ClusterCheck(
             name=one["name"],
             verdict=CheckVerdict(one["verdict"]),
-            message=one["message"],
-            remedy=one["remedy"],
+            message=reason_from_json(one["message"]),
+            remedy=reason_from_json(one["remedy"]),
         )
         for one in cluster.checks
     )

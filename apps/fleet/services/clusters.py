@@ -21,6 +21,7 @@ from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.persistence.encryption import encrypt, reencrypt
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.reasons import with_reasons_as_json
 from controlplane.ports.clusters import (
     CheckVerdict,
     ClusterCheck,
@@ -446,7 +447,7 @@ def _collect_checks(cluster: Cluster, *, at: datetime) -> tuple[ClusterCheck, ..
 
 
 def _store_checks(cluster: Cluster, checks: tuple[ClusterCheck, ...], *, at: datetime) -> None:
-    cluster.checks = [asdict(check) for check in checks]
+    cluster.checks = with_reasons_as_json([asdict(check) for check in checks])
     cluster.checked_at = at
 
 

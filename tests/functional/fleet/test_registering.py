@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from django.test import Client
 from apps.accounts.models import AuditEntry, User
 from apps.fleet import selectors
 from apps.fleet.models import Cluster
+from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import decrypt
+from controlplane.persistence.reasons import with_reasons_as_json
+from controlplane.ports.clusters import CheckVerdict, ClusterCheck
 from tests import factories
 from tests.functional.fleet.conftest import text
 
@@ -180,3 +184,17 @@ def test_only_administrators_of_the_company_register(client: Client, db: None) -
     assert client.get("/fleet/clusters/new").status_code == 403
     assert client.post("/fleet/clusters/new", FORM).status_code == 403
     assert not Cluster.objects.exists()
+
+
+def test_a_stored_check_keeps_its_code(cluster: Cluster) -> None:
+    refused = Reason("cluster.api.not_reachable_here", "{host} is unreachable", host="10.0.0.1")
+    check = ClusterCheck(name="api", verdict=CheckVerdict.FAILED, message=refused, remedy="")
+    cluster.checks = with_reasons_as_json([asdict(check)])
+    cluster.save(update_fields=("checks",))
+    cluster.refresh_from_db()
+
+    (stored,) = selectors.stored_cluster_checks(cluster)
+
+    assert isinstance(stored.message, Reason)
+    assert (stored.message.code, stored.message) == (refused.code, refused)
+    assert stored.remedy == ""
