@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -19,10 +18,10 @@ from apps.quotas.services import admissions
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.scheduling.commit_validation import PlacementConflict
-from controlplane.domain.scheduling.planner import plan
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 from tests.integration.company import Company, entitle
+from tests.integration.quotas.cycles import changed_after_plan
 from tests.integration.quotas.sharing import Sharing, claim_of
 
 
@@ -33,22 +32,6 @@ def sharing(company: Company) -> Sharing:
     top = Queue.objects.create(name="top")
     Queue.objects.filter(name__in=("owed", "batch")).update(parent=top)
     return sharing
-
-
-@contextmanager
-def changed_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
-) -> Iterator[None]:
-    """Apply the change after the cycle has planned and before it commits."""
-
-    def plan_then_change(*args: object) -> object:
-        decided = plan(*args)  # type: ignore[arg-type]
-        change()
-        return decided
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cycles, "plan", plan_then_change)
-        yield
 
 
 def top() -> Queue:
@@ -70,7 +53,7 @@ def test_one_of_two_conflicting_placements_is_admitted(
     user = sharing.company.engineer
     claims = [sharing.claim(queue, user=user) for queue in (sharing.lender, sharing.batch)]
 
-    with changed_meanwhile(monkeypatch, change):
+    with changed_after_plan(monkeypatch, change):
         assert sharing.company.schedule() == 1
 
     assert Allocation.objects.filter(released_at=None).count() == 1
@@ -92,7 +75,7 @@ def test_a_closed_ancestor_queue_is_checked_at_admission(
     sharing: Sharing, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
 ) -> None:
     sharing.claim(sharing.lender)
-    with changed_meanwhile(monkeypatch, change):
+    with changed_after_plan(monkeypatch, change):
         assert sharing.company.schedule() == 0
     assert not Allocation.objects.exists()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 from django.db import transaction
@@ -13,16 +12,13 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.quotas import services
 from apps.quotas.models import Allocation, Claim, Queue, QueueChange
-from apps.quotas.reconcilers import cycles
 from apps.quotas.selectors.queue_trees import tree_documents, tree_fingerprint
 from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.documents import QueueDocument, queue_edit
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
-from controlplane.domain.scheduling.planner import plan
-from controlplane.domain.scheduling.plans import SchedulerState, SchedulingPlan, SchedulingPolicy
-from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.integration.company import Company
+from tests.integration.quotas.cycles import changed_after_plan
 from tests.integration.threads import at_once, raised
 
 #: Rounds of each race; more find no more, and take time.
@@ -145,18 +141,11 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
     company = committed_company
     company.submit()
 
-    def plan_then_close(
-        snapshot: SchedulingSnapshot,
-        policy: SchedulingPolicy,
-        state: SchedulerState,
-        at: datetime,
-    ) -> SchedulingPlan:
-        decided = plan(snapshot, policy, state, at)
+    def close() -> None:
         saved = tree_documents()[company.queue.uid]
         closed = queue_edit(replace(saved, state=QueueState.CLOSED), saved=saved)
         services.tree_apply(closed, actor=chief(), at=company.at)
-        return decided
 
-    monkeypatch.setattr(cycles, "plan", plan_then_close)
-    assert company.schedule() == 0
+    with changed_after_plan(monkeypatch, close):
+        assert company.schedule() == 0
     assert not Allocation.objects.exists()

@@ -11,13 +11,12 @@ from apps.fleet.models import Card
 from apps.jobs import services as jobs
 from apps.quotas import selectors, services
 from apps.quotas.models import Allocation, Claim, Entitlement, Nomination, Queue
-from apps.quotas.reconcilers import cycles
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
-from controlplane.domain.scheduling.planner import plan
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company
+from tests.integration.quotas.cycles import changed_after_plan
 from tests.integration.quotas.sharing import Sharing, attempts_of, claim_of, state_of
 
 
@@ -215,15 +214,10 @@ def test_outdated_evictions_are_skipped(
 ) -> None:
     borrower, owner = sharing.borrowing(), sharing.asked()
 
-    def plan_then_change(*args: object) -> object:
-        decided = plan(*args)  # type: ignore[arg-type]
-        assert decided.revocations
-        change(owner)
-        return decided
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cycles, "plan", plan_then_change)
+    with changed_after_plan(monkeypatch, lambda: change(owner)) as planned:
         sharing.company.schedule()
+
+    assert planned[0].revocations
 
     assert state_of(borrower) == ClaimState.ADMITTED
 

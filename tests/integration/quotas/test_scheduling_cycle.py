@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -21,32 +20,18 @@ from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason, RoleShape
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.planner import plan
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.models import Lease
 from tests.integration.company import Company, entitle
+from tests.integration.quotas.cycles import changed_after_plan
 from tests.integration.quotas.sharing import Sharing
 from tests.integration.threads import at_once
 
 
 def claim_of(job: Job) -> Claim:
     return Claim.objects.get(uid=latest_attempt(job).claim_uid)
-
-
-@contextmanager
-def planned_before(monkeypatch: pytest.MonkeyPatch, change: object) -> Iterator[None]:
-    """Apply ``change`` after the cycle has planned and before it commits."""
-
-    def plan_then_change(*args: object) -> object:
-        decided = plan(*args)  # type: ignore[arg-type]
-        change()  # type: ignore[operator]
-        return decided
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cycles, "plan", plan_then_change)
-        yield
 
 
 def test_a_claim_is_admitted_and_its_owner_notified(company: Company) -> None:
@@ -201,11 +186,11 @@ def test_a_cordoned_or_unreachable_node_gets_no_claims(
     ],
 )
 def test_an_invalid_placement_is_dropped(
-    company: Company, monkeypatch: pytest.MonkeyPatch, change: object
+    company: Company, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
 ) -> None:
     job = company.submit()
 
-    with planned_before(monkeypatch, change):
+    with changed_after_plan(monkeypatch, change):
         assert company.schedule() == 0
 
     assert claim_of(job).state == ClaimState.PENDING
@@ -218,7 +203,7 @@ def test_a_conflict_does_not_affect_other_placements(
 ) -> None:
     first, second = company.submit("first"), company.submit("second")
 
-    with planned_before(
+    with changed_after_plan(
         monkeypatch, lambda: Card.objects.filter(index=0).update(state=CardState.ISOLATED)
     ):
         assert company.schedule() == 1
@@ -236,7 +221,7 @@ def test_a_claim_cancelled_during_a_cycle_is_not_admitted(
     def release() -> None:
         services.claim_release(uid=uid, reason=ReleaseReason.CANCELLED, at=company.at)
 
-    with planned_before(monkeypatch, release):
+    with changed_after_plan(monkeypatch, release):
         assert company.schedule() == 0
 
     claim = claim_of(job)
