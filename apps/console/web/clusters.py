@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -181,8 +181,6 @@ class ClusterChangeForm(ClusterForm):
 
 #: Without contact for longer, the status is stale.
 STALE_AFTER = timedelta(seconds=90)
-#: Users of a cluster that a refusal names.
-MAX_NAMED = 5
 
 
 class ClusterFilter(FilterForm):
@@ -405,28 +403,6 @@ def cluster_check(request: AuthenticatedRequest, cluster_row: Cluster) -> str:
     return gettext("Checks finished: all passed.")
 
 
-def _in_use_message(cluster_row: Cluster, occupants: tuple[str, ...]) -> str:
-    """Who uses it, each in the reader's language."""
-    return gettext("%(name)s is in use by %(who)s. Stop or relocate these workloads first.") % {
-        "name": cluster_row.name,
-        "who": _first_error_message([render_reason(one) for one in occupants]),
-    }
-
-
-def _isolated_nodes_message(cluster_row: Cluster, nodes: tuple[str, ...]) -> str:
-    return gettext(
-        "%(name)s has Ninefold taints on nodes %(nodes)s. Return these nodes to "
-        "service and wait until the taints are removed."
-    ) % {"name": cluster_row.name, "nodes": _first_error_message(nodes)}
-
-
-def _first_error_message(names: Sequence[str]) -> str:
-    named = list(names[:MAX_NAMED])
-    if more := len(names) - len(named):
-        named.append(gettext("and %(count)d more") % {"count": more})
-    return ", ".join(named)
-
-
 @login_required
 @require_POST
 def cluster_remove(request: AuthenticatedRequest, uid: str) -> HttpResponse:
@@ -439,11 +415,8 @@ def cluster_remove(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             actor=request.user,
             at=timezone.now(),
         )
-    except services.ClusterInUse as refusal:
-        messages.error(request, _in_use_message(cluster_row, refusal.occupants))
-        return redirect("cluster", cluster_row.uid)
-    except services.ClusterHasIsolatedNodes as refusal:
-        messages.error(request, _isolated_nodes_message(cluster_row, refusal.nodes))
+    except (services.ClusterInUse, services.ClusterHasIsolatedNodes) as refusal:
+        messages.error(request, render_reason(str(refusal)))
         return redirect("cluster", cluster_row.uid)
     messages.success(request, gettext("Cluster %(name)s removed.") % {"name": cluster_row.name})
     return redirect("clusters")

@@ -41,7 +41,7 @@ def test_a_cluster_in_use_is_not_removed_and_says_by_whom(
 ) -> None:
     answer = browser.post(f"/fleet/clusters/{cluster.uid}/remove", follow=True)
 
-    assert "east is in use by job teach addresses. Stop or relocate" in answer.content.decode()
+    assert "cluster east is in use by job teach addresses; stop or move" in answer.content.decode()
     assert Cluster.objects.filter(pk=cluster.pk, removed_at=None).exists()
 
 
@@ -56,7 +56,7 @@ def test_a_cluster_with_isolated_nodes_is_not_removed(
 
     answer = browser.post(path, follow=True)
     assert (
-        f"east has Ninefold taints on nodes {node.name}. Return these nodes to service"
+        f"cluster east has isolated nodes: {node.name}. Return them to service first"
         in answer.content.decode()
     )
     assert browser.delete(f"/api/v1/clusters/{cluster.uid}").json()["nodes"] == [node.name]
